@@ -25,13 +25,13 @@ const applyConcurrency = 4
 // Applier applies sets of objects.
 type Applier struct {
 	Live metadata.Watch
-	// Seal replaces the recorded digests of manifests, so that readers cannot find out the content by trying guesses; nil records them
-	// plainly.
+	// Seal hashes the recorded digests of manifests with a secret, so that a reader cannot guess the content and compare digests. With nil,
+	// digests are recorded plainly.
 	Seal digest.Seal
 }
 
-// Apply applies the set, rank by rank. An object that fails holds up nothing but what cannot be without it. The errors
-// are joined, each an *ObjectError. The result is valid also with an error.
+// Apply applies the set, rank by rank. If an object fails, only the objects that cannot exist without it wait. The errors are joined, each
+// an *ObjectError. The result is valid also with an error.
 func (a *Applier) Apply(ctx context.Context, set Set) (Result, error) {
 	r := newRun(a, set)
 	if err := r.announce(ctx); err != nil {
@@ -56,7 +56,7 @@ func newRun(a *Applier, set Set) *run {
 	return r
 }
 
-// announce has the objects recorded that were not.
+// announce records the unrecorded objects of the set before any of them is written.
 func (r *run) announce(ctx context.Context) error {
 	if r.set.Before == nil {
 		return nil
@@ -77,7 +77,7 @@ func (r *run) announce(ctx context.Context) error {
 	return nil
 }
 
-// keepAll leaves the objects of a set that was not begun recorded as they were.
+// keepAll keeps the recorded entries of a set that was not begun.
 func (r *run) keepAll() {
 	for _, o := range r.set.Objects {
 		if entry, known := r.recorded[inventory.IDOf(o).String()]; known {
@@ -101,7 +101,7 @@ func (r *run) all(ctx context.Context, objects []*unstructured.Unstructured) {
 	work.Wait()
 }
 
-// one applies an object unless it is as it was left, and records it.
+// one applies an object, unless it is unchanged since the last apply, and records it.
 func (r *run) one(ctx context.Context, o *unstructured.Unstructured) {
 	id := inventory.IDOf(o)
 	entry, known := r.recorded[id.String()]
@@ -118,7 +118,7 @@ func (r *run) one(ctx context.Context, o *unstructured.Unstructured) {
 	case err != nil:
 		r.fail(id, err)
 		if t.perhapsThere(err) {
-			// Without a digest it is tried again.
+			// Without a digest, the next pass applies it again.
 			r.record(v1alpha1.InventoryEntry{ID: id.String(), Version: o.GroupVersionKind().Version})
 		}
 	case written == nil:

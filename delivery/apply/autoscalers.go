@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// scalee is an object that an autoscaler SetsScale, of whatever version.
+// scalee identifies the object that an autoscaler scales, in whatever version.
 type scalee struct{ namespace, group, kind, name string }
 
-// scalers know what is scaled by HorizontalPodAutoscalers.
+// scalers know which objects HorizontalPodAutoscalers scale.
 type scalers struct {
 	own map[scalee]bool
 	// others are autoscalers that exist and are not in the set, listed once per run and namespace.
@@ -41,7 +41,7 @@ func scaleeOf(autoscaler *unstructured.Unstructured) scalee {
 		value, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", field)
 		return value
 	}
-	group, _ := schema.ParseGroupVersion(text("apiVersion")) // Without a valid version it scales nothing.
+	group, _ := schema.ParseGroupVersion(text("apiVersion")) // Without a valid API version, it scales nothing.
 	return scalee{autoscaler.GetNamespace(), group.Group, text("kind"), text("name")}
 }
 

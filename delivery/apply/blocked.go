@@ -21,7 +21,7 @@ func (r *run) blocked(ctx context.Context, o *unstructured.Unstructured) error {
 	return r.served(ctx, o.GroupVersionKind())
 }
 
-// blockedBy is an object that was not tried because of another's failure, which decides whether trying again helps.
+// blockedBy is the error of an object that was not tried because another one failed. The other's failure decides whether a retry helps.
 type blockedBy struct {
 	id  inventory.ObjectID
 	err error
@@ -30,8 +30,8 @@ type blockedBy struct {
 func (e *blockedBy) Error() string { return fmt.Sprintf("waits for %s/%s", e.id.Kind, e.id.Name) }
 func (e *blockedBy) Unwrap() error { return e.err }
 
-// needs returns the objects of the set without which o is refused or does harm: its namespace, the definition of its kind, the role of a
-// binding, and the Services that admission webhooks call.
+// needs returns the objects of the set that o needs to be accepted, or to do no harm: its namespace, the definition of its kind, the role
+// of a binding, and the Services that admission webhooks call.
 func (r *run) needs(o *unstructured.Unstructured) []inventory.ObjectID {
 	var needs []inventory.ObjectID
 	if o.GetNamespace() != "" {

@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	// ErrForeign says that an object exists that kubeop did not create. Only people can help.
+	// ErrForeign says that an object exists that kubeop did not create. Only a person can resolve this.
 	ErrForeign = errors.New("is not kubeop's")
-	// ErrContested says that an object belongs to another app, project or repository, which may let go of it.
+	// ErrContested says that an object belongs to another app, project or repository, which may give it up.
 	ErrContested = errors.New("belongs to another")
 )
 
-// claimed is an error of claim: why the object is not taken over, and ErrForeign or ErrContested.
+// claimed is an error of claim: the reason why the object is not taken over, and ErrForeign or ErrContested.
 type claimed struct {
 	why  string
 	kind error
@@ -29,8 +29,8 @@ type claimed struct {
 func (e *claimed) Error() string { return e.why }
 func (e *claimed) Unwrap() error { return e.kind }
 
-// claim refuses an object that is there and that this owner did not apply, and a cluster-scoped one without this owner's labels. With
-// TakeOwnership an object in a namespace that has no owner is adopted.
+// claim refuses an existing object that this owner did not apply, and a cluster-scoped object without this owner's labels. With
+// TakeOwnership, an object in a namespace that has no owner is adopted.
 //
 // A Helm release decides by its own rules in delivery/release/cluster, because Helm knows its objects by annotations and keeps no inventory;
 // the namespace that owner labels name, and why a cluster-scoped object is not adopted, are the same for both and in delivery/own.
@@ -73,8 +73,8 @@ func (t *target) takeOver() error {
 	return &claimed{fmt.Sprintf("exists already%s; %s, or give this one another name", managers(t.live), advice), ErrForeign}
 }
 
-// shared reports whether it is a cluster-scoped object of an app. That the app applied one of its name before does not make it the app's:
-// administrators may have put their own in its place. What kubeop creates for itself stays kubeop's.
+// shared reports whether this is a cluster-scoped object of an app. The app does not own it because it once applied an object of that name:
+// administrators may have created their own in its place. Objects that kubeop creates for itself stay kubeop's.
 func (t *target) shared() bool {
 	return t.object.GetNamespace() == "" && t.object.GetLabels()[v1alpha1.AppLabel] != ""
 }

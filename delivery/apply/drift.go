@@ -43,8 +43,8 @@ func (t *target) leave(c fieldmanager.Unmanaged) bool {
 	return true
 }
 
-// corrected adds an object that was put back to the result. If the write did not change its resourceVersion, others changed no field of
-// ours.
+// corrected adds an object that was corrected to the result. If the write did not change the resourceVersion, others had changed none of
+// our fields.
 func (t *target) corrected(now v1alpha1.InventoryEntry, written metav1.Object) {
 	same := t.live != nil && t.live.GetResourceVersion() == written.GetResourceVersion()
 	if same || !t.moved() {
@@ -55,11 +55,11 @@ func (t *target) corrected(now v1alpha1.InventoryEntry, written metav1.Object) {
 	t.result.Corrected = append(t.result.Corrected, now)
 }
 
-// maxPreviews bounds how often an object that others write meanwhile is compared again.
+// maxPreviews bounds how often a comparison is repeated because others wrote the object meanwhile.
 const maxPreviews = 5
 
-// Preview returns the live object of a deviation, nil for none, and the object that applying its manifest would make of it. It costs two
-// requests.
+// Preview returns the live object of a deviation (nil if there is none) and the object that applying its manifest would result in. It costs
+// two requests.
 func (a *Applier) Preview(ctx context.Context, c client.Client, d Deviation) (live, corrected *unstructured.Unstructured, err error) {
 	for range maxPreviews {
 		live, corrected = emptyLike(d.Manifest), emptyLike(d.Manifest)
@@ -72,7 +72,8 @@ func (a *Applier) Preview(ctx context.Context, c client.Client, d Deviation) (li
 		if err != nil {
 			return nil, nil, inventory.ErrorAbout(inventory.IDOf(d.Manifest), fmt.Errorf("asking what would change: %w", err))
 		}
-		// A dry run answers with the version it began from. If it is not the version that was read, the difference may be another's write.
+		// A dry run returns the version that it started from. If that is not the version that was read, someone else's write may cause the
+		// difference.
 		if live.GetResourceVersion() == corrected.GetResourceVersion() {
 			corrected, err = fieldmanager.WithoutManualFields(corrected, d.unmanaged)
 			return live, corrected, inventory.ErrorAbout(inventory.IDOf(d.Manifest), err)
@@ -81,8 +82,8 @@ func (a *Applier) Preview(ctx context.Context, c client.Client, d Deviation) (li
 	return nil, nil, inventory.ErrorAbout(inventory.IDOf(d.Manifest), errors.New("it changes all the time, so it could not be compared"))
 }
 
-// dryRun returns the object as applying the manifest would change it. Ignored fields are applied with their live values: those that kubeop
-// still owns would be removed if they were left out.
+// dryRun returns the object as applying the manifest would change it. Ignored fields are applied with their live values: leaving them out
+// would remove those that kubeop still owns.
 func (d *Deviation) dryRun(ctx context.Context, c client.Client, live, corrected *unstructured.Unstructured) error {
 	manifest := d.Manifest
 	if d.unmanaged.Manifest != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// ErrPending says that an object is applied as soon as something under way has ended; nothing is wrong.
+// ErrPending says that an object will be applied as soon as some operation in progress has ended; nothing is wrong.
 var ErrPending = errors.New("is under way")
 
 // ErrQuota means that an object would exceed the namespace's quota.
 var ErrQuota = errors.New("the quota has no room")
 
-// quotaError is a refusal by the quota.
+// quotaError says that the quota refused an object.
 type quotaError struct{ error }
 
 func (e *quotaError) Error() string {
@@ -24,16 +24,15 @@ func (e *quotaError) Error() string {
 }
 func (e *quotaError) Unwrap() error { return e.error }
 
-// Is reports that it is an ErrQuota.
+// Is reports that quotaError is an ErrQuota.
 func (e *quotaError) Is(reason error) bool { return reason == ErrQuota }
 
-// OverQuota reports whether the API server refused an object because of a quota, which only its message says.
+// OverQuota reports whether the API server refused an object because of a quota. Only the message of the refusal says so.
 func OverQuota(err error) bool {
 	return errors.Is(err, ErrQuota) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota:")
 }
 
-// Only reports whether an error of Apply is about nothing but objects that failed for one of the reasons: ErrPending,
-// ErrContested, ErrForeign or ErrQuota.
+// Only reports whether all objects in an error of Apply failed for one of these reasons: ErrPending, ErrContested, ErrForeign or ErrQuota.
 func Only(err error, reasons ...error) bool {
 	for _, each := range inventory.Split(err) {
 		if !slices.ContainsFunc(reasons, func(reason error) bool { return errors.Is(each, reason) }) {
@@ -43,7 +42,7 @@ func Only(err error, reasons ...error) bool {
 	return err != nil
 }
 
-// refused reports whether the API server answered that it did not take the object.
+// refused reports whether the API server answered and rejected the object.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500

@@ -17,8 +17,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
-// Ledger applies an owner's objects part by part, step after step, and keeps the record of all of them. What was recorded
-// and was not applied yet stays recorded, so that a step that fails loses nothing.
+// Ledger applies an owner's objects in several steps, and keeps one record of all of them. An entry that was recorded earlier and is not
+// applied yet stays recorded, so that a failing step loses nothing.
 type Ledger struct {
 	applier  *Applier
 	client   client.Client
@@ -26,7 +26,7 @@ type Ledger struct {
 	made     []v1alpha1.InventoryEntry
 }
 
-// NewLedger returns a Ledger that goes on from what was recorded the last time.
+// NewLedger returns a Ledger that continues from the recorded entries.
 func NewLedger(a *Applier, c client.Client, recorded v1alpha1.Inventory) *Ledger {
 	return &Ledger{applier: a, client: c, recorded: fingerprint.Sealed(recorded.Entries, a.Seal)}
 }
@@ -46,7 +46,8 @@ func (l *Ledger) Apply(ctx context.Context, objects ...any) error {
 	return err
 }
 
-// Settled returns the object from the watch if it is recorded and unchanged since, nil otherwise: then its owner need not be read.
+// Settled returns the object from the watch if it is recorded and unchanged since, and nil otherwise. The caller need not check who owns an
+// unchanged object.
 func (l *Ledger) Settled(ctx context.Context, object any) (metav1.Object, error) {
 	o, err := toUnstructured(object)
 	if err != nil {
@@ -67,22 +68,22 @@ func (l *Ledger) Settled(ctx context.Context, object any) (metav1.Object, error)
 	return live, nil
 }
 
-// Prune deletes what was recorded and not applied since, where it carries the owner's labels.
+// Prune deletes the objects that were recorded and not applied since, if they carry the owner's labels.
 func (l *Ledger) Prune(ctx context.Context, owner map[string]string) error {
 	left, err := garbage.Delete(ctx, l.client, l.applier.Live, inventory.Without(l.recorded, l.made), owner)
 	l.recorded = left
 	return err
 }
 
-// Remove deletes some of what was recorded at once, where it carries the owner's labels.
+// Remove deletes some of the recorded objects at once, if they carry the owner's labels.
 func (l *Ledger) Remove(ctx context.Context, owner map[string]string, entries ...v1alpha1.InventoryEntry) error {
 	left, err := garbage.Delete(ctx, l.client, l.applier.Live, entries, owner)
 	l.recorded = append(inventory.Without(l.recorded, entries), left...)
 	return err
 }
 
-// Withdraw deletes objects that must not be there, recorded or not, where the watch shows them and they carry the owner's labels. What
-// an earlier run made and could not record, because the process ended, goes too.
+// Withdraw deletes objects that must not exist, recorded or not, if the watch shows them and they carry the owner's labels. This includes
+// objects that an earlier run created but could not record because the process ended.
 func (l *Ledger) Withdraw(ctx context.Context, owner map[string]string, objects ...any) error {
 	var entries []v1alpha1.InventoryEntry
 	for _, object := range objects {
@@ -101,12 +102,12 @@ func (l *Ledger) Withdraw(ctx context.Context, owner map[string]string, objects 
 	return l.Remove(ctx, owner, entries...)
 }
 
-// Inventory returns what is now recorded.
+// Inventory returns the entries that are recorded now.
 func (l *Ledger) Inventory() v1alpha1.Inventory {
 	return inventory.Join(l.made, inventory.Without(l.recorded, l.made))
 }
 
-// toUnstructured turns an apply configuration into the object it writes; nothing that was not set is in it.
+// toUnstructured converts an apply configuration to an unstructured object. The result has only the fields that were set.
 func toUnstructured(o any) (*unstructured.Unstructured, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u, nil

@@ -21,18 +21,18 @@ import (
 	"github.com/kubeop/kubeop/delivery/fingerprint"
 )
 
-// target is one object of a set on its way into the cluster.
+// target is one object of a set while it is being applied.
 type target struct {
 	*run
 	// object is what is applied: the manifest without the fields that are left to others.
 	object *unstructured.Unstructured
-	// manifest is what the fingerprint is of: the object, and for replicas that an autoscaler outside of the set owns the number in the
-	// source, so that a change of it is noticed when the autoscaler is gone.
+	// manifest is the input of the fingerprint: the object, but with the replicas of the source if an autoscaler outside of the set owns
+	// them. So a change of that number is noticed once the autoscaler is deleted.
 	manifest *unstructured.Unstructured
 	entry    v1alpha1.InventoryEntry
-	// ignored are the fields that rules leave to others once the object is there.
+	// ignored are the fields that rules leave to others once the object exists.
 	ignored fieldmanager.Unmanaged
-	// live is the metadata of the object that is there, nil for none.
+	// live is the metadata of the live object, nil if there is none.
 	live metav1.Object
 	// ours: this owner applied the object before.
 	ours bool
@@ -47,7 +47,7 @@ func (t *target) reference() *metav1.PartialObjectMetadata {
 	return reference
 }
 
-// whole returns the complete object to apply: when it is created, with its ignored fields.
+// whole returns the complete object to apply: on creation, it includes the ignored fields.
 func (t *target) whole() *unstructured.Unstructured {
 	if t.live == nil && t.ignored.Manifest != nil {
 		return t.ignored.Manifest
@@ -69,8 +69,8 @@ func (t *target) digest(manifest *unstructured.Unstructured, live metav1.Object)
 	return fingerprint.Of(manifest, seen, t.Seal)
 }
 
-// replaced reports whether the API server refused a patch because the object with that UID is gone: a missing object is a conflict, another
-// one an invalid change of its UID.
+// replaced reports whether the API server refused a patch because no object with that UID exists any more: a missing object results in a
+// conflict, another object in an invalid change of the UID.
 func replaced(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -80,13 +80,13 @@ func replaced(err error) bool {
 	return apierrors.IsConflict(err) && !ofQuota(err) || apierrors.IsInvalid(err) && slices.ContainsFunc(status.Status().Details.Causes, ofUID)
 }
 
-// precondition is the resourceVersion or the UID that the object must have, or the API server refuses; "" for any.
+// precondition is the resourceVersion or the UID that the object must have; otherwise the API server refuses the patch. "" allows any.
 type precondition struct{ version, uid string }
 
-// mustNotExist names a resourceVersion that no object has: with it an object is created and never changed.
+// mustNotExist is a resourceVersion that no object has: a patch with it creates an object and never changes one.
 var mustNotExist = precondition{version: "1"}
 
-// patch applies the object. Only metadata is answered.
+// patch applies the object. The API server returns only its metadata.
 func (t *target) patch(ctx context.Context, from precondition) (metav1.Object, error) {
 	data, err := json.Marshal(conditioned(t.whole().Object, from))
 	if err != nil {
@@ -95,7 +95,7 @@ func (t *target) patch(ctx context.Context, from precondition) (metav1.Object, e
 	var written *metav1.PartialObjectMetadata
 	write := func() error {
 		written = t.reference()
-		// Without field validation, which would only look for keys that are there twice: what is not in the schema cannot be applied.
+		// Field validation is off: it would only find duplicate keys, because a field that is not in the schema cannot be applied.
 		return t.set.Client.Patch(ctx, written, client.RawPatch(types.ApplyPatchType, data),
 			client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership, client.FieldValidation(metav1.FieldValidationIgnore))
 	}
@@ -109,8 +109,8 @@ func (t *target) patch(ctx context.Context, from precondition) (metav1.Object, e
 	return written, nil
 }
 
-// conditioned returns the object with a precondition, and without the fields that only the API server writes, which manifests that were
-// copied from a cluster have.
+// conditioned returns the object with a precondition, and without the fields that only the API server writes. Manifests that were copied
+// from a cluster have such fields.
 func conditioned(object map[string]any, from precondition) map[string]any {
 	object = maps.Clone(object)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -128,8 +128,8 @@ func conditioned(object map[string]any, from precondition) map[string]any {
 	return object
 }
 
-// ofQuota reports whether a conflict is about the namespace's quota, because other objects were counted at the same time. It is retried at
-// once.
+// ofQuota reports whether a conflict is about the namespace's quota: other objects were counted at the same time. Such a conflict is
+// retried at once.
 func ofQuota(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsConflict(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "resourcequotas"

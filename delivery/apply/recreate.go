@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// goneWithin is how long a deleted object is waited for before the pass goes on; a later pass creates it anew.
+	// goneWithin is how long a pass waits until a deleted object is gone. After that, a later pass creates it anew.
 	goneWithin = 2 * time.Second
-	// lookEvery is the time between two reads of an object that is about to be there, or gone.
+	// lookEvery is the time between two reads while waiting until an object exists or is gone.
 	lookEvery = 100 * time.Millisecond
 )
 
@@ -43,8 +43,8 @@ func (e *immutable) Error() string {
 }
 func (e *immutable) Unwrap() error { return e.err }
 
-// complaint names the fields that an answer is about, and its message about the last one, without their values: the API server repeats
-// whole pod templates, with all values of their environment.
+// complaint returns the fields that an answer rejects, and its message about the last one, without their values: the API server repeats
+// whole pod templates, including all values of environment variables.
 func complaint(err error) string {
 	var status apierrors.APIStatus
 	var fields []string
@@ -64,8 +64,8 @@ func complaint(err error) string {
 	return fmt.Sprintf("%s cannot be changed (%s)", strings.Join(fields, ", "), why)
 }
 
-// takesClaims says why the deletion of an object would delete claims, "" if it would not: claims with data refer to it as their owner, or
-// the present policy of a StatefulSet deletes them.
+// takesClaims returns why deleting an object would delete claims, or "" if it would not. It would if claims with data name it as their
+// owner, or if the live retention policy of a StatefulSet deletes them.
 func (t *target) takesClaims(ctx context.Context) (string, error) {
 	if !garbage.MayOwnClaims(t.kind().GroupKind()) {
 		return "", nil
@@ -90,8 +90,8 @@ func (t *target) takesClaims(ctx context.Context) (string, error) {
 
 // recreate deletes an object that refuses a change and creates it anew, if the set says so and garbage.Recreatable allows it.
 //
-// A Helm release does the same in delivery/release/cluster, by the same decision, and differs where it must: Helm has its own force per
-// action, and creates the object also where it was gone meanwhile, while here the next pass does that.
+// A Helm release does the same in delivery/release/cluster, by the same decision, and differs where it must: Helm has its own force option
+// per action, and also creates the object if it was deleted meanwhile; here, the next pass does that.
 func (t *target) recreate(ctx context.Context, refused error) (metav1.Object, error) {
 	err := t.set.Client.Create(ctx, t.object.DeepCopy(), client.DryRunAll)
 	switch immutableFields, loss := garbage.Recreatable(t.kind().GroupKind(), err); {
@@ -116,7 +116,7 @@ func (t *target) recreate(ctx context.Context, refused error) (metav1.Object, er
 	return t.patch(ctx, mustNotExist)
 }
 
-// delete deletes exactly the object that is there and waits up to goneWithin until it is gone.
+// delete deletes exactly this live object and waits up to goneWithin until it is gone.
 func (t *target) delete(ctx context.Context) error {
 	live, err := metadata.Read(ctx, t.set.Client, t.kind(), t.key())
 	if live == nil || err != nil {

@@ -61,7 +61,7 @@ func (r *run) written(id inventory.ObjectID) bool {
 	return r.result.Written[id.String()] != ""
 }
 
-// errors joins what failed, in the order of kinds and names: the same failures always make the same message.
+// errors joins the failures in the order of kinds and names, so that the same failures always result in the same message.
 func (r *run) errors() error {
 	if len(r.failed) == 0 {
 		return nil

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// establishedWithin is how long the API server may take to serve a kind after its definition was applied; what takes longer is applied
-	// in a later pass.
+	// establishedWithin is how long a pass waits until the API server serves a kind after its definition was applied. After that, a later
+	// pass applies the objects.
 	establishedWithin = 5 * time.Second
-	// settledWithin is how long it may go on answering by an earlier definition.
+	// settledWithin is how long the API server may still use an earlier definition.
 	settledWithin = 2 * time.Second
 )
 
@@ -29,10 +29,10 @@ const (
 type definition struct {
 	id   inventory.ObjectID
 	mu   sync.Mutex
-	seen map[string]error // By version of the kind: nil once it is served.
+	seen map[string]error // By version of the kind: nil once the API server serves it.
 }
 
-// definitions are those of a set, by the kind that each defines.
+// definitions holds the definitions of a set by the kind that each defines.
 type definitions map[schema.GroupKind]*definition
 
 func definitionsOf(objects []*unstructured.Unstructured) definitions {
@@ -45,7 +45,7 @@ func definitionsOf(objects []*unstructured.Unstructured) definitions {
 	return found
 }
 
-// served waits until the API server serves the kind that a definition of the set brings; each version once a run.
+// served waits until the API server serves a kind that the set defines. It waits for each version once a run.
 func (r *run) served(ctx context.Context, kind schema.GroupVersionKind) error {
 	d := r.definitions[kind.GroupKind()]
 	if d == nil {
@@ -92,8 +92,8 @@ func (r *run) established(ctx context.Context, id inventory.ObjectID) (bool, err
 	return crd.Established(live), nil
 }
 
-// whenServed writes an object, and repeats that while the API server still uses an older definition than the one that this run wrote: it
-// takes some time until every part of it knows the new one.
+// whenServed writes an object, and repeats the write while the API server still uses an older definition than the one that this run wrote:
+// the new one takes some time to reach all parts of the API server.
 func (r *run) whenServed(ctx context.Context, o *unstructured.Unstructured, write func() error) error {
 	d := r.definitions[o.GroupVersionKind().GroupKind()]
 	if d == nil || !r.written(d.id) {

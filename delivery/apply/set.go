@@ -14,26 +14,26 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// Set is what one owner wants to be there, and what it recorded the last time.
+// Set is the desired objects of one owner, and the entries that it recorded the last time.
 type Set struct {
 	Client  client.Client
 	Objects []*unstructured.Unstructured
-	// Recorded are Sealed.
+	// Recorded are the entries of the last time. Their digests are sealed, see Applier.Seal.
 	Recorded []v1alpha1.InventoryEntry
-	// Before, if set, is called with what has to be recorded before objects without a record are written: the process may be killed at any
-	// time, and the objects that it made must not be lost.
+	// Before, if set, is called before unrecorded objects are written, with the entries to record. The process may be killed at any time,
+	// and the objects that it created must not be lost.
 	Before func(context.Context, []v1alpha1.InventoryEntry) error
-	// Force deletes an object that refuses a change for good, and makes it anew; never one that holds data.
+	// Force deletes and recreates an object that cannot be changed as requested; never one that holds data.
 	Force bool
 	// TakeOwnership adopts existing objects without an owner; never a cluster-scoped one.
 	TakeOwnership bool
 	// Yields says whether the app of that name, of the same project, has given up an object that carries its label. Nil: no.
 	Yields func(id inventory.ObjectID, app string) bool
-	// Floors are the resourceVersions, by ID, in which objects were written just now, as of Result.Written. If a watch shows an older one,
-	// it has not received the write yet; Result.Unseen says when to look again.
+	// Floors are the resourceVersions of the last writes, by ID, as in Result.Written. If a watch shows an older version, it has not
+	// received the write yet; Result.Unseen says when to reconcile again.
 	Floors map[string]string
-	// Fresh says that Floors were written just now: an object that the watch does not show has not arrived there, rather than been deleted
-	// since.
+	// Fresh says that Floors are from a moment ago. So if the watch does not show an object, the watch is late, and the object was not
+	// deleted.
 	Fresh bool
 	// Leave leaves objects as others changed them, while their manifests are the same.
 	Leave bool
@@ -41,25 +41,25 @@ type Set struct {
 	Ignore differ.Rules
 }
 
-// Result is what came of a Set.
+// Result is the outcome of applying a Set.
 type Result struct {
-	// Entries records every object that is now there, or was before and could not be applied, sorted.
+	// Entries records, sorted, every object that now exists, or that existed before and could not be applied.
 	Entries []v1alpha1.InventoryEntry
-	// Written are the resourceVersions of the objects that were written, by ID; those that needed nothing are not among them.
+	// Written are the resourceVersions of the objects that were written, by ID. Objects that needed no write are not included.
 	Written map[string]string
-	// Unseen: according to Floors an object was written just now, but the watch shows none. The caller looks again soon, because it may
-	// also have been deleted since.
+	// Unseen: according to Floors, an object was written just now, but the watch does not show it. The caller reconciles again soon,
+	// because the object may also have been deleted since.
 	Unseen bool
-	// Moved are recorded objects that others changed and that were left so; Corrected those that were put back.
+	// Moved are recorded objects that others changed and that were left as they are; Corrected are those that were corrected.
 	Moved     []Deviation
 	Corrected []v1alpha1.InventoryEntry
 }
 
 // Deviation is a recorded object that others changed while its manifest stayed the same.
 type Deviation struct {
-	// Entry names the object; its digest is of its present state.
+	// Entry identifies the object; its digest is of the object's present state.
 	Entry v1alpha1.InventoryEntry
-	// Manifest is what was applied, without the unmanaged fields.
+	// Manifest is the applied object, without the unmanaged fields.
 	Manifest *unstructured.Unstructured
 	// unmanaged are the fields that are left to others.
 	unmanaged fieldmanager.Unmanaged

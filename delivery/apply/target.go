@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
-// apply writes the object and returns what the API server says of it, nil when there was nothing to write.
+// apply writes the object and returns the API server's answer, or nil if there was nothing to write.
 func (t *target) apply(ctx context.Context) (metav1.Object, error) {
 	var err error
 	if t.live, err = t.Live.Get(ctx, t.set.Client, t.kind(), t.key()); err == nil && metadata.Behind(t.live, t.set.Floors[t.entry.ID]) {
@@ -41,7 +41,7 @@ func (t *target) apply(ctx context.Context) (metav1.Object, error) {
 		return t.create(ctx, *unmanaged)
 	}
 	if t.live != nil && inventory.IDOf(t.object).IsSecret() {
-		// Of a Secret the watch knows only the version.
+		// The watch has only the resourceVersion of a Secret.
 		if t.live, err = metadata.Read(ctx, t.set.Client, t.kind(), t.key()); err != nil {
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func (t *target) apply(ctx context.Context) (metav1.Object, error) {
 	return t.update(ctx, *unmanaged)
 }
 
-// justWritten reports whether this manifest is the one of the last write, which the watch has not seen yet.
+// justWritten reports whether the last write had this manifest and the watch has not shown that write yet.
 func (t *target) justWritten() bool {
 	if t.live == nil && !t.set.Fresh {
 		return false
@@ -58,8 +58,8 @@ func (t *target) justWritten() bool {
 	return strings.HasPrefix(t.entry.Digest, fingerprint.OfManifest(c.Without(t.object), t.Seal))
 }
 
-// leaveToOthers takes from the object the fields that other managers own, and returns which these are; nil when the object is in the state
-// that the last apply left.
+// leaveToOthers removes from the object the fields that other managers own, and returns these fields; nil if the object is still in the
+// state that the last apply left.
 func (t *target) leaveToOthers(ctx context.Context) (*fieldmanager.Unmanaged, error) {
 	c := fieldmanager.Unmanaged{Replicas: t.scalers.scale(t.object), CABundles: fieldmanager.InjectsCABundles(t.object)}
 	t.object = c.Without(t.object)
@@ -70,7 +70,7 @@ func (t *target) leaveToOthers(ctx context.Context) (*fieldmanager.Unmanaged, er
 	if c.Replicas || t.live == nil || !fieldmanager.Scaled(t.live) || !fieldmanager.HasReplicas(t.object) {
 		return &c, nil
 	}
-	// Its replicas were changed by scaling. With an autoscaler, that stays.
+	// Someone scaled the object. If an autoscaler did, its number of replicas stays.
 	scaler := c
 	scaler.Replicas = true
 	left := scaler.Without(t.object)
@@ -86,8 +86,8 @@ func (t *target) leaveToOthers(ctx context.Context) (*fieldmanager.Unmanaged, er
 	return &c, err
 }
 
-// ignore takes from the object the fields that the rules ignore, and reports whether these are all fields of an object that was applied.
-// Then its labels may be gone, too, without which the watch does not show it: it is read.
+// ignore removes the fields that the rules ignore from the object, and reports whether these are all fields of an object that was applied.
+// In that case its labels may be ignored too. The watch shows no object without labels, so the caller reads the object.
 func (t *target) ignore(ctx context.Context, c *fieldmanager.Unmanaged) (all bool, err error) {
 	var paths [][]string
 	if paths, all = t.set.Ignore.Spared(t.object); len(paths) > 0 {
@@ -104,8 +104,8 @@ func (t *target) ignore(ctx context.Context, c *fieldmanager.Unmanaged) (all boo
 	return t.live != nil, err
 }
 
-// settled reports whether the object is in the state that the last apply of this manifest left. Another app's object that took its place
-// within the same second may have the same managedFields: only the labels differ.
+// settled reports whether the object is in the state that the last apply of this manifest left. If another app's object replaced it within
+// the same second, both may have the same managedFields: only the labels differ.
 func (t *target) settled(manifest *unstructured.Unstructured) bool {
 	if t.entry.Digest == "" || t.live == nil || !fingerprint.SameState(t.entry.Digest, t.digest(manifest, t.live)) {
 		return false
@@ -113,9 +113,9 @@ func (t *target) settled(manifest *unstructured.Unstructured) bool {
 	return inventory.IDOf(manifest).IsSecret() || own.SameApp(t.live.GetLabels(), manifest.GetLabels())
 }
 
-// create makes an object that was not recorded, or that is cluster-scoped: the watch does not show one without owner labels, which
-// administrators may have put in the place of an app's. Whether it exists is found out without a read: the patch names a resourceVersion
-// that no object has, so the API server creates the object, or refuses with a conflict.
+// create creates an object that was not recorded, or one that is cluster-scoped: administrators may have replaced an app's cluster-scoped
+// object by one without owner labels, which the watch does not show. Create needs no read to find out whether the object exists: the patch
+// names a resourceVersion that no object has, so the API server creates the object or answers with a conflict.
 func (t *target) create(ctx context.Context, c fieldmanager.Unmanaged) (metav1.Object, error) {
 	written, err := t.patch(ctx, mustNotExist)
 	if !apierrors.IsConflict(err) || ofQuota(err) {
@@ -129,8 +129,8 @@ func (t *target) create(ctx context.Context, c fieldmanager.Unmanaged) (metav1.O
 	return t.update(ctx, c)
 }
 
-// update changes an object that is there, or was the last time. If another object took its place since the watch saw it, that one is
-// read first: it may have another owner.
+// update changes an object that exists, or existed the last time. If another object replaced it since the watch reported it, update reads
+// that one first: it may have another owner.
 func (t *target) update(ctx context.Context, c fieldmanager.Unmanaged) (metav1.Object, error) {
 	written, err := t.change(ctx, c)
 	if t.live == nil || !replaced(err) {
@@ -146,7 +146,7 @@ func (t *target) update(ctx context.Context, c fieldmanager.Unmanaged) (metav1.O
 	return t.change(ctx, c)
 }
 
-// change changes the object that is there, if it is still the one that was read.
+// change changes the live object, if it is still the one that was read.
 func (t *target) change(ctx context.Context, c fieldmanager.Unmanaged) (metav1.Object, error) {
 	if err := t.claim(); err != nil {
 		return nil, err
@@ -170,8 +170,8 @@ func (t *target) change(ctx context.Context, c fieldmanager.Unmanaged) (metav1.O
 	return written, err
 }
 
-// perhapsThere reports whether the object may be in the cluster as this owner's though applying it failed: it was there before, or the
-// answer was lost.
+// perhapsThere reports whether the object may exist and belong to this owner although applying it failed: it existed before, or the answer
+// was lost.
 func (t *target) perhapsThere(err error) bool {
 	if errors.Is(err, ErrForeign) || errors.Is(err, ErrContested) {
 		return t.entry.Digest != ""

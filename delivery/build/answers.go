@@ -13,33 +13,32 @@ import (
 )
 
 const (
-	// Questions is how many questions a process may ask about files: for 20,000 files and folders, one about each and one about its
-	// content.
+	// Questions is how many requests about files a process may make: for 20,000 files and folders, one about each and one for its content.
 	Questions = 50_000
-	// maxRead is how many bytes of files a process is given.
+	// maxRead is how many bytes of files a process may read.
 	maxRead = 64 << 20
 	// attachedBytes is the size up to which the content of a file is sent with its description. listedBytes is how many bytes of files are
-	// sent with the list of a folder, because the reader of a list reads all its files: one question instead of two for each file.
+	// sent with the list of a folder. A process that lists a folder reads all its files, so this saves two requests for each file.
 	attachedBytes, listedBytes = 32 << 10, 256 << 10
 )
 
 var errQuestion = errors.New("the question is none of this operator's")
 
-// answers answers the questions of a process about the files of one build. It keeps the errors among the answers.
+// answers answers a process's requests about the files of one build. It keeps the errors of its answers.
 type answers struct {
 	files fs.FS
-	// service calls a service that keeps keys. Nil: the build has no keys.
+	// service calls a key service. Nil: the build has no keys.
 	service func(ctx context.Context, request []byte) ([]byte, error)
 	kept    []error
 	bytes   int64
 }
 
-// again are answers to another process that is given the same order.
+// again returns new answers for another process that gets the same order.
 func (a *answers) again() *answers {
 	return &answers{files: a.files, service: a.service, kept: slices.Clone(a.kept), bytes: a.bytes}
 }
 
-// keep numbers an error; it is nil for nil.
+// keep stores an error, and returns it as a failure with its number; nil for nil.
 func (a *answers) keep(err error) *failure {
 	f := failureOf(err)
 	if f != nil && !errors.Is(err, fs.ErrNotExist) { // Kustomize tries many names.
@@ -49,7 +48,7 @@ func (a *answers) keep(err error) *failure {
 	return f
 }
 
-// answer answers one question.
+// answer answers one request.
 func (a *answers) answer(ctx context.Context, question []byte) ([]byte, error) {
 	if len(question) > 0 && question[0] == askService && a.service != nil {
 		return a.service(ctx, question[1:])
@@ -82,7 +81,7 @@ func (a *answers) info(name string) *reply {
 	}
 	r := &reply{Info: &info{Called: is.Name(), Perm: is.Mode(), Bytes: is.Size()}}
 	if is.Mode().IsRegular() && is.Size() <= attachedBytes {
-		// A file that is looked at is read next. If it cannot be read, the error comes then.
+		// A process reads a file after it has got the description. If the file cannot be read, that request returns the error.
 		if data, err := a.read(name, is.Size()); err == nil {
 			r.Data, r.HasData = data, true
 		}
@@ -121,7 +120,7 @@ func (a *answers) folder(name string) *reply {
 	return r
 }
 
-// made is what a process answers at last.
+// made returns the final result of a process.
 func (a *answers) made(answer []byte) (made Made, err error) {
 	var out outcome
 	if err := unmarshal(answer, &out); err != nil {
@@ -139,7 +138,7 @@ func (a *answers) made(answer []byte) (made Made, err error) {
 	return made, err
 }
 
-// errors are the errors of these numbers.
+// errors returns the errors with these numbers.
 func (a *answers) errors(numbers []int) (found []error) {
 	for _, n := range numbers {
 		if n > 0 && n <= len(a.kept) {

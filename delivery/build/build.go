@@ -15,15 +15,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
-// Builder makes objects.
+// Builder builds the objects of sources in sandboxed processes.
 type Builder struct {
-	// Apart has manifests built.
+	// Apart runs the processes.
 	Apart apart.Runner
 	// Services connects to key services, for sources with a Secret that has credentials for them. Required if there are keys.
 	Services service.Client
-	// Clock is the time. Required where there are keys.
+	// Clock returns the time. Required if there are keys.
 	Clock func() time.Time
-	// Trials remember the sources that were over a limit: they are not evaluated again before they change. Required.
+	// Trials record the sources that exceeded a limit: they are not evaluated again before they change. Required.
 	Trials *trials.Trials
 	Log    logr.Logger
 
@@ -35,18 +35,20 @@ type Request struct {
 	App    types.NamespacedName
 	Tenant string
 	Source Source
-	// Input is a digest of the app's UID and of all that the Source has beside its files, and Identity identifies the version of the files.
+	// Input is a digest of the app's UID and of everything in the Source except its files, and Identity identifies the version of the
+	// files.
 	Input, Identity string
-	// Retry has a source evaluated again that was over a limit, or about which the answer is known.
+	// Retry evaluates a source again although it exceeded a limit, or its result is cached.
 	Retry bool
-	// Reads returns a record of the parts of the files that a build read. Same reports whether these files have the same content there. So
-	// two versions that differ only in other files share a build. Nil: only an equal Identity shares one.
+	// Reads returns a record of the parts of the files that a build read. Same reports whether those parts are the same in the present
+	// files. So two versions that differ only in other files share a build. With nil, only versions with the same Identity share one.
 	Reads func() (string, error)
 	Same  func(reads string) bool
 }
 
-// Build makes the objects of a Source that Source.Small does not make. Errors are those of Folder, manifests.Raw, substitute.Variables and decrypt, and about a limit;
-// only an ErrUnfit is not about the source. What was built last of an app is not evaluated again while its source is the same.
+// Build makes the objects of a Source that Source.Small does not make. Its errors are those of Folder, manifests.Raw, substitute.Variables
+// and decrypt, and about exceeded limits. Only an ErrUnfit is not about the source. Build does not evaluate an app's source again while it
+// is unchanged.
 func (b *Builder) Build(ctx context.Context, req Request) (Made, error) {
 	if !req.Retry {
 		answer, reads, err := b.memos.get(&req)
@@ -82,7 +84,7 @@ func (b *Builder) Build(ctx context.Context, req Request) (Made, error) {
 	return made, err
 }
 
-// known is what was built before.
+// known returns a cached result.
 func known(answer []byte, reads string, err error) (Made, error) {
 	if err != nil {
 		return Made{}, unfit(err)
@@ -92,8 +94,8 @@ func known(answer []byte, reads string, err error) (Made, error) {
 	return made, err
 }
 
-// remember keeps an answer, unless it is about an error of files or variables, which may be another one next time, or holds what a
-// Secret or a key of the project made readable: that is not kept in memory for longer than it is used.
+// remember caches an answer. It does not cache errors of files or variables, which may not occur the next time. It also does not cache
+// confidential answers, which may hold decrypted values or values of Secrets: these must not stay in memory longer than needed.
 func (b *Builder) remember(req *Request, answering *answers, answer []byte) {
 	if len(answering.kept) > 0 || req.Source.confidential() {
 		return
@@ -102,7 +104,7 @@ func (b *Builder) remember(req *Request, answering *answers, answer []byte) {
 	if req.Reads != nil {
 		var err error
 		if reads, err = req.Reads(); err != nil {
-			return // It is evaluated again, and fails then if that lasts.
+			return // The source will be evaluated again. If the error lasts, that build fails.
 		}
 	}
 	if err := b.memos.put(req, answer, reads); err != nil {
@@ -110,7 +112,7 @@ func (b *Builder) remember(req *Request, answering *answers, answer []byte) {
 	}
 }
 
-// Forget drops what is remembered of an app that is gone.
+// Forget drops the cached result of a deleted app.
 func (b *Builder) Forget(app types.NamespacedName) {
 	b.memos.forget(app)
 	if err := b.Trials.End(app, "", ""); err != nil {
@@ -118,10 +120,10 @@ func (b *Builder) Forget(app types.NamespacedName) {
 	}
 }
 
-// readsSign stands between Request.Input and what was read.
+// readsSign separates Request.Input from the record of the files that were read.
 const readsSign = " read "
 
-// input identifies what a request is made of: the input that was recorded last, while the files that were read are the same.
+// input identifies the request for Trials. It returns the recorded input if the files that were read then are unchanged.
 func (b *Builder) input(req *Request) (string, error) {
 	noted, err := b.Trials.Last(req.App)
 	if err != nil {
@@ -133,7 +135,7 @@ func (b *Builder) input(req *Request) (string, error) {
 	return req.Input + " of " + req.Identity, nil
 }
 
-// evaluate has the objects made in another process, and reads them.
+// evaluate evaluates a source in another process, and reads the resulting objects.
 func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 	var answering *answers
 	var answer []byte

@@ -9,23 +9,23 @@ import (
 	"github.com/kubeop/kubeop/delivery/decrypt/service"
 )
 
-// The names of the functions in other processes: Evaluate builds, and what Decrypting returns builds what has keys. That one is in
-// another program.
+// These are the names of the functions in other processes: Evaluate builds sources without keys, and the function that Decrypting returns
+// builds those with keys. That function is in another program.
 const (
 	Function = "build"
 	Decrypts = "decrypt"
 )
 
-// Evaluate builds the objects of a source without keys. It is the function of the sandboxed process that reads what tenants wrote. ask
-// answers questions about files, note records what is being read. Errors of the source are in the answer; an error of Evaluate means that
-// the input is not one of this package.
+// Evaluate builds the objects of a source without keys. It is the function of the sandboxed process that reads the text of tenants. ask
+// sends requests about files, note records which part is being read. Errors of the source are in the answer; an error of Evaluate means
+// that the input is not one of this package.
 func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
 	return evaluate(input, ask, note, func(*Keys) (decrypt.Decrypter, error) { return nil, errProgram })
 }
 
 var errProgram = errors.New("this program decrypts nothing")
 
-// Decrypting returns an Evaluate that decrypts with what open makes.
+// Decrypting returns an Evaluate that decrypts with the Decrypter that open returns.
 func Decrypting(open Opener) apart.Function {
 	return func(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
 		through := service.Transport{Ask: func(request []byte) ([]byte, error) { return ask(append([]byte{askService}, request...)) }}
@@ -54,7 +54,7 @@ func evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string),
 	return marshal(out)
 }
 
-// safely makes an error of a panic that strange manifests cause. What it panicked with may hold a secret.
+// safely turns a panic, which unusual manifests may cause, into an error. It leaves out the panic's value, which may contain a secret.
 func safely(s *Source, note func(string), open func(*Keys) (decrypt.Decrypter, error)) (made Made, err error) {
 	defer func() {
 		if recover() != nil {

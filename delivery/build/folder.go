@@ -15,10 +15,11 @@ import (
 // Folder makes the objects of a folder, with the components, patches and images of an App's spec on top; files is its whole repository,
 // so that a kustomization may use ../base. Substitution is left to Source.
 //
-// With a kustomization.yaml, kustomization.yml or Kustomization in the folder, it is built with kustomize, from what is in the
-// repository alone; else its manifests are read. Links and submodules are refused. The same object may not come twice. Errors name the
-// file and line as "file:line: why", all of them at once up to 20; of a kustomization they name the file. A path that does not exist is
-// an fs.ErrNotExist, a limit that is passed a *budget.Exceeded or an ErrTooLarge, which names it. Without limits the default ones hold.
+// If the folder has a kustomization.yaml, kustomization.yml or Kustomization, Folder builds it with kustomize, using only files of the
+// repository; otherwise it reads the folder's manifests. Links and submodules are refused. The same object must not occur twice. Errors
+// name the file and line as "file:line: why", up to 20 at once; those of a kustomization name only the file. If a path does not exist, the
+// error is an fs.ErrNotExist. An exceeded limit is a *budget.Exceeded or an ErrTooLarge, which names it. Without limits, the default limits
+// apply.
 func Folder(files fs.FS, path string, with *v1alpha1.Build, limits budget.App) ([]*unstructured.Unstructured, error) {
 	folder, err := render.Folder(files, path, "the repository")
 	if err != nil {

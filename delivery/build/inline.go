@@ -9,8 +9,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/decrypt"
 )
 
-// decryptInline decrypts the manifests in the spec itself. The API server keeps no order of keys but the alphabet's, so
-// the MAC of such a manifest must be over that.
+// decryptInline decrypts the manifests in the spec itself. The API server sorts keys alphabetically, so the MAC of such a manifest must be
+// over that order.
 func decryptInline(files *decrypt.Files, manifests []runtime.RawExtension) error {
 	for i := range manifests {
 		plain, err := files.Manifest(fmt.Sprintf("spec.raw.manifests[%d]", i), manifests[i].Raw)

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxMemos is how many bytes of answers, compressed, are remembered of all apps.
+	// maxMemos is how many bytes of compressed answers are cached for all apps.
 	maxMemos = 16 << 20
-	// memoCost is about what one takes beside its bytes.
+	// memoCost is the approximate overhead of an entry in bytes.
 	memoCost = 512
 )
 
-// memos remember what the process answered about the last source of each app, so that the same source is not evaluated again at each
-// look. Where there is too much, those of the tenant with most go, what was used longest ago first: these are evaluated again. The zero
-// value is ready. Safe for concurrent use.
+// memos cache the answer about the last source of each app, so that an unchanged source is not evaluated again at each reconcile. If the
+// cache is full, it drops the least recently used entries of the tenant with the most bytes. The zero value is ready. Safe for concurrent
+// use.
 type memos struct {
-	// most is maxMemos where it is 0.
+	// most bounds the bytes; 0 means maxMemos.
 	most int
 
 	mu    sync.Mutex
@@ -31,8 +31,8 @@ type memos struct {
 	clock int64
 }
 
-// memo is the answer about a source, for its input and its files, which the identity, or what was read of them, distinguishes from any
-// others.
+// memo is the answer about one source. The source is identified by its input and by its files: by their identity, or by the parts of them
+// that were read.
 type memo struct {
 	tenant, input, identity, reads string
 	// answer is compressed.
@@ -44,7 +44,7 @@ func (m *memo) size() int {
 	return memoCost + len(m.input) + len(m.identity) + len(m.reads) + len(m.answer)
 }
 
-// answers reports whether the memo is about what is requested.
+// answers reports whether the memo is about the requested source.
 func (m *memo) answers(req *Request) bool {
 	if m.input != req.Input {
 		return false
@@ -52,7 +52,7 @@ func (m *memo) answers(req *Request) bool {
 	return m.identity == req.Identity || m.reads != "" && req.Same != nil && req.Same(m.reads)
 }
 
-// get returns the answer about the same source, and what was read of it; nil where there is none.
+// get returns the cached answer about the same source, and the record of the files that were read; nil if there is none.
 func (m *memos) get(req *Request) (answer []byte, reads string, err error) {
 	m.mu.Lock()
 	found := m.of[req.App]
@@ -61,7 +61,7 @@ func (m *memos) get(req *Request) (answer []byte, reads string, err error) {
 		found.used = m.clock
 	}
 	m.mu.Unlock()
-	if found == nil || !found.answers(req) { // Nothing of it but its use changes.
+	if found == nil || !found.answers(req) { // Fields other than used never change, so no lock is needed.
 		return nil, "", nil
 	}
 	unzipped, err := gzip.NewReader(bytes.NewReader(found.answer))
@@ -74,7 +74,7 @@ func (m *memos) get(req *Request) (answer []byte, reads string, err error) {
 	return answer, found.reads, nil
 }
 
-// put remembers an answer in the place of the app's last one.
+// put replaces the cached answer of an app.
 func (m *memos) put(req *Request, answer []byte, reads string) error {
 	var zipped bytes.Buffer
 	into, err := gzip.NewWriterLevel(&zipped, gzip.BestSpeed)
@@ -108,7 +108,7 @@ func (m *memos) put(req *Request, answer []byte, reads string) error {
 	return nil
 }
 
-// forget drops what is remembered of an app.
+// forget drops the cached answer of an app.
 func (m *memos) forget(app types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,7 +129,7 @@ func (m *memos) count(one *memo, bytes int) {
 	}
 }
 
-// superfluous is the app of the tenant with most that was looked at longest ago.
+// superfluous returns the app to drop: the least recently used one of the tenant with the most bytes.
 func (m *memos) superfluous() (app types.NamespacedName) {
 	var oldest *memo
 	for name, one := range m.of {

@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// order is what a process is to make: a Source without its files.
+// order is the request to a process: a Source without its files.
 type order struct {
 	HasFiles  bool
 	Git       *v1alpha1.GitSource
@@ -28,40 +28,40 @@ type order struct {
 	Limits    budget.App
 }
 
-// heldVariable is a Variable with an error that stays in the operator.
+// heldVariable is a Variable; its error stays in the operator, and the process gets a failure with the error's number.
 type heldVariable struct {
 	Kind, Name string
 	Data       map[string][]byte
 	Err        *failure
 }
 
-// outcome is what the process made.
+// outcome is the result of a process.
 type outcome struct {
-	// Objects are in JSON, so that their values can be counted before they are built.
+	// Objects are encoded as JSON, so that their values can be counted before they are decoded.
 	Objects [][]byte
 	Secrets [][]byte
 	Err     *failure
 }
 
-// failure is an error on its way from one process to the other. Its classes are kept, by their places in classes; the error that it
-// is of stays where it was made.
+// failure is an error as it is sent to another process. It has the places of its classes in the list classes; the original error stays in
+// the process where it occurred.
 type failure struct {
 	Text    string
 	Classes []int
-	// Exceeded is the limit of a *budget.Exceeded, by name; "" of any other.
+	// Exceeded is the name of the limit of a *budget.Exceeded; "" for any other error.
 	Exceeded string
 	// Kept are the numbers of errors, counted from 1, that the process received and passes on.
 	Kept []int
 }
 
-// classes are the errors that errors.Is finds again on the other side.
+// classes are the errors that errors.Is also finds in the process that receives the failure.
 var classes = []error{render.ErrTooLarge, yamlcheck.ErrTooLarge, render.ErrMissing, fs.ErrNotExist, decrypt.ErrKeys, decrypt.ErrDamaged, decrypt.ErrService}
 
-// ErrUnfit is wrapped by errors that are not about the source: the process that evaluates could not be started, was
-// killed, or the operator is stopping. Another try may succeed.
+// ErrUnfit is wrapped by errors that are not about the source: the evaluating process could not be started or was killed, or the operator
+// is stopping. A retry may succeed.
 var ErrUnfit = errors.New("evaluating the manifests")
 
-// unfit is the ErrUnfit of an error, unless it is about the source.
+// unfit wraps an error with ErrUnfit, unless it is about the source.
 func unfit(err error) error {
 	if errors.As(err, new(*trials.Refused)) {
 		return err
@@ -69,7 +69,7 @@ func unfit(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnfit, err)
 }
 
-// failureOf is nil for nil.
+// failureOf converts an error to a failure; nil for nil.
 func failureOf(err error) *failure {
 	if err == nil {
 		return nil
@@ -86,10 +86,10 @@ func failureOf(err error) *failure {
 	return f
 }
 
-// sentError is a failure in the process that received it.
+// sentError is a received failure as an error.
 type sentError struct {
 	text string
-	// number of the error in the process that sent it, 0 where it is not known.
+	// number of the error in the process that sent it, 0 if unknown.
 	number  int
 	classes []error
 }
@@ -97,7 +97,7 @@ type sentError struct {
 func (e *sentError) Error() string   { return e.text }
 func (e *sentError) Unwrap() []error { return e.classes }
 
-// error is nil for nil.
+// error converts a received failure to an error.
 func (f *failure) error() *sentError {
 	t := &sentError{text: f.Text}
 	for _, i := range f.Classes {
@@ -106,12 +106,12 @@ func (f *failure) error() *sentError {
 		}
 	}
 	if field, ok := budget.FieldOf(f.Exceeded); ok {
-		t.classes = append(t.classes, &budget.Exceeded{Field: field}) // How much is too much is in the text.
+		t.classes = append(t.classes, &budget.Exceeded{Field: field}) // The text says by how much the limit is exceeded.
 	}
 	return t
 }
 
-// numbersIn are the numbers of the errors that an error was made of.
+// numbersIn returns the numbers of the errors that an error wraps.
 func numbersIn(err error) (found []int) {
 	switch e := err.(type) { //nolint:errorlint // the whole tree is walked
 	case nil:
@@ -131,7 +131,7 @@ func numbersIn(err error) (found []int) {
 	return slices.Compact(found)
 }
 
-// orderOf is what is sent of a Source; its errors stay with keep.
+// orderOf returns the order for a Source. Errors of the Source are passed to keep.
 func orderOf(s *Source, keep func(error) *failure) order {
 	o := order{HasFiles: s.Files != nil, Keys: s.Keys, Limits: s.Limits}
 	if s.Git != nil {
@@ -149,7 +149,7 @@ func orderOf(s *Source, keep func(error) *failure) order {
 	return o
 }
 
-// source is the Source again.
+// source returns the Source of an order.
 func (o *order) source(files fs.FS) *Source {
 	s := &Source{Git: o.Git, Keys: o.Keys, Limits: o.Limits}
 	if o.HasFiles {
@@ -171,7 +171,7 @@ func (o *order) source(files fs.FS) *Source {
 	return s
 }
 
-// numbered is the error of a failure that is one of those kept.
+// numbered returns a failure, which is one of those kept, as an error with its number.
 func (f *failure) numbered() error {
 	t := f.error()
 	if len(f.Kept) == 1 {
@@ -180,7 +180,7 @@ func (f *failure) numbered() error {
 	return t
 }
 
-// maxItems bounds lists and mappings of a message: no folder has as many files, and no build decrypts as many values.
+// maxItems bounds lists and mappings of a message. No folder has that many files, and no build decrypts that many values.
 const maxItems = 1_000_000
 
 func marshal(message any) ([]byte, error) {
@@ -194,7 +194,7 @@ func marshal(message any) ([]byte, error) {
 var reading = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid, MaxArrayElements: maxItems, MaxMapPairs: maxItems}.DecMode()
 	if err != nil {
-		panic(err) // The options are fixed.
+		panic(err) // The options are constant, so this cannot fail.
 	}
 	return mode
 }()

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// maxNodes bounds the mappings, lists and values of what a build makes: each takes a few hundred bytes in this process.
+// maxNodes bounds the mappings, lists and values in the objects of a build: each takes a few hundred bytes in this process.
 const maxNodes = 500_000
 
 var errNodes = fmt.Errorf("what is built has more than %d mappings, lists and values: %w", maxNodes, yamlcheck.ErrTooLarge)
@@ -35,7 +35,7 @@ func encoded(objects []*unstructured.Unstructured) ([][]byte, error) {
 	return all, nil
 }
 
-// decoded reads objects, none before the values of all were counted.
+// decoded decodes objects after it has counted the values of all of them.
 func decoded(texts [][]byte) ([]*unstructured.Unstructured, error) {
 	nodes := 0
 	for _, text := range texts {

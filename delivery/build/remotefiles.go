@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 )
 
-// What a process may request for a path: its description, the content of a file, the list of a folder. It may also request a call of a key
-// service.
+// These are the requests of a process: the description of a path, the content of a file, the list of a folder, or a call of a key service.
 const (
 	askInfo byte = iota + 1
 	askFile
@@ -19,7 +18,7 @@ const (
 	askService
 )
 
-// content is the first byte of an answer that is a file's content; any other answer is a reply.
+// content is the first byte of an answer with a file's content; any other answer is a reply.
 const content byte = 0
 
 // reply is the answer about a path.
@@ -29,12 +28,12 @@ type reply struct {
 	// Files are some of the Entries with their content.
 	Files []reply
 	Err   *failure
-	// Data is what a file holds, if HasData.
+	// Data is the content of a file, if HasData.
 	Data    []byte
 	HasData bool
 }
 
-// info describes a file or folder. Of one in a list of a folder the size is not known.
+// info describes a file or folder. In a list of a folder, the size is unknown.
 type info struct {
 	Called string
 	Perm   fs.FileMode
@@ -53,7 +52,7 @@ func (i *info) Mode() fs.FileMode { return i.Perm }
 // Type implements fs.DirEntry.
 func (i *info) Type() fs.FileMode { return i.Perm.Type() }
 
-// ModTime implements fs.FileInfo. Nothing that is built depends on times.
+// ModTime implements fs.FileInfo. No build depends on times.
 func (i *info) ModTime() time.Time { return time.Time{} }
 
 // IsDir implements fs.FileInfo and fs.DirEntry.
@@ -62,14 +61,14 @@ func (i *info) IsDir() bool { return i.Perm.IsDir() }
 // Sys implements fs.FileInfo.
 func (i *info) Sys() any { return nil }
 
-// Info is refused: of one in a list the size is not known.
+// Info is refused: the size of an entry in a list is unknown.
 func (i *info) Info() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
 
-// remoteFiles are the files of a source in the process that evaluates it. It requests each from the operator.
+// remoteFiles are the files of a source, as seen by the process that evaluates it. It requests each file from the operator.
 type remoteFiles struct {
 	ask  func([]byte) ([]byte, error)
 	note func(string)
-	// infos are what is known of paths: the folders on the way to a file are looked at for each. lists are those of folders.
+	// infos are the known descriptions of paths: each read checks the folders on the way to its file. lists are those of folders.
 	infos, lists map[string]*reply
 	// builds is the folder of the first kustomization that was read.
 	builds string
@@ -100,12 +99,12 @@ func (a *remoteFiles) question(about byte, op, name string) (*reply, error) {
 	return r, nil
 }
 
-// Open is refused: files are read as a whole.
+// Open is refused: files are read only as a whole.
 func (a *remoteFiles) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }
 
-// Stat describes a file, and a link itself instead of what it points to.
+// Stat describes a file. It does not follow links.
 func (a *remoteFiles) Stat(name string) (fs.FileInfo, error) {
 	r, known := a.infos[name]
 	if !known {
@@ -121,7 +120,7 @@ func (a *remoteFiles) Stat(name string) (fs.FileInfo, error) {
 	return r.Info, nil
 }
 
-// ReadFile notes the file as what is being read, or what is built with it.
+// ReadFile records that the file is being read, or that a kustomization is being built with it, and reads it.
 func (a *remoteFiles) ReadFile(name string) ([]byte, error) {
 	if a.builds == "" && slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
 		a.builds = path.Dir(name)
@@ -132,7 +131,7 @@ func (a *remoteFiles) ReadFile(name string) ([]byte, error) {
 		a.note(name)
 	}
 	if known := a.infos[name]; known != nil && known.HasData {
-		known.HasData = false // It is kept for one read only.
+		known.HasData = false // The content is kept for one read only.
 		data := known.Data
 		known.Data = nil
 		return data, nil

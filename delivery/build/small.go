@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// smallBytes is what plain manifests may have together that are read in this process. The way to another one and back costs more
-	// than to read them, and so few bytes hold few values.
+	// smallBytes is the largest total size of plain manifests that are read in this process. Starting another process costs more than
+	// reading them, and so few bytes cannot hold many values.
 	smallBytes = 8 << 10
-	// smallEntries is how many entries a folder may have for that.
+	// smallEntries is the largest number of entries of a folder that is read in this process.
 	smallEntries = 64
 )
 
 var errNotSmall = errors.New("not small")
 
-// Small makes the objects in this process where that is little work: plain manifests of a few KiB, with nothing to decrypt, to build or
-// to set, and without aliases. Did is false where it is not.
+// Small builds the objects in this process if that takes little work: plain manifests of a few KiB, without decryption, kustomize,
+// variables or aliases. Otherwise did is false.
 func (s *Source) Small() (made Made, did bool, err error) {
 	if s.Keys != nil || s.Git != nil && changes(s) {
 		return Made{}, false, nil
@@ -46,17 +46,17 @@ func (s *Source) Small() (made Made, did bool, err error) {
 	return made, true, err
 }
 
-// changes reports whether the spec does anything to what is in the files.
+// changes reports whether the spec changes the objects of the files.
 func changes(s *Source) bool {
 	b := &s.Git.Build
 	return kustomize.Changes(b) || len(b.Substitute)+len(b.SubstituteFrom) > 0
 }
 
-// small are files of which only a few KiB are read, and no kustomization.
+// small is a file system from which only a few KiB can be read, and no kustomization.
 type small struct {
 	fs.FS
 	left int64
-	// over is set once there was more.
+	// over is set if there was more to read.
 	over bool
 }
 
@@ -66,10 +66,10 @@ var (
 	_ fs.StatFS     = (*small)(nil)
 )
 
-// Stat describes a file, and a link itself instead of what it points to.
+// Stat describes a file. It does not follow links.
 func (s *small) Stat(name string) (fs.FileInfo, error) { return fs.Lstat(s.FS, name) }
 
-// ReadFile reads a file that fits in.
+// ReadFile reads a file if it is small enough.
 func (s *small) ReadFile(name string) ([]byte, error) {
 	is, err := fs.Lstat(s.FS, name)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *small) ReadFile(name string) ([]byte, error) {
 	return data, err
 }
 
-// ReadDir lists a folder of few entries.
+// ReadDir lists a folder if it has few entries.
 func (s *small) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(s.FS, name)
 	if err != nil {

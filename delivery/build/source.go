@@ -1,5 +1,6 @@
-// Package build makes objects of the folders and manifests of Git and Raw apps. What a tenant wrote is read, decrypted, built with
-// kustomize and parsed in a process of its own, which requests each file that it needs; only a few plain KiB are read in this one.
+// Package build builds the objects of Git and Raw apps from folders and manifests. A sandboxed process reads, decrypts, builds with
+// kustomize and parses the text of tenants; it requests each file that it needs from the operator. Only a few KiB of plain manifests are
+// read in the operator's own process.
 package build
 
 import (
@@ -17,52 +18,52 @@ import (
 	"github.com/kubeop/kubeop/delivery/render/substitute"
 )
 
-// Source is what objects are made from: Git or Raw is set.
+// Source is the input of a build. Either Git or Raw is set.
 type Source struct {
 	// Files are the whole repository of a Git app, or the folder of a Raw app. Nil: the app has none.
 	Files fs.FS
-	// Git is built at its path, with its variables in Variables. Raw has its manifests inline or at its path.
+	// Git is built at its path, with its variables in Variables. Raw has inline manifests or a path.
 	Git *v1alpha1.GitSource
 	Raw *v1alpha1.RawSource
-	// Keys decrypt the files and manifests. Nil: what is encrypted is refused.
+	// Keys decrypt the files and manifests. Nil: encrypted ones are refused.
 	Keys *Keys
 	// Variables are the ConfigMaps and Secrets that Git.SubstituteFrom refers to.
 	Variables []Variable
-	// Limits are those of the app; zero are the default ones.
+	// Limits are the app's limits; zero values mean the default limits.
 	Limits budget.App
 }
 
-// Keys are a Secret with private keys, unread: what it holds is a tenant's.
+// Keys is a Secret with private keys. The operator does not parse it, because a tenant wrote it.
 type Keys struct {
 	Secret string
 	Data   map[string][]byte
 }
 
-// Variable is a ConfigMap or Secret with variables, or why it cannot be read; that it does not exist is a render.ErrMissing.
+// Variable is a ConfigMap or Secret with variables, or the error of reading it. If it does not exist, the error is a render.ErrMissing.
 type Variable struct {
 	Kind, Name string
 	Data       map[string][]byte
 	Err        error
 }
 
-// confidential reports whether what is made of the source may hold what was in a Secret.
+// confidential reports whether the objects of the source may contain values of a Secret.
 func (s *Source) confidential() bool {
 	return s.Keys != nil || slices.ContainsFunc(s.Variables, func(v Variable) bool { return v.Kind == "Secret" })
 }
 
-// Made is what a build made.
+// Made is the result of a build.
 type Made struct {
 	Objects []*unstructured.Unstructured
-	// Secrets are the values that it decrypted, also of one that failed.
+	// Secrets are the decrypted values, also those of a failed build.
 	Secrets []string
-	// Reads are what Request.Reads returned for the files when it was built, where it was built before; else "".
+	// Reads is the record that Request.Reads returned when the result was built, if the result is cached; otherwise "".
 	Reads string
 }
 
-// Opener makes a Decrypter of the keys in the data of a Secret of that name. Services that keep keys are reached by the RoundTripper alone.
+// Opener makes a Decrypter of the keys in the data of the named Secret. It may reach key services only through the RoundTripper.
 type Opener = func(secret string, data map[string][]byte, through http.RoundTripper) (decrypt.Decrypter, error)
 
-// make makes the objects in this process; stage gets the name of each step. Files are decrypted by what open makes.
+// make builds the objects in this process. It calls stage with the name of each step. open returns the Decrypter for files.
 func (s *Source) make(stage func(string), open func(*Keys) (decrypt.Decrypter, error)) (Made, error) {
 	var decrypter decrypt.Decrypter
 	if s.Keys != nil {
@@ -100,7 +101,7 @@ func (s *Source) raw(files *decrypt.Files) ([]*unstructured.Unstructured, error)
 	return manifests.Raw(raw, files, s.Limits)
 }
 
-// variable is a render.Lookup.
+// variable implements render.Lookup.
 func (s *Source) variable(kind, name string) (map[string][]byte, error) {
 	for _, v := range s.Variables {
 		if v.Kind == kind && v.Name == name {

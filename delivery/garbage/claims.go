@@ -17,9 +17,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
-// Dependents know which objects of a namespace take claims that hold data along when they are deleted: Kubernetes' garbage collector deletes
-// the dependents of an object that is gone. StatefulSets own claims by their retention policy, operators make claims dependents of their
-// own kinds.
+// Dependents find out which objects of a namespace would take claims that hold data along when they are deleted: Kubernetes' garbage
+// collector deletes the dependents of a deleted object. StatefulSets own claims by their retention policy, and operators make claims
+// dependents of their own kinds.
 type Dependents struct {
 	Client    client.Client
 	Namespace string
@@ -41,15 +41,15 @@ var statefulSet = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 // MayOwnClaims reports whether objects of the kind may own claims.
 func MayOwnClaims(kind schema.GroupKind) bool { return kind == statefulSet || !harmless[kind.Group] }
 
-// Claims returns the names of the claims with data that would go with the object. The first call costs a request, and one for
+// Claims returns the names of the claims with data that would be deleted with the object. The first call costs a request, and one more for
 // each StatefulSet that owns claims.
 func (d *Dependents) Claims(ctx context.Context, uid types.UID) ([]string, error) {
 	d.once.Do(func() { d.of, d.err = ClaimsByOwner(ctx, d.Client, d.Namespace) })
 	return d.of[uid], d.err
 }
 
-// ClaimsByOwner returns the names of the claims with data in a namespace by the UID of each object that owns them. It costs a request, and one for
-// each StatefulSet that owns claims.
+// ClaimsByOwner returns the names of the claims with data in a namespace by the UID of each object that owns them. It costs a request, and
+// one more for each StatefulSet that owns claims.
 func ClaimsByOwner(ctx context.Context, c client.Client, namespace string) (map[types.UID][]string, error) {
 	all, err := pvc.List(ctx, c, namespace)
 	if err != nil {
@@ -77,7 +77,7 @@ type claimOwners struct {
 	above  map[types.UID][]metav1.OwnerReference
 }
 
-// add adds a claim to its owner and, where that is a StatefulSet, to the owners of that.
+// add adds a claim to its owner and, if that is a StatefulSet, to the owners of the StatefulSet.
 func (o *claimOwners) add(ctx context.Context, claim *corev1.PersistentVolumeClaim, owner metav1.OwnerReference) (err error) {
 	if owner.Kind == "Pod" {
 		return nil // An ephemeral volume is deleted with its pod.
@@ -99,7 +99,7 @@ func (o *claimOwners) add(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return nil
 }
 
-// ownersOf returns the owners of a StatefulSet: if an operator's object owns it, the claims go with that object, too.
+// ownersOf returns the owners of a StatefulSet: if an operator's object owns it, the claims are deleted with that object, too.
 func ownersOf(ctx context.Context, c client.Client, namespace string, owner metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 	live, err := metadata.Read(ctx, c, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), types.NamespacedName{Namespace: namespace, Name: owner.Name})
 	if live == nil || err != nil {
@@ -108,8 +108,8 @@ func ownersOf(ctx context.Context, c client.Client, namespace string, owner meta
 	return slices.Clone(live.GetOwnerReferences()), nil
 }
 
-// takesData reports whether an object stays because its deletion is not confirmed and would delete data: it is a claim that holds data, or
-// owns such claims.
+// takesData reports whether deleting an object needs a confirmation that is missing, because data would be deleted: the object is a claim
+// that holds data, or owns such claims.
 func (r *Removal) takesData(ctx context.Context, id inventory.ObjectID, live metav1.Object) (bool, error) {
 	kind := id.GroupKind()
 	switch {

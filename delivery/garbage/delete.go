@@ -17,11 +17,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
-// maxTries bounds how often an object that others write meanwhile is read again.
+// maxTries bounds how often the deletion of an object is retried because others wrote the object meanwhile.
 const maxTries = 5
 
-// remove deletes one object and says what became of it. Where the API server no longer serves the recorded version, the object may still
-// be there: it is looked for in a version that is served.
+// remove deletes one object and returns the outcome. If the API server no longer serves the recorded version, the object may still exist,
+// so remove tries a version that is served.
 func (r *Removal) remove(ctx context.Context, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (result, error) {
 	became, err := r.removeAs(ctx, id, e)
 	if !metadata.Unserved(err) {
@@ -41,14 +41,14 @@ func (r *Removal) removeAs(ctx context.Context, id inventory.ObjectID, e *v1alph
 	if unlisted(err) {
 		live, known, err = nil, false, nil
 	}
-	blind := !known || id.IsSecret() // Of a Secret the watch knows no labels.
+	blind := !known || id.IsSecret() // The watch has no labels of Secrets.
 	switch {
 	case err != nil:
 		return result{outcome: failed}, err
 	case live != nil && !blind:
 	case r.holds(e) && (!known || live != nil):
 		return result{outcome: held}, nil
-	default: // It may have been made a moment ago.
+	default: // The object may have been created a moment ago.
 		live, err = metadata.Read(ctx, r.Client, kind, key)
 	}
 	if live == nil || err != nil {
@@ -57,7 +57,7 @@ func (r *Removal) removeAs(ctx context.Context, id inventory.ObjectID, e *v1alph
 	became, err := r.settle(ctx, kind, *e, live)
 	switch {
 	case became.outcome != held:
-	case blind: // The next look need not ask again.
+	case blind: // So the next pass needs no request to find this out.
 		e.Policy = v1alpha1.PolicyConfirm
 	case MayOwnClaims(kind.GroupKind()) && max(inventory.KindPolicy(id), inventory.AnnotatedPolicy(live)) == "":
 		e.Policy = v1alpha1.PolicyClaims
@@ -65,8 +65,8 @@ func (r *Removal) removeAs(ctx context.Context, id inventory.ObjectID, e *v1alph
 	return became, err
 }
 
-// settle decides about an object and acts on it. Exactly the state that was decided about is deleted: an object that changed in between,
-// such as by another app that took it over, is decided about again.
+// settle decides about an object and acts on the decision. It deletes exactly the state that it decided about. If the object changed in
+// between, for example because another app took it over, it decides again.
 func (r *Removal) settle(ctx context.Context, kind schema.GroupVersionKind, e v1alpha1.InventoryEntry, live metav1.Object) (result, error) {
 	id := inventory.ObjectID{Namespace: live.GetNamespace(), Name: live.GetName(), Group: kind.Group, Kind: kind.Kind}
 	for range maxTries {
@@ -94,7 +94,7 @@ var lingering = map[schema.GroupKind]bool{
 	{Kind: "Pod"}: true, {Kind: "Namespace"}: true, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 }
 
-// execute deletes an object in the state that was decided about. One that changed in between is returned in its new state, toDelete.
+// execute deletes an object in the state that was decided about. If the object changed in between, it returns the new state and toDelete.
 func (r *Removal) execute(ctx context.Context, id inventory.ObjectID, kind schema.GroupVersionKind, was metav1.Object) (result, metav1.Object, error) {
 	err := r.delete(ctx, id, kind, was)
 	switch {
@@ -105,7 +105,7 @@ func (r *Removal) execute(ctx context.Context, id inventory.ObjectID, kind schem
 	case err == nil && len(was.GetFinalizers()) > 0:
 		return terminating(id, was), nil, nil
 	case err == nil && !r.Foreground && !lingering[kind.GroupKind()]:
-		return result{outcome: gone}, nil, nil // It was deleted in a version without finalizers.
+		return result{outcome: gone}, nil, nil // The deleted state had no finalizers, so nothing kept the object.
 	}
 	deleted := err == nil
 	live, err := metadata.Read(ctx, r.Client, kind, client.ObjectKey{Namespace: id.Namespace, Name: id.Name})

@@ -34,7 +34,7 @@ func RemoveFinalizers(ctx context.Context, c client.Client, entries []v1alpha1.I
 		if taken != "" {
 			removed = append(removed, taken)
 		}
-		if !apierrors.IsConflict(err) { // One that changed meanwhile is looked at again.
+		if !apierrors.IsConflict(err) { // If it changed meanwhile, read it again.
 			errs = append(errs, inventory.ErrorAbout(id, err))
 		}
 	}

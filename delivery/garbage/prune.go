@@ -1,5 +1,5 @@
-// Package garbage collects garbage: it deletes recorded objects of an owner that left their source (garbage collection): in reverse order, unless they are protected,
-// wait for confirmation, would take claims that hold data along, or have another owner by now.
+// Package garbage deletes recorded objects of an owner that left their source (garbage collection). It deletes in reverse order. It keeps
+// objects that are protected, wait for confirmation, would take claims that hold data along, or now have another owner.
 package garbage
 
 import (
@@ -18,25 +18,25 @@ import (
 // Removal is a set of recorded objects to be deleted.
 type Removal struct {
 	Client client.Client
-	// Live is the metadata watch; what it does not watch is read from the API server.
+	// Live is the metadata watch. Objects that it does not cover are read from the API server.
 	Live    metadata.Watch
 	Entries []v1alpha1.InventoryEntry
-	// Owner are labels. An object that does not carry all of them has another owner by now: it stays, and is no longer recorded.
+	// Owner are labels. An object that lacks one of them now has another owner: it stays, and is no longer recorded.
 	Owner map[string]string
 	// Guarded keeps objects that are protected from deletion; Confirmed deletes those that wait for confirmation.
 	Guarded, Confirmed bool
-	// Retain keeps claims that hold data, and the objects that own some, though the deletion is confirmed.
+	// Retain keeps claims that hold data, and the objects that own such claims, although the deletion is confirmed.
 	Retain bool
-	// Dependents know which objects own claims. Nil: that is not looked up.
+	// Dependents find out which objects own claims. With nil, that is not looked up.
 	Dependents *Dependents
 	// Foreground deletes in the foreground: an object stays until its dependents are gone.
 	Foreground bool
-	// Wanted names another app that declares an object, or may do so; "" for none. The object is left for it, and recorded until that app
-	// has it. Nil: there is none. It is called concurrently.
+	// Wanted returns the name of another app that declares an object, or may do so; "" for none. The object is left to that app, and stays
+	// recorded until that app has applied it. With nil, no object is left. It is called concurrently.
 	Wanted func(context.Context, inventory.ObjectID) (string, error)
 }
 
-// Removed is what came of a Removal.
+// Removed is the outcome of a Removal.
 type Removed struct {
 	// Left is what remains recorded: the objects that could not be deleted, and those of the next three lists.
 	Left []v1alpha1.InventoryEntry
@@ -49,7 +49,7 @@ type Removed struct {
 	Kept []v1alpha1.InventoryEntry
 }
 
-// result is what became of one object: terminating says why it is still there if it is leaving, and wanted who wants it.
+// result is the outcome for one object: terminating says why a leaving object still exists, and wanted names the app that declares it.
 type result struct {
 	outcome
 	terminating finalizer.Terminating
@@ -59,7 +59,7 @@ type result struct {
 type outcome int
 
 const (
-	gone outcome = iota // or it has another owner
+	gone outcome = iota // Or the object has another owner.
 	toDelete
 	failed
 	leaving
@@ -68,15 +68,15 @@ const (
 	kept
 )
 
-// Delete deletes the objects of the entries whatever their policy, where they still carry all labels of owner, and returns the entries of
-// those that are not gone yet.
+// Delete deletes the objects of the entries whatever their policy, if they still carry all labels of owner, and returns the entries of
+// those that still exist.
 func Delete(ctx context.Context, c client.Client, watch metadata.Watch, entries []v1alpha1.InventoryEntry, owner map[string]string) ([]v1alpha1.InventoryEntry, error) {
 	removed, err := Remove(ctx, Removal{Client: c, Live: watch, Entries: entries, Owner: owner})
 	return removed.Left, err
 }
 
-// Remove deletes objects in the reverse order of their application, and waits for none: call it again for what is Left. An object of which
-// the watch or the record knows enough costs no request. The result is valid also with an error.
+// Remove deletes objects in the reverse order of their application, and waits for none: call it again with Left. It costs no request for an
+// object if the watch or the record has enough information. The result is valid also with an error.
 func Remove(ctx context.Context, r Removal) (Removed, error) {
 	var removed Removed
 	var errs []error

@@ -7,10 +7,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// Recreatable decides whether an object that refuses a change may be deleted and created anew. DryRun is the answer to a dry run of its
-// creation: the API server finds what is wrong with an object before it finds that one exists. So immutable is false for an object that is
-// invalid in any case, which would be refused anew, too. Loss says what else would be lost with an object of the kind and what to do
-// instead; then it is never deleted. Whether claims that hold data would go with this one object is looked up when it is deleted.
+// Recreatable decides whether an object that refuses a change may be deleted and created anew. DryRun is the result of a dry run of the
+// creation. The API server validates an object before it checks whether one exists, so immutable is false for an object that is invalid in
+// any case and could not be recreated. Loss says what else would be lost with an object of the kind, and what to do instead; such an object
+// is never deleted. Whether claims that hold data would be deleted with this one object is checked at its deletion.
 func Recreatable(kind schema.GroupKind, dryRun error) (immutable bool, loss string) {
 	if dryRun != nil && !apierrors.IsAlreadyExists(dryRun) {
 		return false, ""

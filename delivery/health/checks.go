@@ -10,8 +10,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/expr"
 )
 
-// Checks judge the kinds that an app names by expressions, and cache the verdict on the last version of each object. They are not safe
-// for concurrent use. Nil has no expressions.
+// Checks judge kinds by the expressions that an app has for them, and cache the verdict on the last version of each object. They are not
+// safe for concurrent use. Nil has no expressions.
 type Checks struct {
 	kinds map[schema.GroupKind]*expr.Check
 	cache map[Ref]cachedVerdict
@@ -47,7 +47,7 @@ func (c *Checks) of(kind schema.GroupKind) *expr.Check {
 	return c.kinds[kind]
 }
 
-// cached returns the verdict on an object if it is about the version that the watch shows, or a newer one.
+// cached returns the verdict on an object if it is about the version that the watch shows, or about a newer one.
 func (c *Checks) cached(ref Ref, version string) (cachedVerdict, bool) {
 	last, ok := c.cache[ref.plain()]
 	if !ok || version == "" {

@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// shortRun is the run after which the kubelet forgets earlier crashes; a container that ended sooner is in a loop.
+// shortRun: the kubelet forgets earlier crashes after a run of this length. A container whose run was shorter is in a crash loop.
 const shortRun = 10 * time.Minute
 
-// harmless are reasons of a waiting container that is only on its way.
+// harmless are the reasons of a waiting container that is merely starting.
 var harmless = map[string]bool{"": true, "ContainerCreating": true, "PodInitializing": true}
 
-// ended returns how the run ended that a container in trouble is to be judged by, and whether that was the run before the
-// present one. It is the same at each turn of a loop in which a container runs, ends and is waited for.
+// ended returns the end of the run by which a container in trouble is judged, and whether that was the previous run. The result stays the
+// same while a container goes round the loop of running, ending and waiting.
 func ended(c *corev1.ContainerStatus) (end *corev1.ContainerStateTerminated, previous bool) {
 	last := c.LastTerminationState.Terminated
 	switch {
@@ -30,13 +30,13 @@ func ended(c *corev1.ContainerStatus) (end *corev1.ContainerStateTerminated, pre
 	return nil, false
 }
 
-// endsBadly reports whether a container crashes; init containers end well.
+// endsBadly reports whether a container crashes. It is for init containers, which may end with exit code 0.
 func endsBadly(c *corev1.ContainerStatus) bool {
 	end, _ := ended(c)
 	return end != nil && end.ExitCode != 0
 }
 
-// endsWrongly reports whether a container crashes, or ends at all where it should run for ever.
+// endsWrongly reports whether a container crashes, or ends although it should run for ever.
 func (s suspect) endsWrongly(c *corev1.ContainerStatus) bool {
 	end, _ := ended(c)
 	return end != nil && (end.ExitCode != 0 || s.pod.Spec.RestartPolicy == corev1.RestartPolicyAlways)
@@ -46,7 +46,7 @@ func stopped(c *corev1.ContainerStatus) bool {
 	return c.State.Waiting != nil && !harmless[c.State.Waiting.Reason]
 }
 
-// crashCause says how a container ends, in the words of its probe, of the runtime, or its own last ones.
+// crashCause says how a container ends: by the message of its probe, by that of the runtime, or by the last lines of its log.
 func (e Explainer) crashCause(ctx context.Context, s suspect) (string, error) {
 	end, previous := ended(s.container)
 	if end.Reason == "OOMKilled" {
@@ -68,7 +68,7 @@ func (e Explainer) crashCause(ctx context.Context, s suspect) (string, error) {
 	return strings.TrimSuffix(exit(end)+": "+words, ": "), nil
 }
 
-// stoppable are the exit codes of a container that was requested to stop: it exited, or died of SIGTERM or SIGKILL.
+// stoppable are the exit codes of a container that was stopped on request: it exited, or it died of SIGTERM or SIGKILL.
 var stoppable = map[int32]bool{0: true, 137: true, 143: true}
 
 func exit(end *corev1.ContainerStateTerminated) string {
@@ -81,7 +81,7 @@ func exit(end *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("crashes with exit code %d (%s)", end.ExitCode, end.Reason)
 }
 
-// blockedCause says why a container cannot be made.
+// blockedCause says why a container cannot be created.
 func (e Explainer) blockedCause(ctx context.Context, s suspect) (string, error) {
 	reason, message := s.container.State.Waiting.Reason, s.container.State.Waiting.Message
 	switch reason {
@@ -95,8 +95,8 @@ func (e Explainer) blockedCause(ctx context.Context, s suspect) (string, error) 
 	return strings.TrimSuffix("cannot be started: "+reason+": "+e.stableText(message), ": "), nil
 }
 
-// pullCause takes the reason from the kubelet's messages while it pulls and while it waits. Before Kubernetes 1.32 it does
-// not repeat the reason while it waits, but an event has it.
+// pullCause returns the reason from the kubelet's messages, while the kubelet pulls and while it waits. Before Kubernetes 1.32, the status
+// does not repeat the reason during a wait, but an event has it.
 func (e Explainer) pullCause(ctx context.Context, s suspect, message string) (string, error) {
 	if _, cause, ok := strings.Cut(message, "ErrImagePull: "); ok {
 		message = cause

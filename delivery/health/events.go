@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxEvents bounds the events read of an object.
+// maxEvents bounds how many events of one object are read.
 const maxEvents = 200
 
 // eventList holds the events of one object.
 type eventList []corev1.Event
 
-// events lists the events of an object. The core API holds those of events.k8s.io too.
+// events lists the events of an object. The core API also returns those of events.k8s.io.
 func (e Explainer) events(ctx context.Context, o client.Object) (eventList, error) {
 	if o.GetUID() == "" {
 		return nil, nil
@@ -27,8 +27,8 @@ func (e Explainer) events(ctx context.Context, o client.Object) (eventList, erro
 	return list.Items, err
 }
 
-// first returns the message of the first of the reasons that there is an event of. Of several events of one reason it is
-// the one that began last: those that go on take turns in being the newest, and the message with them.
+// first returns the message of an event with the first of the reasons that has one. Of several events with that reason, it takes the one
+// that began last: events that recur take turns in being the newest, so their message would change each time.
 func (l eventList) first(reasons ...string) string {
 	for _, reason := range reasons {
 		if e := l.latest(func(e corev1.Event) bool { return e.Reason == reason }); e != nil {
@@ -46,7 +46,7 @@ func (l eventList) warning() string {
 	return ""
 }
 
-// killing returns the message about the probe because of which the kubelet restarted a container after that time.
+// killing returns the message about the failed probe that made the kubelet restart a container after that time.
 func (l eventList) killing(after time.Time) string {
 	e := l.latest(func(e corev1.Event) bool {
 		return e.Reason == "Unhealthy" && !strings.HasPrefix(e.Message, "Readiness") && !seenLast(e).Before(after)
@@ -68,7 +68,7 @@ func (l eventList) latest(match func(corev1.Event) bool) *corev1.Event {
 	return latest
 }
 
-// later orders by the beginning, then by name so that the choice is the same each time.
+// later orders events by their beginning, then by name, so that the choice is always the same.
 func later(x, y *corev1.Event) bool {
 	if a, b := began(x), began(y); !a.Equal(b) {
 		return a.After(b)

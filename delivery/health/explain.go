@@ -10,27 +10,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Explainer says why objects are not healthy, with the rights of one project's deployer. What the deployer may not list
-// goes unsaid.
+// Explainer says why objects are not healthy. It has only the rights of one project's deployer, and leaves out what the deployer may not
+// list.
 type Explainer struct {
-	// Client reads as the deployer, past any cache.
+	// Client reads as the deployer, without a cache.
 	Client client.Client
-	// Logs reads logs as the deployer; see LogsOf. Nil: none are read.
+	// Logs reads logs as the deployer; see LogsOf. With nil, no logs are read.
 	Logs Logs
-	// Mask hides what no message may show. Logs, events and statuses hold what tenants' programs wrote, secrets included;
-	// each text goes through it whole, before it is put on one line and cut. Nil: nothing is hidden.
+	// Mask hides the values that no message may show. Logs, events and statuses contain text that tenants' programs wrote, and secrets in
+	// it. Each text is masked as a whole, before it is put on one line and cut. With nil, nothing is hidden.
 	Mask func(string) string
-	// Late: the watch had time to show every Floor, so that an object that it does not show so is read.
+	// Late: the watch had enough time to show every Floor. So an object that the watch still shows in an older version is read.
 	Late bool
-	// AfterDeletion follows "was deleted" in the verdict on an object that is not there any more: what happens next.
+	// AfterDeletion follows "was deleted" in the verdict on a deleted object. It says what happens next.
 	AfterDeletion string
-	// Checks judge some kinds in the place of kstatus when objects are looked at. Nil: none.
+	// Checks replace kstatus for some kinds when objects are judged. Nil: for none.
 	Checks *Checks
 }
 
-// Explain says on one line what is wrong with an object, as "Kind/name: why", and "" when nothing is or it is gone. An
-// object that is known by its manifest only is read first. It is for the object that made something else fail, such as a
-// hook: whatever keeps it from being read goes unsaid.
+// Explain says on one line what is wrong with an object, as "Kind/name: why". It returns "" if nothing is wrong or the object does not
+// exist. If only the manifest of an object is known, the object is read first. Explain is for an object that made something else fail, such
+// as a hook, so errors of reading it are left out.
 func (e Explainer) Explain(ctx context.Context, o *unstructured.Unstructured) string {
 	ref := Ref{Kind: o.GroupVersionKind(), Key: client.ObjectKeyFromObject(o)}
 	if _, hasStatus := o.Object["status"]; !hasStatus || o.GetUID() == "" {
@@ -45,7 +45,7 @@ func (e Explainer) Explain(ctx context.Context, o *unstructured.Unstructured) st
 		return ""
 	}
 	if f.object != nil && canExplain(f.object) {
-		// Without the pods there is still the status of the object.
+		// Without the pods, the status of the object still says something.
 		_ = e.addCause(ctx, f)
 	}
 	return f.line()
@@ -54,7 +54,7 @@ func (e Explainer) Explain(ctx context.Context, o *unstructured.Unstructured) st
 // cause is why an object is not healthy.
 type cause struct {
 	why string
-	// stuck: waiting alone is not expected to help.
+	// stuck: waiting is not expected to help.
 	stuck bool
 }
 
@@ -70,7 +70,7 @@ func canExplain(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// addCause adds the cause to what is known from the status of an object, or replaces it where the status has only that it waits.
+// addCause adds the cause to the message from an object's status. If the status says only that the object waits, the cause replaces that.
 func (e Explainer) addCause(ctx context.Context, f *finding) error {
 	found, err := e.cause(ctx, f.object)
 	if err != nil || found.why == "" {
@@ -106,8 +106,8 @@ func (e Explainer) cause(ctx context.Context, o *unstructured.Unstructured) (cau
 	return e.workloadCause(ctx, o)
 }
 
-// claimCause says why a claim has no volume. That a claim waits for its first pod, or that there is no storage class, is
-// in events of type Normal.
+// claimCause says why a claim has no volume. If the claim waits for its first pod, or there is no storage class, events of type Normal say
+// so.
 func (e Explainer) claimCause(ctx context.Context, o *unstructured.Unstructured) (cause, error) {
 	events, err := e.events(ctx, o)
 	if err != nil {

@@ -86,7 +86,7 @@ func reasonOf(result *status.Result) string {
 	return result.Conditions[0].Reason
 }
 
-// words put into words what kstatus counts. The counts change with each pod that comes, and with them the message.
+// words describe what kstatus counts. They contain no numbers, because the message would change with each new pod.
 var words = map[string]string{
 	"LessReplicas":             "not all of its pods are made yet",
 	"LessLabelled":             "not all of its pods are made yet",

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// LastLines returns the last lines, at most n, that the newest pod of a Job wrote, each on one line and without what must
-// not be shown. A log that cannot be read is no lines.
+// LastLines returns the last lines, at most n, that the newest pod of a Job wrote, each on one line and masked. If the log cannot be read,
+// it returns no lines.
 func (e Explainer) LastLines(ctx context.Context, job *unstructured.Unstructured, n int) []string {
 	pods, err := e.podsOf(ctx, job)
 	if err != nil || len(pods) == 0 || e.Logs == nil {

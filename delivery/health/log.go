@@ -17,9 +17,9 @@ type Logs func(ctx context.Context, namespace, pod, container string, previous b
 
 const (
 	logLines = 20
-	// logBytes holds 20 long lines: the API server cuts at the end, where the last words are.
+	// logBytes has room for 20 long lines. It must not be too small, because the API server cuts off the end, which matters most.
 	logBytes = 64 << 10
-	// logTimeout bounds a node that does not answer.
+	// logTimeout bounds the wait for a node that does not answer.
 	logTimeout = 5 * time.Second
 )
 
@@ -46,7 +46,7 @@ func LogsOf(config *rest.Config) (Logs, error) {
 	}, nil
 }
 
-// dropCutLine drops a last line that the limit cut, unless it is all there is.
+// dropCutLine drops the last line if the limit cut it, unless it is the only one.
 func dropCutLine(text string) string {
 	whole := strings.LastIndexByte(text, '\n')
 	if len(text) < logBytes || whole < 0 {
@@ -55,8 +55,8 @@ func dropCutLine(text string) string {
 	return text[:whole]
 }
 
-// lastLine returns the last words of a run of a container. A log that cannot be read, because the node is away or the
-// container's remains were removed, leaves the exit code to speak for itself.
+// lastLine returns the last nonempty line that a run of a container wrote. If the log cannot be read, because the node does not answer or
+// the container was removed, it returns "", and the message has only the exit code.
 func (e Explainer) lastLine(ctx context.Context, pod *corev1.Pod, container string, previous bool) string {
 	if e.Logs == nil {
 		return ""

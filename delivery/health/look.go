@@ -13,16 +13,16 @@ import (
 	"github.com/kubeop/kubeop/delivery/expr"
 )
 
-// Object returns an object as a watch last saw it, nil when there is none; known is false where no watch sees the kind.
-// What it returns is only read. Pod templates, annotations and others' managed fields may be missing from it.
+// Object returns an object as a watch last saw it, nil if there is none. Known is false if no watch covers the kind. Callers must not
+// change the object. It may lack pod templates, annotations and the managed fields of others.
 type Object func(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (object *unstructured.Unstructured, known bool, err error)
 
-// maxExplained is how many objects a look explains, which bounds its requests: at most a list of pods, a list of events
-// and a log for each. A verdict names no more than three in any case.
+// maxExplained is how many objects Look explains, which bounds its requests: at most a list of pods, a list of events and a log for each. A
+// verdict never names more than three.
 const maxExplained = 3
 
-// Look judges the objects. What a watch shows costs no request, other objects are read with the deployer's client, and so
-// are the pods and events of those that are not healthy. A nil Object knows nothing.
+// Look judges the objects. An object that a watch shows costs no request. Other objects are read with the deployer's client, and so are the
+// pods and events of unhealthy ones. With a nil Object, every object is read.
 func Look(ctx context.Context, e Explainer, object Object, refs []Ref) (Verdict, error) {
 	var found []*finding
 	for _, ref := range refs {
@@ -67,7 +67,7 @@ func (e Explainer) explain(ctx context.Context, found []*finding) error {
 	return nil
 }
 
-// look reads one object, from the watch if that knows it, and judges it by its status.
+// look reads one object, from the watch if the watch covers it, and judges it by its status.
 func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, error) {
 	live, known, err := seen(ctx, object, ref)
 	if err != nil {
@@ -97,8 +97,8 @@ func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, 
 	return e.judged(ref, live)
 }
 
-// checked judges an object by the expressions of its kind. They may look at any field, and a watch does not hold all, so
-// the object is read, once for each version that the watch shows; each time where none does.
+// checked judges an object by the expressions of its kind. Expressions may read any field, and a watch does not hold all fields, so the
+// object is read once for each version that the watch shows. If no watch shows it, it is read each time.
 func (e Explainer) checked(ctx context.Context, ref Ref, check *expr.Check, held *unstructured.Unstructured) (*finding, error) {
 	version := ""
 	if held != nil {
@@ -120,7 +120,7 @@ func (e Explainer) checked(ctx context.Context, ref Ref, check *expr.Check, held
 	return &finding{ref: ref, state: now.state, why: now.why}, nil
 }
 
-// judgeByExpression evaluates the expressions for an object, and puts the result into words.
+// judgeByExpression evaluates the expressions for an object, and returns the result as a message.
 func (e Explainer) judgeByExpression(ctx context.Context, check *expr.Check, whole *unstructured.Unstructured) (state, string) {
 	if whole.GetDeletionTimestamp() != nil {
 		return waiting, "is being deleted"
@@ -145,8 +145,8 @@ func (e Explainer) readyMessage(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// hidden reports whether an object may be there that the watch knows nothing of: it finds objects by kubeop's labels, which people
-// may take away.
+// hidden reports whether the object may exist although the watch does not show it: the watch finds objects by kubeop's labels, which people
+// may remove.
 func hidden(known bool, live *unstructured.Unstructured, ref Ref) bool {
 	return known && live == nil && ref.Kind.GroupKind() != jobs
 }
@@ -158,7 +158,7 @@ func seen(ctx context.Context, object Object, ref Ref) (*unstructured.Unstructur
 	return object(ctx, ref.Kind, ref.Key)
 }
 
-// behind reports whether the watch has yet to bring the version; an object it does not hold may be on its way.
+// behind reports whether the watch has not received the version yet. An object that the watch does not hold may still arrive.
 // Kubernetes defines the order of resource versions of one kind (KEP-5504).
 func behind(live *unstructured.Unstructured, floor string) bool {
 	if floor == "" {

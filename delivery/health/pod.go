@@ -14,23 +14,23 @@ import (
 type trouble int
 
 const (
-	// crashing: a container ends again and again, or ended for good.
+	// crashing: a container ends again and again, or has ended and is not restarted.
 	crashing trouble = iota
-	// blocked: a container cannot be made, for its image or its configuration.
+	// blocked: a container cannot be created because of its image or its configuration.
 	blocked
-	// lost: the pod as a whole failed, such as by eviction or for being out of time.
+	// lost: the pod as a whole failed, for example by eviction or because its time was over.
 	lost
 	unscheduled
-	// unready: a container runs and its probe does not succeed.
+	// unready: a container runs, but its probe does not succeed.
 	unready
-	// starting: on a node, and nothing runs: volumes and network come first.
+	// starting: the pod is on a node, but no container runs yet: volumes and network come first.
 	starting
 	// initializing: an init container runs.
 	initializing
 	noTrouble
 )
 
-// suspect is a pod that may be why something is not healthy.
+// suspect is a pod that may be the cause of an unhealthy object.
 type suspect struct {
 	pod *corev1.Pod
 	// kind of the object that the pod belongs to.
@@ -39,7 +39,7 @@ type suspect struct {
 	container *corev1.ContainerStatus
 }
 
-// before orders pods in the same trouble.
+// before reports which of two pods in the same trouble is named.
 func (s suspect) before(other suspect) bool {
 	mine, others := s.pod.CreationTimestamp, other.pod.CreationTimestamp
 	if mine.Equal(&others) {
@@ -48,12 +48,12 @@ func (s suspect) before(other suspect) bool {
 	return mine.Before(&others) != (s.kind == "Job")
 }
 
-// examined fills in what is wrong with the pod, and with which of its containers.
+// examined sets what is wrong with the pod, and with which of its containers.
 func (s suspect) examined() suspect {
 	status := &s.pod.Status
 	replaced := s.kind != "Job" && s.kind != "Pod"
 	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed && replaced {
-		// The controller has made another one.
+		// The controller has replaced the pod.
 		s.trouble = noTrouble
 		return s
 	}
@@ -72,8 +72,8 @@ func (s suspect) examined() suspect {
 	return s
 }
 
-// crashed returns the container that ended as it should not. Of a pod that was stopped as a whole the reason says more than
-// with which signal its containers died.
+// crashed returns the container that ended wrongly. If a pod was stopped as a whole, the reason of the pod says more than the signals that
+// killed its containers.
 func (s suspect) crashed() *corev1.ContainerStatus {
 	status := &s.pod.Status
 	if status.Phase == corev1.PodFailed && status.Reason != "" {
@@ -85,7 +85,7 @@ func (s suspect) crashed() *corev1.ContainerStatus {
 	return find(status.ContainerStatuses, s.endsWrongly)
 }
 
-// waitsFor is what a pod waits for in which nothing went wrong.
+// waitsFor returns the thing that a pod waits for if nothing went wrong in it.
 func (s suspect) waitsFor() (trouble, *corev1.ContainerStatus) {
 	status := &s.pod.Status
 	initial := find(status.InitContainerStatuses, s.initializes)
@@ -163,7 +163,7 @@ func (e Explainer) lostCause(pod *corev1.Pod) string {
 func (e Explainer) unscheduled(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Message != "" {
-			// What follows is about pods that might have to go for this one.
+			// The rest of the message is about pods that might be preempted for this one.
 			message, _, _ := strings.Cut(c.Message, " preemption: ")
 			return ": " + e.stableText(message)
 		}
@@ -171,7 +171,7 @@ func (e Explainer) unscheduled(pod *corev1.Pod) string {
 	return ""
 }
 
-// eventCause finds what only events report: which probe fails, or which volume is not there.
+// eventCause finds causes that only events report: which probe fails, or which volume is missing.
 func (e Explainer) eventCause(ctx context.Context, s suspect) (cause, error) {
 	events, err := e.events(ctx, s.pod)
 	if err != nil {
@@ -184,7 +184,7 @@ func (e Explainer) eventCause(ctx context.Context, s suspect) (cause, error) {
 		}
 		return cause{why: s.describe(why)}, nil
 	}
-	// The kubelet sums up after a while that some volumes are missing; its earlier events name which, and why.
+	// After a while, the kubelet only sums up that some volumes are missing. Its earlier events name them, and the reason.
 	detailed := slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return strings.HasPrefix(e.Message, "Unable to attach or mount") })
 	for _, known := range []eventList{detailed, events} {
 		if reported := known.first("FailedAttachVolume", "FailedMount"); reported != "" {
@@ -197,8 +197,7 @@ func (e Explainer) eventCause(ctx context.Context, s suspect) (cause, error) {
 	return cause{}, nil
 }
 
-// describe puts the pod before what is wrong with it, by name where the name lasts as long as the trouble, and the container
-// where there are several.
+// describe puts the pod before its problem, by name if the name lasts as long as the trouble, and the container if there are several.
 func (s suspect) describe(why string) string {
 	subject := ""
 	switch s.kind {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// finding is what one object looks like.
+// finding is the state of one object, with the message about it.
 type finding struct {
 	ref    Ref
 	object *unstructured.Unstructured // nil when there is nothing to explain
@@ -35,7 +35,7 @@ func (e Explainer) read(ctx context.Context, ref Ref) (*unstructured.Unstructure
 	return o, nil
 }
 
-// gone judges an object that is not there. A Job with a time to live is deleted once it has ended.
+// gone judges an object that does not exist. A Job with a time to live is deleted after it has ended.
 func (e Explainer) gone(ref Ref) *finding {
 	if ref.Kind.GroupKind() == jobs {
 		return &finding{ref: ref}
@@ -55,7 +55,7 @@ func (e Explainer) judged(ref Ref, live *unstructured.Unstructured) (*finding, e
 	return f, nil
 }
 
-// list lists what the deployer may; a right it was not given leaves the list empty.
+// list lists objects as the deployer. If the deployer lacks the right, the list stays empty.
 func (e Explainer) list(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	if err := e.Client.List(ctx, into, options...); err != nil && !apierrors.IsForbidden(err) {
 		kind := strings.TrimPrefix(fmt.Sprintf("%T", into), "*v1.")

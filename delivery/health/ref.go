@@ -9,10 +9,10 @@ import (
 type Ref struct {
 	Kind schema.GroupVersionKind
 	Key  client.ObjectKey
-	// Floor is a resourceVersion that must have been seen, so that nothing is judged by its state before the last write.
-	// Empty: any version will do.
+	// Floor is a resourceVersion that the watch must have seen, so that an object is not judged by its state before the last write. Empty:
+	// any version will do.
 	Floor string
-	// unsure is a Service of unknown type: there is something to judge only if the watch shows a load balancer.
+	// unsure is a Service of unknown type: it is judged only if the watch shows a load balancer.
 	unsure bool
 }
 

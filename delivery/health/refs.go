@@ -32,7 +32,7 @@ func Refs(objects []*unstructured.Unstructured, checks *Checks) []Ref {
 	return refs
 }
 
-// RefsOf is Refs where only the record of the objects is at hand. IDs that kubeop did not write are left out.
+// RefsOf is Refs for callers that have only the record of the objects. IDs that kubeop did not write are left out.
 func RefsOf(entries []v1alpha1.InventoryEntry, checks *Checks) []Ref {
 	var refs []Ref
 	for _, entry := range entries {
@@ -63,5 +63,5 @@ var withoutStatus = map[schema.GroupKind]bool{
 	{Group: "coordination.k8s.io", Kind: "Lease"}:             true,
 }
 
-// HasStatus reports whether there is more to the health of a kind than that an object is there.
+// HasStatus reports whether the health of a kind needs more than the existence of the object.
 func HasStatus(kind schema.GroupVersionKind) bool { return !withoutStatus[kind.GroupKind()] }

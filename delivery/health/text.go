@@ -6,14 +6,14 @@ import (
 	"unicode"
 )
 
-// maxText is how many characters of what others wrote are shown.
+// maxText is how many characters of quoted text a message has.
 const maxText = 300
 
 // text returns what others wrote on one line, without what must not be shown and without control characters. It is
 // masked before it is cut: half a secret is not recognized.
 func (e Explainer) text(written string) string { return shortened(oneLine(e.masked(written))) }
 
-// stableText is text without what differs each time the same is reported.
+// stableText is text without the parts that differ each time the same is reported.
 func (e Explainer) stableText(written string) string {
 	return shortened(withoutVolatile(oneLine(e.masked(written))))
 }
@@ -36,7 +36,8 @@ func (e Explainer) masked(written string) string {
 	return e.Mask(written)
 }
 
-// escape is a terminal's color or cursor command (ECMA-48); without its first character it would be litter.
+// escape matches a terminal's color or cursor command (ECMA-48). It is removed as a whole: without its first character, the rest would be
+// readable garbage.
 var escape = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 
 func oneLine(s string) string {
@@ -60,8 +61,8 @@ func shortened(s string) string {
 	return strings.TrimSpace(string(characters[:maxText-1])) + "…"
 }
 
-// volatile is what differs between two reports of the same: times, in the forms that loggers write; the header of klog
-// with its process; seconds since 1970; random identifiers; addresses in memory; the port a connection came from.
+// volatile matches the parts that differ between two reports of the same: times, in the forms that loggers write; the header of klog with
+// its process; seconds since 1970; random identifiers; addresses in memory; the port that a connection came from.
 var volatile = regexp.MustCompile(strings.Join([]string{
 	`\b[IWEF]\d{4} \d{2}:\d{2}:\d{2}\.\d+ +\d+ `,
 	`\b\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?: ?(?:Z\b|UTC\b|[+-]\d{2}:?\d{2}\b))?`,
@@ -73,7 +74,7 @@ var volatile = regexp.MustCompile(strings.Join([]string{
 	`:\d{4,5}->`,
 }, "|"))
 
-// leading is what remains of a time at the beginning of a line.
+// leading matches the rest of a removed time at the beginning of a line.
 var leading = regexp.MustCompile(`^(?:[\[(]?…[\])]?[ :|,-]*)+`)
 
 func withoutVolatile(s string) string {

@@ -17,12 +17,12 @@ import (
 	"github.com/kubeop/kubeop/delivery/condition"
 )
 
-// maxPods bounds how many pods of a workload are read to find a culprit.
+// maxPods bounds how many pods of a workload are read to find the cause.
 const maxPods = 100
 
-// workloadCause says what keeps a workload's pods from being made, or what is wrong with one of them.
+// workloadCause says why a workload's pods are not created, or what is wrong with one of them.
 func (e Explainer) workloadCause(ctx context.Context, o *unstructured.Unstructured) (cause, error) {
-	// A Deployment and a ReplicaSet have in a condition what other kinds report in events only.
+	// A Deployment and a ReplicaSet report this in a condition; other kinds report it only in events.
 	if failure, ok := condition.True(o, string(appsv1.DeploymentReplicaFailure)); ok {
 		return e.refused(failure.Message), nil
 	}
@@ -46,7 +46,7 @@ func (e Explainer) workloadCause(ctx context.Context, o *unstructured.Unstructur
 	return cause{}, err
 }
 
-// attempt is how the API server and the controllers begin a refusal. The pod's name in it is a new one each time.
+// attempt matches the beginning of a refusal by the API server or a controller. It contains the pod's name, which differs each time.
 var attempt = regexp.MustCompile(`^(?:Error creating: |create Pod \S+ in \S+ \S+ failed error: )?(?:pods "[^"]*" is forbidden: )?`)
 
 // refused says why the API server refuses pods: quota, Pod Security, an admission policy or webhook, a missing account.
@@ -76,7 +76,7 @@ func selectorOf(raw map[string]any) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(parsed)
 }
 
-// lacksPods reports whether a workload that makes its pods itself, and has no condition for it, has fewer than it wants.
+// lacksPods reports whether a workload that creates its pods itself, and has no condition about failures, has fewer pods than it wants.
 func lacksPods(o *unstructured.Unstructured, pods []corev1.Pod) bool {
 	field := []string{"spec", "replicas"}
 	switch o.GetKind() {
@@ -94,8 +94,9 @@ func lacksPods(o *unstructured.Unstructured, pods []corev1.Pod) bool {
 	return int64(len(pods)) < wanted
 }
 
-// worst returns the pod in the deepest trouble of those made for the last change: an older pod is no sign of what it does.
-// Of equals it is the oldest, so that looks agree; of a Job's it is the last, which is its last attempt.
+// worst returns the pod in the worst trouble among those created for the last change; an older pod says nothing about that change. Of
+// several in the same trouble, it returns the oldest, so that repeated checks agree. For a Job it returns the newest, which is the last
+// attempt.
 func worst(o *unstructured.Unstructured, pods []corev1.Pod) suspect {
 	present := generationOf(o, pods)
 	found := suspect{trouble: noTrouble}
@@ -123,7 +124,7 @@ func generationOf(o *unstructured.Unstructured, pods []corev1.Pod) func(*corev1.
 	case "DaemonSet":
 		return sameAsNewest(pods, revisionOf)
 	}
-	// An ordered StatefulSet does not replace a pod that never became ready, so an old pod too may be what it waits for.
+	// An ordered StatefulSet does not replace a pod that never became ready, so it may be waiting for an old pod, too.
 	return func(*corev1.Pod) bool { return true }
 }
 
@@ -137,8 +138,8 @@ func sameAsNewest(pods []corev1.Pod, of func(*corev1.Pod) string) func(*corev1.P
 	return func(p *corev1.Pod) bool { return of(p) == of(&pods[newest]) }
 }
 
-// quoted finds the ReplicaSet in the condition Progressing. The Deployment names it nowhere else, and to list ReplicaSets
-// would be one more request.
+// quoted finds the ReplicaSet in the condition Progressing. The Deployment names it nowhere else, and listing ReplicaSets would cost
+// another request.
 var quoted = regexp.MustCompile(`[Rr]eplica ?[Ss]et "([^"]+)"`)
 
 func newestReplicaSet(o *unstructured.Unstructured) string {

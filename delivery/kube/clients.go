@@ -1,5 +1,5 @@
-// Package kube is how delivery reaches the API server: as a project's deployer for what apps hold, and through a
-// metadata-only watch for what is there.
+// Package kube connects delivery to the API server: as a project's deployer to the objects of apps, and through metadata-only watches to
+// the state of the cluster.
 package kube
 
 import (
@@ -20,8 +20,8 @@ func DeployerOf(namespace string) string {
 	return "system:serviceaccount:" + namespace + ":" + v1alpha1.Deployer
 }
 
-// Clients makes clients that act as a project's deployer. They share connections and the RESTMapper, and read from the
-// API server, never from the operator's cache: what the deployer may not see, an app must not see.
+// Clients makes clients that act as a project's deployer. They share connections and the RESTMapper, and read from the API server, never
+// from the operator's cache: an app must not see what its deployer may not see.
 type Clients struct {
 	config *rest.Config
 	scheme *runtime.Scheme
@@ -58,7 +58,7 @@ func (c *Clients) Config(namespace string) *rest.Config {
 	return config
 }
 
-// Forget drops the client of a namespace that is gone.
+// Forget drops the client of a deleted namespace.
 func (c *Clients) Forget(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

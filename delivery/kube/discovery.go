@@ -14,18 +14,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// discoveryPause is the time between two calls of what refreshes discovery.
+// discoveryPause is the time between two refreshes of discovery.
 const discoveryPause = time.Second
 
-// discovered are the kinds that say what the API server serves.
+// discovered are the kinds whose objects say what the API server serves.
 var discovered = []schema.GroupVersionResource{
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
 }
 
-// Discovery watches the metadata of CustomResourceDefinitions and APIServices and says when the API server may serve other
-// kinds than before. Every write to one of them counts, to its status too: only that says that a kind is served now. The
-// API server writes those when something changed, not to show that it lives. Every replica needs one: each has caches of its own.
+// Discovery watches the metadata of CustomResourceDefinitions and APIServices and reports when the API server may serve other kinds than
+// before. Every write to one of them counts, including writes of its status: only the status says that a kind is served. The API server
+// writes these objects only on changes, not as a heartbeat. Every replica needs a Discovery, because each has its own caches.
 type Discovery struct {
 	client  metadata.Interface
 	clock   clock.Clock
@@ -34,9 +34,9 @@ type Discovery struct {
 	changed chan struct{}
 }
 
-// NewDiscovery returns a Discovery over the operator's own connection. It calls refresh, on a goroutine of its own, at
-// once and a second later, since what the API server says it serves follows the objects with a delay; never twice in a
-// second, however many changes there are. The first list counts as a change: what was discovered before may be older.
+// NewDiscovery returns a Discovery over the operator's own connection. On a change, it calls refresh on a goroutine of its own, at once and
+// again a second later, because discovery lags behind the objects. It never calls refresh twice in a second, however many changes there
+// are. The first list counts as a change, because earlier discovery may be older than the list.
 func NewDiscovery(config *rest.Config, shared *http.Client, log logr.Logger, clock clock.Clock, refresh func(context.Context)) (*Discovery, error) {
 	client, err := metadata.NewForConfigAndClient(config, shared)
 	if err != nil {

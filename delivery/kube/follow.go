@@ -14,12 +14,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// retries is the backoff of a watch that cannot be started: short at first, because a RoleBinding that was just created is not effective
-// yet, and in the end twice a minute.
+// retries is the backoff for a watch that cannot be started: short at first, because a new RoleBinding is not effective at once, and
+// finally twice a minute.
 var retries = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
 
-// follow keeps rows in step with the API server until the context ends. Each answer to a list or watch goes to note, nil
-// when it succeeded, and nothing to the log: there is a watch for each namespace, and what refuses one refuses many.
+// follow keeps rows in sync with the API server until the context ends. It passes the result of each list or watch to note (nil for
+// success), and logs nothing: there is a watch for each namespace, and one cause often makes many of them fail.
 func follow(ctx context.Context, objects metadata.ResourceInterface, into *rows, note func(error)) {
 	lists := &toolscache.ListWatch{
 		ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {

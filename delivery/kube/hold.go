@@ -18,23 +18,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// maxSpec is how many bytes of spec are held of a kind that is not Kubernetes' own.
+// maxSpec is the largest spec, in bytes, that is held for kinds that are not Kubernetes' own.
 const maxSpec = 4 << 10
 
-// workloads are the API groups with kinds whose spec is also needed to judge health. The large part of it is the template of pods.
+// workloads are the API groups with kinds whose spec is also needed to judge health. Most of their spec is the pod template.
 var workloads = map[string]bool{"": true, "apps": true, "batch": true, "autoscaling": true, "policy": true, "networking.k8s.io": true}
 
 // templates are the fields of a spec that pods and volume claims are made from.
 var templates = []string{"template", "volumeClaimTemplates", "jobTemplate"}
 
-// held is an object as a Watch keeps it. The rest stays encoded: most objects are looked at seldom, and decoded they are
-// several times as large.
+// held is an object as a Watch keeps it. Spec and status stay encoded: most objects are rarely read, and decoded they take several times as
+// much memory.
 type held struct {
 	metav1.PartialObjectMetadata
 	rest []byte // {"spec": …, "status": …}
 }
 
-// DeepCopyObject is what makes it an object.
+// DeepCopyObject implements runtime.Object.
 func (h *held) DeepCopyObject() runtime.Object {
 	return &held{PartialObjectMetadata: *h.DeepCopy(), rest: h.rest}
 }
@@ -59,7 +59,8 @@ func Hold(scheme *runtime.Scheme, slim toolscache.TransformFunc) toolscache.Tran
 	}
 }
 
-// taken returns a whole object's kind and metadata, and what else it has; nil for what is not whole, or held already.
+// taken returns the kind and metadata of a complete object, and its other fields; nil for an object that is not complete, or that is held
+// already.
 func taken(scheme *runtime.Scheme, object any) (*held, map[string]any, error) {
 	h := &held{}
 	switch whole := object.(type) {
@@ -91,7 +92,7 @@ func taken(scheme *runtime.Scheme, object any) (*held, map[string]any, error) {
 	}
 }
 
-// typed returns spec and status of an object of a Go type. A spec that has templates in it is a map, from which they can be taken.
+// typed returns spec and status of an object of a Go type. A spec with templates is returned as a map, from which they can be removed.
 func typed(whole client.Object) (map[string]any, error) {
 	content := map[string]any{}
 	object := reflect.ValueOf(whole).Elem()
@@ -111,7 +112,8 @@ func typed(whole client.Object) (map[string]any, error) {
 	return content, err
 }
 
-// hasField reports whether a struct has the field of this name in JSON, by the name that Kubernetes' types give it in Go.
+// hasField reports whether a struct has the field with this JSON name, assuming that its Go name is the same but capitalized, as in
+// Kubernetes' types.
 func hasField(of reflect.Type, name string) bool {
 	_, has := of.FieldByName(strings.ToUpper(name[:1]) + name[1:])
 	return has
@@ -154,7 +156,7 @@ func specOf(group string, content map[string]any) (any, error) {
 	return json.RawMessage(encoded), nil
 }
 
-// object returns what is held as the object it is part of.
+// object returns the held fields as a complete object.
 func (h *held) object() (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := h.decode(&u.Object); err != nil {

@@ -19,16 +19,16 @@ import (
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-// refusedLists is how many lists have to fail before callers get the error: one, in the two ways in which it is tried.
+// refusedLists is how many lists must fail before callers get the error. It is one attempt, because each attempt lists in two ways.
 const refusedLists = 2
 
-// passesWithin is how long lists may fail for a reason that passes by itself before callers get the error.
+// passesWithin is how long lists may fail for a temporary reason before callers get the error.
 const passesWithin = 5 * time.Second
 
 // kindWatch is the watch of one kind.
 type kindWatch struct {
 	*firstList
-	// store is there once the first list is over; nil then where the operator may not watch the kind.
+	// store is set when the first list is over; it stays nil if the operator may not watch the kind.
 	store toolscache.Store
 	// refused counts the lists that failed; the Watch's lock guards it.
 	refused int
@@ -36,21 +36,21 @@ type kindWatch struct {
 	gone chan struct{}
 }
 
-// Begin starts the watches of kinds before the first look at them.
+// Begin starts the watches of kinds before their first use.
 func (w *Watch) Begin(kinds ...schema.GroupVersionKind) {
 	for _, kind := range kinds {
-		_, _ = w.started(kind) // A look at the kind returns the error.
+		_, _ = w.started(kind) // The first use of the kind returns the error.
 	}
 }
 
-// Follow starts the watch of a kind, so that subscribers get its events, and is nil once it is in step.
+// Follow starts the watch of a kind, so that subscribers get its events. It returns nil once the watch is in sync.
 func (w *Watch) Follow(kind schema.GroupVersionKind) error {
 	_, err := w.follow(kind)
 	return err
 }
 
-// follow starts the watch of a kind at the first call and returns what it holds; nil where the kind cannot be watched, and an
-// *Unready while it is not in step with the API server.
+// follow starts the watch of a kind at the first call and returns its store. It returns nil if the kind cannot be watched, and an *Unready
+// while the watch is not in sync with the API server.
 func (w *Watch) follow(kind schema.GroupVersionKind) (toolscache.Store, error) {
 	watched, err := w.started(kind)
 	switch {
@@ -76,7 +76,7 @@ func (w *Watch) started(kind schema.GroupVersionKind) (*kindWatch, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if watched = w.kinds[kind]; watched == nil { // Else another call was faster.
+	if watched = w.kinds[kind]; watched == nil { // Otherwise another call was faster.
 		watched = &kindWatch{firstList: newFirstList(kind.Kind, w.clock.Now()), gone: make(chan struct{})}
 		w.kinds[kind] = watched
 		go w.begin(kind, watched)
@@ -84,7 +84,7 @@ func (w *Watch) started(kind schema.GroupVersionKind) (*kindWatch, error) {
 	return watched, nil
 }
 
-// begin finds out whether the kind may be watched, and watches it, until that is known and the first list is complete.
+// begin finds out whether the kind may be watched, and starts the watch. It returns when the first list is complete.
 func (w *Watch) begin(kind schema.GroupVersionKind, watched *kindWatch) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -139,7 +139,7 @@ func (w *Watch) subscribe(ctx context.Context, kind schema.GroupVersionKind, wat
 	}
 }
 
-// awaitsList reports whether the first list of a kind is waited for.
+// awaitsList reports whether the first list of a kind has not arrived yet.
 func (w *Watch) awaitsList(kind schema.GroupVersionKind) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +147,7 @@ func (w *Watch) awaitsList(kind schema.GroupVersionKind) bool {
 	return watched != nil && !watched.isOver()
 }
 
-// listAnswered records how a first list went. Its success counts when the informer has it.
+// listAnswered records the failure of a first list. A success counts only when the informer has the list, so it is not recorded here.
 func (w *Watch) listAnswered(kind schema.GroupVersionKind, err error) {
 	if err == nil || !w.awaitsList(kind) {
 		return
@@ -168,8 +168,8 @@ func (w *Watch) listAnswered(kind schema.GroupVersionKind, err error) {
 	}
 }
 
-// Refresh gives up the watches of kinds that are no longer served, which would be tried for ever, and checks again the
-// kinds that the operator could not watch. It is for after a change of what the API server serves.
+// Refresh stops the watches of kinds that are no longer served, which would retry for ever, and checks again the kinds that the operator
+// could not watch. Call it after the API server's discovery has changed.
 func (w *Watch) Refresh(ctx context.Context) error {
 	w.mu.Lock()
 	kinds := maps.Clone(w.kinds)
@@ -191,7 +191,7 @@ func (w *Watch) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// giveUp forgets the watch of a kind; the next look begins it anew.
+// giveUp forgets the watch of a kind and wakes the callers that wait for it; the next use starts it anew.
 func (w *Watch) giveUp(kind schema.GroupVersionKind, watched *kindWatch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,8 +202,8 @@ func (w *Watch) giveUp(kind schema.GroupVersionKind, watched *kindWatch) {
 	}
 }
 
-// allowed checks with the API server, once for each kind, whether the operator may watch it in all namespaces. An informer that may not
-// would try for ever.
+// allowed checks with the API server, once for each kind, whether the operator may watch it in all namespaces. Without permission, an
+// informer would retry for ever.
 func (w *Watch) allowed(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	mapping, err := w.direct.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -223,7 +223,7 @@ func (w *Watch) allowed(ctx context.Context, kind schema.GroupVersionKind) (bool
 	return true, nil
 }
 
-// whole reports whether more than metadata is held of a kind.
+// whole reports whether the watch of a kind holds more than metadata.
 func (w *Watch) whole(kind schema.GroupVersionKind) bool {
 	return w.hasStatus(kind) && kind != corev1.SchemeGroupVersion.WithKind("Pod")
 }

@@ -17,20 +17,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// Lists is how a Watch learns what the API server answers to the first lists of its cache, which else only the log would have.
+// Lists passes to a Watch the API server's answers to the first lists of its cache. Otherwise only the log would show them.
 type Lists struct {
 	clock clock.Clock
-	// awaitsList reports whether the first list of a kind is waited for; listAnswered is called with how one went.
+	// awaitsList reports whether the first list of a kind has not arrived yet; listAnswered is called with the result of a list.
 	awaitsList   func(kind schema.GroupVersionKind) bool
 	listAnswered func(kind schema.GroupVersionKind, err error)
 }
 
-// NewLists returns Lists for one cache, and the Watch over it, which take the time from the clock.
+// NewLists returns Lists for one cache and the Watch over it, with their clock.
 func NewLists(c clock.Clock) *Lists {
 	return &Lists{clock: c, awaitsList: func(schema.GroupVersionKind) bool { return false }, listAnswered: func(schema.GroupVersionKind, error) {}}
 }
 
-// Of returns the options of a cache that reports how its lists went.
+// Of returns cache options with which the cache reports the results of its lists.
 func (l *Lists) Of(o cache.Options) cache.Options {
 	o.NewInformer = l.newInformer
 	return o
@@ -43,9 +43,9 @@ func (l *Lists) newInformer(from toolscache.ListerWatcher, o runtime.Object, res
 	return toolscache.NewSharedIndexInformer(from, o, resync, by)
 }
 
-// observing reports the answers. A reflector requests a list in two ways: as a watch that begins with the existing objects, which returns
-// an error as an event, and as a list. It may use the former for ever, and its error seldom names the cause; so the latter is requested as
-// well.
+// observing reports the answers. A reflector requests a list in two ways: as a watch that begins with the existing objects, which reports
+// an error as an event, and as a plain list. The reflector may use the watch for ever, and the watch's error seldom names the cause, so the
+// plain list is requested as well.
 func (l *Lists) observing(from *toolscache.ListWatch, kind schema.GroupVersionKind) *toolscache.ListWatch {
 	observed := *from
 	observed.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -54,7 +54,7 @@ func (l *Lists) observing(from *toolscache.ListWatch, kind schema.GroupVersionKi
 		return list, err
 	}
 	var listing atomic.Bool
-	// listOnce requests the list beside the watch, unless such a request is under way.
+	// listOnce requests the plain list beside the watch, unless such a request is running.
 	listOnce := func(ctx context.Context) {
 		if listing.CompareAndSwap(false, true) {
 			defer listing.Store(false)
@@ -80,7 +80,7 @@ func (l *Lists) observing(from *toolscache.ListWatch, kind schema.GroupVersionKi
 	return &observed
 }
 
-// passes reports whether a list failed because of the API server's state, or of the way to it, and not of what was requested.
+// passes reports whether a list failed for a temporary reason: the state of the API server or of the network, and not the request itself.
 func passes(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||

@@ -20,23 +20,23 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// refusals is how many times in a row the API server may refuse a first list before callers get the error. By retries, and since
-// a list is tried in two ways each time, that is in the first second or two, in which a new deployer's rights come into force.
+// refusals is how many times in a row the API server may refuse a first list before callers get the error. Each attempt lists in two ways.
+// With the backoff of retries, this covers the first one or two seconds, in which the rights of a new deployer take effect.
 const refusals = 8
 
-// local are the kinds a LocalWatch knows besides the sources of Flux.
+// local are the kinds that a LocalWatch covers besides the sources of Flux.
 var local = map[string]schema.GroupVersionResource{
 	"ConfigMap": corev1.SchemeGroupVersion.WithResource("configmaps"), "Secret": corev1.SchemeGroupVersion.WithResource("secrets"),
 }
 
-// LocalWatch knows the metadata of Secrets, ConfigMaps and, where they are served, the sources of Flux in the namespaces of projects, each namespace by the eyes of its
-// deployer: the operator itself may not see Secrets. A kind is watched in a namespace from the first look at it
-// until Forget. It is one watch request and as much memory as its metadata without annotations needs, packed.
+// LocalWatch holds the metadata of Secrets, ConfigMaps and, where they are served, the sources of Flux in the namespaces of projects. It
+// watches each namespace as that namespace's deployer, because the operator itself may not read Secrets. The watch of a kind in a namespace
+// starts with the first read and ends with Forget. It costs one watch request, and the memory for the packed metadata without annotations.
 //
-// No look waits: until the first list is there it is an *Unready, which says why where the API server keeps refusing it, and can wake
-// who looked. From then on looks get what was seen last, also while the watch is interrupted.
+// No read waits. Until the first list has arrived, a read returns *Unready, which contains the API server's error if it keeps refusing, and
+// which can wake the caller. Later reads return the last known state, also while the watch is interrupted.
 type LocalWatch struct {
-	// Mapper finds the version in which a source of Flux is served. Without it there is none. It is set before the first look.
+	// Mapper finds the version in which a source of Flux is served. With nil, no sources are watched. Set it before the first read.
 	Mapper meta.RESTMapper
 
 	config    *rest.Config
@@ -65,7 +65,7 @@ func NewLocalWatch(config *rest.Config, shared *http.Client, log logr.Logger, c 
 // OnChange registers f, which is called for each object that is added, changed or removed after the first list of its kind in its
 // namespace, with the object's labels, or the last labels of a deleted object. If the labels now name another release or app, f is called
 // with the earlier labels, too. f is called once for every change that the API server sends and must not block; a queue should combine
-// bursts. Call OnChange before the first look.
+// bursts. Call OnChange before the first read.
 func (w *LocalWatch) OnChange(f func(namespace, kind, name string, labels map[string]string)) {
 	w.onChange = append(w.onChange, f)
 }
@@ -79,7 +79,7 @@ func (w *LocalWatch) Records(_ context.Context, namespace, release string) ([]me
 	return secrets.records(namespace, release), nil
 }
 
-// Releases returns the names, sorted, of the releases that are an app's by the labels of their records.
+// Releases returns the names, sorted, of the releases whose records have labels that name the app.
 func (w *LocalWatch) Releases(_ context.Context, namespace, app string) ([]string, error) {
 	secrets, err := w.known(place{namespace, "Secret"})
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *LocalWatch) Releases(_ context.Context, namespace, app string) ([]strin
 	return secrets.releases(app), nil
 }
 
-// Version returns the resourceVersion of a ConfigMap, Secret or source of Flux as last seen, "" when there is none of that name.
+// Version returns the resourceVersion of a ConfigMap, Secret or source of Flux as last seen, "" if there is none of that name.
 func (w *LocalWatch) Version(_ context.Context, namespace, kind, name string) (string, error) {
 	objects, err := w.known(place{namespace, kind})
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *LocalWatch) Version(_ context.Context, namespace, kind, name string) (s
 	return objects.version(name), nil
 }
 
-// Forget ends the watches of a namespace; the next look begins them anew.
+// Forget ends the watches of a namespace; the next read starts them anew.
 func (w *LocalWatch) Forget(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,7 +121,7 @@ func (w *LocalWatch) Start(ctx context.Context) error {
 	return nil
 }
 
-// known returns what is known of a place, once that is all there is.
+// known returns the rows of a place, or *Unready until its first list has arrived.
 func (w *LocalWatch) known(at place) (*rows, error) {
 	watched, err := w.started(at)
 	switch {
@@ -175,7 +175,7 @@ func (w *LocalWatch) started(at place) (*localWatch, error) {
 	return watched, nil
 }
 
-// resource is where objects of a kind are.
+// resource returns the API resource of a kind.
 func (w *LocalWatch) resource(kind string) (schema.GroupVersionResource, error) {
 	if resource, ok := local[kind]; ok {
 		return resource, nil
@@ -190,8 +190,8 @@ func (w *LocalWatch) resource(kind string) (schema.GroupVersionResource, error) 
 	return mapping.Resource, nil
 }
 
-// deployer sends requests as a namespace's deployer. Answers come as they are: a watch that is compressed holds 40 KiB to
-// be inflated with for as long as it lasts.
+// deployer sends requests as a namespace's deployer. It requests no compression: the decompressor of a watch would hold 40 KiB for as long
+// as the watch lasts.
 type deployer struct {
 	user string
 	http.RoundTripper
@@ -223,7 +223,7 @@ func (w *localWatch) giveUp() {
 	w.end()
 }
 
-// note takes in how a list or watch went. That the API server refuses what it allowed before is logged, once.
+// note records the result of a list or watch. If the API server starts to refuse a watch that it allowed before, note logs that once.
 func (w *localWatch) note(err error) {
 	w.noted.Lock()
 	defer w.noted.Unlock()

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// Mapper knows what the API server serves each kind as, from discovery, until it is reset. Unlike the mapper below it, it
-// takes a kind only as discovery spells it, and remembers what it found. Safe for concurrent use.
+// Mapper maps kinds to resources by the API server's discovery, and caches the results until it is reset. Unlike the mapper that it wraps,
+// it accepts a kind only in the spelling of discovery. Safe for concurrent use.
 type Mapper struct {
 	meta.ResettableRESTMapper
 	served resources
@@ -23,12 +23,12 @@ type Mapper struct {
 	lacks map[schema.GroupVersionKind][]string
 }
 
-// resources is the part of discovery that lists what is served of one group and version.
+// resources is the part of discovery that lists the resources of one group and version.
 type resources interface {
 	ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error)
 }
 
-// MisspelledKindError is a meta.NoKindMatchError for a kind that is served by another spelling.
+// MisspelledKindError is a meta.NoKindMatchError for a kind that is served with another spelling.
 type MisspelledKindError struct {
 	*meta.NoKindMatchError
 	// Meant is the kind as discovery spells it.
@@ -43,7 +43,7 @@ func (e *MisspelledKindError) Error() string {
 // Unwrap lets meta.IsNoMatchError find the error.
 func (e *MisspelledKindError) Unwrap() error { return e.NoKindMatchError }
 
-// kindVersion is a kind and the version of it that is wanted.
+// kindVersion is a kind and the requested version of it.
 type kindVersion struct {
 	kind    schema.GroupKind
 	version string
@@ -51,7 +51,7 @@ type kindVersion struct {
 
 var _ meta.ResettableRESTMapper = (*Mapper)(nil)
 
-// NewMapper returns a Mapper that requests each kind when it is first needed.
+// NewMapper returns a Mapper that requests each kind when it is first used.
 func NewMapper(served discovery.CachedDiscoveryInterface) *Mapper {
 	return &Mapper{
 		ResettableRESTMapper: restmapper.NewDeferredDiscoveryRESTMapper(served), served: served,
@@ -59,7 +59,7 @@ func NewMapper(served discovery.CachedDiscoveryInterface) *Mapper {
 	}
 }
 
-// RESTMapping implements meta.RESTMapper. Of a kind that is spelled differently the error is a MisspelledKindError.
+// RESTMapping implements meta.RESTMapper. For a kind that is spelled differently, the error is a *MisspelledKindError.
 func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	if len(versions) != 1 {
 		return m.exactly(kind, versions...)
@@ -77,12 +77,12 @@ func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	memory[key] = mapping // After a reset in between it is the old memory, which is not used any more.
+	memory[key] = mapping // If the mapper was reset meanwhile, this writes to the old map, which is not used any more.
 	return mapping, nil
 }
 
-// exactly looks a kind up in the mapper below, and checks the spelling with discovery: the mapper knows each kind in lower case as well,
-// and a List for each; an informer of those would never get its first object.
+// exactly looks a kind up in the wrapped mapper, and checks the spelling with discovery: the wrapped mapper also accepts each kind in lower
+// case, and its List, and an informer for one of those would never get an object.
 func (m *Mapper) exactly(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	found, err := m.ResettableRESTMapper.RESTMapping(kind, versions...)
 	if err != nil && (!meta.IsNoMatchError(err) || len(versions) == 0) {
@@ -98,7 +98,7 @@ func (m *Mapper) exactly(kind schema.GroupKind, versions ...string) (*meta.RESTM
 	served, failed := m.served.ServerResourcesForGroupVersion(version.String())
 	switch {
 	case failed != nil && found == nil:
-		return nil, noMatch // That group and version is not served at all, or not known: there is nothing to compare with.
+		return nil, noMatch // That group and version is not served, or discovery of it failed: there is nothing to compare with.
 	case failed != nil:
 		return nil, fmt.Errorf("finding out what is served of %s: %w", version, failed)
 	}

@@ -14,17 +14,17 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// row is what is kept of an object: its metadata without annotations, managed fields and owners, packed. Records of
-// releases come by the thousand with the same dozen label keys, so the keys are held once for all of them.
+// row is the packed metadata of an object, without annotations, managed fields and owners. There are thousands of release records with the
+// same dozen label keys, so the keys are stored once for all of them.
 type row struct {
 	name, version string
 	uid           types.UID
-	created       int64                 // Unix seconds, as precise as the API server's.
+	created       int64                 // Unix seconds, which is the API server's precision.
 	keys          unique.Handle[string] // The labels' keys, sorted and joined.
 	values        string                // Their values in the same order, joined.
 }
 
-// joint stands between joined labels; neither keys nor values can hold it.
+// joint separates joined labels; neither keys nor values can contain it.
 const joint = "\x00"
 
 // pack makes a row of an object; it returns a row unchanged.
@@ -71,10 +71,10 @@ func (r *row) metadata(namespace string) metav1.PartialObjectMetadata {
 	}}
 }
 
-// owner is the release to which a record object belongs, as Helm's driver for Secrets labels it, and the release's app.
+// owner is the release that a record belongs to, by the label of Helm's driver for Secrets, and the release's app.
 type owner struct{ release, app string }
 
-// ownerBy returns the owner by an object's labels; the zero owner for what is no record.
+// ownerBy returns the owner that an object's labels name; the zero owner if the object is no record.
 func ownerBy(labels map[string]string) owner {
 	if labels["owner"] != "helm" {
 		return owner{}

@@ -8,12 +8,12 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// rows is what one watch knows: the objects of a kind in one place, by name, by release and by app. A reflector fills it.
+// rows holds the objects of one watch, of one kind in one namespace: by name, by release and by app. A reflector fills it.
 type rows struct {
-	// changed is called for all that is added, changed or removed after the first list, with the labels. What changes its labels is
-	// reported twice: with the labels it had, and with those it has.
+	// changed is called for every object that is added, changed or removed after the first list, with its labels. If the labels change, it
+	// is called twice: with the old labels and with the new ones.
 	changed func(name string, labels map[string]string)
-	// synced is closed once the first list is here.
+	// synced is closed when the first list has arrived.
 	synced chan struct{}
 
 	mu               sync.RWMutex
@@ -28,7 +28,7 @@ func newRows(changed func(name string, labels map[string]string)) *rows {
 	}
 }
 
-// inStep reports whether the first list is here.
+// inStep reports whether the first list has arrived.
 func (s *rows) inStep() bool {
 	select {
 	case <-s.synced:
@@ -68,13 +68,13 @@ func (s *rows) releases(app string) []string {
 	return slices.Compact(out)
 }
 
-// change is what one object was and is; nil when it was not or is not there.
+// change is the state of one object before and after; nil if it did not exist before, or does not exist after.
 type change struct{ was, is *row }
 
-// Add takes an object in; toolscache.ReflectorStore has this and the following methods.
+// Add adds an object. toolscache.ReflectorStore has this and the following methods.
 func (s *rows) Add(object any) error { return s.put(object) }
 
-// Update takes an object's new state in.
+// Update replaces an object.
 func (s *rows) Update(object any) error { return s.put(object) }
 
 func (s *rows) put(object any) error {
@@ -89,7 +89,7 @@ func (s *rows) put(object any) error {
 	return nil
 }
 
-// Delete takes an object out.
+// Delete removes an object.
 func (s *rows) Delete(object any) error {
 	r, err := pack(object)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *rows) Delete(object any) error {
 	return nil
 }
 
-// Replace takes in all that there is: at first, and whenever the watch had to begin anew.
+// Replace replaces all objects by those of a list: the first one, or a later one when the watch had to start anew.
 func (s *rows) Replace(objects []any, _ string) error {
 	listed := make(map[string]*row, len(objects))
 	for _, o := range objects {
@@ -138,10 +138,10 @@ func (s *rows) replace(listed map[string]*row) []change {
 	return changes
 }
 
-// Resync has no meaning here.
+// Resync does nothing.
 func (s *rows) Resync() error { return nil }
 
-// Transformer has a streamed list packed object by object.
+// Transformer returns a function that packs each object of a streamed list.
 func (s *rows) Transformer() toolscache.TransformFunc {
 	return func(object any) (any, error) { return pack(object) }
 }

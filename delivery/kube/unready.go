@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// Unready means that a watch does not know yet what there is: its first list has not arrived. Looks do not wait for that; who looked
-// can be woken.
+// Unready is the error of a watch whose first list has not arrived. Reads do not wait for the list; Wake notifies the caller.
 type Unready struct {
 	// What is watched, such as "ConfigMap".
 	What string
 	// Since is when the watch began.
 	Since time.Time
-	// Err is why the API server does not list it, nil while the list is under way. The watch goes on trying.
+	// Err is the API server's error for the list, nil while the list is running. The watch keeps retrying.
 	Err error
 
 	list *firstList
@@ -29,22 +28,22 @@ func (u *Unready) Error() string {
 	return fmt.Sprintf("watching %s: the API server does not list it: %v", u.What, u.Err)
 }
 
-// Unwrap returns why the API server does not list it.
+// Unwrap returns the API server's error for the list.
 func (u *Unready) Unwrap() error { return u.Err }
 
-// Unlisted reports whether the objects can only be read one by one.
+// Unlisted reports whether the API server refuses the list, so that the objects can only be read one by one.
 func (u *Unready) Unlisted() bool { return u.Err != nil }
 
-// Wake has f called once, on another goroutine, when the watch knows what there is; and, where Err is nil, also when the list fails.
-// Of several calls with the same key the last counts. f must not block.
+// Wake calls f once, on another goroutine, when the list has arrived; if Err is nil, also when the list fails. Of several calls with the
+// same key, the last counts. f must not block.
 func (u *Unready) Wake(key any, f func()) {
 	if u.list != nil && !u.list.wake(key, u.Err != nil, f) {
 		go f()
 	}
 }
 
-// Await calls look again whenever the watch that it lacked knows what there is, until look fails otherwise or succeeds. It is for
-// what no reconcile worker does.
+// Await calls look, and again each time that the watch it lacked is ready, until look succeeds or fails for another reason. It is for
+// callers outside of reconcile workers.
 func Await(ctx context.Context, look func() error) error {
 	for {
 		err := look()
@@ -63,13 +62,13 @@ func Await(ctx context.Context, look func() error) error {
 	}
 }
 
-// firstList is the first list of a watch, and who is woken when it arrives.
+// firstList is the first list of a watch, with the callers to be woken when it arrives.
 type firstList struct {
 	what  string
 	since time.Time
 
 	mu sync.Mutex
-	// over: the list is here, or it is not tried any more.
+	// over: the list has arrived, or is not tried any more.
 	over    bool
 	err     error
 	waiting map[any]func()
@@ -91,8 +90,8 @@ func (l *firstList) unready() *Unready {
 	return &Unready{What: l.what, Since: l.since, Err: l.err, list: l}
 }
 
-// wake registers f to be called when the list is there or fails. It reports false, and registers nothing, if the list is there, or if it has
-// failed and the caller does not know that yet.
+// wake registers f to be called when the list arrives or fails. It returns false, and registers nothing, if the list has arrived, or if it
+// has failed and the caller has not seen that error.
 func (l *firstList) wake(key any, knows bool, f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +108,7 @@ func (l *firstList) forget(key any) {
 	delete(l.waiting, key)
 }
 
-// end wakes all: the list is here, or given up.
+// end wakes all callers: the list has arrived, or the watch was stopped.
 func (l *firstList) end() {
 	l.mu.Lock()
 	l.over, l.err = true, nil
@@ -117,7 +116,7 @@ func (l *firstList) end() {
 	l.mu.Unlock()
 }
 
-// fail notes why there is no list, and wakes all to whom that is news.
+// fail records why the list failed, and at the first failure wakes all callers.
 func (l *firstList) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// needed are the verbs that kubeop needs for an object that an app holds: to apply it, to know it, and to remove it.
+// needed are the verbs that kubeop needs for the objects of apps: to apply, to watch and to delete them.
 var needed = []string{"get", "list", "watch", "patch", "delete"}
 
-// UnkeptKindError is about a kind without objects that an app could own, because the API server does not serve all verbs for it; for
-// example a TokenReview is answered and not stored.
+// UnkeptKindError is about a kind whose objects an app cannot own, because the API server does not serve all verbs for it. For example, a
+// TokenReview is answered and not stored.
 type UnkeptKindError struct {
 	Kind schema.GroupVersionKind
-	// Lacks are the verbs that there are none of.
+	// Lacks are the verbs that are not served.
 	Lacks []string
 }
 
@@ -25,7 +25,7 @@ func (e *UnkeptKindError) Error() string {
 	return fmt.Sprintf("the API server cannot %s objects of the kind %s %s", strings.Join(e.Lacks, ", "), e.Kind.GroupVersion(), e.Kind.Kind)
 }
 
-// Kept is an *UnkeptKindError where the API server has not all the verbs that are needed for objects that an app holds.
+// Kept returns an *UnkeptKindError if the API server does not serve all verbs that kubeop needs for the objects of apps.
 func (m *Mapper) Kept(mapping *meta.RESTMapping) error {
 	kind := mapping.GroupVersionKind
 	m.mu.RLock()

@@ -20,10 +20,10 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Watch has every object with a tenant's label, by kind; a kind is watched from the first look at it. If the status of a kind matters for
-// its health, Watch keeps what health depends on, otherwise only the metadata.
+// Watch holds every object with a tenant's label, by kind; the watch of a kind starts with the first read. If the status of a kind matters
+// for its health, Watch holds the fields that health depends on, otherwise only the metadata.
 //
-// No look waits: until the first list of its kind is complete it returns *Unready, which can wake the caller.
+// No read waits: until the first list of its kind is complete, it returns *Unready, which can wake the caller.
 type Watch struct {
 	objects   cache.Cache
 	own       client.Reader
@@ -36,9 +36,9 @@ type Watch struct {
 	onKind []func(schema.GroupVersionKind, cache.Informer) error
 }
 
-// NewWatch returns a Watch over objects, a cache that is limited to labelled objects, with the transform Hold and the options of the lists,
-// and over own, a cache of the kinds of this API. The direct client finds out which kinds the operator may watch; hasStatus reports of
-// which kinds to keep more than metadata. Pods are never among them: apps do not own them, and there are many.
+// NewWatch returns a Watch over two caches: objects, which is limited to labelled objects and has the transform Hold and the options of the
+// lists, and own, which has the kinds of this API. The direct client finds out which kinds the operator may watch. hasStatus reports for
+// which kinds to hold more than metadata. Pods are never held: apps do not own them, and there are many.
 func NewWatch(lists *Lists, objects cache.Cache, own client.Reader, direct client.Client, hasStatus func(schema.GroupVersionKind) bool) *Watch {
 	w := &Watch{objects: objects, own: own, direct: direct, hasStatus: hasStatus, clock: lists.clock, kinds: map[schema.GroupVersionKind]*kindWatch{}}
 	lists.awaitsList, lists.listAnswered = w.awaitsList, w.listAnswered
@@ -52,9 +52,8 @@ func (w *Watch) OnKind(f func(kind schema.GroupVersionKind, informer cache.Infor
 	w.onKind = append(w.onKind, f)
 }
 
-// Live returns the metadata of an object as the watch last saw it, nil when there is none that carries the label. It
-// reports false where nothing is known because the operator may not watch the kind, as with Secrets, or the kind is not
-// served. What it returns is shared: it is not to be changed.
+// Live returns the metadata of an object as the watch last saw it, nil if no object with the label exists. It reports false, meaning
+// unknown, if the operator may not watch the kind, as with Secrets, or the kind is not served. The result is shared: do not change it.
 func (w *Watch) Live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 	if kind.Group == v1alpha1.GroupVersion.Group {
 		return w.liveOwn(ctx, kind, key)
@@ -85,7 +84,8 @@ func (w *Watch) Object(_ context.Context, kind schema.GroupVersionKind, key type
 	return object, true, nil
 }
 
-// Decode decodes the spec and the status of an object, as Object has them, into a value of its Go type, and reports whether there is one.
+// Decode decodes the spec and the status of an object returned by Object into a value of its Go type, and reports whether the object
+// exists.
 func (w *Watch) Decode(kind schema.GroupVersionKind, key types.NamespacedName, into any) (bool, error) {
 	if !w.whole(kind) {
 		return false, nil
@@ -100,8 +100,8 @@ func (w *Watch) Decode(kind schema.GroupVersionKind, key types.NamespacedName, i
 	return true, nil
 }
 
-// InNamespace returns the metadata of all objects of a kind in a namespace that carry the label, as the watch last saw them; none
-// where the operator may not watch the kind. What it returns is shared: it is not to be changed.
+// InNamespace returns the metadata of all objects of a kind in a namespace that carry the label, as the watch last saw them; none if the
+// operator may not watch the kind. The result is shared: do not change it.
 func (w *Watch) InNamespace(kind schema.GroupVersionKind, namespace string) ([]metav1.Object, error) {
 	store, err := w.follow(kind)
 	indexer, ok := store.(toolscache.Indexer)
@@ -139,7 +139,7 @@ func (w *Watch) liveOwn(ctx context.Context, kind schema.GroupVersionKind, key t
 	return object, true, nil
 }
 
-// look returns what the watch holds of an object.
+// look returns the watch's copy of an object.
 func (w *Watch) look(kind schema.GroupVersionKind, key types.NamespacedName) (any, bool, error) {
 	store, err := w.follow(kind)
 	if store == nil || err != nil {
@@ -152,7 +152,7 @@ func (w *Watch) look(kind schema.GroupVersionKind, key types.NamespacedName) (an
 	return found, true, nil
 }
 
-// Namespace returns the metadata of a tenant's or project's namespace, or nil when there is none of that name.
+// Namespace returns the metadata of a tenant's or project's namespace, or nil if there is none of that name.
 func (w *Watch) Namespace(ctx context.Context, name string) (metav1.Object, error) {
 	live, known, err := w.Live(ctx, namespaceKind, types.NamespacedName{Name: name})
 	if err == nil && !known {
@@ -161,7 +161,7 @@ func (w *Watch) Namespace(ctx context.Context, name string) (metav1.Object, erro
 	return live, err
 }
 
-// TenantOf returns the tenant to whom a namespace belongs by its label; "" where it belongs to none, or that is not known yet.
+// TenantOf returns the tenant that a namespace belongs to by its label; "" if it belongs to none, or if that is not known yet.
 func (w *Watch) TenantOf(namespace string) string {
 	w.mu.Lock()
 	namespaces := w.kinds[namespaceKind]

@@ -11,9 +11,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Identity returns a digest of who a Tenant is, beyond its name and the UID that a restored backup changes: the repository it
-// is bound to or, without one, its folder in the platform repository and the set of its owners. Who has the repository, or
-// who the owners are, is the same tenant then. It is "" for a Tenant that has neither, which has no lasting identity.
+// Identity returns a digest of a Tenant's lasting identity, which stays the same when a restored backup changes the UID: the repository
+// that the Tenant is bound to or, without one, its folder in the platform repository and the set of its owners. A Tenant with the same name
+// and the same identity is the same tenant. Identity is "" for a Tenant that has neither.
 func Identity(tenant *v1alpha1.Tenant) string {
 	var parts []string
 	switch bound := tenant.Spec.Repository; {
@@ -38,10 +38,10 @@ func ownersOf(tenant *v1alpha1.Tenant) []string {
 	return slices.Compact(owners)
 }
 
-// defaultPorts are left out of a URL: who follows a repository by SSH after HTTPS follows the same one.
+// defaultPorts are left out of a URL: a tenant may switch from HTTPS to SSH and still follow the same repository.
 var defaultPorts = map[string]string{"https": "443", "http": "80", "ssh": "22"}
 
-// normalised returns the host and path of a repository's URL, as all ways to write and to reach it have them.
+// normalised returns the host and path of a repository's URL in one form for all spellings and protocols.
 func normalised(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

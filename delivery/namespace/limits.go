@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Terms are what a namespace, and what is in it, is held to.
+// Terms are the limits for a namespace and the objects in it.
 type Terms struct {
 	// PodSecurity is the Pod Security level.
 	PodSecurity string
@@ -17,10 +17,11 @@ type Terms struct {
 	Limits map[string]string
 }
 
-// usualGracePeriod is how long a pod may take to end where administrators set nothing else; the policy kubeop-grace-period has it too.
+// usualGracePeriod is the longest termination grace period of a pod if administrators set nothing else; the policy kubeop-grace-period has
+// the same default.
 const usualGracePeriod = time.Hour
 
-// MaxGracePeriod is how long a pod of the tenant may take to end.
+// MaxGracePeriod is the longest termination grace period of the tenant's pods.
 func MaxGracePeriod(tenant *v1alpha1.Tenant) time.Duration {
 	if most := tenant.Spec.MaxTerminationGracePeriod; most != nil {
 		return most.Duration
@@ -28,11 +29,11 @@ func MaxGracePeriod(tenant *v1alpha1.Tenant) time.Duration {
 	return usualGracePeriod
 }
 
-// usualObjectSize is how large a ConfigMap or Secret may be that is written past Git where administrators set nothing else; the policy
-// kubeop-object-size has it too.
+// usualObjectSize is the largest size of a ConfigMap or Secret that is not written through Git, if administrators set nothing else; the
+// policy kubeop-object-size has the same default.
 const usualObjectSize = 32 << 10
 
-// MaxObjectSize is how large a ConfigMap or Secret of the tenant may be that is written past Git, in bytes.
+// MaxObjectSize is the largest size, in bytes, of a ConfigMap or Secret of the tenant that is not written through Git.
 func MaxObjectSize(tenant *v1alpha1.Tenant) int64 {
 	if most := tenant.Spec.MaxObjectSize; most != nil {
 		return most.Value()
@@ -40,8 +41,8 @@ func MaxObjectSize(tenant *v1alpha1.Tenant) int64 {
 	return usualObjectSize
 }
 
-// LimitsOf returns as annotations what administrators set on a tenant and the chart's admission policies hold its objects to. What
-// has its default is left out: the policies know that.
+// LimitsOf returns the limits that administrators set on a tenant as annotations, from which the chart's admission policies read them.
+// Default values are left out, because the policies have the same defaults.
 func LimitsOf(tenant *v1alpha1.Tenant) map[string]string {
 	limits, spec := map[string]string{}, &tenant.Spec
 	if spec.MaxObjectSize != nil {

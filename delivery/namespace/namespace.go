@@ -1,5 +1,4 @@
-// Package namespace makes, labels and removes the namespaces of tenants and projects. It never adopts one it did not
-// make.
+// Package namespace creates, labels and removes the namespaces of tenants and projects. It never adopts a namespace that it did not create.
 package namespace
 
 import (
@@ -20,19 +19,19 @@ import (
 )
 
 var (
-	// ErrTaken says that the namespace exists and is not ours.
+	// ErrTaken says that the namespace exists and kubeop does not own it.
 	ErrTaken = errors.New("the namespace exists and does not belong to this object; kubeop adopts none: remove or rename one of them")
 	// ErrInherited says that the namespace was left behind by an earlier tenant of the same name.
 	ErrInherited = errors.New("the namespace was left by an earlier tenant of this name, with what that tenant's people put there, and neither " +
 		"the UID nor the identity (repository, or owners and folder) of this Tenant is that one's. If it is another tenant, give it another name, or " +
 		"delete the namespace with all that is in it; if it is the same one, hand the namespace over: " +
 		"remove its annotation " + v1alpha1.TenantUIDAnnotation)
-	// ErrLeaving says that the namespace is being deleted and has to be waited for.
+	// ErrLeaving says that the namespace is being deleted, so the caller has to wait.
 	ErrLeaving = errors.New("the namespace is still being deleted")
 )
 
-// podSecurityLabels hold a namespace to a Pod Security level (KEP-2579). The version is the cluster's own, so that a new
-// release's stricter checks come with the release.
+// podSecurityLabels enforce a Pod Security level in a namespace (KEP-2579). The version is the cluster's own, so a new release of
+// Kubernetes enforces its stricter checks at once.
 func podSecurityLabels(level string) map[string]string {
 	return map[string]string{
 		"pod-security.kubernetes.io/enforce":         level,
@@ -42,17 +41,17 @@ func podSecurityLabels(level string) map[string]string {
 	}
 }
 
-// Owner is who a namespace is made for.
+// Owner identifies the tenant or project that a namespace is made for.
 type Owner struct {
 	// Labels name the tenant, and of a project's namespace the project.
 	Labels map[string]string
-	// Tenant is the UID of the Tenant object: another tenant that is later given the same name gets nothing of the first.
+	// Tenant is the UID of the Tenant object: a later tenant with the same name must not get the first one's data.
 	Tenant types.UID
-	// Identity of the tenant, which outlasts its UID; "" without one.
+	// Identity of the tenant, which stays the same when its UID changes; "" without one.
 	Identity string
 }
 
-// Object returns the namespace to apply: marked with its owner and held to the terms.
+// Object returns the namespace to apply: marked with its owner and limited by the terms.
 func Object(name string, owner Owner, terms Terms) *core.NamespaceApplyConfiguration {
 	marks := map[string]string{v1alpha1.TenantUIDAnnotation: string(owner.Tenant)}
 	if owner.Identity != "" {
@@ -62,18 +61,18 @@ func Object(name string, owner Owner, terms Terms) *core.NamespaceApplyConfigura
 		WithAnnotations(marks).WithAnnotations(terms.Limits)
 }
 
-// Found is what Claim found.
+// Found is the result of Claim.
 type Found struct {
-	// Namespace that is there; nil for none.
+	// Namespace is the existing namespace; nil if there is none.
 	*corev1.Namespace
-	// Adopted: it was made for an earlier object of the same tenant.
+	// Adopted: it was created for an earlier object of the same tenant.
 	Adopted bool
 }
 
-// Retained reports whether the namespace outlived its owner because claims in it hold data.
+// Retained reports whether the namespace was kept after its owner's deletion because claims in it hold data.
 func (f Found) Retained() bool { return f.Namespace != nil && f.Labels[v1alpha1.RetainedLabel] != "" }
 
-// Claim checks that the namespace may be made or is ours already. The reader must see all namespaces, not only labelled
+// Claim checks that the namespace can be created or already belongs to this owner. The reader must see all namespaces, not only labelled
 // ones. Errors: ErrTaken, ErrInherited, ErrLeaving, and the reader's.
 func Claim(ctx context.Context, reader client.Reader, name string, owner Owner) (Found, error) {
 	ns, err := read(ctx, reader, name)
@@ -92,14 +91,15 @@ func Claim(ctx context.Context, reader client.Reader, name string, owner Owner) 
 	return Found{ns, marked && uid != string(owner.Tenant)}, nil
 }
 
-// was reports whether the namespace was made for this tenant, or for one that administrators made it over from.
+// was reports whether the namespace belongs to this tenant: it was created for the same UID or the same identity, or administrators removed
+// the annotation with the UID to hand it over.
 func (o Owner) was(ns *corev1.Namespace) bool {
 	uid, marked := ns.Annotations[v1alpha1.TenantUIDAnnotation]
 	return !marked || uid == string(o.Tenant) || (o.Identity != "" && ns.Annotations[v1alpha1.TenantIdentityAnnotation] == o.Identity)
 }
 
-// Own returns the namespace where it is there and this tenant's, else nil: what an earlier tenant left is not another's to
-// remove. The reader must not read from a cache.
+// Own returns the namespace if it exists and belongs to this tenant, else nil: a tenant must not delete a namespace of an earlier one with
+// the same name. The reader must not read from a cache.
 func Own(ctx context.Context, reader client.Reader, name string, owner Owner) (*corev1.Namespace, error) {
 	ns, err := read(ctx, reader, name)
 	if ns == nil || err != nil || !owns(owner.Labels, ns) || !owner.was(ns) {
@@ -108,7 +108,7 @@ func Own(ctx context.Context, reader client.Reader, name string, owner Owner) (*
 	return ns, nil
 }
 
-// Remove deletes the namespace with all that is in it and says what it waits for.
+// Remove deletes the namespace and all its contents, and returns a message about what still holds it.
 func Remove(ctx context.Context, c client.Client, ns *corev1.Namespace) (string, error) {
 	if ns.DeletionTimestamp == nil {
 		uid := ns.UID
@@ -131,8 +131,8 @@ func read(ctx context.Context, reader client.Reader, name string) (*corev1.Names
 	return ns, nil
 }
 
-// owns reports whether the namespace is the owner's. A label that was removed is put back later, so it counts as
-// there where the other fields are still kubeop's; one that another field manager set does not.
+// owns reports whether the namespace belongs to the owner. If someone removed a label, kubeop will restore it, so the label counts as
+// present if kubeop still owns other fields. A label with another value does not count.
 func owns(owner map[string]string, ns *corev1.Namespace) bool {
 	for label, value := range owner {
 		is, set := ns.Labels[label]
@@ -143,7 +143,7 @@ func owns(owner map[string]string, ns *corev1.Namespace) bool {
 	return true
 }
 
-// applied reports whether kubeop made the namespace: it owns fields of it, which only an apply under its name gives.
+// applied reports whether kubeop created the namespace: kubeop's field manager owns fields of it by an apply.
 func applied(ns *corev1.Namespace) bool {
 	for _, f := range ns.ManagedFields {
 		if f.Manager == v1alpha1.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply {
@@ -153,7 +153,7 @@ func applied(ns *corev1.Namespace) bool {
 	return false
 }
 
-// holding are the conditions in which the namespace controller says what a namespace still holds.
+// holding are the conditions in which the namespace controller reports what a namespace still contains.
 var holding = map[corev1.NamespaceConditionType]bool{
 	corev1.NamespaceDeletionDiscoveryFailure: true,
 	corev1.NamespaceDeletionContentFailure:   true,
@@ -162,10 +162,10 @@ var holding = map[corev1.NamespaceConditionType]bool{
 	corev1.NamespaceFinalizersRemaining:      true,
 }
 
-// remaining finds the resources in the condition NamespaceContentRemaining: "pods. has 1 resource instances" is of the core group.
+// remaining matches the resources in the condition NamespaceContentRemaining. "pods. has 1 resource instances" is of the core group.
 var remaining = regexp.MustCompile(`([^ ]+) has \d+ resource instances`)
 
-// holds says what keeps a namespace that is being deleted, and which command names the objects.
+// holds says what blocks the deletion of a namespace, and which command lists the objects.
 func holds(ns *corev1.Namespace) string {
 	var why, left []string
 	for _, c := range ns.Status.Conditions {

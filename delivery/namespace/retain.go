@@ -20,11 +20,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
-// ClosedQuota is the name of the ResourceQuota that allows no new pods and claims in a namespace that is about to be deleted: claims
-// that were not looked at must not be deleted with it.
+// ClosedQuota is the name of the ResourceQuota that forbids new pods and claims in a namespace that is about to be deleted. Without it, a
+// claim that was created after the check for data would be deleted too.
 const ClosedQuota = "kubeop-closed"
 
-// Close allows no new pods and claims in the namespace, and reports whether they were allowed until now.
+// Close forbids new pods and claims in the namespace, and reports whether they were allowed until now.
 func Close(ctx context.Context, c client.Client, name string, labels map[string]string) (closed bool, err error) {
 	none := resource.MustParse("0")
 	quota := core.ResourceQuota(ClosedQuota, name).WithLabels(labels).WithSpec(core.ResourceQuotaSpec().
@@ -58,8 +58,8 @@ func Lock(ctx context.Context, c client.Client, name string) error {
 	return Bar(ctx, c, name)
 }
 
-// Bar takes the access to the namespace of all but those whom the named bindings let in. A finalizer on a binding does not keep it: until
-// the binding is gone it gives the same rights as before.
+// Bar deletes the role bindings in the namespace, except the named ones. A finalizer does not keep a binding out of effect: until it is
+// deleted, it grants the same rights as before.
 func Bar(ctx context.Context, c client.Client, name string, but ...string) error {
 	bindings := &rbacv1.RoleBindingList{}
 	if err := c.List(ctx, bindings, client.InNamespace(name)); err != nil {
@@ -83,7 +83,7 @@ func Bar(ctx context.Context, c client.Client, name string, but ...string) error
 	return nil
 }
 
-// Retention is why a namespace is left.
+// Retention is the reason why a namespace is kept.
 type Retention struct {
 	// Of is what was deleted, as in "Project kubeop-acme/shop".
 	Of string
@@ -92,7 +92,7 @@ type Retention struct {
 	At     time.Time
 }
 
-// Retain marks the namespace as left for the sake of the claims that stay, and reports whether that is news.
+// Retain marks the namespace as kept because of the claims that stay, and reports whether the mark is new.
 func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, r Retention) (bool, error) {
 	if ns.Labels[v1alpha1.RetainedLabel] != "" {
 		return false, nil
@@ -105,21 +105,21 @@ func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, r Retent
 	}, "true")
 }
 
-// Ways says how a retained namespace is taken back, and how it is deleted on purpose.
+// Ways explains how to take a retained namespace back, and how to delete it on purpose.
 func Ways(name string, stay []pvc.Claim) string {
 	return fmt.Sprintf("To have it back, declare what was deleted again. To delete the data for good: kubectl delete pvc -n %s %s; "+
 		"kubectl annotate namespace %s %s=%s; kubectl delete namespace %s",
 		name, pvc.Arguments(stay), name, v1alpha1.AllowDeletionAnnotation, name, name)
 }
 
-// Unmark takes from the namespace what Retain wrote.
+// Unmark removes from the namespace the marks that Retain wrote.
 func Unmark(ctx context.Context, c client.Client, ns *corev1.Namespace) error {
 	return mark(ctx, c, ns, map[string]any{
 		v1alpha1.RetainedAtAnnotation: nil, v1alpha1.RetainedBecauseAnnotation: nil, v1alpha1.RetainedClaimsAnnotation: nil,
 	}, nil)
 }
 
-// mark writes the marks of exactly this namespace, not of another that has taken its place.
+// mark writes the marks to exactly this namespace, and not to another one of the same name that replaced it.
 func mark(ctx context.Context, c client.Client, ns *corev1.Namespace, annotations map[string]any, label any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": ns.UID, "annotations": annotations, "labels": map[string]any{v1alpha1.RetainedLabel: label},

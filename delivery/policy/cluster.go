@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/crd"
 )
 
-// clusterScoped says why an app may not hold a cluster-scoped object, or nothing. What gives rights in the whole cluster it
-// never may, whatever is allowed to its tenant.
+// clusterScoped says why an app may not hold a cluster-scoped object, or nothing. An object that grants rights in the whole cluster is
+// always refused, whatever the tenant is allowed.
 func clusterScoped(object *unstructured.Unstructured, clusterKinds []string) string {
 	kind := object.GroupVersionKind()
 	name := kind.Kind + "." + kind.Group
@@ -36,8 +36,8 @@ func platformDefinition(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// WithDefinitions returns a Scope that knows, besides what the API server serves, the kinds that CustomResourceDefinitions
-// among the objects define.
+// WithDefinitions returns a Scope that covers, besides the kinds that the API server serves, those that CustomResourceDefinitions among the
+// objects define.
 func WithDefinitions(objects []*unstructured.Unstructured, scope Scope) Scope {
 	defined := map[schema.GroupVersionKind]bool{}
 	for _, o := range objects {

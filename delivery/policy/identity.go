@@ -13,8 +13,8 @@ import (
 
 const rbacGroup = rbacv1.GroupName
 
-// foreignSubject: the RoleBinding gives rights in the project to a subject outside of it. Kubernetes' groups of service
-// accounts and users count as outside: they hold everybody.
+// foreignSubject: the RoleBinding grants rights in the project to a subject outside of it. Kubernetes' groups of service accounts and of
+// users count as outside, because they include everyone.
 func foreignSubject(object *unstructured.Unstructured, namespace string) string {
 	kind := object.GroupVersionKind()
 	if kind.Group != rbacGroup || kind.Kind != "RoleBinding" {
@@ -30,8 +30,7 @@ func foreignSubject(object *unstructured.Unstructured, namespace string) string 
 	return ""
 }
 
-// outsider names a subject that is not of the namespace. People and groups that an identity provider knows are the
-// tenant's own business.
+// outsider names a subject that is not of the namespace. The tenant decides about users and groups of an identity provider.
 func outsider(subject map[string]any, namespace string) string {
 	name, _ := subject["name"].(string)
 	if subject["kind"] == rbacv1.ServiceAccountKind {
@@ -78,8 +77,8 @@ func platformToken(object *unstructured.Unstructured, _ string) string {
 	return ""
 }
 
-// releaseRecord: the Secret would be a revision of a Helm release, this app's or another's. Its labels would be believed,
-// because kubeop writes it.
+// releaseRecord: the Secret would be a revision of a Helm release, of this app or of another. Kubeop would trust its labels, because kubeop
+// itself applies the object.
 func releaseRecord(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	if kind.Group != "" || kind.Kind != "Secret" {

@@ -1,6 +1,5 @@
-// Package policy says what the objects of an app may not be. It is the one gate between what a tenant's source says and
-// what is applied: every object passes it after rendering, the ones Helm renders too. It is pure; Kubernetes' own
-// admission (Pod Security, quotas, RBAC of the project's deployer) holds the rest.
+// Package policy decides which objects an app may have. Every object passes this check between rendering and applying, those that Helm
+// renders too. The check is pure. Kubernetes' own admission (Pod Security, quotas, RBAC of the project's deployer) enforces the rest.
 package policy
 
 import (
@@ -21,10 +20,10 @@ import (
 // unknown at present.
 type Scope func(schema.GroupVersionKind) (namespaced bool, err error)
 
-// Check returns every violation among the objects of an app in namespace, joined and in the order of their text, each a
-// *Violation on a line of its own; nil when there is none. Lists are looked into, at any depth. Of cluster-scoped kinds only
-// clusterKinds are allowed, as a Tenant names them. An error that is no Violation is scope's own: whether the objects are
-// allowed is not known yet.
+// Check returns every violation among the objects of an app in namespace, joined and in the order of their text, each a *Violation on a
+// line of its own; nil when there is none. It checks the items of Lists, at any depth. Of cluster-scoped kinds, it allows only
+// clusterKinds, as a Tenant names them. An error that is not a Violation comes from scope: it is not known yet whether the objects are
+// allowed.
 func Check(objects []*unstructured.Unstructured, namespace string, scope Scope, clusterKinds []string) error {
 	var found []*Violation
 	for _, object := range objects {
@@ -44,8 +43,8 @@ func Check(objects []*unstructured.Unstructured, namespace string, scope Scope, 
 	return join(found)
 }
 
-// OnlyUnknownKinds reports whether an error of Check holds nothing but unknown kinds: the same objects are allowed once
-// the API server serves those, so looking again after a refresh of its discovery makes sense.
+// OnlyUnknownKinds reports whether an error of Check is only about unknown kinds: the same objects are allowed once the API server serves
+// those kinds, so it makes sense to refresh discovery and check again.
 func OnlyUnknownKinds(err error) bool {
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) {

@@ -8,26 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Bound is how much all objects of one tenant that quotas count may take in the API server's store, in bytes. The size of each object is
-// unknown, so each counts with its maximum.
+// Bound limits how many bytes all counted objects of one tenant may take in the API server's store. The size of each object is unknown, so
+// each counts with its maximum.
 type Bound struct {
-	// Limit is how much all of them may take together.
+	// Limit is the number of bytes for all objects together.
 	Limit int64
-	// MaxObject is how large a ConfigMap or Secret may be that is written past Git. The admission policy kubeop-object-size derives
-	// from it how large any other object may be, and this as well.
+	// MaxObject is the largest size of a ConfigMap or Secret that is not written through Git. The admission policy kubeop-object-size
+	// derives the largest size of any other object from it, and weight does the same.
 	MaxObject int64
 }
 
-// counts is what the names of numbers of objects begin with.
+// counts is the prefix of resource names in a quota that count objects.
 const counts = "count/"
 
-// workloads are the kinds that have the template of a pod, or are made from one.
+// workloads are the kinds that contain a pod template, or are made from one.
 var workloads = map[string]bool{
 	"pods": true, "deployments.apps": true, "statefulsets.apps": true, "daemonsets.apps": true, "replicasets.apps": true,
 	"controllerrevisions.apps": true, "jobs.batch": true, "cronjobs.batch": true,
 }
 
-// weight is what one more object counts, 0 of what is no number of objects.
+// weight is the number of bytes that one object counts, 0 for a resource that is no count of objects.
 func (b Bound) weight(name corev1.ResourceName) int64 {
 	kind, ok := strings.CutPrefix(string(name), counts)
 	switch {
@@ -41,7 +41,7 @@ func (b Bound) weight(name corev1.ResourceName) int64 {
 	return b.MaxObject / 4
 }
 
-// Taken is what the objects of one namespace count, by status.used of its quota.
+// Taken is the number of bytes that the objects of one namespace count, by status.used of its quota.
 func (b Bound) Taken(used corev1.ResourceList) (sum int64) {
 	for name, amount := range used {
 		sum += b.weight(name) * amount.Value()
@@ -49,17 +49,17 @@ func (b Bound) Taken(used corev1.ResourceList) (sum int64) {
 	return sum
 }
 
-// Near reports whether so much is taken that quotas have to be looked at when it changes. Below half of the limit they do not: every
-// project may then have all that its own quota lets it have, and nothing is written.
+// Near reports whether the tenant has taken so much that its quotas have to be recalculated at each change. Below half of the limit they
+// need not be: each project keeps the quota that it has by itself, and nothing is written.
 func (b Bound) Near(taken int64) bool { return taken >= b.Limit/2 }
 
-// dampening: a number is kept while it deviates by at most this part of what is left.
+// dampening: a number in a quota is kept if it deviates from the new one by at most this part of the remainder.
 const dampening = 8
 
-// Share returns the quota of one namespace where all of the tenant's take so much: of each kind as many objects as there are, and what
-// the rest would hold, but never more than hard. It reports whether that is less than hard. used is what is there, and before is
-// the quota that is in force; numbers of it that are near enough stay, so that not each object that is made is a write for each
-// of the tenant's projects.
+// Share returns the quota of one namespace, given the bytes that all namespaces of the tenant take. It allows, for each kind, the existing
+// objects plus as many as fit into the remainder, but never more than hard. It reports whether the result is less than hard. used is the
+// present use, and before is the quota in force. A number of before that is close enough is kept, so that a new object does not cause a
+// write for each of the tenant's projects.
 func (b Bound) Share(hard, used, before corev1.ResourceList, taken int64) (corev1.ResourceList, bool) {
 	if !b.Near(taken) {
 		return hard, false

@@ -28,9 +28,9 @@ type number struct {
 
 var secrets = schema.GroupResource{Resource: "secrets"}
 
-// usual are the kinds of the chart's role kubeop-deployer-base that can be created, and how many objects of each a project of the
-// usual number of pods has by default. A Deployment keeps ten ReplicaSets of before, a StatefulSet and a DaemonSet ten
-// ControllerRevisions, a CronJob four Jobs. The number of pods counts those that have ended, too.
+// usual are the kinds of the chart's role kubeop-deployer-base that can be created, each with the default number of objects for a project
+// with the usual number of pods. A Deployment keeps ten earlier ReplicaSets, a StatefulSet and a DaemonSet ten ControllerRevisions, and a
+// CronJob four Jobs. The number of pods includes those that have ended.
 var usual = map[schema.GroupResource]number{
 	{Resource: "configmaps"}:             {500, true},
 	secrets:                              {500, true},
@@ -57,23 +57,23 @@ var usual = map[schema.GroupResource]number{
 	{Group: "coordination.k8s.io", Resource: "leases"}:           {200, false},
 }
 
-// otherObjects is how many objects a project has by default of each kind that administrators added to what apps may hold.
+// otherObjects is how many objects of each kind that administrators added to the deployer's role a project has by default.
 const otherObjects = 100
 
-// settling is how long a kind is served before it is counted. Kubernetes' controllers learn of it within half a minute; until
-// then the API server would refuse every object of a kind that a quota counts.
+// settling is how long a kind must be served before it is counted. Kubernetes' controllers learn of a new kind within half a minute; until
+// then, the API server would refuse every object of a counted kind.
 const settling = 2 * time.Minute
 
-// fresh is how long an answer is good for.
+// fresh is how long a result is reused.
 const fresh = time.Second
 
-// Discovery answers from memory what the API server serves.
+// Discovery returns from memory what the API server serves.
 type Discovery interface {
 	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
-// Kinds finds the kinds that a tenant's accounts can create: those of the ClusterRole kubeop-deployer, which nothing of a tenant's
-// has more rights than, as far as the API server serves them and a quota can count them. It is safe for concurrent use.
+// Kinds finds the kinds that a tenant's accounts can create: those in the ClusterRole kubeop-deployer, which has all rights that any
+// account of a tenant can have, as far as the API server serves them and a quota can count them. It is safe for concurrent use.
 type Kinds struct {
 	// Roles reads the ClusterRole; it may be a cache.
 	Roles  client.Reader
@@ -81,15 +81,14 @@ type Kinds struct {
 	Now    func() time.Time
 
 	mu sync.Mutex
-	// listed is the last answer, and until how long it is good for.
+	// listed is the last result. It is reused until the time in the next field.
 	listed []schema.GroupResource
 	until  time.Time
-	// since is from when on each kind was seen to be served, zero for those that were there at the first look.
+	// since is the time since which each kind is served, zero for those that the first call found.
 	since map[schema.GroupResource]time.Time
 }
 
-// List returns the kinds, sorted, as they are or were within the last second: thousands of projects call it at once. They are not for
-// the caller to change.
+// List returns the kinds, sorted, at most a second old: thousands of projects call it at once. The caller must not change the result.
 func (k *Kinds) List(ctx context.Context) ([]schema.GroupResource, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -106,7 +105,7 @@ func (k *Kinds) List(ctx context.Context) ([]schema.GroupResource, error) {
 
 func (k *Kinds) list(ctx context.Context, now time.Time) ([]schema.GroupResource, error) {
 	role := &rbacv1.ClusterRole{}
-	// Without the role no account can create anything; the chart is about to install it.
+	// Without the role, no account can create anything; the chart is about to install it.
 	if err := k.Roles.Get(ctx, client.ObjectKey{Name: v1alpha1.Deployer}, role); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading ClusterRole %s: %w", v1alpha1.Deployer, err)
 	}
@@ -115,14 +114,14 @@ func (k *Kinds) list(ctx context.Context, now time.Time) ([]schema.GroupResource
 		return nil, err
 	}
 	kinds := slices.DeleteFunc(served, func(kind schema.GroupResource) bool {
-		_, base := usual[kind] // The controller that fills in the role's rules may be late.
+		_, base := usual[kind] // The controller that aggregates the role's rules may be late.
 		return !base && !creatable(role.Rules, kind)
 	})
 	slices.SortFunc(kinds, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
 	return kinds, nil
 }
 
-// served returns the namespaced kinds that are served, for long enough, and that a quota can count.
+// served returns the namespaced kinds that have been served long enough and that a quota can count.
 func (k *Kinds) served(now time.Time) ([]schema.GroupResource, error) {
 	_, lists, err := k.Served.ServerGroupsAndResources()
 	var partly *discovery.ErrGroupDiscoveryFailed
@@ -144,7 +143,7 @@ func (k *Kinds) served(now time.Time) ([]schema.GroupResource, error) {
 	return k.settled(found, partly != nil, now), nil
 }
 
-// settled returns those of the kinds that are served for long enough. Where not all was found out, what was served before still is.
+// settled returns the kinds that have been served long enough. If discovery was incomplete, kinds that were served before still count.
 func (k *Kinds) settled(found map[schema.GroupResource]bool, partly bool, now time.Time) []schema.GroupResource {
 	first := k.since == nil
 	if first {

@@ -1,6 +1,6 @@
-// Package quota says how much a project, and the home namespace of a tenant, may hold: what is declared, and defaults for the
-// rest. Beside the requests of pods it counts the objects of every kind that the tenant's accounts can create, which keeps one
-// tenant from filling the API server's store.
+// Package quota calculates how much a project, or the home namespace of a tenant, may hold: the declared amounts, and defaults for the
+// rest. Besides the requests of pods, it counts the objects of every kind that the tenant's accounts can create, so that one tenant cannot
+// fill the API server's store.
 package quota
 
 import (
@@ -17,11 +17,11 @@ import (
 // Name is the name of the quota in the home and the projects' namespaces of a tenant.
 const Name = "kubeop"
 
-// usualPods is how many pods a project has by default. Other defaults are for that many, and grow with a larger number.
+// usualPods is how many pods a project has by default. The other defaults are for that number, and grow with a larger one.
 const usualPods = 50
 
-// fixed are the defaults that do not grow with the number of pods. Load balancers and node ports are taken from what tenants
-// share, so no project has any.
+// fixed are the defaults that do not grow with the number of pods. All tenants share load balancers and node ports, so by default a project
+// has none.
 var fixed = corev1.ResourceList{
 	corev1.ResourceRequestsCPU:           resource.MustParse("4"),
 	corev1.ResourceRequestsMemory:        resource.MustParse("8Gi"),
@@ -32,14 +32,14 @@ var fixed = corev1.ResourceList{
 }
 
 // perUsualPods are the defaults for the usual number of pods. The sum of limits is larger than a node's disk on purpose: no pod shall be
-// refused because of the limits that its containers get by default. Requests are what is bounded.
+// refused because of the default limits of its containers. The requests are the real bound.
 var perUsualPods = corev1.ResourceList{
 	corev1.ResourceRequestsEphemeralStorage: resource.MustParse("100Gi"),
 	corev1.ResourceLimitsEphemeralStorage:   resource.MustParse("2000Gi"),
 }
 
-// Of returns a project's quota: what it requests, the defaults for the rest, and nothing beyond what the administrators allow the
-// tenant's projects. An error names what the project requests in excess. The objects of each of the kinds are counted.
+// Of returns a project's quota: the amounts that it requests, the defaults for the rest, and nothing beyond what administrators allow the
+// tenant's projects. An error names each excessive request. The objects of each of the kinds are counted.
 func Of(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (corev1.ResourceList, error) {
 	bounds := over(defaults(kinds, allowed), allowed)
 	hard := maps.Clone(bounds)
@@ -66,11 +66,11 @@ func Of(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (c
 	return hard, nil
 }
 
-// homeSecrets and homeObjects are how many Secrets, and objects of each other kind, a tenant's home namespace holds by default.
-// No app is there; its people may keep Secrets.
+// homeSecrets and homeObjects are how many Secrets, and objects of each other kind, a tenant's home namespace may hold by default. It has
+// no apps, but the tenant's users may keep Secrets there.
 const homeSecrets, homeObjects = 100, 50
 
-// Home returns the quota of a tenant's home namespace: what administrators set, and the defaults for the rest.
+// Home returns the quota of a tenant's home namespace: the amounts that administrators set, and the defaults for the rest.
 func Home(set corev1.ResourceList, kinds []schema.GroupResource) corev1.ResourceList {
 	hard := corev1.ResourceList{}
 	for _, kind := range kinds {
@@ -80,8 +80,7 @@ func Home(set corev1.ResourceList, kinds []schema.GroupResource) corev1.Resource
 	return over(hard, set)
 }
 
-// defaults returns the quota of a project where nothing else is set. given is what was set: by administrators, or by the
-// project.
+// defaults returns the default quota of a project, which may depend on given, the amounts that administrators or the project set.
 func defaults(kinds []schema.GroupResource, given corev1.ResourceList) corev1.ResourceList {
 	all := maps.Clone(fixed)
 	pods, ok := given[corev1.ResourcePods]
@@ -118,12 +117,12 @@ func countOf(kind schema.GroupResource, times int64, given corev1.ResourceList) 
 	return *resource.NewQuantity(count, resource.DecimalSI)
 }
 
-// nameOf is what Kubernetes calls the number of objects of a kind in a quota.
+// nameOf returns the name of the count of a kind in a quota.
 func nameOf(kind schema.GroupResource) corev1.ResourceName {
 	return corev1.ResourceName("count/" + kind.String())
 }
 
-// over returns the defaults with what was set laid over them.
+// over returns the defaults, replaced by the amounts that were set.
 func over(defaults, set corev1.ResourceList) corev1.ResourceList {
 	merged := maps.Clone(defaults)
 	maps.Copy(merged, set)

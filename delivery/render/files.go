@@ -11,11 +11,12 @@ import (
 const (
 	// MaxFileBytes is the size of one manifest, kustomization or values file.
 	MaxFileBytes = 1 << 20
-	// maxEntries is the number of files and folders that are looked at for one app.
+	// maxEntries is the largest number of files and folders that are read for one app.
 	maxEntries = 20_000
 )
 
-// Folder returns the path of an existing folder in the form that fs.FS wants. Whole names the files in errors: "the repository".
+// Folder returns the path of an existing folder in the form that fs.FS expects. Errors call the file system by the name in whole, such as
+// "the repository".
 func Folder(files fs.FS, name, whole string) (string, error) {
 	clean := path.Clean(name)
 	if !fs.ValidPath(clean) {
@@ -34,8 +35,8 @@ func Folder(files fs.FS, name, whole string) (string, error) {
 	return clean, nil
 }
 
-// Stat describes a file without following links anywhere on the way to it: a link may point out of the repository,
-// and what a submodule holds is not in it.
+// Stat describes a file. It does not follow links anywhere on the way, because a link may point out of the repository. The contents of a
+// submodule are not in the repository.
 func Stat(files fs.FS, name string) (fs.FileInfo, error) {
 	for i, c := range name {
 		if c != '/' {
@@ -116,8 +117,8 @@ func Walk(files fs.FS, folder string, each func(name string, entry fs.DirEntry) 
 // maxPathBytes is the longest path of a manifest, as on Linux.
 const maxPathBytes = 4096
 
-// CheckName refuses what no working tree could hold and Git does not rule out: an entry that is named like its own
-// folder ("." or nothing) would be walked for ever.
+// CheckName refuses names that no working tree can have but that Git allows: an entry that is named like its own folder ("." or nothing)
+// would make a walk endless.
 func CheckName(name, entry string) error {
 	if path.Base(name) != entry || len(name) > maxPathBytes {
 		return fmt.Errorf("%.100s: holds a file with a name that no file can have: %.100q", name, entry)

@@ -1,7 +1,7 @@
-// Package render is what those that make objects of an app's source have in common: how files of the source are read, and what they look
-// up. Each kind of source is a package below: workload (of an image), kustomize, manifests, substitute, and values for a chart. They are pure: they read
-// only what they are given, open no connection, run no program, and give the same result for the same input. What an app may have is
-// decided in delivery/policy, and which app owns it in delivery/own.
+// Package render has the common parts of the packages that build objects from an app's source: reading files of the source, and looking up
+// ConfigMaps and Secrets. Each kind of source is a package below: workload (of an image), kustomize, manifests, substitute, and values for
+// a chart. They are pure: they read only their input, open no connection, run no program, and give the same result for the same input.
+// delivery/policy decides what an app may have, and delivery/own which app owns it.
 package render
 
 import (
@@ -15,10 +15,10 @@ type Lookup func(kind, name string) (map[string][]byte, error)
 // ErrMissing is what a Lookup returns for a ConfigMap or Secret that does not exist.
 var ErrMissing = errors.New("not found")
 
-// ErrTooLarge is wrapped by errors that say that a limit was passed; the message names the limit.
+// ErrTooLarge is wrapped by errors about an exceeded limit; the message names the limit.
 var ErrTooLarge = errors.New("too large")
 
-// Missing returns an error that names what is missing and matches kind, ErrMissing or fs.ErrNotExist, without repeating the text of kind.
+// Missing returns an error that names the missing thing and matches kind, ErrMissing or fs.ErrNotExist, without repeating the text of kind.
 func Missing(kind error, format string, args ...any) error {
 	return &missing{fmt.Sprintf(format, args...), kind}
 }

@@ -1,4 +1,4 @@
-// Package scheduler runs builds beside the workers that want them, each when it is its tenant's turn.
+// Package scheduler runs builds outside of the workers that request them, each when it is its tenant's turn.
 package scheduler
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 )
 
-// buildBounds bounds the builds that run at once in one process. A build takes milliseconds; one that a tenant made slow must leave places
-// for the others, and for the tenant's other apps.
+// buildBounds bounds the builds that run at once in one process. A build takes milliseconds. A build that a tenant made slow must leave
+// places for other tenants, and for the tenant's other apps.
 var buildBounds = fair.Bounds{Places: 8, PerTenant: 2}
 
 const (
-	// shortWait is how long Do waits for a build that began at once: nearly all end within that.
+	// shortWait is how long Do waits for a build that started at once: nearly all end within that time.
 	shortWait = 100 * time.Millisecond
-	// unclaimedFor is how long the outcome of a build is kept until its caller comes back.
+	// unclaimedFor is how long the result of a build is kept until its caller fetches it.
 	unclaimedFor = time.Minute
 )
 
 var (
-	// ErrTimeout is wrapped by errors that say a build took longer than it may.
+	// ErrTimeout is wrapped by errors that say that a build took longer than allowed.
 	ErrTimeout = errors.New("took too long")
 	// ErrBusy is returned while a build waits for its turn.
 	ErrBusy = errors.New("as many builds run as may")
@@ -36,23 +36,24 @@ var (
 
 // Task is one build.
 type Task[T any] struct {
-	// Key of the app: there is one build of a key at a time. Input identifies what it is made of: the outcome of another input is dropped.
+	// Key of the app: a key has at most one build at a time. Input identifies the input of the build; the result of another input is
+	// dropped.
 	Key, Input string
-	// Tenant is the tenant that the place counts for.
+	// Tenant is the tenant to which the place is charged.
 	Tenant string
-	// Within is the longest that it may take.
+	// Within is the time limit of the build.
 	Within time.Duration
-	// Run makes it. It must not touch what the caller goes on using. Its context ends when the build is not wanted any more, or its time
-	// is over.
+	// Run builds. It must not touch data that the caller continues to use. Its context ends when the build is not wanted any more, or at
+	// the time limit.
 	Run func(context.Context) (T, error)
-	// Wake is called when Do is worth another call, after it was ErrBusy or ErrUnfinished. It must not block.
+	// Wake is called after ErrBusy or ErrUnfinished, when calling Do again makes sense. It must not block.
 	Wake func()
 }
 
-// Builders run builds beside the workers that want them, each tenant's in its share of the places. The zero value is ready. Safe for
+// Builders run builds outside of the workers that request them, within each tenant's share of the places. The zero value is ready. Safe for
 // concurrent use.
 type Builders[T any] struct {
-	// Weight returns how many turns a tenant has for one of another's; nil: one. It is set before the first build.
+	// Weight returns how many turns a tenant gets for one turn of another; nil: one. Set it before the first build.
 	Weight func(tenant string) int
 
 	once   sync.Once
@@ -62,18 +63,19 @@ type Builders[T any] struct {
 	of map[string]*building[T]
 }
 
-// building is a build that waits, runs, or has ended without its outcome being fetched yet. The Builders' lock guards the fields that
+// building is a build that waits, runs, or has ended without its result being fetched yet. The lock of Builders guards the fields that
 // change.
 type building[T any] struct {
 	Task[T]
 	ctx  context.Context
 	stop context.CancelFunc
-	// cancel has it not begin, and reports whether it had not.
+	// cancel keeps the build from starting, and reports whether it had not started.
 	cancel func() bool
 	begun  atomic.Bool
-	// awaited: a Do waits for it. late: its time is over; reported: a Do returned that. unwanted: another input was requested.
+	// awaited: a call of Do waits for the build. late: it exceeded its time limit. reported: a call of Do returned that error. unwanted:
+	// another input was requested.
 	awaited, late, reported, unwanted bool
-	// ended is closed when it has, with these.
+	// ended is closed when the build has ended. Then value and err are set.
 	ended chan struct{}
 	value T
 	err   error
@@ -89,8 +91,9 @@ func (b *Builders[T]) prepare() {
 }
 
 // Do returns the result of a build that an earlier call started and that has ended, or that ends within 100 ms. Otherwise it returns
-// ErrBusy or ErrUnfinished, and Wake is called when that has changed. Do never waits for a turn, nor longer than 100 ms for a build. A
-// build that exceeds its time returns ErrTimeout; it keeps its place until it ends, which is at once if it obeys its context.
+// ErrBusy or ErrUnfinished, and Wake is called when that has changed. Do never waits for a turn, nor longer than 100 ms for a build. For a
+// build that exceeds its time limit, Do returns ErrTimeout. The build keeps its place until it ends, which it does at once if it obeys its
+// context.
 func (b *Builders[T]) Do(wanted Task[T]) (T, error) {
 	b.prepare()
 	b.mu.Lock()
@@ -113,7 +116,7 @@ func (b *Builders[T]) Do(wanted Task[T]) (T, error) {
 	return b.outcome(at)
 }
 
-// take returns the build of the key and input; a new one is begun if it is the tenant's turn. It is ErrBusy where one of another
+// take returns the build of the key and input, and starts a new one if it is the tenant's turn. It returns ErrBusy if a build of another
 // input has to end first.
 func (b *Builders[T]) take(wanted Task[T]) (*building[T], error) {
 	if at := b.of[wanted.Key]; at != nil {
@@ -144,7 +147,7 @@ func (b *Builders[T]) take(wanted Task[T]) (*building[T], error) {
 	return at, nil
 }
 
-// outcome is how far a build came. One that has ended is forgotten.
+// outcome returns the result of a build, or how far it is. A build that has ended is forgotten.
 func (b *Builders[T]) outcome(at *building[T]) (none T, err error) {
 	switch {
 	case at.late && at.over():
@@ -163,7 +166,7 @@ func (b *Builders[T]) outcome(at *building[T]) (none T, err error) {
 	return none, fmt.Errorf("waits for its turn: %d builds run at once, %d of a tenant: %w", buildBounds.Places, buildBounds.PerTenant, ErrBusy)
 }
 
-// run makes a build, wakes a caller that has returned, and keeps the outcome for it for a while.
+// run runs a build, keeps the result for a while, and wakes the caller if none is waiting.
 func (b *Builders[T]) run(at *building[T], leave func()) {
 	timer := time.AfterFunc(at.Within, func() { b.overtime(at) })
 	value, err := recovered(at.ctx, at.Run)
@@ -177,7 +180,7 @@ func (b *Builders[T]) run(at *building[T], leave func()) {
 	case b.of[at.Key] != at || at.awaited:
 		return
 	case at.reported, at.unwanted:
-		b.drop(at) // A late build wakes only a caller with another input: the same would be late again.
+		b.drop(at) // A late build wakes only a caller with another input: a build of the same input would be late again.
 	default:
 		time.AfterFunc(unclaimedFor, func() {
 			b.mu.Lock()
@@ -190,7 +193,7 @@ func (b *Builders[T]) run(at *building[T], leave func()) {
 	}
 }
 
-// overtime ends the time of a build.
+// overtime handles a build that reached its time limit.
 func (b *Builders[T]) overtime(at *building[T]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -221,7 +224,7 @@ func (b *Builders[T]) drop(at *building[T]) {
 	}
 }
 
-// Forget ends what is built for a key, and forgets what was.
+// Forget stops the build of a key, and drops its result.
 func (b *Builders[T]) Forget(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -231,11 +234,11 @@ func (b *Builders[T]) Forget(key string) {
 	}
 }
 
-// recovered keeps a panic that strange manifests cause from ending the process.
+// recovered turns a panic, which unusual manifests may cause, into an error.
 func recovered[T any](ctx context.Context, build func(context.Context) (T, error)) (made T, err error) {
 	defer func() {
 		if recover() != nil {
-			err = errors.New("these manifests cannot be built") // What it panicked with may hold a secret.
+			err = errors.New("these manifests cannot be built") // The panic's value may contain a secret.
 		}
 	}()
 	return build(ctx)

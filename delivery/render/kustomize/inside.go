@@ -11,22 +11,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// deepest is how far texts within texts are looked at: a patch in a kustomization, a text that the patch sets, and what a
-// replacement finds in that.
+// deepest is how many levels of texts within texts are checked: a patch in a kustomization, a text that the patch sets, and a text in that
+// which a replacement changes.
 const deepest = 3
 
-// maxTexts and maxTextBytes bound the texts with both signs of aliases that one file is searched for; to look at each
-// costs a parser.
+// maxTexts and maxTextBytes bound the texts of one file that contain both characters of aliases, because checking each takes a parser.
 const (
 	maxTexts     = 10_000
 	maxTextBytes = 16 << 20
 )
 
-// inside is the search of one file.
+// inside is the check of one file.
 type inside struct{ texts, bytes int }
 
-// check refuses a file for kustomize with too many aliased values, including those of YAML in texts within it: patches are such texts, and
-// replacements reach into any text that can be read as YAML. A file that is not YAML is no error here, because it may be data.
+// check refuses a file with too many aliased values, including those of YAML in texts within it: patches are such texts, and replacements
+// change any text that can be read as YAML. A file that is not YAML is no error here, because it may be data.
 func (i *inside) check(data []byte, depth int) error {
 	if bytes.IndexByte(data, '&') < 0 || bytes.IndexByte(data, '*') < 0 {
 		return nil
@@ -53,8 +52,8 @@ func (i *inside) check(data []byte, depth int) error {
 	return nil
 }
 
-// texts returns the scalars of YAML, and the lines of anything else, that may be YAML with aliases themselves. YAML with too many aliased
-// values is a render.ErrTooLarge. Reading YAML is the cost of a check, so it is read once.
+// texts returns the scalars of YAML, or the lines of any other file, that may be YAML with aliases themselves. YAML with too many aliased
+// values is a render.ErrTooLarge. Parsing is the cost of a check, so the file is parsed once.
 func texts(data []byte) ([]string, error) {
 	var found []string
 	for document, err := range yamlcheck.Documents(data) {

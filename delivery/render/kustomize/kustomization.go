@@ -16,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
-// checkKustomization refuses a kustomization that would make kustomize leave the repository, or that names a base or
-// resource which is not there. It reads the file with kustomize's own decoder, so that both see the same fields.
+// checkKustomization refuses a kustomization that would make kustomize leave the repository, or that names a base or resource that does not
+// exist. It decodes the file with kustomize's own decoder, so that both see the same fields.
 func checkKustomization(files fs.FS, name string, data []byte) (*types.Kustomization, error) {
 	k := &types.Kustomization{}
 	if err := k.Unmarshal(data); err != nil {
@@ -50,8 +50,8 @@ var refusedFields = map[string]string{
 	"validators":   pluginsRefused,
 }
 
-// refusedField returns the first field that is set and refused. A plugin's configuration is made of resources, which
-// kustomizations may put together, so its paths cannot be checked before it runs.
+// refusedField returns the first refused field that is set. The configuration of a plugin is made of resources, which kustomizations can
+// compose, so its paths cannot be checked before it runs.
 func refusedField(k *types.Kustomization) string {
 	switch {
 	case len(k.HelmCharts) > 0 || k.HelmGlobals != nil:
@@ -68,7 +68,7 @@ func refusedField(k *types.Kustomization) string {
 	return ""
 }
 
-// use is a path that a kustomization loads, and the field that says so.
+// use is a path that a kustomization loads, and the field that has it.
 type use struct{ field, path string }
 
 // uses lists every path that kustomize would load for a kustomization.
@@ -111,20 +111,19 @@ func sources(from types.KvPairSources) []string {
 	return paths
 }
 
-// isRemoteFile reports whether kustomize would get a file over HTTP; the test is kustomize's own, which some fields are
-// given with the space around them cut off. A patch that is written out in the kustomization is no URL, whatever it
-// holds.
+// isRemoteFile reports whether kustomize would load a file over HTTP. The test is kustomize's own; for some fields, kustomize trims spaces
+// before the test. A patch that is written inline is no URL, whatever its text.
 func isRemoteFile(name string) bool {
 	address, err := url.Parse(strings.TrimSpace(name))
 	return err == nil && (address.Scheme == "http" || address.Scheme == "https")
 }
 
-// login starts "user@host:repository", which kustomize takes for a Git repository.
+// login matches "user@host:repository" at the beginning, which kustomize takes for a Git repository.
 var login = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
 
-// isRemoteBase reports whether kustomize might clone a base: a URL, user@host or github.com, "git::" before it or not.
-// It is wider than kustomize's test, and comes before the look into the repository, because kustomize clones what has
-// such a name even when a folder has it too.
+// isRemoteBase reports whether kustomize might clone a base: a URL, user@host or github.com, with or without the prefix "git::". It matches
+// more than kustomize's test. It comes before the lookup in the repository, because kustomize clones a base of such a name even if a folder
+// of that name exists.
 func isRemoteBase(name string) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
 	for _, prefix := range []string{"git::", "github.com/", "github.com:"} {
@@ -135,8 +134,8 @@ func isRemoteBase(name string) bool {
 	return strings.Contains(name, "://") || login.MatchString(name) || isRemoteFile(name)
 }
 
-// checkBases makes sure that resources and components are in the repository. Kustomize takes what it cannot find for
-// something to clone, and its own messages hide the name among guesses.
+// checkBases makes sure that resources and components are in the repository. Kustomize tries to clone a path that it cannot find, and its
+// error messages do not make clear which name is wrong.
 func checkBases(files fs.FS, name string, k *types.Kustomization) error {
 	var problems []error
 	for _, base := range uses(&types.Kustomization{Resources: k.Resources, Components: k.Components}) {

@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/render/objectset"
 )
 
-// What one kustomize build may hold and read. Its time grows with the square of the objects: a thousand take two
-// seconds. A base counts each time it is used, so overlays that double their base level by level end early too.
+// These bound what one kustomize build may contain and read. Its time grows with the square of the number of objects: a thousand take two
+// seconds. A base counts each time it is used, so that overlays which double their base at each level reach the bound early.
 const (
 	maxBuildObjects = 1000
 	maxBuildReads   = 1000
@@ -24,14 +24,14 @@ const (
 	maxBuildValues  = 150_000
 )
 
-// Build builds a folder of a repository that has a kustomization. Everything the repository holds may be used, at any relative path;
-// nothing outside of it: no remote bases or files, no plugins, no programs, no charts (an app of type Helm delivers those), no
-// schemas of one's own. See checkKustomization. Errors name the file, and a limit that is passed is an ErrTooLarge.
+// Build builds a folder of a repository that has a kustomization. It may use any file of the repository, at any relative path, and nothing
+// else: no remote bases or files, no plugins, no programs, no charts (use an app of type Helm), no custom schemas. See checkKustomization.
+// Errors name the file. An exceeded limit is an ErrTooLarge.
 func Build(files fs.FS, folder string) ([]*unstructured.Unstructured, error) {
 	return kustomized(&tree{files: files}, path.Join(mount, folder), folder)
 }
 
-// kustomized runs kustomize in a place of the repository; folder is what errors call it.
+// kustomized runs kustomize at a path of the repository; errors call the path folder.
 func kustomized(repository *tree, place, folder string) ([]*unstructured.Unstructured, error) {
 	built, err := run(repository, place)
 	if repository.refused != nil {
@@ -55,7 +55,7 @@ func kustomized(repository *tree, place, folder string) ([]*unstructured.Unstruc
 	return found.Result()
 }
 
-// run keeps a panic of kustomize, which unusual manifests have caused before, from ending the operator.
+// run turns a panic of kustomize, which unusual manifests have caused before, into an error.
 func run(repository *tree, folder string) (built resmap.ResMap, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -63,7 +63,7 @@ func run(repository *tree, folder string) (built resmap.ResMap, err error) {
 		}
 	}()
 	options := krusty.MakeDefaultOptions()
-	// The repository is the bound, not the folder of each kustomization: tree holds it for every path.
+	// The bound is the repository, not the folder of each kustomization: tree enforces it for every path.
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	return krusty.MakeKustomizer(options).Run(repository, folder)
 }

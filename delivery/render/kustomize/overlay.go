@@ -19,10 +19,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// above is where kustomize sees the overlay of an App's spec: beside the repository, where no path of it leads.
+// above is the path at which kustomize sees the overlay of an App's spec: outside of the repository, so that no path in the repository can
+// name it.
 const above = "/overlay"
 
-// overlay is what an App's spec does to a folder, as a kustomization above it.
+// overlay contains what an App's spec changes in a folder, as a kustomization above it.
 type overlay struct {
 	files  fs.FS
 	folder string
@@ -31,14 +32,14 @@ type overlay struct {
 	with      *v1alpha1.Build
 }
 
-// Changes reports whether the spec does anything that takes kustomize: see BuildWith.
+// Changes reports whether the spec needs kustomize: see BuildWith.
 func Changes(with *v1alpha1.Build) bool {
 	return len(with.Patches)+len(with.Images)+len(with.Components) > 0
 }
 
-// BuildWith puts the components, patches and images of an App's spec on a folder, in kustomize's order, as if a kustomization named the
+// BuildWith applies the components, patches and images of an App's spec to a folder, in kustomize's order, as if a kustomization named the
 // resources: the folder, or, if it has no kustomization, its manifests. Components are folders relative to it, and must be in the
-// repository. A patch that fails is named as "patches[i]".
+// repository. An error about a patch names it as "patches[i]".
 func BuildWith(files fs.FS, folder string, resources []string, with *v1alpha1.Build) ([]*unstructured.Unstructured, error) {
 	o := &overlay{files: files, folder: folder, resources: resources, with: with}
 	return o.build()
@@ -55,7 +56,7 @@ func (o *overlay) build() ([]*unstructured.Unstructured, error) {
 	return nil, o.blame(err)
 }
 
-// check refuses what kustomize would look for elsewhere.
+// check refuses paths that kustomize would not look up in the repository.
 func (o *overlay) check() error {
 	for _, resource := range o.resources {
 		if isRemoteBase(inRepository(resource)) {
@@ -117,8 +118,7 @@ func (o *overlay) upTo(n int) ([]*unstructured.Unstructured, error) {
 	return kustomized(t, above, o.folder)
 }
 
-// blame finds the patch that a build fails on. Patches are applied one after the other, so a build fails with it and all
-// that follow.
+// blame finds the patch that makes a build fail. Patches are applied in order, so every build that includes the patch fails.
 func (o *overlay) blame(err error) error {
 	var first error
 	i := sort.Search(len(o.with.Patches), func(i int) bool {
@@ -139,7 +139,7 @@ func (o *overlay) blame(err error) error {
 	return fmt.Errorf("patches[%d]%s: %w", i, aimOf(o.with.Patches[i]), first)
 }
 
-// aimOf says what a patch is for. One without a target names its object itself, and kustomize repeats it.
+// aimOf names the target of a patch. A patch without a target names its object itself, and kustomize's message repeats that.
 func aimOf(patch kustomize.Patch) string {
 	if patch.Target == nil {
 		return ""
@@ -160,7 +160,7 @@ func selector(target *kustomize.Selector) *types.Selector {
 	}
 }
 
-// inRepository is a path of the repository as the overlay names it.
+// inRepository returns a path of the repository as the overlay writes it.
 func inRepository(name string) string { return path.Join("..", mount, name) }
 
 var overlayFile = path.Join(above, konfig.DefaultKustomizationFileName())

@@ -15,27 +15,27 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// maxSpread bounds, in bytes, what a build may make of texts that it puts into many places: patches, replacements and
-// variables. It is reckoned before kustomize does it, from what is read, and from above: a few lines can otherwise fill any
-// memory, each doubling what the one before it made.
+// maxSpread bounds the bytes that a build may generate by copying texts to many places: patches, replacements and variables. An upper bound
+// is calculated from the input before kustomize runs. Without it, a few lines could fill any memory, each doubling the result of the line
+// before.
 const maxSpread = 64 << 20
 
-// spread reckons what a build may make of what was read of it so far.
+// spread calculates how much a build may generate from the files read so far.
 type spread struct {
 	kinds map[string]*kindSize
 	// everywhere is how many bytes kustomizations and patch files hold that may be put into every object.
 	everywhere   int
 	replacements []types.Replacement
-	// uses counts the places of variables, while a kustomization has some.
+	// uses counts the uses of variables; vars: a kustomization defines some.
 	vars bool
 	uses int
-	// all is of every kind.
+	// all is for all kinds together.
 	all    kindSize
 	copies int
 }
 
-// kindSize is how many objects of a kind there are, the size of the largest, and the most entries that lists and mappings of
-// one can have.
+// kindSize is the number of objects of a kind, the size of the largest, and the largest number of entries in lists and mappings of one
+// object.
 type kindSize struct{ count, largest, entries int }
 
 func (k *kindSize) add(count int, text []byte, aliases int) {
@@ -44,17 +44,17 @@ func (k *kindSize) add(count int, text []byte, aliases int) {
 	k.entries = max(k.entries, yamlcheck.MaxEntries(text))
 }
 
-// Patterns in the text of files. They are counted wherever they occur, also in comments: the result is an upper bound.
+// These patterns are counted wherever they occur in a file, also in comments: the result is an upper bound.
 var (
 	copies   = regexp.MustCompile(`\bop["']?\s*:\s*["']?copy\b`)
 	variable = []byte("$(")
 )
 
-// file reckons a file that is no kustomization, with the objects that kustomize finds in it.
+// file counts a file that is no kustomization, with the objects that kustomize finds in it.
 func (s *spread) file(data []byte, objects []*resource.Resource) {
 	s.read(data)
 	aliases := yamlcheck.AliasBytes(data)
-	if len(objects) == 0 { // the data of a generator, perhaps
+	if len(objects) == 0 { // It may be the data of a generator.
 		s.add("ConfigMap", 0, data, aliases)
 		s.add("Secret", 0, data, aliases)
 	}
@@ -68,7 +68,7 @@ func (s *spread) file(data []byte, objects []*resource.Resource) {
 	}
 }
 
-// kustomization reckons one, with what it generates and the sizes of its patch files together.
+// kustomization counts a kustomization, with the objects that it generates and the total size of its patch files.
 func (s *spread) kustomization(data []byte, k *types.Kustomization, patchBytes int) {
 	s.read(data)
 	s.everywhere += len(data) + patchBytes
@@ -88,7 +88,7 @@ func (s *spread) read(data []byte) {
 	s.copies += copiesIn(data, deepest)
 }
 
-// usesIn counts the places of variables from above: escapes may hide each, and aliases stand for more than is written.
+// usesIn returns an upper bound of the uses of variables: escapes may hide a use, and aliases repeat parts of the text.
 func usesIn(data []byte) int {
 	uses := bytes.Count(data, variable)
 	for _, escape := range []string{`\x`, `\u`, `\U`} {
@@ -100,8 +100,8 @@ func usesIn(data []byte) int {
 	return uses
 }
 
-// copiesIn counts the operations copy in a text: as they stand there, and as a parser finds them in it and in the texts within
-// it, where escapes, tags and other styles of YAML hide them.
+// copiesIn counts the copy operations of patches in a text: as plain text, and as a parser finds them in it and in texts within it, where
+// escapes, tags and other styles of YAML hide them.
 func copiesIn(data []byte, depth int) int {
 	seen := len(copies.FindAllIndex(data, -1))
 	mayHide := bytes.Contains(data, []byte("copy")) || bytes.IndexByte(data, '\\') >= 0
@@ -156,7 +156,7 @@ func (s *spread) add(kind string, count int, text []byte, aliases int) {
 	s.all.add(count, text, aliases)
 }
 
-// of is what there is of a kind, or of all where the selector is no name of one.
+// of returns the numbers of a kind, or of all kinds if the selector is no plain name.
 func (s *spread) of(kind string) kindSize {
 	switch {
 	case !isName(kind):
@@ -167,7 +167,7 @@ func (s *spread) of(kind string) kindSize {
 	return *s.kinds[kind]
 }
 
-// check says which bound is passed.
+// check returns an error about the first exceeded bound.
 func (s *spread) check() error {
 	for _, made := range []struct {
 		by    string
@@ -192,8 +192,8 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// replaced is the most that replacements may make: each place gets the largest source there may be. Where a source may have
-// been the target of another replacement, it is as much larger as that made it.
+// replaced returns an upper bound of what replacements may generate: each target gets the largest possible source. If a source may be the
+// target of another replacement, it may have grown by that one first.
 func (s *spread) replaced() float64 {
 	total, places, chained := 0.0, 0.0, 0
 	for _, r := range s.replacements {
@@ -220,7 +220,7 @@ func (s *spread) sizeOf(r types.Replacement) float64 {
 	return float64(s.of(r.Source.Kind).largest)
 }
 
-// places is the most places that a target may stand for.
+// places returns an upper bound of the number of places that a target selects.
 func (s *spread) places(target *types.TargetSelector) float64 {
 	if target == nil {
 		return 0
@@ -239,7 +239,7 @@ func (s *spread) places(target *types.TargetSelector) float64 {
 	return float64(selected.count) * max(paths, 1)
 }
 
-// mayBeTarget reports whether any replacement may change the source of another.
+// mayBeTarget reports whether any replacement may change the source.
 func (s *spread) mayBeTarget(source *types.SourceSelector) bool {
 	for _, r := range s.replacements {
 		for _, target := range r.Targets {
@@ -251,12 +251,12 @@ func (s *spread) mayBeTarget(source *types.SourceSelector) bool {
 	return false
 }
 
-// meet reports whether two selectors may stand for the same. Prefixes and suffixes may be part of either.
+// meet reports whether two selectors may select the same object. Kustomize may add prefixes and suffixes to either name.
 func meet(a, b string) bool {
 	return !isName(a) || !isName(b) || strings.Contains(a, b) || strings.Contains(b, a)
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
-// isName reports whether a selector is a name. Else it selects several: it is empty or a regular expression.
+// isName reports whether a selector is a plain name. Otherwise it may select several: it is empty or a regular expression.
 func isName(selector string) bool { return plainName.MatchString(selector) }

@@ -17,14 +17,14 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// mount is where kustomize sees the root of the repository. It is not "/", so that one ".." too many leaves the
-// repository, and is refused, instead of ending at its root.
+// mount is the path at which kustomize sees the root of the repository. It is not "/": a path with one ".." too many then leaves the
+// repository and is refused, instead of ending at its root.
 const mount = "/repository"
 
 var errReadOnly = errors.New("a repository cannot be written to")
 
-// tree is a repository as kustomize's file system. Nothing is copied or written, and no path leads outside. Every
-// kustomization file is checked before kustomize sees it, so whatever kustomize loads next was allowed here.
+// tree presents a repository as kustomize's file system. Nothing is copied or written, and no path leads outside. Every kustomization file
+// is checked before kustomize reads it, so kustomize loads only what the check allowed.
 type tree struct {
 	files fs.FS
 	// over is the kustomization above the repository; nil without one.
@@ -33,7 +33,7 @@ type tree struct {
 	bytes   int
 	values  int
 	spread  spread
-	refused error // the first refusal; kustomize itself reports such an error as a missing file, or not at all
+	refused error // The first refusal. Kustomize reports such an error as a missing file, or not at all.
 }
 
 var _ filesys.FileSystem = (*tree)(nil)
@@ -52,7 +52,7 @@ func (t *tree) ReadFile(name string) ([]byte, error) {
 	}
 	data, err := render.ReadFile(t.files, inside)
 	if errors.Is(err, fs.ErrNotExist) || t.IsDir(name) {
-		return nil, err // kustomize tries names until one is there
+		return nil, err // Kustomize tries several names until one exists.
 	}
 	if err != nil {
 		return nil, t.refuse(err)
@@ -63,8 +63,8 @@ func (t *tree) ReadFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// check refuses a file that kustomize must not see. What is no YAML may be data of a generator; where kustomize wants
-// YAML, it says itself what is wrong.
+// check refuses a file that kustomize must not read. A file that is not YAML may be the data of a generator; if kustomize needs YAML, it
+// reports the error itself.
 func (t *tree) check(name string, data []byte) error {
 	t.reads, t.bytes = t.reads+1, t.bytes+len(data)
 	if err := t.withinLimits(name); err != nil {
@@ -89,7 +89,7 @@ func (t *tree) check(name string, data []byte) error {
 			objects = nil
 		}
 		t.spread.file(data, objects)
-		for _, o := range objects { // Each key and value takes kustomize about a kilobyte.
+		for _, o := range objects { // Kustomize needs about a kilobyte for each key and value.
 			t.values += yamlcheck.CountNodes(o.YNode())
 		}
 	}
@@ -99,7 +99,7 @@ func (t *tree) check(name string, data []byte) error {
 	return t.withinLimits(name)
 }
 
-// resources reads manifests the way kustomize does, so that its objects can be counted before it works on them.
+// resources parses manifests as kustomize does, so that the objects can be counted before kustomize works on them.
 var resources = provider.NewDefaultDepProvider().GetResourceFactory()
 
 func (t *tree) withinLimits(name string) error {
@@ -123,8 +123,8 @@ func tooMany(name, of string, limit int) error {
 	return fmt.Errorf("%s: a kustomize build may read %d %s, counted each time a base is used: %w", name, limit, of, render.ErrTooLarge)
 }
 
-// suspicious counts the keys and values of a file that looks as if it had too many: kustomize takes a third of a gigabyte to read
-// a file of nothing else. Of any other file it is 0.
+// suspicious returns the number of keys and values of a file that seems to have too many: kustomize needs a third of a gigabyte to read a
+// file full of them. For any other file it returns 0.
 func suspicious(data []byte) int {
 	if yamlcheck.MaxEntries(data) < maxBuildValues/2 {
 		return 0
@@ -139,7 +139,7 @@ func suspicious(data []byte) int {
 	return count
 }
 
-// sizeOfPatches is the size of the patch files of a kustomization. Kustomize reports one that is not there.
+// sizeOfPatches returns the total size of a kustomization's patch files. Kustomize reports missing ones.
 func (t *tree) sizeOfPatches(name string, k *types.Kustomization) int {
 	size := 0
 	for _, use := range uses(&types.Kustomization{Patches: k.Patches, PatchesJson6902: k.PatchesJson6902, PatchesStrategicMerge: k.PatchesStrategicMerge}) {
@@ -154,7 +154,7 @@ func (t *tree) sizeOfPatches(name string, k *types.Kustomization) int {
 	return size
 }
 
-// replacements are those of a kustomization, also those in files of their own.
+// replacements returns the replacements of a kustomization, including those in separate files.
 func (t *tree) replacements(name string, k *types.Kustomization) []types.Replacement {
 	var all []types.Replacement
 	for _, r := range k.Replacements {
@@ -165,7 +165,7 @@ func (t *tree) replacements(name string, k *types.Kustomization) []types.Replace
 		}
 		data, err := render.ReadFile(t.files, file)
 		if err != nil || yamlcheck.Aliases(data) != nil {
-			continue // Kustomize says what is wrong with it.
+			continue // Kustomize reports the error.
 		}
 		var list []types.Replacement
 		var one types.Replacement
@@ -183,14 +183,14 @@ func (t *tree) refuse(err error) error {
 	return err
 }
 
-// inside turns a path of kustomize into one of the repository.
+// inside converts a path of kustomize to one of the repository.
 func (t *tree) inside(name string) (string, error) {
 	clean := path.Clean(path.Join("/", filepath.ToSlash(name)))
 	if clean == mount {
 		return ".", nil
 	}
 	if t.over != nil && path.Dir(clean) == above {
-		return "", fs.ErrNotExist // kustomize tries names until one is there
+		return "", fs.ErrNotExist // Kustomize tries several names until one exists.
 	}
 	inside, ok := strings.CutPrefix(clean, mount+"/")
 	if !ok {
@@ -231,7 +231,7 @@ func (t *tree) Exists(name string) bool {
 	return err == nil
 }
 
-// The rest is what kustomize's own commands need, not a build.
+// Only kustomize's own commands need the following methods, not a build.
 
 // Open is refused.
 func (t *tree) Open(string) (filesys.File, error) { return nil, errors.ErrUnsupported }

@@ -1,4 +1,4 @@
-// Package manifests reads objects that are written out: the manifests of a folder, and those in an App itself.
+// Package manifests reads objects that are written as plain manifests, in the files of a folder or in an App itself.
 package manifests
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Folder reads the objects of every .yaml, .yml and .json file of a folder, at any depth, in the order of its path; files and folders with
-// names that start with a dot are left out. The limits are counted before a file is parsed. Links and submodules are refused, and so is an
-// object that occurs twice. Errors name the file and line as "file:line: why", up to 20 of them at once. Exceeding a limit is a
+// Folder reads the objects of every .yaml, .yml and .json file of a folder, at any depth, in the order of the paths. It skips files and
+// folders with names that start with a dot. The limits are checked before a file is parsed. Links and submodules are refused, and so is an
+// object that occurs twice. Errors name the file and line as "file:line: why", up to 20 of them at once. An exceeded limit is a
 // *budget.Exceeded or a render.ErrTooLarge.
 func Folder(files fs.FS, folder string, limits budget.App) ([]*unstructured.Unstructured, error) {
 	found := newReader(limits)
@@ -52,10 +52,10 @@ type reader struct {
 	objectset.Set
 	limits budget.App
 	taken  budget.Weight // of the text that was read
-	full   bool          // a limit was passed: nothing more is read
+	full   bool          // A limit was exceeded: nothing more is read.
 }
 
-// newReader has the default limits where none are set.
+// newReader uses the default limits if none are set.
 func newReader(limits budget.App) *reader {
 	if limits == (budget.App{}) {
 		limits = budget.Default().App
@@ -71,7 +71,7 @@ func (r *reader) Result() ([]*unstructured.Unstructured, error) {
 	return r.Set.Result()
 }
 
-// file adds the objects of one file of a folder. It stops the render.Walk where reading on would use up memory.
+// file adds the objects of one file of a folder. It stops the render.Walk if reading on would use too much memory.
 func (r *reader) file(files fs.FS, name string, entry fs.DirEntry) error {
 	if r.full || r.limits.TooMany(r.Len()) != nil || r.Overfull() {
 		return fs.SkipAll
@@ -119,7 +119,7 @@ func (r *reader) read(name string, data []byte) {
 	}
 }
 
-// take counts the text of a file before it is parsed, and refuses one that is over a limit. Nothing more is read then.
+// take counts the text of a file before it is parsed, and refuses the file if a limit is exceeded. After that, nothing more is read.
 func (r *reader) take(place string, data []byte) bool {
 	r.taken.Bytes += int64(len(data))
 	r.taken.Values += yamlcheck.MaxValues(data)

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Expand returns the objects a List holds, Lists in Lists included, or the object itself when it is none. An item
-// without kind and apiVersion takes them from its List, as kubectl does: a ConfigMapList holds ConfigMaps. Objects
-// are not copied. An error says which item is none, as "items[2]: why".
+// Expand returns the objects in a List, and in Lists in it, or the object itself if it is no List. An item without kind and apiVersion gets
+// them from its List, as with kubectl: a ConfigMapList holds ConfigMaps. Objects are not copied. An error names the invalid item, as
+// "items[2]: why".
 //
-// delivery/release/manifest flattens Lists by another rule, because Helm reads its manifests again and takes whatever has items for a List.
-// What is expanded here is sent to the API server, and nothing reads it as a List any more. So an object of another kind may have a field
-// named items, such as a custom resource.
+// delivery/release/manifest flattens Lists by another rule, because Helm reads its manifests again and treats every object with items as a
+// List. Objects that are expanded here are sent to the API server, and nothing reads them as Lists any more. So an object of another kind,
+// such as a custom resource, may have a field named items.
 func Expand(object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if !isList(object.Object) {
 		return []*unstructured.Unstructured{object}, nil
@@ -21,7 +21,7 @@ func Expand(object *unstructured.Unstructured) ([]*unstructured.Unstructured, er
 	return items(object.Object)
 }
 
-// isList reports whether an object is a List. A kind that only ends in "List" has no items.
+// isList reports whether an object is a List. A kind whose name merely ends in "List" has no items.
 func isList(object map[string]any) bool {
 	kind, _ := object["kind"].(string)
 	if !strings.HasSuffix(kind, "List") {

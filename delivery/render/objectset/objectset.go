@@ -1,5 +1,5 @@
-// Package objectset gathers the objects of a source: each has the shape of a Kubernetes object, no List is among them, and none is
-// there twice.
+// Package objectset collects the objects of a source. It checks that each has the shape of a Kubernetes object, expands Lists, and refuses
+// duplicates.
 package objectset
 
 import (
@@ -23,7 +23,7 @@ type Set struct {
 // maxProblems is the number of errors reported at once.
 const maxProblems = 20
 
-// identity of an object within its namespace. The version is no part of it: the API server stores an object once.
+// identity of an object within its namespace. It does not include the version, because the API server stores one object for all versions.
 type identity struct {
 	kind schema.GroupKind
 	name string
@@ -65,7 +65,7 @@ func (s *Set) addOne(place string, object *unstructured.Unstructured) {
 	s.objects = append(s.objects, object)
 }
 
-// repeated returns where the object was seen before. An unset namespace becomes the app's, so it may be any.
+// repeated returns the place where the object occurred before. An unset namespace becomes the app's, so it may equal any other.
 func (s *Set) repeated(place string, object *unstructured.Unstructured) (string, bool) {
 	id := identity{object.GroupVersionKind().GroupKind(), object.GetName()}
 	namespace := object.GetNamespace()
@@ -82,13 +82,13 @@ func (s *Set) repeated(place string, object *unstructured.Unstructured) (string,
 	return "", false
 }
 
-// Keep takes an object that a Set checked before.
+// Keep adds an object that a Set has checked before.
 func (s *Set) Keep(object *unstructured.Unstructured) { s.objects = append(s.objects, object) }
 
-// Refuse keeps what is wrong at a place of the source.
+// Refuse adds a problem at a place of the source.
 func (s *Set) Refuse(place string, why error) { s.Fail(fmt.Errorf("%s: %w", place, why)) }
 
-// Fail keeps a problem that names its place itself.
+// Fail adds a problem that names its place itself.
 func (s *Set) Fail(problem error) {
 	if len(s.problems) > maxProblems {
 		s.more++

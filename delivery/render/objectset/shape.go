@@ -13,7 +13,7 @@ import (
 // server-side apply refuses some of them, so they are dropped.
 var serverFields = []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"}
 
-// checkShape says why a mapping is no object that can be applied under a name.
+// checkShape says why a mapping is not an object that can be applied.
 func checkShape(object map[string]any) error {
 	version, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -66,8 +66,8 @@ func checkMetadata(metadata map[string]any) error {
 	return checkTexts(metadata, "annotations")
 }
 
-// checkTexts makes sure that labels and annotations are what they are read as: the accessors of unstructured objects
-// take a mapping with a single number in it for an empty one, and would hide the rest.
+// checkTexts makes sure that labels and annotations are texts: the accessors of unstructured objects treat a mapping with a single number
+// in it as empty, and would hide the other entries.
 func checkTexts(metadata map[string]any, field string) error {
 	if metadata[field] == nil {
 		delete(metadata, field)

@@ -18,27 +18,26 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Objects with one of these, as a label or an annotation with the value "disabled", are left as they are. The first is
-// Flux's.
+// An object with one of these as a label or annotation, with the value "disabled", is not changed. The first is Flux's.
 var keepsText = []string{"kustomize.toolkit.fluxcd.io/substitute", v1alpha1.Group + "/substitute"}
 
-// maxBytes is what the objects with variables may have together with their variables set.
+// maxBytes is the largest total size of the objects with variables, after substitution.
 const maxBytes = 32 << 20
 
-// variableName is what can stand in ${…}.
+// variableName matches a name in ${…}.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 
-// Variables puts the variables of the spec into the objects; without any, the objects stay as they are. It is done as
-// Flux does it: in the text of each object, so that what stands for a whole value becomes a number or boolean where it
-// looks like one; a value in quotes of its own, as "\"80\"", stays a text.
+// Variables substitutes the variables of the spec in the objects; without variables, it does not change them. It works like Flux, on the
+// text of each object. So a variable that is a whole value becomes a number or boolean if it looks like one; a value in its own quotes, as
+// "\"80\"", stays a text.
 //
 //	${name}            the value; an error when it is not set, or nothing when substituteStrict is false
 //	${name:=default}   the default when it is not set or empty; ${name:-default} is the same
 //	$${name}           the text ${name}
 //
-// Any other use of ${ is an error. Line breaks within values are left out, so that a value cannot go on in another line.
-// Errors name the object, the line in it as built, and the variable; all that are missing come at once, up to 20. A
-// missing ConfigMap or Secret is an render.ErrMissing; other errors of lookup are passed on.
+// Any other use of ${ is an error. Line breaks within values are removed, so that a value cannot continue on another line. Errors name the
+// object, the line in it as built, and the variable; all missing variables are reported at once, up to 20. A missing ConfigMap or Secret is
+// a render.ErrMissing; other errors of lookup are returned as they are.
 func Variables(all []*unstructured.Unstructured, with *v1alpha1.Build, lookup render.Lookup) ([]*unstructured.Unstructured, error) {
 	if len(with.Substitute)+len(with.SubstituteFrom) == 0 {
 		return all, nil
@@ -54,7 +53,7 @@ func Variables(all []*unstructured.Unstructured, with *v1alpha1.Build, lookup re
 	return s.Result()
 }
 
-// variables gathers the values by name. Keys that are no names, such as those of files, are no variables.
+// variables collects the values by name. Keys that are no valid names, such as those of files, are skipped.
 func variables(with *v1alpha1.Build, lookup render.Lookup) (map[string]string, error) {
 	values := map[string]string{}
 	for i, from := range with.SubstituteFrom {
@@ -84,12 +83,12 @@ func variables(with *v1alpha1.Build, lookup render.Lookup) (map[string]string, e
 	return values, nil
 }
 
-// substitution puts values into objects.
+// substitution replaces variables in objects.
 type substitution struct {
 	objectset.Set
 	values map[string]string
 	strict bool
-	// room is how many more bytes the texts may have.
+	// room is by how many bytes the texts may still grow.
 	room int
 }
 
@@ -145,10 +144,10 @@ func mentions(value any) bool {
 	return false
 }
 
-// maxNested is how deep defaults may hold variables.
+// maxNested is how many levels of variables in defaults are allowed.
 const maxNested = 8
 
-// expansion puts values into one text.
+// expansion replaces variables in one text.
 type expansion struct {
 	values map[string]string
 	strict bool
@@ -157,7 +156,7 @@ type expansion struct {
 	refuse func(why error)
 }
 
-// text returns a text with its variables replaced; within a default, depth is above 0.
+// text returns a text with its variables replaced; depth is above 0 within a default.
 func (e *expansion) text(in string, depth int) string {
 	var out strings.Builder
 	for {
@@ -191,7 +190,7 @@ func (e *expansion) put(out *strings.Builder, text string) {
 	}
 }
 
-// variable returns the value of what begins behind "${", and what follows it.
+// variable returns the value of the variable after "${", and the text after its "}".
 func (e *expansion) variable(in string, depth int) (value, after string, err error) {
 	name := variableName.FindString(in)
 	rest := in[len(name):]
@@ -222,7 +221,7 @@ func (e *expansion) variable(in string, depth int) (value, after string, err err
 	return value, rest[end+1:], nil
 }
 
-// closing finds the } that ends a variable, beyond those of variables within its default.
+// closing finds the } that ends a variable. It skips variables within its default.
 func closing(in string) int {
 	open := 0
 	for i := 0; i < len(in); i++ {

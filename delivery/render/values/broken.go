@@ -7,10 +7,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// errNoMapping says that values are something else than names with values.
+// errNoMapping says that the values of a chart are not a mapping.
 var errNoMapping = errors.New("values must be a mapping, such as \"replicas: 2\"")
 
-// brokenFile words an error about the text of a file as "file:line: why".
+// brokenFile formats an error about the text of a file as "file:line: why".
 func brokenFile(name string, data []byte, err error) error {
 	line, why, ok := yamlcheck.Position(data, err)
 	if !ok || errors.Is(err, yamlcheck.ErrTooLarge) {

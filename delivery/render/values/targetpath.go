@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Bounds of a target path, so that a short path cannot make large values. Helm has the same for --set.
+// These bound a target path, so that a short path cannot make large values. Helm has the same bounds for --set.
 const (
 	maxPathSteps = 30
 	maxPathIndex = 65536
@@ -19,9 +19,9 @@ type step struct {
 	index int // -1 for a key
 }
 
-// setPath sets a value at a path such as "ingress.hosts[0].name", making the mappings and lists on the way. A
-// backslash takes the meaning from the next character, as in "annotations.example\.com/team". What stands in the way
-// is an error, unless it is null. Lists are filled up with null.
+// setPath sets a value at a path such as "ingress.hosts[0].name", and creates the mappings and lists on the way. A backslash escapes the
+// next character, as in "annotations.example\.com/team". A value of another type on the way is an error, unless it is null. Lists are
+// extended with null.
 func setPath(values map[string]any, path string, value any) error {
 	steps, err := parsePath(path)
 	if err != nil {
@@ -133,9 +133,9 @@ func cutIndexes(path string) (indexes []step, rest string, err error) {
 	return indexes, path, nil
 }
 
-// scalar gives a text the type that Helm's --set gives it: true, false and null are themselves, a whole number without
-// leading zeros is a number, everything else is the text unchanged, a line break at its end included. In a pair of
-// single or double quotes it is the text between them, whatever that looks like.
+// scalar converts a text to the type that Helm's --set gives it: true, false and null are themselves, a whole number without leading zeros
+// is a number, and any other text stays as it is, including a line break at its end. A text in single or double quotes always stays a text,
+// without the quotes.
 func scalar(text string) any {
 	if n := len(text); n >= 2 && text[0] == text[n-1] && (text[0] == '"' || text[0] == '\'') {
 		return text[1 : n-1]

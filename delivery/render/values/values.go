@@ -19,16 +19,14 @@ import (
 // defaultValuesKey is the key of a ConfigMap or Secret that holds values when the reference names none.
 const defaultValuesKey = "values.yaml"
 
-// Merge returns what to install a chart with. Each source is merged over the earlier ones: valuesFiles in their
-// order, then valuesFrom in theirs, then the inline values. files is the app's folder; it may be nil without
-// valuesFiles.
+// Merge returns the values for a chart. Each source is merged over the earlier ones: valuesFiles in their order, then valuesFrom in theirs,
+// then the inline values. files is the app's folder; it may be nil without valuesFiles.
 //
-// Merging is Helm's: mappings merge key by key, at any depth; everything else, lists included, is replaced. A null
-// replaces what was there and stays, so that it also removes the chart's own default. Numbers are what
-// `helm install -f` makes of them.
+// Merging works as in Helm: mappings are merged key by key, at any depth; other values, including lists, are replaced. A null replaces the
+// earlier value and stays null, so that it also removes the chart's own default. Numbers are parsed as by `helm install -f`.
 //
-// Errors name the file, or the kind, name and key, and never say what a ConfigMap or Secret holds. What is missing is
-// an render.ErrMissing (valuesFrom) or an fs.ErrNotExist (valuesFiles); any other error of lookup is passed on.
+// Errors name the file, or the kind, name and key, and never contain values of a ConfigMap or Secret. A missing source is a
+// render.ErrMissing (valuesFrom) or an fs.ErrNotExist (valuesFiles); any other error of lookup is returned as it is.
 func Merge(helm *v1alpha1.HelmSource, files fs.FS, lookup render.Lookup) (map[string]any, error) {
 	values := map[string]any{}
 	for _, name := range helm.ValuesFiles {
@@ -101,7 +99,7 @@ func mergeReference(values *map[string]any, ref v1alpha1.ValuesReference, lookup
 	return nil
 }
 
-// referred returns what a reference refers to; a missing key is an render.ErrMissing as much as a missing object.
+// referred returns the value that a reference names; a missing key is a render.ErrMissing, like a missing object.
 func referred(ref v1alpha1.ValuesReference, lookup render.Lookup) ([]byte, error) {
 	data, err := lookup(ref.Kind, ref.Name)
 	if errors.Is(err, render.ErrMissing) {
@@ -126,7 +124,7 @@ func mergeContent(values *map[string]any, ref v1alpha1.ValuesReference, content 
 		return err
 	}
 	if err != nil {
-		// What a YAML parser complains about, it quotes.
+		// YAML parsers quote the text that they report.
 		return errors.New("the content is not a YAML mapping")
 	}
 	*values = mergeOver(*values, layer)
@@ -140,7 +138,7 @@ func valuesKey(ref v1alpha1.ValuesReference) string {
 	return ref.ValuesKey
 }
 
-// mergeOver lays over on base and changes neither.
+// mergeOver merges over into base and changes neither.
 func mergeOver(base, over map[string]any) map[string]any {
 	merged := maps.Clone(base)
 	for key, value := range over {

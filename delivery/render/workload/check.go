@@ -13,8 +13,8 @@ import (
 // maxCronJobName is the longest name of a CronJob; its Jobs add eleven characters to it.
 const maxCronJobName = 52
 
-// check refuses what the API server would take and no pod or Ingress could work with, and words better than the API server
-// what it refuses.
+// check refuses objects that the API server would accept but that cannot work, and gives better messages for some that the API server would
+// refuse.
 func (i *image) check() error {
 	for _, check := range []func() error{i.checkProbes, i.checkPorts, i.checkHosts, i.checkMounts, i.checkVolumes, i.checkJob} {
 		if err := check(); err != nil {
@@ -36,7 +36,7 @@ func (i *image) checkProbes() error {
 	return nil
 }
 
-// checkPorts wants each port of the container once: server-side apply identifies them by number and protocol.
+// checkPorts requires that each port of the container occurs once: server-side apply identifies ports by number and protocol.
 func (i *image) checkPorts() error {
 	for n, p := range i.Ports {
 		for _, other := range i.Ports[:n] {
@@ -93,7 +93,7 @@ func (i *image) checkHost(h v1alpha1.AppHost, before []v1alpha1.AppHost) error {
 	return nil
 }
 
-// checkMounts wants each place in the container's file system once.
+// checkMounts requires that each mount path in the container occurs once.
 func (i *image) checkMounts() error {
 	type mount struct{ field, path string }
 	var mounts []mount
@@ -122,7 +122,7 @@ func (i *image) checkMounts() error {
 	return nil
 }
 
-// checkVolumes refuses pods of which only one could ever start, and claims of the app itself under the name of another.
+// checkVolumes refuses pods of which only one could ever start, and claims of the app itself that have the name of another claim.
 func (i *image) checkVolumes() error {
 	if from := i.app.Spec.MovedFrom; from != nil && from.App == i.app.Name {
 		return fmt.Errorf("spec.movedFrom.app: %s is the app itself: name the app that has the claims to take over", from.App)

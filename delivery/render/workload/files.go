@@ -21,21 +21,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
-// Limits of the config files of an app: what the API server takes in a ConfigMap, and what its record can list.
+// These are the limits of the config files of an app: the largest ConfigMap that the API server accepts, and the largest list in its
+// record.
 const (
 	maxConfigBytes = 1 << 20
 	maxConfigFiles = 1000
 )
 
-// configFiles are the files of an app's folder that its pods see. All are in one ConfigMap with a name that stays, and are
-// mounted by subPath: that shows a container the files as they were when it began. So pods of before a change keep what
-// they were made with while new ones take their place. An immutable ConfigMap for each content would take away what an
-// old pod needs to start again, as soon as the new one is applied and the old one has left the source.
+// configFiles are the files of an app's folder that its pods mount. All are in one ConfigMap with a constant name, and are mounted by
+// subPath, so a container keeps the files that it started with. So old pods keep their files while new pods replace them. With an immutable
+// ConfigMap for each content, the old ConfigMap would be deleted as soon as the new one is applied, and old pods could not restart.
 type configFiles struct {
-	// content by key, which is the file's path in the folder with "_" for what a key cannot hold.
+	// content by key. The key is the file's path in the folder, with "_" for characters that a key must not have.
 	content map[string][]byte
 	paths   map[string]string
-	// items say where in the volume a file is: below the number of its entry.
+	// items map the keys to paths in the volume: below the number of the file's entry.
 	items  []corev1.KeyToPath
 	mounts []corev1.VolumeMount
 	// digest of all content, "" without files.
@@ -63,7 +63,7 @@ func readConfigFiles(entries []v1alpha1.ImageFiles, folder fs.FS) (configFiles, 
 	return c, nil
 }
 
-// entry takes a file, or the files of a folder.
+// entry adds a file, or the files of a folder.
 func (c *configFiles) entry(n int, entry v1alpha1.ImageFiles, folder fs.FS) error {
 	at := path.Clean(entry.Path)
 	info, err := render.Stat(folder, at)
@@ -89,7 +89,7 @@ func (c *configFiles) entry(n int, entry v1alpha1.ImageFiles, folder fs.FS) erro
 	return nil
 }
 
-// filesIn lists the files of a folder itself. What declares the app is none of its configuration.
+// filesIn lists the files directly in a folder. It skips the file that declares the app.
 func filesIn(folder fs.FS, at string) ([]string, error) {
 	entries, err := fs.ReadDir(folder, at)
 	if err != nil {
@@ -158,7 +158,7 @@ func digestOfFiles(content map[string][]byte) string {
 	hash := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(content)) {
 		for _, part := range [][]byte{[]byte(key), content[key]} {
-			// The length in front keeps "ab"+"c" apart from "a"+"bc".
+			// The length prefix distinguishes "ab"+"c" from "a"+"bc".
 			_ = binary.Write(hash, binary.BigEndian, int64(len(part)))
 			hash.Write(part)
 		}

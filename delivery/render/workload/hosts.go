@@ -30,7 +30,7 @@ func GatewayOf(setting string) Gateway {
 
 func (g Gateway) String() string { return g.Namespace + "/" + g.Name }
 
-// hosts are those of spec.host and spec.hosts, with their defaults.
+// hosts returns the hosts of spec.host and spec.hosts, with their defaults.
 func (i *image) hosts() []v1alpha1.AppHost {
 	hosts := slices.Clone(i.app.Spec.Hosts)
 	if i.app.Spec.Host != "" {
@@ -59,7 +59,7 @@ func (i *image) service() *corev1.Service {
 
 func servicePort(p v1alpha1.ImagePort) int32 { return cmp.Or(p.ServicePort, p.Port) }
 
-// ingress returns one Ingress for all hosts, with a rule for each and a path in it for each of its paths.
+// ingress returns one Ingress for all hosts, with a rule for each host and a path in it for each of the host's paths.
 func (i *image) ingress() []runtime.Object {
 	hosts := i.hosts()
 	if len(hosts) == 0 || i.settings.Gateway != (Gateway{}) {
@@ -86,7 +86,7 @@ func (i *image) ingressPath(h v1alpha1.AppHost) networkingv1.HTTPIngressPath {
 	}}
 }
 
-// ruleOf returns the rule of a host, made where there is none.
+// ruleOf returns the rule of a host, and creates it if there is none.
 func ruleOf(spec *networkingv1.IngressSpec, host string) *networkingv1.IngressRule {
 	n := slices.IndexFunc(spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == host })
 	if n < 0 {
@@ -96,7 +96,7 @@ func ruleOf(spec *networkingv1.IngressSpec, host string) *networkingv1.IngressRu
 	return &spec.Rules[n]
 }
 
-// addTLS adds a host to those of a certificate.
+// addTLS adds a host to the hosts of a certificate.
 func addTLS(spec *networkingv1.IngressSpec, secret, host string) {
 	n := slices.IndexFunc(spec.TLS, func(t networkingv1.IngressTLS) bool { return t.SecretName == secret })
 	if n < 0 {
@@ -108,8 +108,8 @@ func addTLS(spec *networkingv1.IngressSpec, secret, host string) {
 	}
 }
 
-// routes returns an HTTPRoute for each host (https://gateway-api.sigs.k8s.io/api-types/httproute/), named
-// "<app>.<host>": all rules of an HTTPRoute are for all its hosts, and these may have paths of their own.
+// routes returns an HTTPRoute for each host (https://gateway-api.sigs.k8s.io/api-types/httproute/), named "<app>.<host>". The rules of an
+// HTTPRoute apply to all its hosts, and each host may have paths of its own.
 func (i *image) routes() []*unstructured.Unstructured {
 	if i.settings.Gateway == (Gateway{}) {
 		return nil

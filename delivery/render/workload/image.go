@@ -1,4 +1,4 @@
-// Package workload makes the objects of an app of type Image: what runs, what exposes it, and what it mounts.
+// Package workload makes the objects of an app of type Image: the workload, the objects that expose it, and the objects that it mounts.
 package workload
 
 import (
@@ -12,17 +12,17 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Settings are what an image is rendered with beside the app's spec.
+// Settings are the inputs of rendering an image besides the app's spec.
 type Settings struct {
 	// Files are the app's folder, for spec.image.configFiles. Nil where the app has none.
 	Files fs.FS
-	// Reference is what the image policy chose; "" renders spec.image.reference.
+	// Reference is the image that the image policy selected; "" renders spec.image.reference.
 	Reference string
-	// Gateway serves the hosts; the zero value leaves them to an Ingress.
+	// Gateway serves the hosts; with the zero value, an Ingress does.
 	Gateway Gateway
 }
 
-// image is an app of type Image on its way to objects.
+// image holds the state of rendering an app of type Image.
 type image struct {
 	*v1alpha1.ImageSource
 	app      *v1alpha1.App
@@ -30,13 +30,12 @@ type image struct {
 	config   configFiles
 }
 
-// Render returns the objects of an app of type Image: a Deployment, or with schedule a CronJob, or with job a Job; with
-// ports a Service; with hosts an Ingress, or HTTPRoutes where the platform has a Gateway; what the pods mount of config
-// files and volumes; and what scales and protects several replicas. docs/image.md lists which field makes what. The
-// namespace is left to delivery/own.
+// Render returns the objects of an app of type Image: a Deployment, or with schedule a CronJob, or with job a Job; with ports a Service;
+// with hosts an Ingress, or HTTPRoutes if the platform has a Gateway; the objects for config files and volumes; and the objects that scale
+// and protect several replicas. docs/image.md lists which field makes what. delivery/own sets the namespace.
 //
-// Fields that the API server would fill in are left to it, but for those that kubeop wants to stay: the replicas, and
-// what makes the pod pass Pod Security "restricted" (see podSpec).
+// Fields that the API server fills in are left out, except those whose values kubeop must keep: the replicas, and the fields for Pod
+// Security "restricted" (see podSpec).
 func Render(app *v1alpha1.App, settings Settings) ([]*unstructured.Unstructured, error) {
 	if app.Spec.Image == nil {
 		return nil, errors.New("spec.image is missing")
@@ -81,7 +80,7 @@ func plain(o runtime.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// dropEmpty takes out empty mappings, except that of an emptyDir, which says all there is to say.
+// dropEmpty removes empty mappings, except that of an emptyDir, which has a meaning.
 func dropEmpty(value any) {
 	switch value := value.(type) {
 	case map[string]any:

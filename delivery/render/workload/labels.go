@@ -24,18 +24,18 @@ func (i *image) reference() string {
 	return i.Reference
 }
 
-// meta is the metadata of an object that has the app's name, and what is added to it.
+// meta returns the metadata of an object: its name is the app's name, followed by a suffix.
 func (i *image) meta(suffix string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: i.app.Name + suffix, Labels: labelsOf(i.app)}
 }
 
-// labelsOf returns the labels that select the app's pods. A Deployment's selector can never be changed, so they must
-// hold nothing that can: no version, no tenant, no project.
+// labelsOf returns the labels that select the app's pods. A Deployment's selector can never be changed, so it must contain only labels that
+// never change: no version, no tenant, no project.
 func labelsOf(app *v1alpha1.App) map[string]string {
 	return map[string]string{nameLabel: app.Name, managedByLabel: "kubeop"}
 }
 
-// versioned are the labels with the image's version, for what never selects.
+// versioned returns the labels with the image's version. They must not be used as a selector.
 func (i *image) versioned() map[string]string {
 	labels := labelsOf(i.app)
 	if version := versionOf(i.reference()); version != "" {
@@ -44,7 +44,7 @@ func (i *image) versioned() map[string]string {
 	return labels
 }
 
-// versionOf returns the tag of an image, or nothing when it has none or the tag cannot be a label.
+// versionOf returns the tag of an image, or "" if it has none or the tag is no valid label.
 func versionOf(reference string) string {
 	name, _, _ := strings.Cut(reference, "@")
 	_, tag, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")

@@ -13,8 +13,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Pod returns a pod that runs an image to its end, as restricted as the pods of an app of type Image. Its one container has
-// the given name.
+// Pod returns a pod that runs one image until it ends, as restricted as the pods of an app of type Image. Its one container has the given
+// name.
 func Pod(name string, source *v1alpha1.ImageSource) corev1.PodSpec {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AppSpec{Image: source}}
 	pod := (&image{app: app, ImageSource: source}).podSpec()
@@ -71,7 +71,7 @@ func (i *image) most() int32 {
 	return i.fewest()
 }
 
-// spread has the replicas of one revision go to different nodes and zones where there are any to choose from.
+// spread distributes the replicas of one revision over nodes and zones if there are several.
 func (i *image) spread() []corev1.TopologySpreadConstraint {
 	var constraints []corev1.TopologySpreadConstraint
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
@@ -113,8 +113,8 @@ func (i *image) container(mounts []corev1.VolumeMount) corev1.Container {
 	return c
 }
 
-// readiness returns the readiness probe: the app's own, else a TCP connection to the first port, so that no traffic
-// reaches a pod that does not listen yet. Without ports, or when the first is not TCP, there is none to make.
+// readiness returns the readiness probe: the app's own, else a TCP connection to the first port, so that a pod gets no traffic before it
+// listens. Without ports, or if the first is not TCP, there is none.
 func readiness(image *v1alpha1.ImageSource) *corev1.Probe {
 	if image.Probes.Readiness != nil {
 		return probe(image.Probes.Readiness, image.Ports)
@@ -153,7 +153,7 @@ func probePort(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) intstr.IntOrString
 	return intstr.FromString(ports[0].Name)
 }
 
-// checkProbe makes sure that a probe has a port, which the API server does not check.
+// checkProbe makes sure that a probe names a port, which the API server does not check.
 func checkProbe(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) error {
 	if p == nil || len(p.Command) > 0 {
 		return nil
@@ -173,7 +173,7 @@ func checkProbe(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) error {
 
 func isTCP(p v1alpha1.ImagePort) bool { return protocolOf(p) == corev1.ProtocolTCP }
 
-// protocolOf is written out although TCP is the default: server-side apply identifies ports by it.
+// protocolOf sets the protocol although TCP is the default: server-side apply identifies ports by it.
 func protocolOf(p v1alpha1.ImagePort) corev1.Protocol {
 	if p.Protocol == "" {
 		return corev1.ProtocolTCP

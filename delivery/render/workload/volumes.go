@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// tmp is what nearly every program writes to.
+// tmp is a directory that nearly every program writes to.
 const tmp = "/tmp"
 
 // claims are the PersistentVolumeClaims of the volumes with a size.
@@ -35,8 +35,8 @@ func (i *image) claims() []runtime.Object {
 	return claims
 }
 
-// ClaimOf returns the name of the claim that a volume of an Image app mounts, "" for one that lasts as long as its pod. A claim
-// cannot be renamed, so one that is taken over keeps the name of the app that made it.
+// ClaimOf returns the name of the claim that a volume of an Image app mounts, "" for a volume that lasts only as long as its pod. A claim
+// cannot be renamed, so an adopted claim keeps the name that it got from the app that created it.
 func ClaimOf(app *v1alpha1.App, v v1alpha1.ImageVolume) string {
 	switch {
 	case v.ClaimName != "":
@@ -56,7 +56,7 @@ func accessMode(v v1alpha1.ImageVolume) corev1.PersistentVolumeAccessMode {
 	return v.AccessMode
 }
 
-// exclusive returns the first volume that only the pods of one node can mount, nil when there is none.
+// exclusive returns the first volume that can be mounted on one node only, nil if there is none.
 func (i *image) exclusive() *v1alpha1.ImageVolume {
 	n := slices.IndexFunc(i.Volumes, func(v v1alpha1.ImageVolume) bool {
 		mode := accessMode(v)
@@ -68,7 +68,7 @@ func (i *image) exclusive() *v1alpha1.ImageVolume {
 	return &i.Volumes[n]
 }
 
-// storage returns what the pod mounts: config files, Secrets, volumes, and /tmp where it could not write otherwise.
+// storage returns the pod's volumes and mounts: config files, Secrets, volumes, and /tmp if the pod could not write there otherwise.
 func (i *image) storage() ([]corev1.Volume, []corev1.VolumeMount) {
 	var volumes []corev1.Volume
 	mounts := slices.Clone(i.config.mounts)
@@ -87,7 +87,7 @@ func (i *image) storage() ([]corev1.Volume, []corev1.VolumeMount) {
 		}
 		add(fmt.Sprintf("secret-%d", n), corev1.VolumeSource{Secret: &source}, corev1.VolumeMount{MountPath: s.MountPath, ReadOnly: true})
 	}
-	// The names of the app's own volumes get something in front, so that they are never the same as one above.
+	// A prefix keeps the names of the app's own volumes distinct from the names above.
 	for _, v := range i.Volumes {
 		add("volume-"+v.Name, i.source(v), corev1.VolumeMount{MountPath: v.MountPath})
 	}

@@ -19,15 +19,15 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// configDigest is the annotation of a pod template that changes with the config files, so that the pods are replaced. Its
-// name is the one that Helm charts made common; a name of kubeop's own would be refused as a forged mark.
+// configDigest is the annotation of a pod template that changes with the config files, so that the pods are replaced. Helm charts commonly
+// use this name; policy would refuse a name of kubeop's own.
 const configDigest = "checksum/config"
 
-// defaultCPU is what an autoscaler aims at that names nothing, in percent. It is the API server's default too, but
-// the API of kubeop promises it.
+// defaultCPU is the target of an autoscaler that names none, in percent. It is also the API server's default, but kubeop's API documents
+// it.
 const defaultCPU = 80
 
-// workload returns what makes pods, and what scales and protects them.
+// workload returns the object that creates the pods, and those that scale and protect them.
 func (i *image) workload() []runtime.Object {
 	switch {
 	case i.Schedule != "":
@@ -63,7 +63,8 @@ func (i *image) deployment() *appsv1.Deployment {
 	return d
 }
 
-// strategy is the app's own; else, where a volume can be mounted only once, the old pod goes before the new one comes.
+// strategy returns the app's own strategy. Without one, if a volume can be mounted only once, the old pod is stopped before the new one
+// starts.
 func (i *image) strategy() appsv1.DeploymentStrategy {
 	switch {
 	case i.Strategy == nil && i.exclusive() == nil:
@@ -74,8 +75,8 @@ func (i *image) strategy() appsv1.DeploymentStrategy {
 	return rolling(i.Strategy.MaxSurge, i.Strategy.MaxUnavailable)
 }
 
-// rolling names what Kubernetes would fill in. What the API server fills in has no field manager and stays when the app gets a
-// volume later, and a Deployment that has it must not be of type Recreate.
+// rolling sets Kubernetes' defaults explicitly. A default that the API server sets has no field manager. It would stay when the app gets a
+// volume later, and a Deployment of type Recreate must not have it.
 func rolling(surge, unavailable *intstr.IntOrString) appsv1.DeploymentStrategy {
 	quarter := intstr.FromString("25%")
 	return appsv1.DeploymentStrategy{
@@ -127,7 +128,7 @@ func (i *image) autoscaler() *autoscalingv2.HorizontalPodAutoscaler {
 	return h
 }
 
-// budget lets a node be emptied, one pod at a time. Pods that are not ready do not serve, and must not hold it up.
+// budget allows draining a node, one pod at a time. Pods that are not ready do not serve, so they must not block it.
 func (i *image) budget() *policyv1.PodDisruptionBudget {
 	one, always := intstr.FromInt32(1), policyv1.AlwaysAllow
 	return &policyv1.PodDisruptionBudget{
@@ -141,7 +142,7 @@ func (i *image) budget() *policyv1.PodDisruptionBudget {
 	}
 }
 
-// cronJob leaves the lengths of its history to the API server: three Jobs that succeeded, one that failed.
+// cronJob leaves the history limits to the API server: three Jobs that succeeded, one that failed.
 func (i *image) cronJob() *batchv1.CronJob {
 	c := &batchv1.CronJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"},
@@ -168,7 +169,7 @@ func (i *image) job() *batchv1.Job {
 	return j
 }
 
-// jobSpec replaces a pod that failed instead of restarting its container: the logs of each try are kept.
+// jobSpec replaces a failed pod instead of restarting its container, so that the logs of each attempt are kept.
 func (i *image) jobSpec() batchv1.JobSpec {
 	job := i.Job
 	if job == nil {
@@ -181,8 +182,8 @@ func (i *image) jobSpec() batchv1.JobSpec {
 	}
 }
 
-// nameJob adds the beginning of the spec's digest to a Job's name. A Job cannot be changed: another spec is another Job, which runs, and
-// the old one leaves the source. A change of what is rendered here runs all Jobs once more.
+// nameJob adds the beginning of the spec's digest to a Job's name. A Job cannot be changed, so another spec makes another Job, which runs,
+// and the old one leaves the source. If the rendering here changes, all Jobs run once more.
 func (i *image) nameJob(objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if o.GetKind() != "Job" {
