@@ -45,14 +45,15 @@ func check(module, allowed string, patterns []string) ([]string, error) {
 		if len(p.files) > maxFiles {
 			report("%s: %d files, at most %d", name, len(p.files), maxFiles)
 		}
-		if p.lines > maxLines {
+		api := strings.HasPrefix(name, "api/") // A version of the API is one package, as generators and clients expect; its kinds have many fields.
+		if p.lines > maxLines && !api {
 			report("%s: %d lines, at most %d", name, p.lines, maxLines)
 		}
 		for _, c := range p.calls.circles() {
 			report("%s: control runs in a circle: %s -> %s", name, c.from, c.to)
 		}
 		for _, s := range slices.Sorted(maps.Keys(p.wide)) {
-			if p.wide[s] > maxFields && !strings.HasPrefix(name, "api/") {
+			if p.wide[s] > maxFields && !api {
 				report("%s: %s has %d fields, at most %d", name, s, p.wide[s], maxFields)
 			}
 		}
