@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
-// grant makes the deployer of the project's apps and lets the tenant's owners in.
+// grant creates the deployer of the project's apps and gives the tenant's owners access.
 func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	// Nothing runs as the deployer, so its token is mounted nowhere.
 	account := core.ServiceAccount(v1alpha1.Deployer, s.namespace).WithLabels(s.labels()).WithAutomountServiceAccountToken(false)
@@ -31,5 +31,5 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	if err := s.made.Prune(ctx, s.labels()); err != nil {
 		return err
 	}
-	return r.count(ctx, s) // Again: apps of a new project have come meanwhile, and to count them later takes another write.
+	return r.count(ctx, s) // Count again: apps of a new project were created meanwhile, and counting them later would cost another write.
 }

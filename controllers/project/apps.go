@@ -17,9 +17,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
-// removeApps deletes the project's apps and waits for them while their deployer is still there. Under the policy Orphan
-// the apps get that policy first, too. What administrators take back meanwhile is gone at once: how long the
-// apps stay is up to the tenant, who may put a finalizer on any object of theirs.
+// removeApps deletes the project's apps and waits for them while their deployer still exists. Under the policy Orphan, the apps get that
+// policy first. Rights that administrators revoke meanwhile are revoked at once, because the tenant decides how long the apps stay: any
+// object of theirs may have a finalizer.
 func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 	problem := r.retract(ctx, s)
 	apps := &v1alpha1.AppList{}
@@ -58,7 +58,8 @@ func (r *Reconciler) removeApp(ctx context.Context, s *scope, app *v1alpha1.App)
 	})
 }
 
-// killLate ends pods at once that an app waits for though the project was deleted longer ago than a pod may take to end.
+// killLate deletes pods at once that hold up an app's removal, if the project was deleted longer ago than the maximum grace period of a
+// pod.
 func (r *Reconciler) killLate(ctx context.Context, s *scope) error {
 	tenant, err := r.formerTenant(ctx, s)
 	if err != nil || !late(s.project, tenant, r.Steps.Clock.Now()) {
@@ -76,7 +77,7 @@ func (r *Reconciler) killLate(ctx context.Context, s *scope) error {
 	return err
 }
 
-// late reports whether a project was deleted longer ago than a pod of the tenant may take to end.
+// late reports whether a project was deleted longer ago than the maximum grace period of the tenant's pods.
 func late(project *v1alpha1.Project, tenant *v1alpha1.Tenant, now time.Time) bool {
 	return now.Sub(project.DeletionTimestamp.Time) > namespace.MaxGracePeriod(tenant)
 }

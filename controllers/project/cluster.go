@@ -27,13 +27,13 @@ func clusterRole(namespace string) string {
 	return "kubeop-cluster-" + strings.TrimPrefix(namespace, "kubeop-")
 }
 
-// grantCluster lets the project's deployer write the cluster-scoped kinds that the tenant may have, and nothing where there
-// are none. The API server lets the operator grant only what it holds itself. One refused kind does not block granting the others or
-// revoking removed ones.
+// grantCluster grants the project's deployer the rights to the cluster-scoped kinds that the tenant may have. Without any, it grants
+// nothing. The API server lets the operator grant only rights that the operator has itself. If one kind is refused, the others are still
+// granted, and removed ones are still revoked.
 func (r *Reconciler) grantCluster(ctx context.Context, s *scope) error {
 	rules, problem, err := r.clusterRules(s.tenant.Spec.ClusterKinds)
 	if err != nil {
-		return err // What could not be found out takes no rights away.
+		return err // As long as the kinds are unknown, no rights are revoked.
 	}
 	err = r.applyCluster(ctx, s, rules)
 	if notGranted(err) {
@@ -52,7 +52,7 @@ func (r *Reconciler) grantCluster(ctx context.Context, s *scope) error {
 
 type rule = rbac.PolicyRuleApplyConfiguration
 
-// clusterRules returns the rights to kinds, a rule for each, and what is wrong with those that have none.
+// clusterRules returns a rule for each kind, and the problem of the kinds for which there is no rule.
 func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, problem, err error) {
 	var unserved, namespaced []string
 	for _, kind := range kinds {
@@ -63,7 +63,7 @@ func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, problem, err e
 		case err != nil:
 			return nil, nil, fmt.Errorf("finding the resource of %s: %w", kind, err)
 		case mapping.Scope.Name() != meta.RESTScopeNameRoot:
-			namespaced = append(namespaced, kind) // Granted here, it would be granted for every namespace.
+			namespaced = append(namespaced, kind) // The rule would grant the kind in every namespace.
 		default:
 			rules = append(rules, rbac.PolicyRule().WithAPIGroups(mapping.Resource.Group).WithResources(mapping.Resource.Resource).
 				WithVerbs("get", "list", "watch", "create", "update", "patch", "delete"))
@@ -79,7 +79,7 @@ func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, problem, err e
 	return rules, problem, nil
 }
 
-// applyCluster has the deployer have these rights and no others in the whole cluster.
+// applyCluster sets the cluster-wide rights of the deployer to exactly these rules.
 func (r *Reconciler) applyCluster(ctx context.Context, s *scope, rules []*rule) error {
 	if len(rules) == 0 && !s.hadCluster() {
 		return nil
@@ -118,8 +118,8 @@ func (r *Reconciler) clusterMapping(name string) (*meta.RESTMapping, error) {
 	return r.Direct.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
 }
 
-// retract keeps the rights of a project that is being deleted to the cluster-scoped kinds that its tenant may have now: its
-// apps need them to remove their objects. Without a tenant nothing says which those are.
+// retract limits the cluster-wide rights of a project that is being deleted to the kinds that its tenant may have now: the apps need them
+// to delete their objects. If the tenant is gone, the kinds are unknown, and the rights stay.
 func (r *Reconciler) retract(ctx context.Context, s *scope) error {
 	if !s.hadCluster() {
 		return nil
@@ -131,7 +131,7 @@ func (r *Reconciler) retract(ctx context.Context, s *scope) error {
 	return r.grantCluster(ctx, s)
 }
 
-// revokeCluster takes away what grantCluster gave.
+// revokeCluster revokes the rights that grantCluster granted.
 func (r *Reconciler) revokeCluster(ctx context.Context, s *scope) error {
 	var entries []v1alpha1.InventoryEntry
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
@@ -140,7 +140,7 @@ func (r *Reconciler) revokeCluster(ctx context.Context, s *scope) error {
 	return s.made.Remove(ctx, s.labels(), entries...)
 }
 
-// hadCluster reports whether the deployer may have rights in the whole cluster from before.
+// hadCluster reports whether the deployer may already have cluster-wide rights.
 func (s *scope) hadCluster() bool {
 	return slices.ContainsFunc(s.project.Status.Inventory.Entries, func(e v1alpha1.InventoryEntry) bool { return e.ID == s.clusterID("ClusterRole") })
 }

@@ -1,4 +1,4 @@
-// Package project makes each Project its namespace: guardrails, isolation, the deployer of its apps, and access for the
+// Package project creates the namespace of each Project, with guardrails, network isolation, the deployer of its apps, and access for the
 // tenant's owners.
 package project
 
@@ -20,26 +20,26 @@ import (
 // Reconciler reconciles Projects.
 type Reconciler struct {
 	Client client.Client
-	// Direct reads and writes past the cache, which holds only what is labelled as ours, and that a little late.
+	// Direct reads and writes without the cache. The cache holds only objects with kubeop's labels, and lags a little.
 	Direct  client.Client
 	Watch   *kube.Watch
 	Applier *apply.Applier
 	Clients *kube.Clients
 	Steps   *step.Runner
-	// Kinds are those that quotas count, and Store is how much of them all projects of a tenant have.
+	// Kinds are the kinds that quotas count, and Store is how much of the API server's store each tenant may use.
 	Kinds *quota.Kinds
 	Store *usage.Store
-	// Forget drops what is held in memory of a namespace that is gone.
+	// Forget drops the data in memory about a deleted namespace.
 	Forget func(namespace string)
-	// IngressNamespace is the namespace of the ingress controller, which may reach every project; "" lets none in.
+	// IngressNamespace is the namespace of the ingress controller, whose pods may reach every project; with "", none may.
 	IngressNamespace string
-	// Networks are what no tenant's egress lets pods reach.
+	// Networks are the addresses that no tenant's pods may reach.
 	Networks Networks
-	// Refusals says whether a newer version of a project is refused.
+	// Refusals reports whether a newer version of a project is refused.
 	Refusals *refusal.Index
 }
 
-// Reconcile brings one project's namespace to what its spec says, or takes it away.
+// Reconcile brings one project's namespace to the state in its spec, or removes it.
 func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (ctrl.Result, error) {
 	s := r.newScope(project)
 	if !project.DeletionTimestamp.IsZero() {

@@ -14,15 +14,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/isolation"
 )
 
-// Networks knows which addresses no pod of a tenant may reach: the cluster's own, and the metadata services of clouds.
+// Networks finds the addresses that no pod of a tenant may reach: the cluster's own, and the metadata services of clouds.
 type Networks interface {
-	// Except returns them within a range; all says that it is the whole of it.
+	// Except returns those within a range. all reports that they cover the whole range.
 	Except(ctx context.Context, within netip.Prefix) (except []netip.Prefix, all bool, err error)
-	// OnChange has f called when they may be others than before. It must not block.
+	// OnChange registers f, which is called when the result of Except may have changed. f must not block.
 	OnChange(f func())
 }
 
-// egress is what the tenant's pods may connect to. A range of which nothing is left is reported by Summary.
+// egress returns the ranges that the tenant's pods may connect to. Summary reports ranges that are completely excluded.
 func (r *Reconciler) egress(ctx context.Context, s *scope) ([]isolation.Range, error) {
 	var ranges []isolation.Range
 	s.closed = nil
@@ -48,7 +48,7 @@ func (r *Reconciler) egress(ctx context.Context, s *scope) ([]isolation.Range, e
 	return ranges, nil
 }
 
-// onNetworks looks at all projects when the cluster has other networks.
+// onNetworks wakes all projects when the networks of the cluster have changed.
 func (r *Reconciler) onNetworks() source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.Networks.OnChange(func() {
@@ -61,7 +61,7 @@ func (r *Reconciler) onNetworks() source.Source {
 func (r *Reconciler) wakeAll(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	projects := &v1alpha1.ProjectList{}
 	if err := r.Client.List(ctx, projects, client.UnsafeDisableDeepCopy); err != nil {
-		return // They look when their interval is over.
+		return // They will be reconciled when their interval is over.
 	}
 	for i := range projects.Items {
 		queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&projects.Items[i])})

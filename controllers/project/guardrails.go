@@ -61,15 +61,15 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	return r.open(ctx, s)
 }
 
-// over returns the defaults with what was set laid over them.
+// over returns the defaults, replaced by the values that were set.
 func over(defaults, set corev1.ResourceList) corev1.ResourceList {
 	merged := maps.Clone(defaults)
 	maps.Copy(merged, set)
 	return merged
 }
 
-// noSystemPriority keeps the project's pods from the priorities with which Kubernetes' own pods push others off a node, also where
-// the admission policies are turned off, which leave it no priority but those that spec.priorityClasses of its tenant lists.
+// noSystemPriority forbids the project's pods the priority classes with which Kubernetes' own pods preempt others. It is needed if the
+// admission policies are turned off, which allow only the classes in spec.priorityClasses of the tenant.
 func noSystemPriority(s *scope) *core.ResourceQuotaApplyConfiguration {
 	classes := core.ScopedResourceSelectorRequirement().WithScopeName(corev1.ResourceQuotaScopePriorityClass).
 		WithOperator(corev1.ScopeSelectorOpIn).WithValues("system-node-critical", "system-cluster-critical")

@@ -20,13 +20,13 @@ func (r *Reconciler) home(s *scope, owner namespace.Owner) home.Home {
 	return home.Home{Direct: r.Direct, Steps: r.Steps, Of: s.project, Name: s.namespace, Owner: owner}
 }
 
-// makeNamespace makes the project's namespace, held to what administrators set for the tenant.
+// makeNamespace creates the project's namespace with the terms that administrators set for the tenant.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
 	terms := namespace.Terms{PodSecurity: cmp.Or(s.tenant.Spec.PodSecurity, "restricted"), Limits: namespace.LimitsOf(s.tenant)}
 	return r.home(s, s.ownedBy(s.tenant)).Make(ctx, s.made, terms)
 }
 
-// open ends what kept everyone from making pods and claims while an earlier project of the name was removed.
+// open deletes the quota that forbade new pods and claims while an earlier project of the same name was removed.
 func (r *Reconciler) open(ctx context.Context, s *scope) error {
 	quota := types.NamespacedName{Namespace: s.namespace, Name: namespace.ClosedQuota}
 	closed, _, err := r.Watch.Live(ctx, corev1.SchemeGroupVersion.WithKind("ResourceQuota"), quota)
@@ -36,8 +36,8 @@ func (r *Reconciler) open(ctx context.Context, s *scope) error {
 	return namespace.Open(ctx, r.Direct, s.namespace)
 }
 
-// removeNamespace deletes the namespace, empty of apps by now, and waits until it is gone with all that is in it; or leaves it
-// where claims that hold data stay.
+// removeNamespace deletes the namespace, which has no apps any more, and waits until it and its contents are gone. It keeps the namespace
+// if claims that hold data stay.
 func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	if err := r.revokeCluster(ctx, s); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// formerTenant returns the project's tenant. Where that is gone before its projects, which takes force, the home namespace
-// says which one it was.
+// formerTenant returns the project's tenant. If the Tenant was removed by force before its projects, formerTenant reads the tenant's UID
+// from the home namespace.
 func (r *Reconciler) formerTenant(ctx context.Context, s *scope) (*v1alpha1.Tenant, error) {
 	tenant := &v1alpha1.Tenant{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: tenantOf(s.project)}, tenant)
@@ -87,7 +87,7 @@ func (r *Reconciler) formerTenant(ctx context.Context, s *scope) (*v1alpha1.Tena
 	return tenant, nil
 }
 
-// ownedBy is who the namespace is made for.
+// ownedBy returns the owner of the project's namespace.
 func (s *scope) ownedBy(tenant *v1alpha1.Tenant) namespace.Owner {
 	return namespace.Owner{Labels: s.labels(), Tenant: tenant.UID, Identity: namespace.Identity(tenant)}
 }

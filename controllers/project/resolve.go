@@ -26,7 +26,7 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	}
 	s.tenant = tenant
 	if s.hadCluster() {
-		// What administrators take back must not last as long as a failure of what follows, which is up to the tenant's files.
+		// Revoke rights here, because the later steps may fail for as long as the tenant's files make them fail.
 		s.cluster = r.grantCluster(ctx, s)
 	}
 	return r.count(ctx, s)

@@ -16,20 +16,20 @@ type scope struct {
 	project *v1alpha1.Project
 	// tenant is the owner, set by resolve.
 	tenant *v1alpha1.Tenant
-	// namespace is the project's, made of the names of tenant and project.
+	// namespace is the project's namespace, named after the tenant and the project.
 	namespace string
 	// made records what is applied.
 	made *apply.Ledger
-	// closed are the ranges of the tenant's egress of which guard left nothing.
+	// closed are the ranges of the tenant's egress that are completely excluded, set by guard.
 	closed []string
-	// lowered: the quota lets less be made than the project's own would, because of what the tenant's other projects have, set by guard.
+	// lowered: the quota is lower than the project's own, because of the objects in the tenant's other projects; set by guard.
 	lowered bool
 	// apps is counted by resolve, and by grant again.
 	apps int
-	// cluster is how the granting of cluster-scoped kinds ended, in resolve where some were granted before, else in grant,
-	// which reports it.
+	// cluster is the result of granting cluster-scoped kinds: from resolve if some were granted before, otherwise from grant. grant reports
+	// it.
 	cluster error
-	// current is whether a newer version is refused.
+	// current reports whether a newer version of the project is refused.
 	current refusal.Report
 }
 
@@ -43,13 +43,12 @@ func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
 	}
 }
 
-// tenantOf returns the tenant whose home namespace the project lives in: where an object is cannot be forged, what its
-// labels say can.
+// tenantOf returns the tenant that owns the home namespace of the project. An object's namespace cannot be forged; its labels can.
 func tenantOf(project *v1alpha1.Project) string {
 	return strings.TrimPrefix(project.Namespace, v1alpha1.HomeNamespace(""))
 }
 
-// Record writes the facts into the status.
+// Record writes the results into the status.
 func (s *scope) Record() {
 	s.project.Status.Namespace = s.namespace
 	s.project.Status.Apps = s.apps
@@ -69,13 +68,13 @@ func (s *scope) Summary() string {
 	return summary
 }
 
-// Notes are the condition beside the steps'.
+// Notes returns the conditions besides those of the steps.
 func (s *scope) Notes() []step.Note { return s.current.Notes }
 
-// Heading says in front of Ready's message that a newer version of the project is refused.
+// Heading returns the beginning of Ready's message, which says that a newer version of the project is refused.
 func (s *scope) Heading() string { return s.current.Heading() }
 
-// labels are on everything made for the project.
+// labels returns the labels of all objects that are created for the project.
 func (s *scope) labels() map[string]string {
 	return map[string]string{v1alpha1.TenantLabel: tenantOf(s.project), v1alpha1.ProjectLabel: s.project.Name}
 }

@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	return nil
 }
 
-// projectsOf maps a tenant to its projects. A list that fails is logged: the projects see the change at their interval.
+// projectsOf maps a tenant to its projects. If listing them fails, the error is logged, and the projects are reconciled at their interval.
 func (r *Reconciler) projectsOf(ctx context.Context, tenant client.Object) []reconcile.Request {
 	projects := &v1alpha1.ProjectList{}
 	if err := r.Client.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(tenant.GetName()))); err != nil {
@@ -57,7 +57,7 @@ func (r *Reconciler) projectsOf(ctx context.Context, tenant client.Object) []rec
 	return requests
 }
 
-// onStore looks at all projects of a tenant when what is left to them is another number of objects.
+// onStore wakes all projects of a tenant when the number of objects that they may still create has changed.
 func (r *Reconciler) onStore() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.Store.OnChange(func(ctx context.Context, name string) {
@@ -71,10 +71,10 @@ func (r *Reconciler) onStore() source.Source {
 	})
 }
 
-// countPause gathers apps that come or go together, as those of one commit do.
+// countPause collects apps that are created or deleted together, such as those of one commit.
 const countPause = time.Second
 
-// counting maps an app that came or went to its project, which counts its apps and waits for the last one to go.
+// counting maps a created or deleted app to its project, which counts its apps and may wait until the last one is gone.
 var counting = handler.Funcs{
 	CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		count(e.Object, q)
@@ -90,8 +90,8 @@ func count(app client.Object, q workqueue.TypedRateLimitingInterface[reconcile.R
 	}
 }
 
-// madeFor maps an object to the project it was made for; what belongs to an app is the app's, and labels that do not fit
-// the namespace they are in mean nothing.
+// madeFor maps an object to the project that it was created for. It skips objects of apps, and objects whose labels do not match their
+// namespace.
 func madeFor(_ context.Context, o client.Object) []reconcile.Request {
 	namespace := v1alpha1.ProjectNamespace(o.GetLabels()[v1alpha1.TenantLabel], o.GetLabels()[v1alpha1.ProjectLabel])
 	if o.GetLabels()[v1alpha1.AppLabel] != "" || (o.GetNamespace() != namespace && o.GetName() != namespace && o.GetName() != clusterRole(namespace)) {

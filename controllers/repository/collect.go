@@ -21,8 +21,8 @@ import (
 	"github.com/kubeop/kubeop/gitops/plan"
 )
 
-// collect deletes what left the tree, but for what has to be confirmed, and waits until it is gone. Only objects go that carry
-// this repository's label and came from Git.
+// collect deletes the objects that left the tree, except those that need a confirmation, and waits until they are gone. It deletes only
+// objects that carry this repository's label and came from Git.
 func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	p := s.progress
 	lost, leaving, err := r.lost(ctx, s)
@@ -38,7 +38,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	case len(leaving) > 0:
 		return step.Wait(v1alpha1.DeletingReason, 5*time.Second, "waits for %s to be gone", listed(leaving))
 	case p.foreign && len(lost) == 0 && !s.samePlace():
-		p.foreign = false // Nothing is left that is in the way of what is declared.
+		p.foreign = false // Nothing is left that conflicts with the declared objects.
 		return step.Soon(time.Millisecond)
 	case len(p.waiting) > 0:
 		return r.await(s)
@@ -47,13 +47,13 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 }
 
 const (
-	// firstReport is how long a commit waits for namespaces before the status says so: most are done by then.
+	// firstReport is how long a commit waits for namespaces before the status reports it: most commits finish earlier.
 	firstReport = 2 * time.Second
-	// reportEvery is how often the status says anew how far it came. Each time is a write.
+	// reportEvery is the pause between two reports of the progress, because each is a write of the status.
 	reportEvery = 5 * time.Second
 )
 
-// await waits for the namespaces of what is declared, and says so now and then.
+// await waits for the namespaces of the declared objects, and reports that from time to time.
 func (r *Reconciler) await(s *scope) error {
 	now := r.Steps.Clock.Now()
 	if pause := s.progress.reported.Add(reportEvery).Sub(now); pause > 0 && pause <= reportEvery {
@@ -68,7 +68,7 @@ func (r *Reconciler) await(s *scope) error {
 	return step.Wait(v1alpha1.DependencyNotReadyReason, 5*time.Second, "%s; waits for namespace %s", s.reached(), listed(sets.List(namespaces)))
 }
 
-// lost returns what is gone from the tree and still in the cluster, and names what is being deleted already.
+// lost returns the objects that left the tree and still exist in the cluster, and the names of those that are being deleted already.
 func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[identity.Ref]client.Object, leaving []string, err error) {
 	lost = map[identity.Ref]client.Object{}
 	for ref := range s.progress.gone {
@@ -82,7 +82,7 @@ func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[identity.Ref]
 			s.progress.gone.Delete(ref)
 		case live.GetDeletionTimestamp() != nil:
 			leaving = append(leaving, ref.String())
-		case !s.progress.tree.Covers(ref): // It may well be declared where the commit could not be understood.
+		case !s.progress.tree.Covers(ref): // The part of the commit that is invalid may still declare it.
 		default:
 			lost[ref] = live
 		}
@@ -91,13 +91,13 @@ func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[identity.Ref]
 	return lost, leaving, nil
 }
 
-// mayDeclare holds a tenant's repository to what is the tenant's.
+// mayDeclare reports whether the repository may declare the object: a tenant's repository may declare only objects of that tenant.
 func (s *scope) mayDeclare(ref identity.Ref) bool {
 	tenant := s.repository.Spec.Tenant
 	return tenant == "" || ref.Tenant == tenant && ref.Project != ""
 }
 
-// live returns an object by the cache, nil for none.
+// live returns an object from the cache, nil if there is none.
 func (r *Reconciler) live(ctx context.Context, ref identity.Ref) (client.Object, error) {
 	live := map[string]client.Object{
 		v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
@@ -112,18 +112,18 @@ func (r *Reconciler) live(ctx context.Context, ref identity.Ref) (client.Object,
 	return live, nil
 }
 
-// weighed is a verdict that deletes nothing. It is used again for a while if the question is the same, because a verdict reads what hangs
-// below the held objects from the API server, without a cache.
+// weighed is a verdict that deletes nothing. It is reused for a while if the question is the same, because a verdict reads the contents of
+// the held objects from the API server, without a cache.
 type weighed struct {
 	question string
 	verdict  plan.Verdict
 	at       time.Time
 }
 
-// recount is how long a list of what is held may be old. A confirmation is always held against a new one.
+// recount is the maximum age of a reused verdict. A confirmation is always checked against a new one.
 const recount = 30 * time.Second
 
-// weigh deletes what may go and has the rest reported. It returns the names of what it deleted.
+// weigh deletes the objects that need no confirmation and reports the others. It returns the names of the deleted ones.
 func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]client.Object) ([]string, error) {
 	p, now := s.progress, r.Steps.Clock.Now()
 	confirmation := s.repository.Annotations[v1alpha1.ConfirmAnnotation]
@@ -145,11 +145,11 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]
 	if err != nil {
 		return nil, err
 	}
-	// Used or not: it is for this commit and this list alone.
+	// Used or not, the confirmation is valid only for this commit and this list.
 	return names, step.Withdraw(ctx, r.Client, s.repository, v1alpha1.ConfirmAnnotation)
 }
 
-// question is what a verdict is about.
+// question identifies the input of a verdict.
 func (s *scope) question(lost map[identity.Ref]client.Object) string {
 	var uids []string
 	for _, o := range lost {
@@ -159,7 +159,7 @@ func (s *scope) question(lost map[identity.Ref]client.Object) string {
 	return fmt.Sprint(s.commit.Revision, s.progress.foreign, uids)
 }
 
-// verdict says what becomes of the objects that left the tree.
+// verdict decides which of the objects that left the tree are deleted.
 func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Ref]client.Object, confirmation string) (plan.Verdict, error) {
 	if len(lost) == 0 {
 		return plan.Verdict{}, nil
@@ -175,7 +175,7 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	return commit.Weigh(confirmation), nil
 }
 
-// deleteLosses deletes what the verdict says may go, and returns the names of it.
+// deleteLosses deletes the objects that the verdict allows to delete, and returns their names.
 func (r *Reconciler) deleteLosses(ctx context.Context, s *scope, lost map[identity.Ref]client.Object) ([]string, error) {
 	var entries []v1alpha1.InventoryEntry
 	var names []string
@@ -196,7 +196,7 @@ func (r *Reconciler) deleteLosses(ctx context.Context, s *scope, lost map[identi
 	return names, nil
 }
 
-// markClaims writes on a Tenant or Project which claims the confirmation of its deletion named.
+// markClaims annotates a Tenant or Project with the claims that the confirmation of its deletion named.
 func (r *Reconciler) markClaims(ctx context.Context, live client.Object, loss plan.Loss) error {
 	var uids []string
 	for _, claim := range loss.Claims {
@@ -220,12 +220,12 @@ func (r *Reconciler) markClaims(ctx context.Context, live client.Object, loss pl
 	return nil
 }
 
-// few is up to how many apps, in one project, may be replaced by a commit that declares nothing of what is there: that is how a
-// small repository is renamed.
+// few is how many apps, in one project, may be replaced by a commit that declares none of the existing objects. Renaming a small
+// repository's project makes such a commit.
 const few = 5
 
-// foreign reports whether the tree declares nothing of what is there. Such a tree is another repository's, unless it replaces next to
-// nothing at the same place.
+// foreign reports whether the tree declares none of the existing objects. It then belongs to another repository, unless only few objects
+// are replaced and URL and path are the same.
 func (s *scope) foreign(there map[identity.Ref]string) bool {
 	apps, others := 0, 0
 	for ref := range there {
@@ -242,17 +242,17 @@ func (s *scope) foreign(there map[identity.Ref]string) bool {
 	return len(there) > 0 && !small
 }
 
-// samePlace reports whether the last commit that was carried out came from where this one does.
+// samePlace reports whether the last applied commit came from the same URL and path.
 func (s *scope) samePlace() bool { return s.repository.Status.AppliedSource == placeOf(s.repository) }
 
-// fromGit reports whether an object was declared from a folder: kubeop applied it, or it is one that kubeop applied and that was
-// restored from a backup, which keeps its annotations and may drop who wrote its fields. A copy under another name was made by a person.
+// fromGit reports whether an object was declared from a folder: either kubeop's field manager applied it, or it was restored from a backup,
+// which keeps the annotations and may drop the managed fields. If the name differs from the folder's, a person made a copy.
 func fromGit(o client.Object) bool {
 	return fieldmanager.Applied(o) || path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation]) == o.GetName()
 }
 
-// declaredBy returns the objects of a repository that are not being deleted, with the digests of what they were made from: those
-// that carry its label and came from Git.
+// declaredBy returns the objects of a repository that are not being deleted, with the digests of their folders: objects that carry the
+// repository's label and came from Git.
 func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[identity.Ref]string, error) {
 	there := map[identity.Ref]string{}
 	add := func(o client.Object) {

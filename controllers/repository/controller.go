@@ -1,4 +1,4 @@
-// Package repository makes what a Git repository declares be the cluster's Tenants, Projects and Apps.
+// Package repository applies the Tenants, Projects and Apps that a Git repository declares.
 package repository
 
 import (
@@ -21,14 +21,14 @@ import (
 // Reconciler reconciles Repositories.
 type Reconciler struct {
 	Client client.Client
-	// Direct reads and writes past the cache: Secrets, and what is declared.
+	// Direct reads and writes without a cache: Secrets, and the declared objects.
 	Direct  client.Client
 	Watch   *kube.Watch
 	Applier *apply.Applier
 	Steps   *step.Runner
 	Git     *git.Store
 	Tree    *tree.Reader
-	// Usage counts what tenants have of what their limits bound.
+	// Usage counts how much of their limits tenants use.
 	Usage *usage.Counter
 	*Remotes
 	// Refusals records which Apps and Projects of a commit are refused.
@@ -41,13 +41,13 @@ type Reconciler struct {
 	credentials credentials
 }
 
-// Reconcile brings the cluster to the newest valid commit of one repository. A Repository that is deleted leaves what it
-// declared: that belongs to the tenants.
+// Reconcile applies the newest valid commit of one repository. When a Repository is deleted, the declared objects stay, because they belong
+// to the tenants.
 func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Repository) (ctrl.Result, error) {
 	s := newScope(repository)
 	if !repository.DeletionTimestamp.IsZero() {
 		result, err := r.Steps.Finalize(ctx, repository, s)
-		if err == nil && !controllerutil.ContainsFinalizer(repository, v1alpha1.Finalizer) { // Whatever it was let go for.
+		if err == nil && !controllerutil.ContainsFinalizer(repository, v1alpha1.Finalizer) { // The finalizer was removed, for whatever reason.
 			r.forget(repository)
 		}
 		return result, err

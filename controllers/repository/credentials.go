@@ -11,23 +11,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// credentials reads the Secrets that repositories name: each version once, and all with one request when many are wanted at the same time,
-// as after a start. Otherwise a thousand repositories would send a thousand requests per interval.
+// credentials reads the Secrets that repositories name. It reads each version once, and reads all Secrets with one request if many are
+// requested at the same time, for example after a start. Otherwise a thousand repositories would send a thousand requests per interval.
 type credentials struct {
-	// Reader reads past the cache.
+	// Reader reads without a cache.
 	client.Reader
-	// metadata has that of all Secrets of the namespace.
+	// metadata has the metadata of all Secrets of the namespace.
 	metadata client.Reader
-	// named reports whether a Repository names a Secret; others are not held.
+	// named reports whether a Repository names a Secret; other Secrets are not cached.
 	named func(ctx context.Context, secret string) bool
 	clock clock.PassiveClock
 
 	mu   sync.Mutex
 	held map[string]*corev1.Secret
-	// single counts what was read one by one since began.
+	// single counts the Secrets that were read one by one since began.
 	single int
 	began  time.Time
-	// listing is held while all are read.
+	// listing is locked while all Secrets are read.
 	listing sync.Mutex
 }
 
@@ -59,7 +59,7 @@ func (c *credentials) Get(ctx context.Context, key client.ObjectKey, into client
 	return nil
 }
 
-// version is the newest that is known of a Secret, "" for none.
+// version returns the newest known version of a Secret, "" if there is none.
 func (c *credentials) version(ctx context.Context, key client.ObjectKey) string {
 	about := secretMetadata()
 	if c.metadata.Get(ctx, key, about) != nil {
@@ -68,7 +68,7 @@ func (c *credentials) version(ctx context.Context, key client.ObjectKey) string 
 	return about.ResourceVersion
 }
 
-// take copies what is held of that version.
+// take copies the cached content of that version.
 func (c *credentials) take(name, version string, into *corev1.Secret) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *credentials) hold(secret *corev1.Secret) {
 	c.held[secret.Name] = secret.DeepCopy()
 }
 
-// drop lets go of Secrets that changed, or that no repository may name any more.
+// drop removes Secrets that changed, or that no repository names any more, from the cache.
 func (c *credentials) drop(names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *credentials) drop(names ...string) {
 	}
 }
 
-// many reports whether so many were read in the last second that all are to be read at once.
+// many reports whether so many Secrets were read in the last second that a list is better.
 func (c *credentials) many() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,8 +109,8 @@ func (c *credentials) many() bool {
 	return c.single > burst
 }
 
-// readAll reads all Secrets of the namespace and holds those that are named. The one that is wanted may have come meanwhile; it is
-// left out where it does not exist.
+// readAll reads all Secrets of the namespace and caches those that are named. If another call has cached the requested version meanwhile,
+// it reads nothing. If the Secret does not exist, into stays empty.
 func (c *credentials) readAll(ctx context.Context, key client.ObjectKey, version string, into *corev1.Secret) error {
 	c.listing.Lock()
 	defer c.listing.Unlock()
@@ -135,7 +135,7 @@ func (c *credentials) readAll(ctx context.Context, key client.ObjectKey, version
 	return nil
 }
 
-// secretMetadata is a Secret without what it holds.
+// secretMetadata is a Secret without its content.
 func secretMetadata() *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

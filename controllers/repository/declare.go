@@ -18,19 +18,19 @@ import (
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// state is how an object in the cluster compares with what is declared.
+// state compares an object in the cluster with the declared one.
 type state int
 
 const (
-	// other has to be applied.
+	// other must be applied.
 	other state = iota
-	// same is as declared.
+	// same equals the declared object.
 	same
-	// homeless has no namespace yet that could hold it.
+	// homeless cannot be applied yet, see housed.
 	homeless
 )
 
-// compare makes the object that a folder declares and compares it with the one in the cluster, by the cache.
+// compare builds the object that a folder declares and compares it with the one in the cache.
 func (r *Reconciler) compare(ctx context.Context, s *scope, n tree.Node) (client.Object, state, error) {
 	o := s.progress.tree.Object(n, s.commit.Revision)
 	live := o.DeepCopyObject().(client.Object)
@@ -63,8 +63,8 @@ func keepRevision(o, live client.Object) {
 	}
 }
 
-// asDeclared reports whether the live object is what an apply of the declared one would leave: kubeop applied it, it has all of
-// that, was made from the same file, and no person added to it. Fields that left the file came with another hash of it.
+// asDeclared reports whether applying the declared object would change nothing in the live one: kubeop applied it, it has all declared
+// fields and the same digest of the file, and no person changed it. If fields were removed from the file, the digest differs.
 func asDeclared(o, live client.Object) (bool, error) {
 	if live == nil || live.GetDeletionTimestamp() != nil || !fieldmanager.Applied(live) || fieldmanager.ChangedByHand(live) {
 		return false, nil
@@ -85,7 +85,7 @@ func asDeclared(o, live client.Object) (bool, error) {
 	return true, nil
 }
 
-// holds reports whether a value has all that is wanted of it. Defaults may be added to it, also in the items of lists.
+// holds reports whether a value contains all wanted fields. It may have more, because of defaults, also in the items of lists.
 func holds(is, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -111,8 +111,8 @@ func holds(is, want any) bool {
 	return reflect.DeepEqual(is, want)
 }
 
-// housed reports whether an object can be applied: its namespace is there, and neither that nor the project or tenant it
-// belongs to, nor an object of its own name, is being deleted. What is declared then comes back when they are gone.
+// housed reports whether an object can be applied: its namespace exists, and neither the namespace nor its project or tenant, nor an object
+// of its own name, is being deleted. While one is, the object waits and is created again afterwards.
 func (r *Reconciler) housed(ctx context.Context, ref identity.Ref, live client.Object) (bool, error) {
 	if live != nil && live.GetDeletionTimestamp() != nil {
 		return false, nil
@@ -134,8 +134,7 @@ func (r *Reconciler) housed(ctx context.Context, ref identity.Ref, live client.O
 	return err == nil && namespace != nil && namespace.GetDeletionTimestamp() == nil, err
 }
 
-// declared turns a declared object into what is applied: nothing the file does not say, so that defaults stay the API
-// server's.
+// declared converts a declared object to the object to apply. It has only the fields of the file, so that the API server sets the defaults.
 func declared(o client.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -144,13 +143,12 @@ func declared(o client.Object) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: content}
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	// Its controller would add it before anything else, in a request of its own.
+	// Otherwise its controller would need another request to add it.
 	u.SetFinalizers([]string{v1alpha1.Finalizer})
 	return u, nil
 }
 
-// recorded says of an object that is there whether kubeop applied it: that is what its fields' owners say, whatever became of
-// its labels.
+// recorded returns whether kubeop applied an existing object. It depends on the managed fields only, because labels may have been changed.
 func (r *Reconciler) recorded(ctx context.Context, o client.Object) []v1alpha1.InventoryEntry {
 	live, _, err := r.Watch.Live(ctx, o.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(o))
 	if err != nil || live == nil || !fieldmanager.Applied(live) {
@@ -159,7 +157,7 @@ func (r *Reconciler) recorded(ctx context.Context, o client.Object) []v1alpha1.I
 	return []v1alpha1.InventoryEntry{{ID: inventory.IDOf(o).String(), Version: v1alpha1.GroupVersion.Version, Digest: "applied"}}
 }
 
-// pathOf returns the path as the file system names it.
+// pathOf returns the path in the form of fs.FS.
 func pathOf(path string) string {
 	if path == "" {
 		return "."
@@ -167,7 +165,7 @@ func pathOf(path string) string {
 	return path
 }
 
-// placeOf says where a repository's files are, for status.appliedSource.
+// placeOf returns the URL and path of a repository's files, for status.appliedSource.
 func placeOf(repository *v1alpha1.Repository) string {
 	return strings.TrimSuffix(repository.Spec.URL, "/") + "#" + repository.Spec.Path
 }

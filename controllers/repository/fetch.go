@@ -41,11 +41,11 @@ func unreportedFor(repository *v1alpha1.Repository) time.Duration {
 	return reportAfter
 }
 
-// Remotes fetches the remotes of Repositories, and caches what they answered.
+// Remotes fetches the remotes of Repositories, and caches the answers.
 type Remotes struct {
-	// Commits are the answers of the remote of a Repository, until the interval is over, a push is reported, or a fetch is requested.
+	// Commits caches the answer of each Repository's remote until the interval is over, a push is reported, or a fetch is requested.
 	Commits *cache.Answers[git.Commit]
-	// Older are folders of apps that the newest commit does not hold, got from the commit the app was declared with.
+	// Older caches folders of apps that the newest commit does not contain. They come from the commit with which the app was declared.
 	Older *cache.Answers[*folder.Folder]
 
 	clock clock.PassiveClock
@@ -95,8 +95,8 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	return s.unanswered()
 }
 
-// unanswered ends the step of a remote that has not answered since the operator started. What the status says of it from before stands
-// until there is an answer, so that a restart does not make a failure look like a beginning.
+// unanswered ends the step if the remote has not answered since the operator started. A failure in the status from before the restart stays
+// until there is an answer, because the restart is no news about it.
 func (s *scope) unanswered() error {
 	last := conditions.Get(s.repository, v1alpha1.FetchedCondition)
 	if last != nil && last.Status == metav1.ConditionFalse && last.ObservedGeneration == s.repository.Generation {
@@ -105,7 +105,7 @@ func (s *scope) unanswered() error {
 	return step.Wait(v1alpha1.ProgressingReason, lastLook, "fetching %s: it has not answered yet", transport.SafeURL(s.repository.Spec.URL))
 }
 
-// withoutRemote ends the step when the remote cannot be reached. The applied commit is still reconciled as far as it is known, and its
+// withoutRemote ends the step if the remote cannot be reached. The applied commit is still reconciled as far as it is cached, and its
 // conditions stay.
 func (s *scope) withoutRemote(err error) error {
 	status := &s.repository.Status
@@ -126,7 +126,7 @@ func (s *scope) withoutRemote(err error) error {
 	return step.GoOn(end)
 }
 
-// withCommit leaves a step out while there is no commit to take.
+// withCommit skips a step if there is no commit.
 func withCommit(do func(context.Context, *scope) error) func(context.Context, *scope) error {
 	return func(ctx context.Context, s *scope) error {
 		if s.commit.Root == nil {
@@ -151,16 +151,16 @@ func (r *Reconciler) query(repository *v1alpha1.Repository) cache.Query {
 	return query
 }
 
-// source returns where to fetch from and as whom.
+// source returns the URL to fetch from and the credentials.
 func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository) (git.Source, error) {
 	auth, err := transport.ReadAuth(ctx, &r.credentials, r.Namespace, repository.Spec.SecretRef)
 	return git.Source{URL: repository.Spec.URL, Ref: repository.Spec.Ref.DeepCopy(), Auth: auth, Tenant: budget.OfRepository(repository.Name)}, err
 }
 
-// WakeApps has Apps woken by what they wait for here.
+// WakeApps sets the function that wakes Apps when a fetch that they wait for has ended.
 func (r *Reconciler) WakeApps(wake func(types.NamespacedName)) { r.Older.Wake = wake }
 
-// forget drops what is remembered of a repository that goes.
+// forget drops the cached answers of a deleted repository.
 func (r *Reconciler) forget(repository *v1alpha1.Repository) {
 	r.Commits.Forget(string(repository.UID))
 	r.records.forget(repository.UID, repository.Name)

@@ -56,7 +56,7 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Fol
 	if !ok {
 		return nil, fmt.Errorf("repository %s cannot declare apps in namespace %s", name, app.Namespace)
 	}
-	// What the last fetch brought answers without a look at the credentials.
+	// If the last fetch brought the folder, no credentials are needed.
 	last, asked, ok := r.Commits.Last(string(repository.UID))
 	if ok && asked.Generation == repository.Generation {
 		if folder, err := last.Folder(digest); err == nil {
@@ -93,12 +93,12 @@ func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repos
 	if stored != nil || err != nil {
 		return stored, err
 	}
-	// From now on it is in the store; only failures have to be remembered.
+	// From now on the store has it; only failures have to be cached.
 	r.Older.Forget(query.Key)
 	return found, nil
 }
 
-// fetchFolder fetches a commit for the sake of one folder.
+// fetchFolder fetches a commit only to get one folder of it.
 func (r *Reconciler) fetchFolder(ctx context.Context, source git.Source, digest string) (*folder.Folder, error) {
 	commit, err := r.Git.Fetch(ctx, source)
 	var folder *folder.Folder
@@ -120,7 +120,7 @@ func narrowed(ref *sourcev1.GitRepositoryRef, commit string) *sourcev1.GitReposi
 	return to
 }
 
-// declares holds an app to the folders of its own tenant, whatever its labels and annotations say. It returns the tenant.
+// declares refuses a folder of another tenant, whatever the app's labels and annotations say. It returns the tenant.
 func declares(repository *v1alpha1.Repository, app *v1alpha1.App) (tenant string, ok bool) {
 	tenant = repository.Spec.Tenant
 	folder := app.Annotations[v1alpha1.FolderAnnotation]

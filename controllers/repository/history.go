@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 )
 
-// newest fetches the newest commit with all that accept needs to know of it, because all of that may wait for the network.
+// newest fetches the newest commit together with the facts that accept needs, because getting them may need the network.
 func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository, source git.Source) (git.Commit, error) {
 	if repository.Spec.Verify != nil {
 		who, err := r.signers(ctx, repository.Spec.Verify)
@@ -34,7 +34,7 @@ func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository
 	return r.Git.Fetch(ctx, source)
 }
 
-// signers reads the keys that may sign.
+// signers reads the keys that commits must be signed with.
 func (r *Reconciler) signers(ctx context.Context, spec *v1alpha1.GitVerification) (signature.Verification, error) {
 	secret := &corev1.Secret{}
 	err := r.credentials.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: spec.SecretRef.Name}, secret)
@@ -47,9 +47,8 @@ func (r *Reconciler) signers(ctx context.Context, spec *v1alpha1.GitVerification
 	return signature.Verification{Mode: spec.Mode, Keys: secret.Data, Now: r.Steps.Clock.Now}, nil
 }
 
-// accept decides whether the commit that was fetched may follow the one that was accepted last. One that may not is held, and
-// the last one stays in its place: what it declares is still kept up. Where that cannot be read any more, the step ends here,
-// and what runs is left alone.
+// accept decides whether the fetched commit may follow the last accepted one. If not, it is held, and the last accepted commit is used in
+// its place. If that commit cannot be read any more, the step ends here, and the running objects are not changed.
 func (r *Reconciler) accept(ctx context.Context, s *scope) error {
 	s.source = sourceOf(s.repository)
 	objection, err := r.objection(ctx, s)
@@ -68,7 +67,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) error {
 // accepted reports a commit that is held.
 func (r *Reconciler) accepted(_ context.Context, s *scope) error { return s.unaccepted }
 
-// objection is how the step ends for a commit that may not follow, nil for one that may.
+// objection returns the error with which the step ends for a commit that may not follow, nil for one that may.
 func (r *Reconciler) objection(ctx context.Context, s *scope) (objection, err error) {
 	if unsigned := s.commit.Unsigned; unsigned != nil {
 		reason, _ := verdict.Of(unsigned)
@@ -83,7 +82,7 @@ func (r *Reconciler) objection(ctx context.Context, s *scope) (objection, err er
 	case hashOf(last) == s.commit.Hash:
 		return nil, r.useConfirmation(ctx, s)
 	case about.Of != hashOf(last):
-		// It was fetched before the last one was accepted; what is remembered of it does not say.
+		// The commit was fetched before the last one was accepted, so the cached answer does not say how they are related.
 		r.Commits.Forget(string(s.repository.UID))
 		return nil, step.Soon(time.Second)
 	case about.Descends, git.HigherVersion(s.commit.Revision, last) && bySemver(s.repository):
@@ -103,8 +102,8 @@ func rewritten(s *scope, last string) error {
 		what, s.repository.Name, v1alpha1.ConfirmHistoryAnnotation, s.commit.Hash)
 }
 
-// compared reports whether commits are compared with the last one: there is one, of the same URL and ref, and its history
-// counts. Of a status without a source the source is taken for the same.
+// compared reports whether new commits are compared with the last accepted one: there is one, it has the same URL and ref, and the spec
+// does not allow any history. A status without a source counts as the same source.
 func compared(repository *v1alpha1.Repository) bool {
 	status := &repository.Status
 	return repository.Spec.History != v1alpha1.HistoryAny && hashOf(status.LastAttemptedRevision) != "" &&
@@ -128,20 +127,19 @@ func sourceOf(repository *v1alpha1.Repository) string {
 	return source
 }
 
-// bySemver reports whether a range of versions chooses the commit: tags of another version need not descend from each other.
+// bySemver reports whether a semver range selects the commit: tags of different versions need not descend from each other.
 func bySemver(repository *v1alpha1.Repository) bool {
 	ref := repository.Spec.Ref
 	return ref != nil && ref.SemVer != "" && ref.Commit == "" && ref.Name == ""
 }
 
-// confirmed reports whether an annotation lets this one commit in.
+// confirmed reports whether an annotation confirms this one commit.
 func confirmed(repository *v1alpha1.Repository, commit git.Commit) bool {
 	confirmation := repository.Annotations[v1alpha1.ConfirmHistoryAnnotation]
 	return confirmation != "" && (confirmation == commit.Hash || confirmation == commit.Revision)
 }
 
-// useConfirmation removes the confirmation of a commit that is accepted, so that it does not let the same commit in a second
-// time.
+// useConfirmation removes the confirmation of an accepted commit, so that it does not accept the same commit a second time.
 func (r *Reconciler) useConfirmation(ctx context.Context, s *scope) error {
 	if !confirmed(s.repository, s.commit) {
 		return nil
@@ -149,7 +147,7 @@ func (r *Reconciler) useConfirmation(ctx context.Context, s *scope) error {
 	return step.Withdraw(ctx, r.Client, s.repository, v1alpha1.ConfirmHistoryAnnotation)
 }
 
-// hashOf returns the commit that a revision names.
+// hashOf returns the commit in a revision.
 func hashOf(revision string) string {
 	_, hash, _ := strings.Cut(revision, "sha1:")
 	return hash

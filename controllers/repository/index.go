@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// byRepository is the cache's index of Tenants, Projects and Apps by the repository that declares them, bySecret that of
+// byRepository is the cache's index of Tenants, Projects and Apps by the repository that declares them; bySecret is the index of
 // Repositories by the Secrets that they name.
 const (
 	byRepository = "repository"

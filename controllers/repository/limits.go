@@ -12,7 +12,8 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// limits are those that a tenant's own repository is read with; for the platform repository, those of tenants that set none.
+// limits returns the limits for reading a tenant's own repository. For the platform repository, they are those for tenants that have none
+// of their own.
 func (r *Reconciler) limits(ctx context.Context, name string) (budget.Limits, error) {
 	tenant := &v1alpha1.Tenant{}
 	if name == "" {
@@ -22,17 +23,17 @@ func (r *Reconciler) limits(ctx context.Context, name string) (budget.Limits, er
 	return r.Usage.Limits.With(&tenant.Spec.Limits), client.IgnoreNotFound(err)
 }
 
-// applied is how large an object was when it was applied, and when.
+// applied is the size of an applied object, and the time of the apply.
 type applied struct {
 	size int64
 	at   time.Time
 }
 
-// unseenFor is how long what was applied counts though the cache does not show it: longer than any cache lags behind, and then it has
-// been deleted.
+// unseenFor is how long an applied object counts although the cache does not show it. No cache lags for that long, so after that time the
+// object has been deleted.
 const unseenFor = time.Minute
 
-// usageOf counts what a tenant has, once in a pass.
+// usageOf counts the usage of a tenant, once in a pass.
 func (r *Reconciler) usageOf(ctx context.Context, s *scope, tenant string) (*usage.Usage, error) {
 	if u := s.usages[tenant]; u != nil {
 		return u, nil
@@ -56,8 +57,8 @@ func (r *Reconciler) usageOf(ctx context.Context, s *scope, tenant string) (*usa
 	return u, nil
 }
 
-// admit reports whether an object that is about to be applied is within the limits of its tenant. One that is not is a problem of its
-// file, and is looked at again when the tenant has less or may have more.
+// admit reports whether an object is within the limits of its tenant. An object over a limit is a problem of its file, and is checked again
+// when the tenant uses less or its limits change.
 func (r *Reconciler) admit(ctx context.Context, s *scope, o client.Object) (bool, error) {
 	ref, _ := identity.Of(o)
 	if ref.Project == "" {
@@ -79,14 +80,14 @@ func (r *Reconciler) admit(ctx context.Context, s *scope, o client.Object) (bool
 	return true, nil
 }
 
-// made notes that an object was applied.
+// made records that an object was applied.
 func (s *scope) made(ref identity.Ref, now time.Time) {
 	if u := s.usages[ref.Tenant]; u != nil {
 		s.progress.applied[ref] = applied{u.Size(ref), now}
 	}
 }
 
-// lookAgain has what limits held back looked at where they, or what the tenant has, are not as they were.
+// lookAgain rechecks the objects that limits hold back if the limits, or the usage of the tenant, have changed.
 func (r *Reconciler) lookAgain(ctx context.Context, s *scope) error {
 	for tenant, held := range s.progress.over {
 		u, err := r.usageOf(ctx, s, tenant)
@@ -100,7 +101,7 @@ func (r *Reconciler) lookAgain(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// settle notes at the end of a pass what those tenants had of which something is held back.
+// settle records, at the end of a pass, the usage of each tenant with objects that limits hold back.
 func (s *scope) settle() {
 	for tenant, held := range s.progress.over {
 		if u := s.usages[tenant]; u != nil {

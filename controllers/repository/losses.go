@@ -16,11 +16,11 @@ import (
 	"github.com/kubeop/kubeop/gitops/plan"
 )
 
-// fewNamespaces is up to how many namespaces are looked into one by one; beyond that, one look is at all of them.
+// fewNamespaces is up to how many namespaces are read one by one; for more, one request reads all namespaces.
 const fewNamespaces = 10
 
-// losses counts what belongs to the objects that left the tree, from the API server and not from a cache, so that it counts the data of a
-// claim created just now. Apps counts the apps of each tenant concerned.
+// losses counts the contents of the objects that left the tree. It reads from the API server and not from a cache, so that it includes a
+// claim that was created just now. Apps counts the apps of each tenant concerned.
 func (r *Reconciler) losses(ctx context.Context, lost map[identity.Ref]client.Object) (losses []plan.Loss, apps map[string]int, err error) {
 	b := below{r: r, claims: map[string][]corev1.PersistentVolumeClaim{}, pods: map[string]int{}}
 	apps = map[string]int{}
@@ -51,7 +51,7 @@ func (r *Reconciler) losses(ctx context.Context, lost map[identity.Ref]client.Ob
 	return losses, apps, nil
 }
 
-// below is what hangs below objects.
+// below has the contents of objects: their claims and pods, by namespace.
 type below struct {
 	r      *Reconciler
 	wanted []string
@@ -59,7 +59,7 @@ type below struct {
 	pods   map[string]int
 }
 
-// namespaces returns those that an object has made for what runs.
+// namespaces returns the project namespaces of an object.
 func (b *below) namespaces(ctx context.Context, ref identity.Ref) ([]string, error) {
 	switch {
 	case ref.App != "":
@@ -78,7 +78,7 @@ func (b *below) namespaces(ctx context.Context, ref identity.Ref) ([]string, err
 	return names, nil
 }
 
-// look reads the claims and counts the pods in the namespaces that are wanted.
+// look reads the claims and counts the pods in the wanted namespaces.
 func (b *below) look(ctx context.Context) error {
 	places := b.wanted
 	if len(places) > fewNamespaces {
@@ -106,7 +106,7 @@ func (b *below) look(ctx context.Context) error {
 	return nil
 }
 
-// fill writes into a loss what hangs below it.
+// fill adds the contents to a loss.
 func (b *below) fill(ctx context.Context, loss *plan.Loss) error {
 	for _, namespace := range loss.Namespaces {
 		apps := &v1alpha1.AppList{}
@@ -124,7 +124,7 @@ func (b *below) fill(ctx context.Context, loss *plan.Loss) error {
 		}
 		for i := range b.claims[namespace] {
 			claim := &b.claims[namespace][i]
-			terms.Confirmed = map[types.UID]bool{claim.UID: true} // Would it go if that was confirmed?
+			terms.Confirmed = map[types.UID]bool{claim.UID: true} // Check whether the claim would be deleted if it was confirmed.
 			loss.Claims = append(loss.Claims, plan.Claim{
 				Namespace: namespace, Name: claim.Name, UID: string(claim.UID), Size: claim.Status.Capacity.Storage().String(), Goes: terms.Take(claim),
 			})
@@ -133,7 +133,7 @@ func (b *below) fill(ctx context.Context, loss *plan.Loss) error {
 	return nil
 }
 
-// terms are those on which the claims of a project's namespace go.
+// terms returns the terms by which claims in a project's namespace are deleted.
 func (b *below) terms(ctx context.Context, tenant, namespace string) (pvc.Terms, error) {
 	project, owner := &v1alpha1.Project{}, &v1alpha1.Tenant{}
 	name := strings.TrimPrefix(namespace, v1alpha1.ProjectNamespace(tenant, ""))

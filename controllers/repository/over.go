@@ -8,8 +8,8 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// over are the objects that limits hold back, by tenant, and what the tenant had when they were: while that is the same they are not
-// looked at again.
+// over are the objects that limits hold back, by tenant, with the limits and the usage of the tenant at the last check. The objects are not
+// checked again before one of these changes.
 type over map[string]*heldOver
 
 type heldOver struct {

@@ -30,7 +30,7 @@ func (p *pending) add(ref identity.Ref) {
 
 func (p *pending) remove(ref identity.Ref) { p.in.Delete(ref) }
 
-// all returns the objects in the order of Git. Those that are removed meanwhile stay in what was returned.
+// all returns the objects in the order of Git. Removing objects later does not change the returned slice.
 func (p *pending) all() []identity.Ref {
 	if p.dirty {
 		slices.SortFunc(p.sorted, inOrder)
@@ -42,7 +42,7 @@ func (p *pending) all() []identity.Ref {
 	return p.sorted
 }
 
-// inOrder sorts as Git does: what is inside comes after what it is in, and before what comes next.
+// inOrder sorts as Git does: a tenant or project comes before its contents, and these before the next tenant or project.
 func inOrder(a, b identity.Ref) int {
 	return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Project, b.Project), strings.Compare(a.App, b.App))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Platform is the platform repository as the operator's configuration gives it.
+// Platform is the platform repository from the operator's configuration.
 type Platform struct {
 	URL, Branch, Path string
 	// Secret and HookSecret name Secrets in the operator's namespace; "" for none.
@@ -30,7 +30,7 @@ type Platform struct {
 const retryDeclaring = 5 * time.Second
 
 // Keep applies the Repository named platform, and applies it again whenever it is deleted or changed, until the context ends. Without a URL
-// it does nothing: the person who applies that Repository decides.
+// it does nothing, because then a person applies that Repository.
 func (p Platform) Keep(ctx context.Context, c client.Client, objects cache.Informers) error {
 	if p.URL == "" {
 		return nil
@@ -46,7 +46,7 @@ func (p Platform) Keep(ctx context.Context, c client.Client, objects cache.Infor
 		}
 		select {
 		case changed <- struct{}{}:
-		default: // It is known already.
+		default: // A change is already queued.
 		}
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -55,9 +55,9 @@ func (p Platform) Keep(ctx context.Context, c client.Client, objects cache.Infor
 	if err != nil {
 		return fmt.Errorf("watching the platform repository: %w", err)
 	}
-	defer func() { _ = informer.RemoveEventHandler(registration) }() // It fails for one that is not there alone.
+	defer func() { _ = informer.RemoveEventHandler(registration) }() // It fails only for an unknown registration.
 	for ctx.Err() == nil {
-		// It ends with an error only when the context does.
+		// It returns an error only if the context has ended.
 		_ = wait.PollUntilContextCancel(ctx, retryDeclaring, true, func(ctx context.Context) (bool, error) {
 			err := p.Declare(ctx, c)
 			if err != nil {
@@ -73,7 +73,7 @@ func (p Platform) Keep(ctx context.Context, c client.Client, objects cache.Infor
 	return nil
 }
 
-// Declare applies the Repository named platform where it is not as configured.
+// Declare applies the Repository named platform if it differs from the configuration.
 func (p Platform) Declare(ctx context.Context, c client.Client) error {
 	repository := &v1alpha1.Repository{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PlatformRepository},
@@ -101,7 +101,7 @@ func (p Platform) Declare(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// declaredBefore reports whether the Repository is there as it should be: then a start writes nothing.
+// declaredBefore reports whether the Repository exists as configured. If so, a start writes nothing.
 func (p Platform) declaredBefore(ctx context.Context, c client.Reader, want *v1alpha1.Repository) (bool, error) {
 	live := &v1alpha1.Repository{}
 	err := c.Get(ctx, client.ObjectKeyFromObject(want), live)

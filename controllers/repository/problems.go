@@ -31,7 +31,7 @@ func (r *Reconciler) checkProblems(_ context.Context, s *scope) error {
 	return nil
 }
 
-// problems returns what is wrong with the commit, at most so many.
+// problems returns the problems of the commit, up to a maximum number.
 func (s *scope) problems(most int) []string {
 	var all []string
 	s.found.All(func(p tree.Problem) bool {
@@ -50,8 +50,8 @@ func (s *scope) problemCount() int {
 	return s.found.Counts().Problems + len(s.progress.refused)
 }
 
-// reportRefusals has each App and Project that a problem of the commit is about say that its newest version is refused: they keep
-// their last good state, and who looks at them alone would take the push for delivered.
+// reportRefusals reports on each App and Project with a problem in the commit that its newest version is refused. It keeps its last good
+// state, so without that report, a user who looks only at the App would believe that the push was delivered.
 func (r *Reconciler) reportRefusals(s *scope) {
 	refused := map[refusal.Unit]refusal.Refusal{}
 	add := func(p tree.Problem) bool {

@@ -13,32 +13,32 @@ import (
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// progress is how far the newest commit of a repository has been carried out. It is of this process: a new one compares
-// everything once, and writes nothing where the cluster is as it should be.
+// progress is how far the newest commit of a repository has been applied. It is in memory only: a new process compares everything once, and
+// writes nothing if the cluster is as declared.
 type progress struct {
-	// tree is what the commit of this revision declares, the last one that could be understood; nil before the first time.
+	// tree is the content of the last valid commit, and revision is its name; nil before the first one.
 	tree     *tree.Tree
 	revision string
 	// pending are the objects to compare with the cluster, in the order of Git.
 	pending pending
-	// waiting are those of them that have no namespace yet, and since when.
+	// waiting are the pending objects that have no namespace yet, with the time since when.
 	waiting map[identity.Ref]time.Time
-	// gone are objects that left the tree and may still be in the cluster.
+	// gone are objects that left the tree and may still exist in the cluster.
 	gone sets.Set[identity.Ref]
-	// foreign: the tree declares nothing of what the repository declared before. If its URL or path is another one, nothing of the tree
-	// is created before the deletions are confirmed.
+	// foreign: the tree declares none of the repository's existing objects. If URL or path changed, no object is created before the
+	// deletions are confirmed.
 	foreign bool
 	// weighed is the last verdict that deleted nothing.
 	weighed weighed
-	// announced is the commit that the status last reported as being read.
+	// announced is the last commit that the status reported as being read.
 	announced string
 	// reported is when the status last reported the progress.
 	reported time.Time
-	// refused are the problems that the API server found in objects that are sound by themselves.
+	// refused are the problems that the API server reported for objects that are valid by themselves.
 	refused map[identity.Ref]tree.Problem
 	// over are the objects that limits of their tenants hold back.
 	over over
-	// applied are the objects applied just now, which the cache may not show yet.
+	// applied are the objects that were applied just now and that the cache may not show yet.
 	applied map[identity.Ref]applied
 }
 
@@ -47,7 +47,7 @@ func newProgress() *progress {
 		refused: map[identity.Ref]tree.Problem{}, over: over{}, applied: map[identity.Ref]applied{}}
 }
 
-// look has an object compared with the cluster.
+// look marks objects to be compared with the cluster.
 func (p *progress) look(refs ...identity.Ref) {
 	for _, ref := range refs {
 		p.pending.add(ref)
@@ -56,13 +56,13 @@ func (p *progress) look(refs ...identity.Ref) {
 	}
 }
 
-// done ends what is known about an object that is as it should be.
+// done removes an object that is as declared from the pending ones.
 func (p *progress) done(ref identity.Ref) {
 	p.pending.remove(ref)
 	delete(p.waiting, ref)
 }
 
-// left notes that an object is not in the tree any more, and may still be in the cluster.
+// left records that an object left the tree, and may still exist in the cluster.
 func (p *progress) left(ref identity.Ref) {
 	p.done(ref)
 	p.over.drop(ref)
@@ -70,27 +70,27 @@ func (p *progress) left(ref identity.Ref) {
 	p.gone.Insert(ref)
 }
 
-// wait notes that an object has no namespace yet.
+// wait records that an object has no namespace yet.
 func (p *progress) wait(ref identity.Ref, now time.Time) {
 	if _, known := p.waiting[ref]; !known {
 		p.waiting[ref] = now
 	}
 }
 
-// holdOver holds an object back without a problem of its own.
+// holdOver holds an object back without reporting a problem for it.
 func (p *progress) holdOver(ref identity.Ref) {
 	p.done(ref)
 	p.over.add(ref)
 }
 
-// refuse notes what is wrong with an object that is sound by itself: the API server does not take it, or it is over a limit.
+// refuse records a problem of an object that is valid by itself: the API server does not accept it, or it is over a limit.
 func (p *progress) refuse(ref identity.Ref, err error) {
 	node, _ := p.tree.Find(ref)
 	p.refused[ref] = tree.Problem{File: p.tree.File(node), Why: err.Error(), Of: ref}
 	p.done(ref)
 }
 
-// refusals are what the API server refused, in the order of files.
+// refusals returns the recorded problems, in the order of files.
 func (p *progress) refusals() []tree.Problem {
 	var all []tree.Problem
 	for _, problem := range p.refused {
@@ -100,14 +100,14 @@ func (p *progress) refusals() []tree.Problem {
 	return all
 }
 
-// records hold the progress of each Repository, by UID, and what others changed since it was last worked on.
+// records hold the progress of each Repository, by UID, and the objects that others changed since the last pass.
 type records struct {
 	mu      sync.Mutex
 	of      map[types.UID]*progress
 	touched map[string]sets.Set[identity.Ref]
 }
 
-// begin returns the progress of a repository, with what others changed since in it. The caller works on it alone: a
+// begin returns the progress of a repository, including the changes by others since the last pass. Only the caller uses it, because a
 // repository is reconciled once at a time.
 func (r *records) begin(uid types.UID, name string) *progress {
 	r.mu.Lock()
@@ -120,14 +120,14 @@ func (r *records) begin(uid types.UID, name string) *progress {
 		p = newProgress()
 		r.of[uid] = p
 	}
-	if p.tree != nil { // Else everything is looked at anyway.
+	if p.tree != nil { // Without a tree, everything is compared anyway.
 		p.look(r.touched[name].UnsortedList()...)
 	}
 	delete(r.touched, name)
 	return p
 }
 
-// touch notes that an object of a repository was changed.
+// touch records that someone changed an object of a repository.
 func (r *records) touch(name string, ref identity.Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *records) touch(name string, ref identity.Ref) {
 	r.touched[name].Insert(ref)
 }
 
-// forget drops a repository that goes.
+// forget drops a deleted repository.
 func (r *records) forget(uid types.UID, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

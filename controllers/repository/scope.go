@@ -23,21 +23,21 @@ type scope struct {
 	repository *v1alpha1.Repository
 	// commit is set by fetch.
 	commit git.Commit
-	// source and unaccepted are set by accept: where the commit was read from, and why a newer one is not taken.
+	// source and unaccepted are set by accept: the source of the commit, and the reason why a newer one is not accepted.
 	source     string
 	unaccepted error
-	// progress and found, what the commit declares, are set by sync, and verdict where something left the tree.
+	// progress and found, the content of the commit, are set by sync, and verdict if objects left the tree.
 	progress *progress
 	found    *tree.Tree
 	verdict  plan.Verdict
-	// weighed: verdict is of this pass. synced: nothing of the commit waits or failed in the cluster; else again is when to try anew.
+	// weighed: verdict is of this pass. synced: no object of the commit waits or failed in the cluster; otherwise again is when to retry.
 	weighed, synced bool
 	again           time.Duration
-	// unfinished: the pass ended before the commit was carried out as far as it can be.
+	// unfinished: the pass ended before the commit was applied as far as possible.
 	unfinished bool
-	// valid is set by checkProblems: the commit is in the cluster as a whole.
+	// valid is set by checkProblems: the whole commit is applied.
 	valid bool
-	// usages are what tenants have, with what is about to be applied, counted once in a pass.
+	// usages are the usages of tenants, including objects about to be applied, counted once in a pass.
 	usages map[string]*usage.Usage
 	// hook is the condition about the push hook.
 	hook step.Note
@@ -45,10 +45,10 @@ type scope struct {
 
 func newScope(repository *v1alpha1.Repository) *scope { return &scope{repository: repository} }
 
-// Notes are the condition beside the steps'.
+// Notes returns the conditions besides those of the steps.
 func (s *scope) Notes() []step.Note { return []step.Note{s.hook} }
 
-// Record writes the facts into the status.
+// Record writes the results into the status.
 func (s *scope) Record() {
 	status := &s.repository.Status
 	if s.commit.Revision == "" {
@@ -86,7 +86,7 @@ func (s *scope) Summary() string {
 	return fmt.Sprintf("Synced %s: %s, %s, %s", s.commit.Revision, count(c.Tenants, "tenant"), count(c.Projects, "project"), count(c.Apps, "app"))
 }
 
-// reached says how far the commit is carried out.
+// reached says how far the commit has been applied.
 func (s *scope) reached() string {
 	all, left := s.found.Counts().Apps, 0
 	for ref := range s.progress.pending.in {

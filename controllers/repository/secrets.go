@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// secretsOf are the names of the Secrets that a repository names.
+// secretsOf returns the names of the Secrets that a repository names.
 func secretsOf(repository *v1alpha1.Repository) []string {
 	refs := []*v1alpha1.LocalSecretReference{repository.Spec.SecretRef, repository.Spec.HookSecretRef}
 	if repository.Spec.Verify != nil {
@@ -47,7 +47,8 @@ func (r *Reconciler) names(ctx context.Context, secret string) bool {
 	return r.Client.List(ctx, of, client.MatchingFields{bySecret: secret}, client.UnsafeDisableDeepCopy) == nil && len(of.Items) > 0
 }
 
-// hookNote is the condition HookClosed. That the Secret holds a key is found out when a push is reported.
+// hookNote returns the condition HookClosed. The Secret is read only when a push is reported, so until then it is not known whether it has
+// a key.
 func (r *Reconciler) hookNote(ctx context.Context, repository *v1alpha1.Repository) step.Note {
 	note := step.Note{Condition: v1alpha1.HookClosedCondition}
 	ref := repository.Spec.HookSecretRef
@@ -61,12 +62,12 @@ func (r *Reconciler) hookNote(ctx context.Context, repository *v1alpha1.Reposito
 	return note
 }
 
-// naming maps a Secret of the operator's namespace to the repositories that name it.
+// naming maps a Secret of the operator's namespace to the Repositories that name it.
 func (r *Reconciler) naming(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
 	r.credentials.drop(secret.Name)
 	of := &v1alpha1.RepositoryList{}
 	if secret.Namespace != r.Namespace || r.Client.List(ctx, of, client.MatchingFields{bySecret: secret.Name}, client.UnsafeDisableDeepCopy) != nil {
-		return nil // They are fetched when their interval is over.
+		return nil // They will be fetched when their interval is over.
 	}
 	var requests []reconcile.Request
 	for i := range of.Items {

@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// batch bounds what is applied at once, which is in memory at once, in a form ten times as large as in the file.
+	// batch bounds how many objects are applied, and held in memory, at once. In memory, an object takes ten times the size of its file.
 	batch = 100
-	// turn is how long one pass works before the status says how far it came.
+	// turn is how long one pass works before the status reports the progress.
 	turn = 2 * time.Second
-	// ahead is how many objects may wait for a namespace before others are begun: a first sync brings one project after the
-	// other up, instead of all tenants first. Those that have waited for longer than stuck do not count.
+	// ahead is how many objects may wait for a namespace before others are started. So a first sync completes one project after another,
+	// instead of starting all tenants first. Objects that have waited longer than stuck do not count.
 	ahead = 48
 	stuck = 15 * time.Second
 )
 
-// sync reads what changed in the commit and brings that into the cluster. One object that fails holds up none but those that
-// depend on it. What is wrong in a file is a problem, reported by checkProblems; what is wrong with the world is an error.
+// sync reads the changes of the commit and applies them. An object that fails holds up only those that depend on it. An invalid file is a
+// problem, reported by checkProblems; a failure of the API server or the network is an error.
 func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	root, err := s.commit.Root.Sub(pathOf(s.repository.Spec.Path))
 	if err != nil {
@@ -42,9 +42,9 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 		return err
 	}
 	if !s.found.Usable() {
-		return nil // What was refused of the last commit still is.
+		return nil // The objects that were refused before are still refused.
 	}
-	defer r.reportRefusals(s) // With what the API server refuses.
+	defer r.reportRefusals(s) // The report includes the objects that the API server refused.
 	if err := r.look(ctx, s); err != nil {
 		return err
 	}
@@ -55,20 +55,20 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	if s.unfinished {
 		return failed
 	}
-	collected := r.collect(ctx, s) // What could not be applied keeps nothing that left Git.
+	collected := r.collect(ctx, s) // Objects that left Git are deleted even if others could not be applied.
 	s.synced = failed == nil && collected == nil
 	if s.synced {
 		return nil
 	}
-	// What waits for people is reported beside what waits for the cluster.
+	// Report what waits for people beside what waits for the cluster.
 	s.again = retrySync
 	return step.GoOn(joined(failed, collected))
 }
 
-// retrySync is when a sync that did not succeed is tried again though Ready reports something else, which only people can help.
+// retrySync is the pause before a failed sync is retried while Ready reports another problem, which only people can solve.
 const retrySync = 10 * time.Second
 
-// joined joins the errors of a sync's two parts. A wait does not count beside a failure.
+// joined joins the errors of a sync's two parts. A wait is left out if the other part failed.
 func joined(failed, collected error) error {
 	switch {
 	case failed == nil:
@@ -79,7 +79,7 @@ func joined(failed, collected error) error {
 	return step.Fail(v1alpha1.SyncFailedReason, errors.Join(failed, collected))
 }
 
-// read reads the tree. A commit is read once, however many passes carry it out.
+// read reads the tree. A commit is read once, however many passes it takes to apply it.
 func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error {
 	spec, p := s.repository.Spec, s.progress
 	as := tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}
@@ -110,8 +110,8 @@ func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error 
 	return nil
 }
 
-// announce has the status say that a commit is read, before the first reading of all tenants' files, of which there may be so many that
-// it takes minutes: a millisecond or less for each. A later reading is of what changed.
+// announce reports in the status that a commit is being read, before the first reading of all tenants' files. With very many files, that
+// takes minutes: up to a millisecond for each. Later readings read only changes.
 func (s *scope) announce() error {
 	p, revision := s.progress, s.commit.Revision
 	if s.repository.Spec.Tenant != "" || p.tree != nil || p.announced == revision || s.repository.Status.LastAttemptedRevision == revision {
@@ -121,8 +121,8 @@ func (s *scope) announce() error {
 	return step.Wait(v1alpha1.ProgressingReason, time.Millisecond, "reading the files of %s", revision)
 }
 
-// look notes what has to be looked at, or is gone, in a tree that was not seen yet: what is not as in the tree before and, the first
-// time, everything there is. What is gone is noted at once, so that the deletions of a commit are weighed together.
+// look records, for a new tree, which objects to compare and which have left: those that differ from the previous tree or, the first time,
+// all objects. It records all objects that left at once, so that the deletions of a commit are decided together.
 func (r *Reconciler) look(ctx context.Context, s *scope) error {
 	p, now := s.progress, s.found
 	if p.tree == now {
@@ -152,7 +152,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// declare brings what is pending into the cluster, for one turn.
+// declare applies pending objects, for at most one turn.
 func (r *Reconciler) declare(ctx context.Context, s *scope) error {
 	began := r.Steps.Clock.Now()
 	failed := failures{}
@@ -182,7 +182,7 @@ func (r *Reconciler) declare(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// failures are the objects that could not be applied in a pass, and why.
+// failures are the objects that could not be applied in a pass, with the errors.
 type failures map[identity.Ref]error
 
 func (f failures) join() error {
@@ -194,7 +194,7 @@ func (f failures) join() error {
 	return errors.Join(all...)
 }
 
-// next takes from what is pending the objects to apply now, at most a batch. What needs nothing is done with on the way.
+// next returns the pending objects to apply now, at most a batch. Objects that need no write are marked as done.
 func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]client.Object, error) {
 	p, now := s.progress, r.Steps.Clock.Now()
 	var todo []client.Object
@@ -251,8 +251,8 @@ func (p *progress) before(n tree.Node) bool {
 	})
 }
 
-// applyBatch applies objects. One that the API server finds invalid, such as a change of an immutable field, is a problem of
-// its file.
+// applyBatch applies objects. If the API server rejects one as invalid, for example because an immutable field changed, that is a problem
+// of its file.
 func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.Object, failed failures) error {
 	set := apply.Set{Client: r.Direct}
 	refs := map[inventory.ObjectID]identity.Ref{}

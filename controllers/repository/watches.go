@@ -24,8 +24,8 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// SetupWithManager has the controller woken by its Repositories, by changes that others make to what they declare, and by new namespaces, for
-// which projects and apps may be waiting, by the Secrets that they name, which are in secrets, and by remotes that have answered.
+// SetupWithManager sets up the controller. Its triggers are Repositories, changes by others to declared objects, new namespaces (projects
+// and apps may wait for them), the Secrets that Repositories name (in secrets), and answers of remotes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
 	if err := index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -53,12 +53,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 	return nil
 }
 
-// own maps a tenant to its own repository. The platform repository is woken by each Tenant that it declares.
+// own maps a tenant to the tenant's own repository. For the platform repository, changes of the Tenants that it declares are a trigger of
+// their own.
 func own(_ context.Context, tenant client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: tenant.GetName()}}}
 }
 
-// limitsChanged lets a Tenant through that may have more, or less, than before.
+// limitsChanged passes updates of a Tenant that change its limits.
 var limitsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -68,13 +69,13 @@ var limitsChanged = predicate.Funcs{
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
-// wakes has a repository woken when its remote has answered.
+// wakes sets the function that wakes a repository when its remote has answered.
 func (r *Reconciler) wakes(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.Commits.Wake = func(name types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: name}) }
 	return nil
 }
 
-// changesPause gathers changes that come together, such as the deletions of one commit.
+// changesPause collects changes that occur together, such as the deletions of one commit.
 const changesPause = time.Second
 
 // changedByOthers maps a changed object to the repositories that declare it, now or before the change.
@@ -103,8 +104,8 @@ func (r *Reconciler) touch(o client.Object, labels map[string]string, q workqueu
 	}
 }
 
-// notOurs lets changes of the spec, labels and annotations through, and deletions. New objects come from here, but for those that
-// are restored from a backup.
+// notOurs passes changes of the spec, labels and annotations, and deletions. A new object comes from this controller, unless kubeop's field
+// manager is missing, as after a restore from a backup.
 var notOurs = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !fieldmanager.Applied(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -112,10 +113,10 @@ var notOurs = predicate.Funcs{
 	},
 }
 
-// homesPause gathers namespaces that are made at the same time, as in a first sync.
+// homesPause collects namespaces that are created at the same time, as in a first sync.
 const homesPause = 100 * time.Millisecond
 
-// homes wakes the repositories that may declare something in a namespace that was made.
+// homes wakes the repositories that may declare an object in a new namespace.
 var homes = handler.Funcs{
 	CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		for _, name := range []string{v1alpha1.PlatformRepository, e.Object.GetLabels()[v1alpha1.TenantLabel]} {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/message"
 )
 
-// count writes a number of things.
+// count formats a number of things.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -16,10 +16,10 @@ func count(n int, what string) string {
 	return number(n) + " " + what + "s"
 }
 
-// number writes a number with its thousands apart.
+// number formats a number with separated thousands.
 func number(n int) string { return message.NewPrinter(language.English).Sprint(n) }
 
-// shortened shortens a list for the status: lines are its first ones, of so many in all.
+// shortened shortens a list for the status: lines are its first lines, of so many in all.
 func shortened(lines []string, all, most int) []string {
 	if all <= most || len(lines) < most {
 		return lines
@@ -27,7 +27,7 @@ func shortened(lines []string, all, most int) []string {
 	return append(lines[:most-1:most-1], fmt.Sprintf("and %d more", all-most+1))
 }
 
-// listed names some of many.
+// listed names some of many things.
 func listed(names []string) string {
 	const most = 5
 	if len(names) > most {

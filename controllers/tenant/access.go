@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
-// grant lets the owners see the tenant's Projects, and of the cluster-scoped kinds the Tenant and Repository of their
-// own, where the errors of their files are reported.
+// grant lets the owners read the tenant's Projects, and of the cluster-scoped kinds their own Tenant and Repository, which report the
+// errors of their files.
 func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	name := clusterRole(s.tenant)
 	own := rbac.PolicyRule().WithAPIGroups(v1alpha1.Group).WithResources("tenants", "repositories").

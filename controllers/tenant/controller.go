@@ -1,4 +1,4 @@
-// Package tenant makes each Tenant its home: a namespace for its Projects, access for its owners, and its Repository.
+// Package tenant creates the home of each Tenant: a namespace for its Projects, access for its owners, and its Repository.
 package tenant
 
 import (
@@ -17,18 +17,18 @@ import (
 // Reconciler reconciles Tenants.
 type Reconciler struct {
 	Client client.Client
-	// Direct reads and writes past the cache, which holds only what is labelled as ours, and that a little late.
+	// Direct reads and writes without the cache. The cache holds only objects with kubeop's labels, and lags a little.
 	Direct  client.Client
 	Watch   *kube.Watch
 	Applier *apply.Applier
 	Steps   *step.Runner
-	// Kinds are those that quotas count.
+	// Kinds are the kinds that quotas count.
 	Kinds *quota.Kinds
-	// FlowControl: the API server has the priority levels of the chart, for which each tenant is given FlowSchemas.
+	// FlowControl: the API server has the priority levels of the chart, so each tenant gets FlowSchemas.
 	FlowControl bool
 }
 
-// Reconcile brings one tenant's home to what its spec says, or takes it away.
+// Reconcile brings one tenant's home to the state in its spec, or removes it.
 func (r *Reconciler) Reconcile(ctx context.Context, tenant *v1alpha1.Tenant) (ctrl.Result, error) {
 	s := r.newScope(tenant)
 	if !tenant.DeletionTimestamp.IsZero() {

@@ -18,8 +18,8 @@ import (
 // guardName is the name of the home namespace's quota.
 const guardName = quota.Name
 
-// guard bounds what the tenant's people can put into the home namespace, and has the accounts of its projects take turns with those
-// of other tenants at the API server.
+// guard limits the objects in the home namespace, and makes the accounts of the tenant's projects take turns at the API server with those
+// of other tenants.
 func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, &s.declared, client.InNamespace(s.home)); err != nil {
 		return fmt.Errorf("listing the projects of %s: %w", s.tenant.Name, err)
@@ -38,7 +38,7 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, objects...), apply.ErrForeign)
 }
 
-// namespaces are those of the tenant's projects, sorted.
+// namespaces returns the namespaces of the tenant's projects, sorted.
 func (s *scope) namespaces() []string {
 	var names []string
 	for i := range s.declared.Items {

@@ -14,12 +14,12 @@ func (r *Reconciler) home(s *scope) home.Home {
 	return home.Home{Direct: r.Direct, Steps: r.Steps, Of: s.tenant, Name: s.home, Owner: owner}
 }
 
-// makeNamespace makes the home namespace. No pods run in it, so it is held to the strictest Pod Security level.
+// makeNamespace creates the home namespace. No pods run in it, so it has the strictest Pod Security level.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
 	return r.home(s).Make(ctx, s.made, namespace.Terms{PodSecurity: "restricted", Limits: namespace.LimitsOf(s.tenant)})
 }
 
-// removeNamespace deletes the home namespace, empty by now. It has no claims, unless administrators made some.
+// removeNamespace deletes the home namespace, which has no projects any more. It has no claims, unless administrators created some.
 func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	return r.home(s).Remove(ctx, home.Removal{Policy: s.tenant.Spec.DeletionPolicy, Claims: pvc.Terms{
 		Policies: []v1alpha1.ClaimDeletionPolicy{s.tenant.Spec.ClaimDeletionPolicy}, Confirmed: pvc.Confirmed(s.tenant),

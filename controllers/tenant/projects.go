@@ -18,8 +18,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// removeProjects deletes the tenant's projects and waits for them, then takes the owners' access. Whether what runs in them
-// stays is the administrators' to say, with the tenant's policy, and not the tenant's, with the projects'.
+// removeProjects deletes the tenant's projects, waits for them, and then revokes the owners' access. The administrators decide with the
+// tenant's policy whether the running objects stay; the policies of the projects, which the tenant sets, do not count.
 func (r *Reconciler) removeProjects(ctx context.Context, s *scope) error {
 	projects := &v1alpha1.ProjectList{}
 	if err := r.Client.List(ctx, projects, client.InNamespace(s.home)); err != nil {
@@ -56,8 +56,8 @@ func policyOf(tenant *v1alpha1.Tenant) v1alpha1.DeletionPolicy {
 	return tenant.Spec.DeletionPolicy
 }
 
-// revoke removes what was made outside the namespace: the cluster-wide role and its binding, and the FlowSchemas. Under the policy
-// Orphan the owners keep what they see.
+// revoke deletes the objects outside of the namespace: the cluster-wide role and its binding, and the FlowSchemas. Under the policy Orphan,
+// they stay, so that the owners can still read their objects.
 func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 	if s.tenant.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
 		return nil

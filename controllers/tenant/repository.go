@@ -14,8 +14,8 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// bind declares the tenant's Repository, or removes it where the tenant has none any more. What the repository declared
-// stays: it belongs to the tenant.
+// bind applies the tenant's Repository, or deletes it if the spec has none any more. The objects that the repository declared stay, because
+// they belong to the tenant.
 func (r *Reconciler) bind(ctx context.Context, s *scope) error {
 	s.projects = len(s.declared.Items)
 	if s.tenant.Spec.Repository == nil {
@@ -43,7 +43,7 @@ func declaredBy(repository string, projects []v1alpha1.Project) int {
 	return n
 }
 
-// repositoryOf returns the Repository a tenant's binding stands for.
+// repositoryOf returns the Repository for spec.repository of the tenant.
 func repositoryOf(s *scope) (*unstructured.Unstructured, error) {
 	bound := s.tenant.Spec.Repository
 	repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{
@@ -59,12 +59,12 @@ func repositoryOf(s *scope) (*unstructured.Unstructured, error) {
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind))
 	u.SetName(s.tenant.Name)
 	u.SetLabels(s.labels())
-	// Its controller would add it before anything else, in a request of its own.
+	// Otherwise its controller would need another request to add it.
 	u.SetFinalizers([]string{v1alpha1.Finalizer})
 	return u, nil
 }
 
-// unbind removes the Repository first, so that nothing declares the projects again while they go.
+// unbind deletes the Repository first, so that it does not declare the projects again while they are being deleted.
 func (r *Reconciler) unbind(ctx context.Context, s *scope) error {
 	repository := &v1alpha1.Repository{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: s.tenant.Name}, repository)

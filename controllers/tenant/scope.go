@@ -18,7 +18,7 @@ type scope struct {
 	declared v1alpha1.ProjectList
 	// projects is counted by bind; it is -1 before.
 	projects int
-	// unfollowed is counted by bind: projects that a repository declared which the tenant has no more.
+	// unfollowed is counted by bind: projects that were declared by a repository which the tenant has no longer.
 	unfollowed int
 }
 
@@ -31,14 +31,14 @@ func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
 	}
 }
 
-// Record writes the facts into the status.
+// Record writes the results into the status.
 func (s *scope) Record() {
 	s.tenant.Status.Namespace = s.home
 	s.tenant.Status.Projects = s.projects
 	s.tenant.Status.Inventory = s.made.Inventory()
 }
 
-// Summary is Ready's message, with what is as the spec says and seldom meant.
+// Summary is Ready's message. It points out settings that are valid but probably not intended.
 func (s *scope) Summary() string {
 	summary := fmt.Sprintf("Home is namespace %s", s.home)
 	if len(s.tenant.Spec.Owners) == 0 {
@@ -50,7 +50,7 @@ func (s *scope) Summary() string {
 	return summary
 }
 
-// labels are on everything made for the tenant itself.
+// labels returns the labels of all objects that are created for the tenant itself.
 func (s *scope) labels() map[string]string {
 	return map[string]string{v1alpha1.TenantLabel: s.tenant.Name}
 }

@@ -42,8 +42,8 @@ func tenantOf(_ context.Context, o client.Object) []reconcile.Request {
 	return requestOf(o.GetLabels())
 }
 
-// madeFor maps an object to the tenant it was made for; what belongs to a project is the project's, and labels that do not
-// fit the namespace they are in mean nothing.
+// madeFor maps an object to the tenant that it was created for. It skips objects of projects, and objects whose labels do not match their
+// namespace.
 func madeFor(_ context.Context, o client.Object) []reconcile.Request {
 	home := v1alpha1.HomeNamespace(o.GetLabels()[v1alpha1.TenantLabel])
 	if o.GetLabels()[v1alpha1.ProjectLabel] != "" || (o.GetNamespace() != "" && o.GetNamespace() != home) {

@@ -15,28 +15,28 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// declarations remember which objects the Apps of each project declare, so that an object that moves from one App to another is handed over
-// instead of deleted. They are of this process: after a restart every App declares its objects anew before anything is deleted.
+// declarations record which objects the Apps of each project declare, so that an object that moves from one App to another is handed over
+// instead of deleted. They are in memory only: after a restart, every App declares its objects anew before anything is deleted.
 type declarations struct {
 	mu sync.Mutex
-	// projects are by namespace, and in it by the App's name.
+	// projects is keyed by namespace, then by the App's name.
 	projects map[string]map[string]declaration
-	// inLine are the Apps that kubeop keeps from their source: their last pass waits for its turn.
+	// inLine are the Apps that have not reached their source yet because they wait for their turn.
 	inLine map[types.NamespacedName]bool
-	// waiting are, by namespace, the Apps that leave objects to others until these declare or write something.
+	// waiting are, by namespace, the Apps that leave objects to others and wait until these declare or write some.
 	waiting map[string]map[string]bool
 }
 
-// declaration is what an App declared when its source could last be rendered.
+// declaration has the objects of an App's last successful rendering.
 type declaration struct {
-	// input is what its last pass was about, and revision the revision of its source then.
+	// input is the input of the App's last pass, and revision its source's revision then.
 	input    input
 	revision string
-	// objects are sorted. A hash of a name is enough: that two are the same keeps one object too many.
+	// objects are sorted hashes of names. If two hashes collide, an object is kept that could be deleted, which is harmless.
 	objects []uint64
 }
 
-// input identifies what an App is made from, as far as its own object shows.
+// input identifies the inputs of an App that are in the App object itself.
 type input struct {
 	uid        string
 	generation int64
@@ -49,21 +49,21 @@ func inputOf(app metav1.Object) input {
 	return input{string(app.GetUID()), app.GetGeneration(), annotations[v1alpha1.RevisionAnnotation], annotations[v1alpha1.TreeAnnotation]}
 }
 
-// sourceOf is where a Git App's objects come from, without the folder; "" for other Apps, which bring theirs along.
+// sourceOf identifies the source of a Git App, without the folder; "" for other Apps, whose source is part of their input.
 func sourceOf(app *v1alpha1.App) string {
 	git := app.Spec.Git
 	if git == nil {
 		return ""
 	}
-	// A spec can be encoded: it was decoded.
+	// A decoded spec can always be encoded.
 	text, _ := json.Marshal([]any{git.URL, git.Ref, git.SourceRef, git.OCI})
 	return string(text)
 }
 
-// Pass is what a Reconcile found an App to declare.
+// Pass is the result of one Reconcile of an App, as far as it matters here.
 type Pass struct {
 	App *v1alpha1.App
-	// Objects are what the source declares: all of it where Rendered is set.
+	// Objects are the objects in the source; the list is complete if Rendered is set.
 	Objects  []*unstructured.Unstructured
 	Rendered bool
 	// SourceRevision is the revision of a Git App's source.
@@ -76,7 +76,7 @@ type Pass struct {
 	Wrote bool
 }
 
-// note records what a pass found the App to declare. A pass that did not read its source, because it waits for a dependency, declares
+// note records the objects that a pass found. If the pass did not read the source, because it waits for a dependency, the App declares
 // nothing. If the source is broken, the earlier declaration stays. note reports whether the declaration changed.
 func (d *declarations) note(p Pass) (news bool) {
 	app := p.App
@@ -100,14 +100,14 @@ func (d *declarations) note(p Pass) (news bool) {
 	switch {
 	case rendered:
 		now.objects = hashesOfObjects(p.Objects)
-	case !known: // After a restart only the inventory shows what it declared.
+	case !known: // After a restart, only the inventory shows the App's objects.
 		now.objects = hashesOfEntries(p.Recorded)
 	}
 	d.projects[app.Namespace][app.Name] = now
 	return !known || now.input != before.input || now.revision != before.revision || !slices.Equal(now.objects, before.objects)
 }
 
-// wait notes whether an App waits for its turn. It is called with the lock held.
+// wait records whether an App waits for its turn. The caller holds the lock.
 func (d *declarations) wait(app *v1alpha1.App, inLine bool) {
 	key := types.NamespacedName{Namespace: app.Namespace, Name: app.Name}
 	if !inLine {
@@ -120,7 +120,7 @@ func (d *declarations) wait(app *v1alpha1.App, inLine bool) {
 	d.inLine[key] = true
 }
 
-// waitsForTurn reports whether it is kubeop that keeps an App from its source.
+// waitsForTurn reports whether an App has not reached its source because it waits for its turn.
 func (d *declarations) waitsForTurn(app *v1alpha1.App) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +147,7 @@ func hashesOfEntries(entries []v1alpha1.InventoryEntry) []uint64 {
 	return hashes
 }
 
-// of returns what an App declared, false when it has not done so yet.
+// of returns the declaration of an App, and false if there is none yet.
 func (d *declarations) of(namespace, app string) (declaration, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,7 +166,7 @@ func (d *declarations) forget(app *v1alpha1.App) {
 	d.wait(app, false)
 }
 
-// await notes that an App waits for others of its namespace, or that it no longer does.
+// await records whether an App waits for others of its namespace.
 func (d *declarations) await(namespace, app string, waits bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -183,7 +183,7 @@ func (d *declarations) await(namespace, app string, waits bool) {
 	d.waiting[namespace][app] = true
 }
 
-// takeWaiting returns the Apps of a namespace that wait, but for one, and no longer has them wait.
+// takeWaiting returns the waiting Apps of a namespace, except one, and removes them from the record.
 func (d *declarations) takeWaiting(namespace, but string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -32,16 +32,16 @@ import (
 )
 
 const (
-	// siblingTime is how long what left an App waits for siblings that do not declare now, because their dependency does not come or
-	// their Flux source is not there; while they wait for their turn it does not pass. Afterwards only what they declared last, and what is
-	// recorded of them, is left for them.
+	// siblingTime is how long objects that left an App wait for siblings that do not declare anything now, because their dependency is not
+	// ready or their Flux source does not exist. The time does not run while a sibling waits for its turn. Afterwards, only a sibling's
+	// last declaration and its inventory count.
 	siblingTime = 5 * time.Minute
-	// syncTime is how long a commit that changed an App may take until all that it declares is there.
+	// syncTime is how long a Repository may take to apply all Apps of a commit.
 	syncTime = 30 * time.Second
 )
 
-// nextLook is when to look again at what is left for others, which costs a request: after half of the time waited, from one second to five
-// minutes, and when their time is up. What they declare or take wakes the App before.
+// nextLook returns when to check again the objects that are left to others, which costs a request: after half of the time waited, from one
+// second to five minutes, and at the end of the siblings' time. If a sibling declares or takes an object, the App is woken earlier.
 func nextLook(waited, left time.Duration) time.Duration {
 	next := min(max(waited/2, backoff.First), backoff.Last)
 	if left > 0 {
@@ -50,10 +50,10 @@ func nextLook(waited, left time.Duration) time.Duration {
 	return next
 }
 
-// Transfers know which App of a project declares which object.
+// Transfers record which App of a project declares which object.
 type Transfers struct {
 	Client client.Reader
-	// Direct reads past the cache.
+	// Direct reads without the cache.
 	Direct    client.Reader
 	Inventory *record.Recorder
 	Queue     *wake.Queue
@@ -62,20 +62,20 @@ type Transfers struct {
 	waiting      subject.Memory[waiting]
 }
 
-// Begin notes what the App delivers from now on, before what left its source is looked at.
+// Begin records the App's present input, before the pass handles the objects that left the source.
 func (t *Transfers) Begin(s *subject.Subject, revision string) {
 	t.waiting.Get(s.App).begin(inputOf(s.App), revision, s.Now())
 }
 
-// Declare takes down what a pass found the App to declare. Where that is news, or objects were written, and when the App is suspended, it
-// wakes the siblings that wait for that.
+// Declare records the result of a pass. If the declaration changed, objects were written, or the App is suspended, it wakes the siblings
+// that wait for that.
 func (t *Transfers) Declare(p Pass) {
 	if t.declarations.note(p) || p.Wrote || p.App.Spec.Suspend {
 		t.wakeWaiting(p.App)
 	}
 }
 
-// Forget drops what is known of an App, and wakes the siblings that wait for it.
+// Forget drops the record of an App, and wakes the siblings that wait for it.
 func (t *Transfers) Forget(app *v1alpha1.App) {
 	t.declarations.forget(app)
 	t.waiting.Forget(app)
@@ -88,15 +88,15 @@ func (t *Transfers) wakeWaiting(app *v1alpha1.App) {
 	}
 }
 
-// Ceded are objects that left an App and are left for others.
+// Ceded are objects that left an App and are left to others.
 type Ceded struct {
-	// Count is how many they are, and Overdue names them when that lasts.
+	// Count is their number. Overdue names them if the wait takes long.
 	Count   int
 	Overdue []string
 }
 
-// Cede waits for other Apps to declare or take the objects that are left for them, and looks again in between. That is no reason not to be
-// ready: the others may depend on this App.
+// Cede waits for other Apps to declare or take the objects that are left to them, and schedules another check. The App stays ready
+// meanwhile, because the others may depend on it.
 func (t *Transfers) Cede(s *subject.Subject, objects []string, search *Search) Ceded {
 	if len(objects) == 0 {
 		t.declarations.await(s.App.Namespace, s.App.Name, false)
@@ -111,16 +111,16 @@ func (t *Transfers) Cede(s *subject.Subject, objects []string, search *Search) C
 	return ceded
 }
 
-// NextLook is when an App that is being removed looks again at what it leaves for others.
+// NextLook returns when an App that is being removed checks again the objects that it leaves to others.
 func (t *Transfers) NextLook(s *subject.Subject) time.Duration {
 	return nextLook(s.Waited("taken over"), s.App.Spec.Within()-s.Now().Sub(s.App.DeletionTimestamp.Time))
 }
 
-// Search finds the other Apps that declare an object, or may be about to. It costs one request, if it is used at all.
+// Search finds the other Apps that declare an object, or may soon do so. It costs one request at the first use.
 type Search struct {
 	transfers *Transfers
 	subject   *subject.Subject
-	// revision is that of the App's source.
+	// revision is the revision of the App's source.
 	revision string
 
 	once   sync.Once
@@ -135,7 +135,7 @@ func (t *Transfers) Search(s *subject.Subject, sourceRevision string) *Search {
 	return &Search{transfers: t, subject: s, revision: sourceRevision}
 }
 
-// Wanted says which other App declares an object, or why that is not known yet; "" for none.
+// Wanted returns which other App declares an object, or why that is not known yet; "" for none.
 func (f *Search) Wanted(ctx context.Context, id inventory.ObjectID) (string, error) {
 	f.once.Do(func() { f.others, f.failed = f.siblings(ctx) })
 	for name, declared := range f.others.declared {
@@ -148,15 +148,15 @@ func (f *Search) Wanted(ctx context.Context, id inventory.ObjectID) (string, err
 
 // siblings are the other Apps of a project.
 type siblings struct {
-	// declared holds their declarations, by name; late names an App without a declaration yet, "" for none.
+	// declared holds their declarations, by name; late describes an App without a declaration yet, "" for none.
 	declared map[string]declaration
 	late     string
 }
 
 func (f *Search) siblings(ctx context.Context) (siblings, error) {
 	t, s := f.transfers, f.subject
-	t.declarations.await(s.App.Namespace, s.App.Name, true) // What is declared from now on is news.
-	// A Repository reports a commit after it declared the commit's Apps: Apps that are read from here on are those of the commit.
+	t.declarations.await(s.App.Namespace, s.App.Name, true) // A declaration from now on wakes the App.
+	// A Repository reports a commit after it has applied the commit's Apps, so Apps that are read after this line are those of the commit.
 	found := siblings{declared: map[string]declaration{}, late: t.Syncing(ctx, s)}
 	apps := &metav1.PartialObjectMetadataList{}
 	apps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AppList"))
@@ -178,14 +178,14 @@ func (f *Search) siblings(ctx context.Context) (siblings, error) {
 		}
 	}
 	if leaving := s.App.DeletionTimestamp; leaving != nil && s.Now().Sub(leaving.Time) > s.App.Spec.Within() {
-		found.late = "" // A removal waits only for those who declared.
+		found.late = "" // A removal waits only for Apps that have declared.
 	}
 	return found, nil
 }
 
-// add adds what one sibling declares, and reports whether it has yet to declare.
+// add adds the declaration of one sibling, and reports whether the sibling must still declare.
 func (f *Search) add(ctx context.Context, found *siblings, now *metav1.PartialObjectMetadata) (late bool, err error) {
-	// What it is made from is as good in the cache: a new one is another generation, which has declared nothing.
+	// The spec may come from the cache: if it is outdated, the generation differs, and the sibling counts as not having declared.
 	sibling := &v1alpha1.App{}
 	if err := f.transfers.Client.Get(ctx, client.ObjectKeyFromObject(now), sibling); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("looking for apps that take objects over: %w", err)
@@ -208,31 +208,31 @@ func (f *Search) add(ctx context.Context, found *siblings, now *metav1.PartialOb
 	return true, nil
 }
 
-// declared returns what a sibling declares as far as is known, and how long it may still take to declare what it is made from now. Until it
-// has, what it is recorded to have made counts too.
+// declared returns the known declaration of a sibling, and how long the sibling may still take to declare its present input. Until it has
+// done so, its inventory counts, too.
 func (f *Search) declared(sibling *v1alpha1.App, made v1alpha1.Inventory) (last declaration, left time.Duration) {
 	t, waits := f.transfers, f.transfers.waiting.Get(f.subject.App)
 	last, known := t.declarations.of(sibling.Namespace, sibling.Name)
 	behind := !sibling.Spec.Suspend && f.behind(sibling, last)
-	if behind || !known { // A suspended App keeps what it has.
+	if behind || !known { // A suspended App keeps its objects.
 		last.objects = append(hashesOfEntries(made.Entries), last.objects...)
 		slices.Sort(last.objects)
 	}
 	switch now := inputOf(sibling); {
 	case !behind:
 		return last, 0
-	case t.declarations.waitsForTurn(sibling): // Its time begins when it has its turn.
+	case t.declarations.waitsForTurn(sibling): // Its time starts with its turn.
 		delete(waits.undeclared, sibling.Name)
 		return last, siblingTime
-	case last.input == now || f.subject.App.DeletionTimestamp != nil: // There is another limit.
+	case last.input == now || f.subject.App.DeletionTimestamp != nil: // Another limit applies.
 		return last, siblingTime
 	default:
 		return last, siblingTime - waits.undeclaredFor(sibling.Name, now, f.subject.Now())
 	}
 }
 
-// behind reports whether a sibling has yet to look at what it is made from now: at its own spec or, where it is made from the same Git
-// repository, at the revision that this App has seen. It has until its next look for that, and until its turn.
+// behind reports whether a sibling has not processed its present input yet: its own spec or, if it is made from the same Git repository,
+// the revision that this App has seen. For the revision, it has time until its next interval, and until its turn.
 func (f *Search) behind(sibling *v1alpha1.App, was declaration) bool {
 	if was.input != inputOf(sibling) {
 		return true
@@ -245,7 +245,7 @@ func (f *Search) behind(sibling *v1alpha1.App, was declaration) bool {
 	return f.transfers.declarations.waitsForTurn(sibling) || f.subject.Now().Sub(left) < sibling.Spec.Every()*11/10+time.Minute
 }
 
-// Syncing says that the Repository may still be declaring the Apps of its commit; "" where it is not.
+// Syncing returns that the Repository may still be applying the Apps of its commit, or "" if not.
 func (t *Transfers) Syncing(ctx context.Context, s *subject.Subject) string {
 	repository := &v1alpha1.Repository{}
 	name := s.App.Labels[v1alpha1.RepositoryLabel]
@@ -261,11 +261,11 @@ func (t *Transfers) Syncing(ctx context.Context, s *subject.Subject) string {
 	return "the app that declares it: repository " + name + " is being synced"
 }
 
-// declaredAt is since when the App is made from what it is made from now.
+// declaredAt returns the time since when the App has its present input.
 func (t *Transfers) declaredAt(s *subject.Subject) time.Time { return t.waiting.Get(s.App).declaredAt }
 
 // Yields returns a function that reports whether the App in an object's label has given the object up: that App has reconciled its present
-// source, and the source does not declare the object. An object of an App that is gone has no owner.
+// source, and the source does not declare the object. An object of a deleted App has no owner.
 func (t *Transfers) Yields(ctx context.Context, s *subject.Subject) func(inventory.ObjectID, string) bool {
 	return func(id inventory.ObjectID, owner string) bool {
 		other := &v1alpha1.App{}

@@ -24,15 +24,15 @@ import (
 var claimKind = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 
 const (
-	// firstLook is when an App that was never applied looks again: the App that it was renamed from may still be on its way out.
+	// firstLook is when an App that was never applied checks again: the App that it was renamed from may still be in deletion.
 	firstLook = 10 * time.Second
-	// declaredLag is how long after its own declaration an App may learn that another one of the same commit is removed.
+	// declaredLag is how long after its own declaration an App may see the removal of another one in the same commit.
 	declaredLag = 10 * time.Second
-	// justMade is how long a new claim may be one of a rename. Claims of other Apps that go later have nothing to do with it.
+	// justMade is how long a new claim may be the result of a rename. If another App is removed later, its claims are unrelated.
 	justMade = 10 * time.Minute
 )
 
-// Volumes finds the PersistentVolumeClaims that an Image App goes on with, or that it left behind.
+// Volumes finds the PersistentVolumeClaims that an Image App takes over, or that it left behind.
 type Volumes struct {
 	Client    client.Reader
 	Watch     *kube.Watch
@@ -41,14 +41,14 @@ type Volumes struct {
 	mounts subject.Memory[mounts]
 }
 
-// mounts are claims of claimName that were seen to exist, for the generation of the App in which they were looked for.
+// mounts are claims of claimName that exist, for the generation of the App in which they were checked.
 type mounts struct {
 	seen       map[string]bool
 	generation int64
 }
 
-// CarryOver waits until the claims that the volumes of an Image App name are there and belong to no other App, and returns which volumes
-// start empty though a claim for them is left, "" for none. Recorded are the entries of the App's inventory.
+// CarryOver waits until the claims that the volumes of an Image App name exist and belong to no other App. It returns which volumes start
+// empty although there is an older claim for them, "" for none. Recorded are the entries of the App's inventory.
 func (t *Volumes) CarryOver(ctx context.Context, s *subject.Subject, recorded []v1alpha1.InventoryEntry) (empty string, err error) {
 	if s.App.Spec.Image == nil || len(s.App.Spec.Image.Volumes) == 0 {
 		return "", nil
@@ -63,16 +63,16 @@ func (t *Volumes) CarryOver(ctx context.Context, s *subject.Subject, recorded []
 		return t.leftBehind(ctx, s)
 	}
 	if hasTakenOver(s.App, recorded) {
-		return "", nil // What was taken over once is this App's.
+		return "", nil // A claim that was taken over once belongs to this App.
 	}
 	return t.movedFrom(ctx, s)
 }
 
-// Forget drops what is known of an App.
+// Forget drops the record of an App.
 func (t *Volumes) Forget(app *v1alpha1.App) { t.mounts.Forget(app) }
 
-// mounted checks that claims exist which are mounted but not made by the App. A claim without labels, such as one of a StatefulSet, is in
-// no watch, so it is read once per generation.
+// mounted checks that the mounted claims exist which the App does not create. No watch has claims without labels, such as those of a
+// StatefulSet, so each of these is read once per generation.
 func (t *Volumes) mounted(ctx context.Context, s *subject.Subject) error {
 	m := t.mounts.Get(s.App)
 	if m.seen == nil || m.generation != s.App.Generation {
@@ -104,7 +104,7 @@ func (t *Volumes) mounted(ctx context.Context, s *subject.Subject) error {
 	return nil
 }
 
-// movedFrom waits until the former App, which owns the claims that this App takes over, is gone.
+// movedFrom waits until the former App, whose claims this App takes over, is gone.
 func (t *Volumes) movedFrom(ctx context.Context, s *subject.Subject) (empty string, err error) {
 	from := s.App.Spec.MovedFrom.App
 	former := &v1alpha1.App{}
@@ -135,7 +135,7 @@ func hasTakenOver(app *v1alpha1.App, recorded []v1alpha1.InventoryEntry) bool {
 	})
 }
 
-// named stops where the claims of the former app are named after another, which it went on with itself.
+// named stops the step if the claims of the former App are named after yet another App, from which it had taken them over itself.
 func (t *Volumes) named(s *subject.Subject) (empty string, err error) {
 	from := s.App.Spec.MovedFrom.App
 	all, err := t.Watch.InNamespace(claimKind, s.App.Namespace)
@@ -162,7 +162,7 @@ func (t *Volumes) named(s *subject.Subject) (empty string, err error) {
 	return fmt.Sprintf("movedFrom: app %s left no claim %s; a new, empty one is made", from, strings.Join(lacks, ", ")), nil
 }
 
-// leftBehind finds claims of apps that are gone which have the names of this app's volumes, and are older than its own.
+// leftBehind finds claims of deleted Apps that have the names of this App's volumes and are older than its own claims.
 func (t *Volumes) leftBehind(ctx context.Context, s *subject.Subject) (empty string, err error) {
 	all, err := t.Watch.InNamespace(claimKind, s.App.Namespace)
 	if err != nil {
@@ -193,13 +193,13 @@ func (t *Volumes) leftBehind(ctx context.Context, s *subject.Subject) (empty str
 	return strings.Join(found, "\n"), nil
 }
 
-// mayHaveMoved reports whether the app's own claim is new, or was found to be a new one in the place of another.
+// mayHaveMoved reports whether the App's own claim is new or does not exist, or was reported before as a new one beside an older one.
 func mayHaveMoved(s *subject.Subject, own metav1.Object) bool {
 	return own == nil || s.Now().Sub(own.GetCreationTimestamp().Time) < justMade || conditions.IsTrue(s.App, v1alpha1.StartedEmptyCondition)
 }
 
-// isLeft reports whether a claim is of a volume of that name, and of an app that is gone; or of this one when it was moved from
-// another, and no longer says so.
+// isLeft reports whether a claim has the name of that volume and belongs to a deleted App; or to this App, which took it over with
+// movedFrom and has removed movedFrom since.
 func (t *Volumes) isLeft(ctx context.Context, s *subject.Subject, c metav1.Object, v v1alpha1.ImageVolume) (bool, error) {
 	owner := c.GetLabels()[v1alpha1.AppLabel]
 	mounted := slices.ContainsFunc(s.App.Spec.Image.Volumes, func(other v1alpha1.ImageVolume) bool { return workload.ClaimOf(s.App, other) == c.GetName() })
@@ -212,7 +212,7 @@ func (t *Volumes) isLeft(ctx context.Context, s *subject.Subject, c metav1.Objec
 	return t.appIsGone(ctx, s.App.Namespace, owner)
 }
 
-// leftElsewhere finds a claim of the same name that an app of the same name left in another project: the app was moved.
+// leftElsewhere finds a claim of the same name that an App of the same name left in another project: the App was moved.
 func (t *Volumes) leftElsewhere(ctx context.Context, s *subject.Subject, own metav1.Object, name string) ([]string, error) {
 	projects := &v1alpha1.ProjectList{}
 	if err := t.Client.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(s.Owner.Tenant))); err != nil {
@@ -252,7 +252,7 @@ func claimNamed(all []metav1.Object, name string) metav1.Object {
 	return nil
 }
 
-// newer reports whether a claim was made after another that is there.
+// newer reports whether claim a was created after claim b, which may be nil.
 func newer(a, b metav1.Object) bool {
 	if b == nil {
 		return false

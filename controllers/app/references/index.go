@@ -1,4 +1,4 @@
-// Package references knows which Apps refer to which objects, so that a change of an object wakes its users.
+// Package references indexes which Apps refer to which objects, so that a change of an object wakes the Apps that use it.
 package references
 
 import (
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Object names what an App refers to. Namespace is empty for what is in none.
+// Object identifies an object that an App refers to. Namespace is empty for a cluster-scoped one.
 type Object struct {
 	Namespace, Kind, Name string
 }
