@@ -42,7 +42,7 @@ func TestHowAReleaseEnds(t *testing.T) {
 	}{
 		"an upgrade":            {err: failed(func(*release.Outcome) {}), reason: v1alpha1.UpgradeFailedReason, after: due},
 		"an install":            {err: failed(func(o *release.Outcome) { o.Deployed.Revision = 0 }), reason: v1alpha1.InstallFailedReason, after: due},
-		"the world":             {err: failed(func(o *release.Outcome) { o.World = true }), reason: v1alpha1.RetryingReason, after: due},
+		"the environment":       {err: failed(func(o *release.Outcome) { o.Environment = true }), reason: v1alpha1.RetryingReason, after: due},
 		"a test":                {err: failed(func(o *release.Outcome) { o.Test.Result = "Failed" }), reason: v1alpha1.TestFailedReason, after: due},
 		"one that is overdue":   {err: failed(func(o *release.Outcome) { o.Retry.At = now.Add(-due) }), reason: v1alpha1.UpgradeFailedReason, after: 100 * time.Millisecond},
 		"what may not be":       {err: failed(because(&fault.NotAllowed{Err: errors.New("a Node")})), reason: v1alpha1.NotAllowedReason, says: "a Node", after: interval, stalled: true},

@@ -61,7 +61,7 @@ func (r *releaser) failed(s *scope, outcome release.Outcome) error {
 
 func failureReason(outcome release.Outcome) string {
 	switch {
-	case outcome.World:
+	case outcome.Environment:
 		return v1alpha1.RetryingReason
 	case outcome.Test.Result == "Failed":
 		return v1alpha1.TestFailedReason

@@ -75,11 +75,11 @@ func TestTheReasonOfAReleaseOutcome(t *testing.T) {
 		outcome release.Outcome
 		want    string
 	}{
-		"the world":               {release.Outcome{World: true, Deployed: release.Deployed{Revision: 1}}, v1alpha1.RetryingReason},
-		"a first install":         {release.Outcome{}, v1alpha1.InstallFailedReason},
-		"an upgrade":              {release.Outcome{Deployed: release.Deployed{Revision: 2}}, v1alpha1.UpgradeFailedReason},
-		"tests":                   {release.Outcome{Deployed: release.Deployed{Revision: 2}, Test: release.Test{Result: "Failed"}}, v1alpha1.TestFailedReason},
-		"the world, after a test": {release.Outcome{World: true, Test: release.Test{Result: "Failed"}}, v1alpha1.RetryingReason},
+		"the environment":               {release.Outcome{Environment: true, Deployed: release.Deployed{Revision: 1}}, v1alpha1.RetryingReason},
+		"a first install":               {release.Outcome{}, v1alpha1.InstallFailedReason},
+		"an upgrade":                    {release.Outcome{Deployed: release.Deployed{Revision: 2}}, v1alpha1.UpgradeFailedReason},
+		"tests":                         {release.Outcome{Deployed: release.Deployed{Revision: 2}, Test: release.Test{Result: "Failed"}}, v1alpha1.TestFailedReason},
+		"the environment, after a test": {release.Outcome{Environment: true, Test: release.Test{Result: "Failed"}}, v1alpha1.RetryingReason},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

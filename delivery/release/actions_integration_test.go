@@ -85,7 +85,7 @@ func TestChartTestsAreRunAndReported(t *testing.T) {
 			if out.Test.Result != test.test || (out.Failed != nil) != test.failed || (out.Test.Why != "") != (test.test == decide.TestFailed) {
 				t.Errorf("got %+v", out)
 			}
-			if test.failed && (out.World || out.Retry.Attempts != 1 || !strings.HasPrefix(out.Failed.Error(), "tests failed: ")) {
+			if test.failed && (out.Environment || out.Retry.Attempts != 1 || !strings.HasPrefix(out.Failed.Error(), "tests failed: ")) {
 				t.Errorf("failed with %v: %+v", out.Failed, out)
 			}
 			if ran := tm.versions()["configmaps/a"] != ""; ran != test.ran {
@@ -123,7 +123,7 @@ func TestChartTestsThatTheAPIServerPreventsAreRetriedWithBackoff(t *testing.T) {
 			t.Errorf("got %+v", out)
 		}
 		out, err := tm.Test(t.Context(), r)
-		if err != nil || out.Running || out.Failed == nil || !out.World || !out.Retry.At.Equal(noon.Add(time.Minute)) {
+		if err != nil || out.Running || out.Failed == nil || !out.Environment || !out.Retry.At.Equal(noon.Add(time.Minute)) {
 			t.Fatalf("got %+v, %v", out, err)
 		}
 	}

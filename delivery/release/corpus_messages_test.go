@@ -49,8 +49,8 @@ var bad = map[string]struct {
 	values string
 	before func(*side)
 	class  string
-	// world: the environment is the cause.
-	world bool
+	// environment: the environment is the cause.
+	environment bool
 }{
 	"Chart.yaml missing":            {files: map[string]string{"Chart.yaml": ""}, class: isRendering},
 	"Chart.yaml unreadable":         {files: map[string]string{"Chart.yaml": "name: [web\n"}, class: isRendering},
@@ -75,7 +75,7 @@ var bad = map[string]struct {
 	"template: unclosed":               {files: inTemplate("{{ if .Values.a }}\n"), class: isRendering},
 	"template: in a subchart":          {files: map[string]string{"charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "charts/db/templates/x.yaml": configOf("{{ .Values.a.b }}")}, class: isRendering},
 	"template: in a named template":    {files: map[string]string{"templates/_h.tpl": "{{ define \"x\" }}\n{{ .Values.a.b }}{{ end }}", "templates/a.yaml": configOf(`{{ include "x" . }}`)}, class: isRendering},
-	"template: lookup of no kind":      {files: inTemplate(configOf(`{{ lookup "example.com/v1" "Nothing" "" "" | len }}`)), class: isFailed, world: true},
+	"template: lookup of no kind":      {files: inTemplate(configOf(`{{ lookup "example.com/v1" "Nothing" "" "" | len }}`)), class: isFailed, environment: true},
 	"template: lookup elsewhere":       {files: inTemplate(configOf(`{{ lookup "v1" "Secret" "kube-system" "" | len }}`)), class: isFailed},
 
 	"manifest: broken YAML":     {files: inTemplate(templateOf("v1", "ConfigMap", "metadata:\n  name: web\n data: {}\n")), class: isRendering},
@@ -95,7 +95,7 @@ var bad = map[string]struct {
 	"policy: kind nobody knows":   {files: inTemplate(templateOf("example.com/v1", "Nothing", "metadata: {name: web}\n")), class: isRefused},
 	"policy: several":             {files: inTemplate(templateOf("rbac.authorization.k8s.io/v1", "ClusterRole", roleRest+"---\n") + templateOf("v1", "Namespace", "metadata: {name: web}\n")), class: isRefused},
 	"cluster: a foreign object":   {files: inTemplate(templateOf("v1", "ConfigMap", "metadata: {name: given}\n")), before: given(nil), class: isFailed},
-	"cluster: quota":              {files: inTemplate(configOf("one")), before: noRoom, class: isFailed, world: true},
+	"cluster: quota":              {files: inTemplate(configOf("one")), before: noRoom, class: isFailed, environment: true},
 	"cluster: rights":             {files: inTemplate(templateOf("v1", "ResourceQuota", "metadata: {name: web}\nspec: {hard: {pods: \"1\"}}\n")), class: isRefused},
 	"hook: invalid":               {files: inTemplate(templateOf("v1", "ConfigMap", "metadata: {name: Web_1, annotations: {helm.sh/hook: pre-install}}\n")), class: isFailed},
 	"hook: job fails":             {files: inTemplate(ending("Job", "badly")), class: isFailed},
@@ -166,8 +166,8 @@ func TestMessages(t *testing.T) {
 			if class := classOf(out.Failed); class != test.class {
 				t.Errorf("%s, want %s", class, test.class)
 			}
-			if out.World != test.world {
-				t.Errorf("the world's fault: %t, want %t", out.World, test.world)
+			if out.Environment != test.environment {
+				t.Errorf("Environment is %t, want %t", out.Environment, test.environment)
 			}
 			message := strings.ReplaceAll(out.Failed.Error(), s.namespace, "NAMESPACE")
 			message = fmt.Sprintf("(%s) %s", classOf(out.Failed), message)

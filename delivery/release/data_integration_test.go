@@ -91,7 +91,7 @@ func TestForceDeletesNoClaim(t *testing.T) {
 	c := tm.cluster()
 	c.Terms.Force = true
 	err := tm.upgradeTo(c, dataClaim, strings.Replace(dataClaim, "8Gi", "5Gi", 1))
-	if err == nil || !strings.Contains(err.Error(), "force does not delete a PersistentVolumeClaim") || fault.Worldly(c.Faults.All()) {
+	if err == nil || !strings.Contains(err.Error(), "force does not delete a PersistentVolumeClaim") || fault.IsEnvironment(c.Faults.All()) {
 		t.Errorf("got %v", err)
 	}
 	if tm.claim() != before {

@@ -24,7 +24,7 @@ func (p *pass) deliver(d decide.Decision) func(context.Context, *pool.Worker) re
 		}
 		s, err := p.open(ctx, at, d)
 		if err != nil {
-			return result{err: err, world: true}
+			return result{err: err, environment: true}
 		}
 		if now := decide.Next(s.state, p.want); now.Act != d.Act && (now.Act != decide.Reinstall || d.Act != decide.Install) || now.To != d.To {
 			return result{} // the next pass decides again
@@ -64,21 +64,21 @@ func (s *session) concluded(err error) result {
 	if made.Info.Status != helm.StatusFailed {
 		made.SetStatus(helm.StatusFailed, fmt.Sprintf("Failed %s: %v", s.plan.Act, fault.Brief(err)))
 	}
-	faulted(made, r.world, s.plan.Blame)
+	faulted(made, r.environment, s.plan.InputFailures)
 	if err := s.records.Put(made); err != nil {
 		// The revision stays pending; the next pass of this process sees that the action was its own.
-		return result{err: fault.Plain(err, mask.Of(s.pass.request.Sensitive)), world: true, log: r.log}
+		return result{err: fault.Plain(err, mask.Of(s.pass.request.Sensitive)), environment: true, log: r.log}
 	}
 	r.stored = true
 	return r
 }
 
 // faulted notes in the labels whether the environment or the input caused a failure.
-func faulted(rel *helm.Release, world bool, blame int) {
-	rel.Labels[decide.FaultLabel] = decide.FaultWorld
-	if !world {
-		blame++
+func faulted(rel *helm.Release, environment bool, inputFailures int) {
+	rel.Labels[decide.FaultLabel] = decide.FaultEnvironment
+	if !environment {
+		inputFailures++
 		rel.Labels[decide.FaultLabel] = decide.FaultInput
 	}
-	rel.Labels[decide.BlameLabel] = strconv.Itoa(blame)
+	rel.Labels[decide.InputFailuresLabel] = strconv.Itoa(inputFailures)
 }

@@ -316,7 +316,7 @@ func TestWithoutRightsNothingHappens(t *testing.T) {
 	r := tm.request(sources.ChartFolder(web(nil)))
 	r.User = "system:serviceaccount:elsewhere:nobody"
 	r.Policy.Retry = later
-	if out := tm.settle(r); out.Failed == nil || !strings.Contains(out.Failed.Error(), "forbidden") || !out.World || tm.versions()["configmaps/web"] != "" {
+	if out := tm.settle(r); out.Failed == nil || !strings.Contains(out.Failed.Error(), "forbidden") || !out.Environment || tm.versions()["configmaps/web"] != "" {
 		t.Errorf("got %+v", out)
 	}
 	r.User = ""

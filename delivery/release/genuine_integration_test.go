@@ -200,8 +200,8 @@ func TestAnotherAppsObjectsAreLeftAlone(t *testing.T) {
 			r := claim(tm)
 			given := tm.configMap("given")
 			out := tm.settle(r)
-			if out.Failed == nil || !strings.Contains(out.Failed.Error(), "ConfigMap/given exists and belongs to app database") || out.World {
-				t.Errorf("%v, the world's: %t", out.Failed, out.World)
+			if out.Failed == nil || !strings.Contains(out.Failed.Error(), "ConfigMap/given exists and belongs to app database") || out.Environment {
+				t.Errorf("%v, Environment is %t", out.Failed, out.Environment)
 			}
 			tm.uninstall(r)
 			if now := tm.configMap("given"); now.UID != given.UID || now.ResourceVersion != given.ResourceVersion {

@@ -120,8 +120,8 @@ func TestHostileCharts(t *testing.T) {
 // refused expects a failure caused by the input, with all these texts.
 func (t *team) refused(out Outcome, says []string) {
 	t.Helper()
-	if !errors.Is(out.Failed, fault.ErrRender) || out.World {
-		t.Fatalf("got %v, the world's fault: %t; want an ErrRender", out.Failed, out.World)
+	if !errors.Is(out.Failed, fault.ErrRender) || out.Environment {
+		t.Fatalf("got %v, Environment is %t; want an ErrRender", out.Failed, out.Environment)
 	}
 	for _, text := range says {
 		if !strings.Contains(out.Failed.Error(), text) {
@@ -198,8 +198,8 @@ func TestAnEvaluationProcessThatFailsIsRetried(t *testing.T) {
 	tm.restart("me")
 	r := tm.request(sources.ChartFolder(inTemplate(configOf("good"))))
 	out := tm.settle(r)
-	if out.Failed == nil || !out.World || errors.Is(out.Failed, fault.ErrRender) || !strings.Contains(out.Failed.Error(), "signal: killed") {
-		t.Fatalf("got %v, the world's fault: %t", out.Failed, out.World)
+	if out.Failed == nil || !out.Environment || errors.Is(out.Failed, fault.ErrRender) || !strings.Contains(out.Failed.Error(), "signal: killed") {
+		t.Fatalf("got %v, Environment is %t", out.Failed, out.Environment)
 	}
 	tm.evaluate = evaluateIn(boxes)
 	tm.restart("another")

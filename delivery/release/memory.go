@@ -56,8 +56,8 @@ type job struct {
 // result is the result of an action.
 type result struct {
 	err error
-	// world: the environment caused err, not the input.
-	world bool
+	// environment: the environment caused err, not the input.
+	environment bool
 	// stored: a revision records it.
 	stored bool
 	// log holds Helm's last lines when it failed.
@@ -115,7 +115,7 @@ func (m *memory) settle(trial string) {
 
 // record remembers how an action ended.
 func (m *memory) record(j job, r result, now time.Time) {
-	a := decide.Attempt{Act: j.act, Trial: j.trial, Err: fault.Brief(r.err), World: r.world, At: now, Log: r.log}
+	a := decide.Attempt{Act: j.act, Trial: j.trial, Err: fault.Brief(r.err), Environment: r.environment, At: now, Log: r.log}
 	if r.err != nil && !r.stored {
 		a.Unstored = 1
 		if m.last.Trial == j.trial && m.last.Act == j.act {
@@ -128,7 +128,7 @@ func (m *memory) record(j job, r result, now time.Time) {
 	}
 	if r.err != nil && j.request != "" {
 		m.begun = j.request
-		if !r.world && (j.act == decide.Install || j.act == decide.Upgrade) {
+		if !r.environment && (j.act == decide.Install || j.act == decide.Upgrade) {
 			m.accepted = j.request
 		}
 	}

@@ -37,7 +37,7 @@ func (t *team) claiming() Request {
 func (t *team) refusedOver(r Request) Outcome {
 	t.Helper()
 	out := t.settle(r)
-	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "ConfigMap/given exists and does not belong to this release") || out.World {
+	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "ConfigMap/given exists and does not belong to this release") || out.Environment {
 		t.Fatalf("got %+v", out)
 	}
 	return out

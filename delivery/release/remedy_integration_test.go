@@ -74,7 +74,7 @@ func TestAnUpgradeThatKeepsFailingIsRolledBackAndHeld(t *testing.T) {
 	tm.deploy(tm.good("blue"))
 	bad := tm.broken()
 	out := tm.settleProven(bad)
-	if !out.Retry.Held || out.World || out.Failed == nil || !strings.Contains(out.Failed.Error(), "bad") {
+	if !out.Retry.Held || out.Environment || out.Failed == nil || !strings.Contains(out.Failed.Error(), "bad") {
 		t.Fatalf("got %+v", out)
 	}
 	if r := out.Remediation; r == nil || r.Kind != v1alpha1.RemediationRollback || r.To != 1 || r.Err != nil {
@@ -171,7 +171,7 @@ func TestFailuresOfTheEnvironmentAreRetriedWithoutLimit(t *testing.T) {
 		return time.Hour
 	}
 	out := tm.settle(r)
-	if !out.World || out.Retry.Held || out.Retry.Attempts != 7 || out.Retry.At.IsZero() || !strings.Contains(out.Failed.Error(), "quota") {
+	if !out.Environment || out.Retry.Held || out.Retry.Attempts != 7 || out.Retry.At.IsZero() || !strings.Contains(out.Failed.Error(), "quota") {
 		t.Errorf("got %+v", out)
 	}
 	if n := len(tm.statuses()); n > maxHistory {
@@ -393,8 +393,8 @@ func TestARequestToForceIsCarriedOutOnce(t *testing.T) {
 	away.Policy.Admit = func([]*unstructured.Unstructured) error { return errors.New("discovery: not known yet") }
 	away.Policy.Refused = func(error) bool { return false }
 	for range 2 {
-		if out := tm.settle(away); out.Accepted || out.Retry.Held || !out.World || out.Retry.At.IsZero() || out.Release.Revision != 4 {
-			t.Errorf("the world stood in the way: %+v", out)
+		if out := tm.settle(away); out.Accepted || out.Retry.Held || !out.Environment || out.Retry.At.IsZero() || out.Release.Revision != 4 {
+			t.Errorf("an environment failure changed the release or was not retried: %+v", out)
 		}
 	}
 	tm.restart("third")

@@ -71,7 +71,7 @@ func (e *Engine) forget(ctx context.Context, req Request) (done bool, err error)
 func (p *pass) forgotten(ctx context.Context, at *pool.Worker) result {
 	s, err := p.open(ctx, at, decide.Decision{Act: decide.Uninstall})
 	if err != nil {
-		return result{err: err, world: true}
+		return result{err: err, environment: true}
 	}
 	s.gate.Rendered = true
 	all, err := s.records.Outline()

@@ -39,8 +39,8 @@ type Outcome struct {
 	// Failed is why the last attempt at this input failed: ErrRender, *NotAllowed, or any other error. Nil: the release is deployed with
 	// this input.
 	Failed error
-	// World: the failure was caused by the environment and not by the input, so the input is retried without limit.
-	World bool
+	// Environment: the failure was caused by the environment and not by the input, so the input is retried without limit.
+	Environment bool
 	// Remediation is what was done, or is being tried, after the input failed; nil for nothing.
 	Remediation *Remediation
 	// Retry is when the failed input, or its remediation, is tried again.
@@ -239,7 +239,7 @@ func (p *pass) reportFailure(ctx context.Context, s decide.State, d decide.Decis
 			return err
 		}
 	}
-	out.Failed, out.World, out.Log = p.slot.Memory.cause.Err, p.slot.Memory.cause.World, p.slot.Memory.cause.Log
+	out.Failed, out.Environment, out.Log = p.slot.Memory.cause.Err, p.slot.Memory.cause.Environment, p.slot.Memory.cause.Log
 	var err error
 	out.Remediation, err = p.remediation(ctx, s, d)
 	return err
@@ -255,7 +255,7 @@ func (p *pass) recall(ctx context.Context, r *decide.Revision) (decide.Attempt, 
 	if err != nil {
 		return a, err
 	}
-	a.Err, a.World, a.At = fault.Brief(fault.Plain(errors.New(rel.Info.Description), mask.Of(p.request.Sensitive))), r.Fault == decide.FaultWorld, r.Since
+	a.Err, a.Environment, a.At = fault.Brief(fault.Plain(errors.New(rel.Info.Description), mask.Of(p.request.Sensitive))), r.Fault == decide.FaultEnvironment, r.Since
 	return a, nil
 }
 
@@ -285,7 +285,7 @@ func (p *pass) remediation(ctx context.Context, s decide.State, d decide.Decisio
 		if err != nil {
 			return nil, err
 		}
-		r.Err, p.slot.Memory.last = a.Err, decide.Attempt{Act: decide.Rollback, Trial: p.want.Trial, Err: a.Err, World: a.World, At: a.At}
+		r.Err, p.slot.Memory.last = a.Err, decide.Attempt{Act: decide.Rollback, Trial: p.want.Trial, Err: a.Err, Environment: a.Environment, At: a.At}
 	}
 	return r, nil
 }

@@ -101,7 +101,7 @@ func (s *session) revision(number int) *helm.Release { return s.records.Revision
 func (s *session) end(err error) result {
 	switch {
 	case s.fence.IsShut():
-		return result{err: fence.ErrFenced, world: true}
+		return result{err: fence.ErrFenced, environment: true}
 	case errors.Is(err, records.ErrAgain):
 		return result{}
 	}
@@ -113,21 +113,21 @@ func (s *session) end(err error) result {
 		return result{stored: true}
 	}
 	failure := s.gate.Classify(s.explained(err), mask.Of(s.pass.request.Sensitive))
-	return result{err: failure, world: s.worlds(err, failure), log: s.log.Last(mask.Of(s.pass.request.Sensitive))}
+	return result{err: failure, environment: s.isEnvironment(err, failure), log: s.log.Last(mask.Of(s.pass.request.Sensitive))}
 }
 
-// worlds reports whether the environment caused the failure, not the input.
-func (s *session) worlds(err, failure error) bool {
+// isEnvironment reports whether the environment caused the failure, not the input.
+func (s *session) isEnvironment(err, failure error) bool {
 	if s.gate.Unjudged != nil {
 		return true
 	}
 	if errors.Is(failure, fault.ErrRender) || errors.As(failure, new(*fault.NotAllowed)) {
 		return false
 	}
-	if s.gate.Storage != nil || fault.Worldly(err) {
+	if s.gate.Storage != nil || fault.IsEnvironment(err) {
 		return true
 	}
-	return fault.Worldly(s.conn.Client.Faults.All())
+	return fault.IsEnvironment(s.conn.Client.Faults.All())
 }
 
 // explained adds the errors that Helm left out of its summary.

@@ -15,7 +15,7 @@ import (
 // Test starts the chart's tests on the deployed revision of this input, unless they have run. It never waits: while the tests run,
 // Reconcile returns Outcome.Running; then Notify is called, and Outcome.Test is their result. Failed tests make the revision a failed one,
 // unless Actions.Test.IgnoreFailures. If the tests could not be completed, for example because the API server was unavailable,
-// Outcome.Failed is the reason, World is set, and Retry.At is the time of the next try (Request.Policy.Retry). All other fields except
+// Outcome.Failed is the reason, Environment is set, and Retry.At is the time of the next try (Request.Policy.Retry). All other fields except
 // Running are empty; if there are no tests to run, all are. Its errors are those of Reconcile.
 func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 	p, release, err := e.enterSlot(req)
@@ -36,7 +36,7 @@ func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 	}
 	if d := p.want.Try(decide.Probe, decide.Tally{}); d.Act == decide.Failed {
 		last := p.slot.Memory.last
-		return Outcome{Failed: last.Err, World: last.World, Retry: Retry{Attempts: d.Attempts, At: d.Until}, Log: last.Log}, nil
+		return Outcome{Failed: last.Err, Environment: last.Environment, Retry: Retry{Attempts: d.Attempts, At: d.Until}, Log: last.Log}, nil
 	}
 	return p.start(ctx, job{act: decide.Probe, trial: p.want.Trial, run: p.tested})
 }
@@ -45,7 +45,7 @@ func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 func (p *pass) tested(ctx context.Context, at *pool.Worker) result {
 	s, err := p.open(ctx, at, decide.Decision{Act: decide.Probe})
 	if err != nil {
-		return result{err: err, world: true}
+		return result{err: err, environment: true}
 	}
 	last := decide.Judged(s.state, p.want)
 	if last == nil || last.Test != "" {
@@ -55,11 +55,11 @@ func (p *pass) tested(ctx context.Context, at *pool.Worker) result {
 		return s.end(err)
 	}
 	if err := decide.CheckGenuine(s.revision(last.Number)); err != nil {
-		return result{err: err, world: true}
+		return result{err: err, environment: true}
 	}
 	s.fence.Watch(decide.KeyOf(p.request.Name, last.Number), last.Version)
 	r := s.end(s.test())
-	if r.world {
+	if r.environment {
 		return r
 	}
 	return s.noteTest(last, r)
@@ -73,7 +73,7 @@ func (s *session) noteTest(last *decide.Revision, r result) result {
 		r.err = fmt.Errorf("tests failed: %w", r.err)
 		if !s.pass.request.Actions.Test.IgnoreFailures {
 			rel.SetStatus(helm.StatusFailed, r.err.Error())
-			faulted(rel, false, last.Blame)
+			faulted(rel, false, last.InputFailures)
 		}
 	}
 	if err := s.records.Put(rel); err != nil {

@@ -160,7 +160,7 @@ func (p *pass) runUninstall(d decide.Decision, purge bool) func(context.Context,
 	return func(ctx context.Context, at *pool.Worker) result {
 		s, err := p.open(ctx, at, d)
 		if err != nil {
-			return result{err: err, world: true}
+			return result{err: err, environment: true}
 		}
 		s.gate.Rendered = true // no error from here is one of a template
 		if s.state.Last() == nil {

@@ -164,7 +164,7 @@ func (d *definition) leave(live *unstructured.Unstructured) error {
 
 // forbidden turns a refusal for lack of rights into what the tenant can do about it.
 func forbidden(err error, all []*definition) error {
-	if !apierrors.IsForbidden(err) || fault.Worldly(err) {
+	if !apierrors.IsForbidden(err) || fault.IsEnvironment(err) {
 		return err
 	}
 	var names []string

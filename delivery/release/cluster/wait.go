@@ -39,12 +39,11 @@ func (c *Client) waitTimeout() time.Duration {
 	return c.Terms.Timeout
 }
 
-// await looks, at once and then again and again, until look is done or fails for another reason than the world's. It ends
-// with errTimeUp, and with ErrSuperseded once ended is closed. Only what does not come at the first look is waited for
-// idly.
+// await calls look at once and then repeatedly, until look is done or fails for another reason than the environment. It ends with
+// errTimeUp, and with ErrSuperseded once ended is closed. If the first call is enough, it does not count as waiting.
 func (c *Client) await(timeout time.Duration, ended <-chan struct{}, look func() (bool, error)) error {
 	done, err := look()
-	if done || err != nil && !fault.Worldly(err) {
+	if done || err != nil && !fault.IsEnvironment(err) {
 		return err
 	}
 	return c.whileIdle(func() error {
@@ -61,7 +60,7 @@ func (c *Client) await(timeout time.Duration, ended <-chan struct{}, look func()
 				return errTimeUp
 			case <-again.C():
 			}
-			if done, err := look(); done || err != nil && !fault.Worldly(err) {
+			if done, err := look(); done || err != nil && !fault.IsEnvironment(err) {
 				return err
 			}
 		}
@@ -182,7 +181,7 @@ func (c *Client) hookDone(info *resource.Info, timeout time.Duration) error {
 		return err
 	}
 	err = c.follow(info, timeout, ends(u))
-	if err == nil || fault.Worldly(err) {
+	if err == nil || fault.IsEnvironment(err) {
 		return err
 	}
 	why := c.reason(unread(u))
@@ -228,7 +227,7 @@ func (c *Client) follow(info *resource.Info, timeout time.Duration, done func(*u
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if err != nil && !fault.Worldly(err) {
+		if err != nil && !fault.IsEnvironment(err) {
 			return err
 		}
 		u, err := unstructuredOf(o)

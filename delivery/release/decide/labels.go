@@ -26,9 +26,9 @@ const (
 	// it proves nothing about them.
 	DigestLabel = v1alpha1.Group + "/digest"
 	TrialLabel  = v1alpha1.Group + "/trial"
-	// AttemptLabel counts the failures of this trial in a row, blameLabel those caused by the input.
-	AttemptLabel = v1alpha1.Group + "/attempt"
-	BlameLabel   = v1alpha1.Group + "/blame"
+	// AttemptLabel counts the failures of this trial in a row, InputFailuresLabel those caused by the input.
+	AttemptLabel       = v1alpha1.Group + "/attempt"
+	InputFailuresLabel = v1alpha1.Group + "/blame"
 	// FaultLabel says what caused a failure: the environment ("world") or the input.
 	FaultLabel = v1alpha1.Group + "/fault"
 	// HeldLabel is the trial that is not repeated. It is on the revision that the remediation of the trial made.
@@ -48,8 +48,8 @@ const (
 
 // Values of FaultLabel.
 const (
-	// FaultWorld: the environment caused the failure, not the input.
-	FaultWorld = "world"
+	// FaultEnvironment: the environment caused the failure, not the input.
+	FaultEnvironment = "world"
 	// FaultInput: only another input helps.
 	FaultInput = "input"
 )
@@ -130,8 +130,8 @@ func NewLabels(rel *helm.Release, content string, w *Want, d *Decision) map[stri
 	labels[RevisionLabel], labels[ContentLabel] = strconv.Itoa(rel.Version), content
 	labels[AttemptLabel] = strconv.Itoa(d.Attempts + 1)
 	labels[DigestLabel], labels[TrialLabel] = w.Digest, w.Trial
-	if d.Blame > 0 {
-		labels[BlameLabel] = strconv.Itoa(d.Blame)
+	if d.InputFailures > 0 {
+		labels[InputFailuresLabel] = strconv.Itoa(d.InputFailures)
 	}
 	switch d.Act {
 	case Install:

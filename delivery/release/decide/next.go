@@ -51,9 +51,9 @@ type Attempt struct {
 	Act   Act
 	Trial string
 	Err   error
-	// World: the environment caused Err, not the input.
-	World bool
-	At    time.Time
+	// Environment: the environment caused Err, not the input.
+	Environment bool
+	At          time.Time
 	// Unstored counts failures in a row that were not recorded in a revision.
 	Unstored int
 	// Log holds the last lines that Helm logged.
@@ -90,8 +90,8 @@ type Decision struct {
 	Act Act
 	// Until is when a lock can be taken over, or when a failed input is retried; zero for never.
 	Until time.Time
-	// Attempts counts the failures in a row so far, Blame those caused by the input.
-	Attempts, Blame int
+	// Attempts counts the failures in a row so far, InputFailures those caused by the input.
+	Attempts, InputFailures int
 	// To is the revision that a rollback restores.
 	To int
 	// NoTarget: no revision can be restored.
@@ -147,7 +147,7 @@ func (w Want) idle(s State, last *Revision) Decision {
 func gaveUp(s State, trial string) Decision {
 	d := Decision{Act: Withheld}
 	if f := s.Failure(trial); f != nil {
-		d.Attempts, d.Blame = f.attempt, f.Blame
+		d.Attempts, d.InputFailures = f.attempt, f.InputFailures
 	}
 	return d
 }
@@ -158,8 +158,8 @@ func (w Want) upgrade(s State) Decision {
 	switch {
 	case s.holds(w.Trial) && !w.Manual.Reset:
 		// It was forced, which uses up all retries.
-		t.blame = max(t.blame, w.Retries)
-	case t.blame > w.Retries && !w.Manual.Force:
+		t.inputFailures = max(t.inputFailures, w.Retries)
+	case t.inputFailures > w.Retries && !w.Manual.Force:
 		return w.remediate(s, t)
 	}
 	d := w.Try(Upgrade, t)
@@ -173,7 +173,7 @@ func (w Want) upgrade(s State) Decision {
 func (w Want) remediate(s State, t Tally) Decision {
 	switch w.Strategy {
 	case v1alpha1.RemediationNone:
-		return Decision{Act: Withheld, Attempts: t.attempts, Blame: t.blame}
+		return Decision{Act: Withheld, Attempts: t.attempts, InputFailures: t.inputFailures}
 	case v1alpha1.RemediationUninstall:
 		d := w.Try(Uninstall, Tally{})
 		d.Remediates = true
@@ -263,7 +263,7 @@ func (w Want) Try(a Act, t Tally) Decision {
 	if same && w.Last.Trial == w.Trial && w.Last.Err != nil && (!w.Manual.Fresh || !w.Manual.Reset) {
 		t.attempts, t.at = max(t.attempts+w.Last.Unstored, 1), w.Last.At
 	}
-	d := Decision{Act: a, Attempts: t.attempts, Blame: t.blame}
+	d := Decision{Act: a, Attempts: t.attempts, InputFailures: t.inputFailures}
 	if t.attempts == 0 || w.Manual.Fresh {
 		return d
 	}

@@ -45,7 +45,7 @@ func label(key, value string) func(map[string]string) {
 // inputFailed marks n failures caused by the input.
 func inputFailed(n int) func(map[string]string) {
 	return func(l map[string]string) {
-		l[AttemptLabel], l[BlameLabel], l[FaultLabel] = strconv.Itoa(n), strconv.Itoa(n), FaultInput
+		l[AttemptLabel], l[InputFailuresLabel], l[FaultLabel] = strconv.Itoa(n), strconv.Itoa(n), FaultInput
 	}
 }
 
@@ -211,15 +211,15 @@ func TestNext(t *testing.T) {
 			change:  func(w *Want) { w.Manual.Reset = true },
 			want:    Decision{Act: Settled},
 		},
-		"the world stood in the way more often than there are retries": {
-			history: history(record(1, helm.StatusDeployed, "old"), record(2, helm.StatusFailed, "new", label(AttemptLabel, "9"), label(FaultLabel, FaultWorld))),
+		"more failures by the environment than retries": {
+			history: history(record(1, helm.StatusDeployed, "old"), record(2, helm.StatusFailed, "new", label(AttemptLabel, "9"), label(FaultLabel, FaultEnvironment))),
 			change:  retrying,
 			want:    Decision{Act: Upgrade, Attempts: 9},
 		},
 		"the input failed once": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(2, helm.StatusFailed, "new", inputFailed(1))),
 			change:  retrying,
-			want:    Decision{Act: Upgrade, Attempts: 1, Blame: 1},
+			want:    Decision{Act: Upgrade, Attempts: 1, InputFailures: 1},
 		},
 		"the input used up its retries": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(2, helm.StatusFailed, "new", inputFailed(1)), record(3, helm.StatusFailed, "new", inputFailed(2))),
@@ -246,7 +246,7 @@ func TestNext(t *testing.T) {
 		"a revision of which nobody said that it was good is no target": {
 			history: history(record(1, helm.StatusSuperseded, "old"), record(2, helm.StatusFailed, "new", inputFailed(2))),
 			change:  retrying,
-			want:    Decision{Act: Upgrade, Attempts: 2, Blame: 2, NoTarget: true},
+			want:    Decision{Act: Upgrade, Attempts: 2, InputFailures: 2, NoTarget: true},
 		},
 		"what is deployed is no target before it is seen to be good": {
 			history: history(record(1, helm.StatusSuperseded, "older", label(ProvenLabel, Yes)), record(2, helm.StatusDeployed, "old"),
@@ -266,22 +266,22 @@ func TestNext(t *testing.T) {
 		"the same input is no target": {
 			history: history(record(1, helm.StatusSuperseded, "new", label(ProvenLabel, No)), record(2, helm.StatusFailed, "new", inputFailed(2))),
 			change:  retrying,
-			want:    Decision{Act: Upgrade, Attempts: 2, Blame: 2, NoTarget: true},
+			want:    Decision{Act: Upgrade, Attempts: 2, InputFailures: 2, NoTarget: true},
 		},
 		"no target, and the retry is not due": {
 			history: history(record(1, helm.StatusSuperseded, ""), record(2, helm.StatusFailed, "new", inputFailed(2))),
 			change:  func(w *Want) { w.Retry = minutes },
-			want:    Decision{Act: Failed, Attempts: 2, Blame: 2, NoTarget: true, Until: noon.Add(2 * time.Minute)},
+			want:    Decision{Act: Failed, Attempts: 2, InputFailures: 2, NoTarget: true, Until: noon.Add(2 * time.Minute)},
 		},
 		"an install is never remedied": {
 			history: history(record(1, helm.StatusFailed, "new", inputFailed(7))),
 			change:  retrying,
-			want:    Decision{Act: Install, Attempts: 7, Blame: 7},
+			want:    Decision{Act: Install, Attempts: 7, InputFailures: 7},
 		},
 		"none is to be done": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(2, helm.StatusFailed, "new", inputFailed(2))),
 			change:  func(w *Want) { w.Strategy = v1alpha1.RemediationNone },
-			want:    Decision{Act: Withheld, Attempts: 2, Blame: 2},
+			want:    Decision{Act: Withheld, Attempts: 2, InputFailures: 2},
 		},
 		"it is to be uninstalled": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(2, helm.StatusFailed, "new", inputFailed(2))),
@@ -349,7 +349,7 @@ func TestNext(t *testing.T) {
 		"rolled back for this input, forced": {
 			history: history(rolledBack(4, helm.StatusDeployed, "new")),
 			change:  func(w *Want) { w.Manual.Force = true },
-			want:    Decision{Act: Upgrade, Blame: 1},
+			want:    Decision{Act: Upgrade, InputFailures: 1},
 		},
 		"rolled back for this input, reset": {
 			history: history(rolledBack(4, helm.StatusDeployed, "new")),
@@ -408,15 +408,15 @@ func TestNext(t *testing.T) {
 		"failed, not due, forced": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(1))),
 			change:  func(w *Want) { w.Retry, w.Manual.Force, w.Manual.Fresh = minutes, true, true },
-			want:    Decision{Act: Upgrade, Attempts: 1, Blame: 1},
+			want:    Decision{Act: Upgrade, Attempts: 1, InputFailures: 1},
 		},
-		"held, forced, and the world stood in the way of that": {
+		"held, forced, and the environment made that fail": {
 			history: history(rolledBack(4, helm.StatusDeployed, "new")),
 			change: func(w *Want) {
 				w.Retry, w.Manual.Force = minutes, true
-				w.Last = Attempt{Act: Upgrade, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 1, World: true}
+				w.Last = Attempt{Act: Upgrade, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 1, Environment: true}
 			},
-			want: Decision{Act: Failed, Attempts: 1, Blame: 1, Until: noon.Add(time.Minute)},
+			want: Decision{Act: Failed, Attempts: 1, InputFailures: 1, Until: noon.Add(time.Minute)},
 		},
 		"kubeop was uninstalling in a process that is gone": {
 			history: history(record(1, helm.StatusUninstalling, "new", label(ActionLabel, ActionUninstall), label(HolderLabel, "gone"))),

@@ -30,7 +30,7 @@ type Revision struct {
 // marks are the facts that kubeop records in the labels of its revisions. See the labels.
 type marks struct {
 	Digest, trial, Holder, Held, Content, proven, Test, Fault, Action, request string
-	attempt, Blame, To                                                         int
+	attempt, InputFailures, To                                                 int
 }
 
 // State is the release's history, oldest first.
@@ -68,7 +68,7 @@ func revisionOf(number int, m *metav1.ObjectMeta) Revision {
 		v.marks = marks{
 			Digest: l[DigestLabel], trial: l[TrialLabel], Holder: l[HolderLabel], Held: l[HeldLabel], Content: l[ContentLabel],
 			proven: l[ProvenLabel], Test: l[TestLabel], Fault: l[FaultLabel], Action: l[ActionLabel], request: l[RequestLabel],
-			attempt: count(l[AttemptLabel]), Blame: count(l[BlameLabel]), To: count(l[ToLabel]),
+			attempt: count(l[AttemptLabel]), InputFailures: count(l[InputFailuresLabel]), To: count(l[ToLabel]),
 		}
 	}
 	return v
@@ -107,8 +107,8 @@ func (s State) everDeployed() bool {
 
 // Tally is how often an input failed in a row.
 type Tally struct {
-	// attempts counts all failures, blame those caused by the input.
-	attempts, blame int
+	// attempts counts all failures, inputFailures those caused by the input.
+	attempts, inputFailures int
 	// at is when the last one ended; zero when an action was interrupted since then.
 	at time.Time
 }
@@ -126,9 +126,9 @@ func (s State) tally(trial string) Tally {
 		case r.trial != trial:
 			return Tally{}
 		case interrupted:
-			return Tally{attempts: max(r.attempt, 1), blame: r.Blame}
+			return Tally{attempts: max(r.attempt, 1), inputFailures: r.InputFailures}
 		default:
-			return Tally{attempts: max(r.attempt, 1), blame: r.Blame, at: r.Since}
+			return Tally{attempts: max(r.attempt, 1), inputFailures: r.InputFailures, at: r.Since}
 		}
 	}
 	return Tally{}

@@ -45,12 +45,12 @@ func TestOnlyOurOwnRevisionSpeaks(t *testing.T) {
 		"a number written otherwise, which admission takes for another": {record(3, helm.StatusDeployed, "d", label(RevisionLabel, "03")), false, "", ""},
 		"never ours":        {record(3, helm.StatusDeployed, ""), false, "", ""},
 		"digest taken away": {record(3, helm.StatusFailed, "d", interruptedly), true, "", "me"},
-		"forged counters":   {record(3, helm.StatusFailed, "d", label(AttemptLabel, "-4"), label(BlameLabel, "x")), true, "d", "me"},
+		"forged counters":   {record(3, helm.StatusFailed, "d", label(AttemptLabel, "-4"), label(InputFailuresLabel, "x")), true, "d", "me"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := revisionOf(3, &test.record.ObjectMeta)
-			if r.Ours != test.ours || r.Digest != test.digest || r.Holder != test.holder || r.attempt < 0 || r.Blame != 0 {
+			if r.Ours != test.ours || r.Digest != test.digest || r.Holder != test.holder || r.attempt < 0 || r.InputFailures != 0 {
 				t.Errorf("got %+v", r)
 			}
 			if !r.Since.Equal(noon) {
@@ -95,8 +95,8 @@ func TestTally(t *testing.T) {
 	}{
 		"no failure":              {history(record(1, helm.StatusDeployed, "new")), Tally{}},
 		"another input's":         {history(record(1, helm.StatusFailed, "old", inputFailed(3))), Tally{}},
-		"this input's":            {history(record(1, helm.StatusFailed, "new", inputFailed(3))), Tally{attempts: 3, blame: 3, at: noon}},
-		"interrupted since":       {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", interruptedly)), Tally{attempts: 3, blame: 3}},
+		"this input's":            {history(record(1, helm.StatusFailed, "new", inputFailed(3))), Tally{attempts: 3, inputFailures: 3, at: noon}},
+		"interrupted since":       {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", interruptedly)), Tally{attempts: 3, inputFailures: 3}},
 		"succeeded since":         {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusDeployed, "old")), Tally{}},
 		"failed by hand since":    {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", label(RevisionLabel, "1"))), Tally{}},
 		"a rollback failed since": {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", label(ActionLabel, ActionRollback))), Tally{}},

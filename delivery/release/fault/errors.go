@@ -1,5 +1,5 @@
-// Package fault has the errors of a release, says whose fault each is, the input's or the world's, and how it is told: masked, on one
-// line, and short.
+// Package fault has the errors of a release. It classifies them, by whether the environment or the input caused them, and formats them:
+// masked, on one line, and short.
 package fault
 
 import (
@@ -10,25 +10,24 @@ import (
 )
 
 var (
-	// ErrRender says that the chart cannot be loaded, refuses its values or does not render; only another input helps.
+	// ErrRender says that the chart cannot be loaded, refuses its values or does not render. Only another input helps.
 	ErrRender = errors.New("rendering the chart")
-	// ErrLocked says that someone else is working on the release; it is taken over when their time is up.
+	// ErrLocked says that someone else is working on the release. When their time is up, kubeop takes the release over.
 	ErrLocked = errors.New("the release is locked")
 	// ErrTaken says that another app owns the release.
 	ErrTaken = errors.New("the release is taken")
-	// ErrTooLarge says that the chart is larger than kubeop reads, or the release than fits into its record. It comes with
-	// ErrRender.
+	// ErrTooLarge says that the chart is larger than kubeop reads, or the release is too large for its record. It comes with ErrRender.
 	ErrTooLarge = errors.New("too large")
-	// ErrSuperseded says that a newer input ended the waiting for objects to be ready.
+	// ErrSuperseded says that a newer input ended the wait until objects are ready.
 	ErrSuperseded = errors.New("a newer version ended the wait")
 	// ErrDraining says that the engine starts no more actions.
 	ErrDraining = errors.New("the operator is stopping")
 )
 
-// TakenBy is an ErrTaken that says whose the release is.
+// TakenBy returns an ErrTaken that names the owner of the release.
 func TakenBy(release, app string) error { return &belongs{release, app} }
 
-// belongs is an ErrTaken that says whose the release is.
+// belongs is an ErrTaken that names the owner of the release.
 type belongs struct{ release, app string }
 
 func (e *belongs) Error() string {
@@ -42,11 +41,11 @@ type NotAllowed struct{ Err error }
 func (e *NotAllowed) Error() string { return e.Err.Error() }
 func (e *NotAllowed) Unwrap() error { return e.Err }
 
-// Terminating says that objects of an uninstalled release are still there.
+// Terminating says that objects of an uninstalled release still exist.
 type Terminating struct {
 	// Objects as "Kind/name", sorted, with the finalizers that hold them: for the message only.
 	Objects []string
-	// Foreign: one is held by a finalizer that Kubernetes does not take off by itself.
+	// Foreign: one is held by a finalizer that Kubernetes does not remove by itself.
 	Foreign bool
 }
 
@@ -54,7 +53,7 @@ func (e *Terminating) Error() string {
 	return "waiting for " + strings.Join(e.Objects, ", ") + " to be gone"
 }
 
-// ClaimsInTheWay says that an object is not deleted, because claims that hold data would go with it.
+// ClaimsInTheWay says that an object is not deleted, because claims that hold data would be deleted with it.
 type ClaimsInTheWay struct {
 	// Object is "Kind/name".
 	Object string
@@ -74,7 +73,7 @@ func (e *oversize) Unwrap() error { return ErrTooLarge }
 // TooLarge is an ErrTooLarge that says what is too large.
 func TooLarge(why string) error { return &oversize{why} }
 
-// OverLimit is err as an ErrTooLarge if it wraps limit, the error of another package for what is too large.
+// OverLimit returns err as an ErrTooLarge if it wraps limit, which is another package's error for a too large input.
 func OverLimit(err, limit error) error {
 	if errors.Is(err, limit) {
 		return TooLarge(err.Error())
@@ -82,7 +81,7 @@ func OverLimit(err, limit error) error {
 	return err
 }
 
-// Render is err as an ErrRender.
+// Render returns err as an ErrRender.
 func Render(err error) error {
 	if errors.Is(err, ErrRender) {
 		return err
@@ -96,8 +95,8 @@ type rendering struct{ cause error }
 func (e *rendering) Error() string   { return ErrRender.Error() + ": " + e.cause.Error() }
 func (e *rendering) Unwrap() []error { return []error{ErrRender, e.cause} }
 
-// RenderCause reports whether Render made err an ErrRender, and returns what it was before, or else err itself. It does not look into other
-// errors: what they add would be lost.
+// RenderCause reports whether Render made err an ErrRender, and returns the original error, or else err itself. It does not unwrap other
+// errors: the text that they add would be lost.
 func RenderCause(err error) (is bool, cause error) {
 	if e, ok := err.(*rendering); ok { //nolint:errorlint // see above
 		return true, e.cause
@@ -105,7 +104,7 @@ func RenderCause(err error) (is bool, cause error) {
 	return false, err
 }
 
-// Mask returns err, or if hide changes its text, an error with the hidden text and nothing to unwrap.
+// Mask returns err, or if hide changes its text, an error with the masked text that wraps nothing.
 func Mask(err error, hide func(string) string) error {
 	if err == nil {
 		return nil
@@ -117,10 +116,11 @@ func Mask(err error, hide func(string) string) error {
 	return errors.New(text)
 }
 
-// maxMessage is how long, in bytes, an error of the engine may be: a template that includes itself says so a thousand times.
+// maxMessage is the maximum length, in bytes, of an error of the engine: a template that includes itself repeats its message a thousand
+// times.
 const maxMessage = 2 << 10
 
-// shortened is an error whose text is cut.
+// shortened is an error with a cut text.
 type shortened struct {
 	error
 	text string
@@ -129,8 +129,8 @@ type shortened struct {
 func (e *shortened) Error() string { return e.text }
 func (e *shortened) Unwrap() error { return e.error }
 
-// Brief is err with at most maxMessage of text: where it is longer the middle is left out. It has to be masked before: half
-// a secret would not be found.
+// Brief returns err with at most maxMessage of text: the middle of a longer one is left out. The error must be masked before, because half
+// a secret would not be recognized.
 func Brief(err error) error {
 	if err == nil || len(err.Error()) <= maxMessage {
 		return err
@@ -140,7 +140,7 @@ func Brief(err error) error {
 	return &shortened{err, strings.ToValidUTF8(text[:half], "") + gap + strings.ToValidUTF8(text[len(text)-half:], "")}
 }
 
-// Plain is masked, on one line: Helm lists errors of several objects below each other.
+// Plain returns err masked and on one line: Helm lists the errors of several objects below each other.
 func Plain(err error, hide func(string) string) error {
 	err = Mask(err, hide)
 	if err == nil || !strings.Contains(err.Error(), "\n") {
@@ -149,7 +149,7 @@ func Plain(err error, hide func(string) string) error {
 	return errors.New(OneLine(err.Error()))
 }
 
-// OneLine separates what stood on lines of its own, in a list maybe, by semicolons.
+// OneLine joins lines, which may be items of a list, with semicolons.
 func OneLine(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -172,11 +172,10 @@ func OneLine(text string) string {
 	return b.String()
 }
 
-// templateNoise is what Go's templates say beside where and what: each step says which template it is, twice.
+// templateNoise matches the text of Go's template errors besides the place and the problem: each step names its template twice.
 var templateNoise = regexp.MustCompile(`\btemplate: |executing "[^"]*" `)
 
-// Readable shortens the error of a template to the places, "web/templates/a.yaml:3:7: at <.Values.a.b>", and what is wrong
-// there.
+// Readable shortens the error of a template to the places, "web/templates/a.yaml:3:7: at <.Values.a.b>", and the problem there.
 func Readable(err error) error {
 	text := templateNoise.ReplaceAllString(err.Error(), "")
 	if text == err.Error() {
@@ -185,7 +184,7 @@ func Readable(err error) error {
 	return errors.New(text)
 }
 
-// Recovered turns a panic of Helm during an act into an error. It is deferred.
+// Recovered turns a panic of Helm during an action into an error. Defer it.
 func Recovered(act string, err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%s: Helm panicked: %v", act, p)

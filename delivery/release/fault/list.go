@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxListed is how many errors of several objects are told: a quota that is full refuses them all in the same words.
+// maxListed is how many errors of several objects are shown: a full quota refuses all of them with the same text.
 const maxListed = 3
 
-// several are errors, mostly one for each object, told on one line.
+// several are errors, mostly one for each object, shown on one line.
 type several []error
 
 func (s several) Error() string {
@@ -28,7 +28,7 @@ func (s several) Error() string {
 
 func (s several) Unwrap() []error { return s }
 
-// Join is errors.Join on one line.
+// Join is errors.Join, but the text is on one line.
 func Join(errs ...error) error {
 	var all several
 	for _, err := range errs {

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// MaxLines is how many lines of Helm, and how many warnings, are kept.
+// MaxLines is how many lines of Helm's log, and how many warnings, are kept.
 const MaxLines = 10
 
 // Log keeps what Helm logs during one action: the last ten lines, and the first ten warnings. An action logs from several goroutines.
 type Log struct {
-	// WarningPrefix is how the API server's warnings begin.
+	// WarningPrefix is the beginning of the API server's warnings.
 	WarningPrefix string
 
 	mu   sync.Mutex

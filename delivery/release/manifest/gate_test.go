@@ -278,9 +278,9 @@ func FuzzParse(f *testing.F) {
 func TestAnErrorOfAdmissionIsNoRefusal(t *testing.T) {
 	away := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	tests := map[string]struct {
-		refused func(error) bool
-		err     error
-		world   bool
+		refused     func(error) bool
+		err         error
+		environment bool
 	}{
 		"refused":           {nil, errors.New("not allowed"), false},
 		"network":           {nil, away, true},
@@ -292,7 +292,7 @@ func TestAnErrorOfAdmissionIsNoRefusal(t *testing.T) {
 			g := NewGate(func([]*unstructured.Unstructured) error { return test.err }, test.refused, nil, nil)
 			_, err := g.Run(bytes.NewBufferString(configMap))
 			err = g.Classify(err, mask.Of(nil))
-			if refused := errors.As(err, new(*fault.NotAllowed)); refused == test.world || (g.Unjudged != nil) != test.world {
+			if refused := errors.As(err, new(*fault.NotAllowed)); refused == test.environment || (g.Unjudged != nil) != test.environment {
 				t.Errorf("got %v", err)
 			}
 		})

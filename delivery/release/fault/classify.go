@@ -19,90 +19,90 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// blame is whose an error is.
-type blame int
+// class says what caused an error. If errors are joined, the highest class counts.
+type class int
 
 const (
-	// byNobody: the error is text.
-	byNobody blame = iota
-	// byWorld: the same input may do tomorrow.
-	byWorld
-	// byInput: only another input helps, or another try at it may as well fail.
-	byInput
+	// unknown: the error has only a text.
+	unknown class = iota
+	// environment: the same input may succeed later.
+	environment
+	// input: only another input helps, because a retry is likely to fail again.
+	input
 )
 
-// Worldly reports that an error says nothing about the input of an action: the API server was away, too busy or on its
-// way to something. Where several errors are joined, one of the input's is enough to make it false.
-func Worldly(err error) bool { return blamed(err) == byWorld }
+// IsEnvironment reports whether the environment caused an error, and not the input of an action: the API server was down, too busy or in
+// transition. If several errors are joined and the input caused one of them, it returns false.
+func IsEnvironment(err error) bool { return classify(err) == environment }
 
-func blamed(err error) blame {
+func classify(err error) class {
 	if err == nil {
-		return byNobody
+		return unknown
 	}
-	if b := ownBlame(err); b != byNobody {
-		return b
+	if c := classifyOne(err); c != unknown {
+		return c
 	}
 	switch inner := err.(type) { //nolint:errorlint // this walks the tree itself
 	case interface{ Unwrap() error }:
-		return blamed(inner.Unwrap())
+		return classify(inner.Unwrap())
 	case interface{ Unwrap() []error }:
-		all := byNobody
+		all := unknown
 		for _, e := range inner.Unwrap() {
-			all = max(all, blamed(e))
+			all = max(all, classify(e))
 		}
 		return all
 	}
-	return byNobody
+	return unknown
 }
 
-// Errors that are what they are whatever is in them.
+// The class of these errors does not depend on the errors that they wrap.
 var (
-	ofInput = []error{ErrRender, ErrTaken}
-	ofWorld = []error{ErrLocked, ErrDraining, ErrSuperseded, io.ErrUnexpectedEOF, io.EOF, context.Canceled, context.DeadlineExceeded}
+	inputErrors       = []error{ErrRender, ErrTaken}
+	environmentErrors = []error{ErrLocked, ErrDraining, ErrSuperseded, io.ErrUnexpectedEOF, io.EOF, context.Canceled, context.DeadlineExceeded}
 )
 
-// ownBlame looks at one error of a tree.
-func ownBlame(err error) blame {
-	switch e := err.(type) { //nolint:errorlint // blamed walks the tree
+// classifyOne returns the class of one error of a tree.
+func classifyOne(err error) class {
+	switch e := err.(type) { //nolint:errorlint // classify walks the tree
 	case apierrors.APIStatus:
-		return statusBlame(e.Status())
+		return classifyStatus(e.Status())
 	case *NotAllowed:
-		return byInput
+		return input
 	case *Terminating, *ClaimsInTheWay:
-		return byWorld
+		return environment
 	case *url.Error, net.Error, *net.OpError, *net.DNSError, *meta.NoKindMatchError, *meta.NoResourceMatchError:
-		return byWorld
+		return environment
 	}
 	switch {
-	case slices.Contains(ofInput, err):
-		return byInput
-	case slices.Contains(ofWorld, err):
-		return byWorld
+	case slices.Contains(inputErrors, err):
+		return input
+	case slices.Contains(environmentErrors, err):
+		return environment
 	}
-	return byNobody
+	return unknown
 }
 
-func statusBlame(s metav1.Status) blame {
+func classifyStatus(s metav1.Status) class {
 	switch s.Reason {
 	case metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout, metav1.StatusReasonTooManyRequests,
 		metav1.StatusReasonInternalError, metav1.StatusReasonServiceUnavailable, metav1.StatusReasonConflict,
 		metav1.StatusReasonExpired, metav1.StatusReasonUnauthorized:
-		return byWorld
+		return environment
 	case metav1.StatusReasonNotFound:
-		// The namespace, the kind, or the object between two requests: each comes and goes by others' doing.
-		return byWorld
+		// The namespace, the kind or the object may be created or deleted by others at any time.
+		return environment
 	case metav1.StatusReasonForbidden:
 		if namespaceEnds(s) || overQuota(s) {
-			return byWorld
+			return environment
 		}
-		return byInput
+		return input
 	case metav1.StatusReasonUnknown:
-		// A proxy between here and the API server answers without a reason.
+		// A proxy in front of the API server may answer without a reason.
 		if s.Code >= http.StatusInternalServerError || s.Code == http.StatusTooManyRequests {
-			return byWorld
+			return environment
 		}
 	}
-	return byInput
+	return input
 }
 
 func namespaceEnds(s metav1.Status) bool {
@@ -117,12 +117,12 @@ func namespaceEnds(s metav1.Status) bool {
 	return false
 }
 
-// overQuota knows the API server's refusal by its text; it gives quotas no cause of their own.
+// overQuota recognizes a refusal by a quota by its text, because the API server has no cause for it.
 func overQuota(s metav1.Status) bool {
 	return strings.Contains(s.Message, "exceeded quota:") || strings.Contains(s.Message, "status unknown for quota:")
 }
 
-// Faults are the errors of one action's requests, with their types: Helm hands on no more than their text.
+// Faults collects the errors of one action's requests with their types, because Helm returns only their text.
 type Faults struct {
 	mu  sync.Mutex
 	all []error
@@ -145,7 +145,8 @@ func (f *Faults) All() error {
 	return errors.Join(f.all...)
 }
 
-// Witness returns next, recording failed requests. Helm drops the errors of a template's lookups, so they are known from here only.
+// Witness returns a RoundTripper that sends requests to next and records failed ones. Helm drops the errors of lookups in templates, so
+// this is the only record of them.
 func (f *Faults) Witness(next http.RoundTripper) http.RoundTripper { return witness{next, f.Note} }
 
 // witness is the transport of Witness.
@@ -154,7 +155,7 @@ type witness struct {
 	note func(error) error
 }
 
-// RoundTrip is the inner one's.
+// RoundTrip sends a request and records its failure.
 func (w witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := w.next.RoundTrip(r)
 	switch {
