@@ -17,6 +17,9 @@ import (
 // in time. The next Reconcile decides what follows. It does nothing and returns false when the release has another input, is busy, or was
 // rolled back or installed: then there is no better revision to return to. It blocks for two requests.
 func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done bool, err error) {
+	if err := req.check(); err != nil {
+		return false, err
+	}
 	p, release, err := e.enterSlot(req)
 	if err != nil {
 		return false, err

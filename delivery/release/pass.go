@@ -19,11 +19,8 @@ type pass struct {
 	want    decide.Want
 }
 
-// enterSlot starts a pass; release ends it.
+// enterSlot starts a pass of a request that was checked; release ends it.
 func (e *Engine) enterSlot(req Request) (p *pass, release func(), err error) {
-	if err := req.check(); err != nil {
-		return nil, nil, err
-	}
 	digest, trial, err := req.digests()
 	if err != nil {
 		return nil, nil, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/kubeop/kubeop/delivery/mask"
-
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
@@ -31,17 +30,16 @@ func (e *Engine) whole(ctx context.Context, req Request) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if len(former) > 0 && !req.Actions.Install.TakeOwnership {
-		if done, err := e.depart(ctx, req, former); !done || err != nil {
-			e.renamed(req, func(s *slot) { s.Memory.reason = renamed })
-			return Outcome{Running: err == nil, Action: string(decide.Uninstall), Why: renamed}, err
+	adopts := req.Actions.Install.TakeOwnership
+	if len(former) > 0 && !adopts {
+		if out, err := e.depart(ctx, req, former); out.Running || err != nil {
+			return out, err
 		}
 	}
 	out, err := e.reconcile(ctx, req)
-	if err == nil && len(former) > 0 && req.Actions.Install.TakeOwnership && !out.Running && out.Failed == nil {
-		if done, err := e.inherit(ctx, req, former); !done || err != nil {
-			e.renamed(req, func(s *slot) { s.Memory.ended = conclusion{why: renamed, at: e.opts.Now()} })
-			return Outcome{Running: err == nil, Action: string(decide.Uninstall), Why: renamed}, err
+	if err == nil && len(former) > 0 && adopts && !out.Running && out.Failed == nil {
+		if left, err := e.inherit(ctx, req, former); left.Running || err != nil {
+			return left, err
 		}
 	}
 	return out, err

@@ -9,39 +9,39 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/pool"
 )
 
+// renamed is the reason of what is done because of a former release.
 const renamed = "the release has another name now"
 
-// renamed records in the slot of the release that it replaces another one.
-func (e *Engine) renamed(req Request, note func(*slot)) {
-	slot := e.pool.Slot(req.key())
-	slot.Lock()
-	defer slot.Unlock()
-	note(slot)
-}
-
-// depart uninstalls the app's former releases and reports whether that is done.
-func (e *Engine) depart(ctx context.Context, req Request, former []string) (done bool, err error) {
-	for _, name := range former {
-		gone, err := e.uninstall(ctx, req.named(name))
-		if !gone || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
+// depart uninstalls the app's former releases. The outcome is Running until that is done.
+func (e *Engine) depart(ctx context.Context, req Request, former []string) (Outcome, error) {
+	return e.leave(ctx, req, former, e.uninstall, func(m *memory) { m.reason = renamed })
 }
 
 // inherit removes the records of the former releases, whose objects the new release has adopted, and deletes the objects that it did not
-// adopt.
-func (e *Engine) inherit(ctx context.Context, req Request, former []string) (done bool, err error) {
-	for _, name := range former {
-		gone, err := e.forget(ctx, req.named(name))
-		if !gone || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
+// adopt. The outcome is Running until that is done.
+func (e *Engine) inherit(ctx context.Context, req Request, former []string) (Outcome, error) {
+	return e.leave(ctx, req, former, e.forget, func(m *memory) { m.ended = conclusion{why: renamed, at: e.opts.Now()} })
 }
 
+// leave ends the former releases one after the other. While one is left, note records in the slot of the release that it replaces them.
+func (e *Engine) leave(
+	ctx context.Context, req Request, former []string, end func(context.Context, Request) (bool, error), note func(*memory),
+) (Outcome, error) {
+	for _, name := range former {
+		done, err := end(ctx, req.named(name))
+		if done && err == nil {
+			continue
+		}
+		slot := e.pool.Slot(req.key())
+		slot.Lock()
+		note(&slot.Memory)
+		slot.Unlock()
+		return Outcome{Running: err == nil, Action: string(decide.Uninstall), Why: renamed}, err
+	}
+	return Outcome{}, nil
+}
+
+// forget deletes what is left of a former release, and reports whether that is done.
 func (e *Engine) forget(ctx context.Context, req Request) (done bool, err error) {
 	slot := e.pool.Slot(req.key())
 	slot.Lock()

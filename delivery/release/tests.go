@@ -18,6 +18,9 @@ import (
 // Outcome.Failed is the reason, Environment is set, and Retry.At is the time of the next try (Request.Policy.Retry). All other fields except
 // Running are empty; if there are no tests to run, all are. Its errors are those of Reconcile.
 func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
+	if err := req.check(); err != nil {
+		return Outcome{}, err
+	}
 	p, release, err := e.enterSlot(req)
 	if err != nil {
 		return Outcome{}, err
