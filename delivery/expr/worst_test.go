@@ -81,6 +81,9 @@ func processorTime(t *testing.T) time.Duration {
 
 // TestTheWorst measures what expressions at the limits take in the operator. In the time there is room for a slow machine.
 func TestTheWorst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector takes several times as long and as much memory")
+	}
 	const maxBytes, maxCompile = 10 << 20, time.Second
 	numbers := make([]any, 1000)
 	for i := range numbers {

@@ -41,10 +41,15 @@ func (s *sshSession) Close() error {
 }
 
 func (s *sshSession) upload(_ context.Context, request *packp.UploadPackRequest) (io.ReadCloser, error) {
-	if err := encode(s.stdin, request); err != nil {
-		return nil, err
+	sent := encode(s.stdin, request)
+	pack, err := s.packOf(io.NopCloser(s.watch.WatchReader(s.stdout)), request)
+	if sent == nil || errors.Is(err, errRefused) {
+		return pack, err // A server that refuses the request may end before it has read all of it.
 	}
-	return s.packOf(io.NopCloser(s.watch.WatchReader(s.stdout)), request)
+	if err == nil {
+		_ = pack.Close()
+	}
+	return nil, sent
 }
 
 func (r *remote) openSSH(ctx context.Context) (session, error) {
