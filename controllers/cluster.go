@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/pod-security-admission/api"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,6 +27,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/metadata"
+	"github.com/kubeop/kubeop/delivery/podsecurity"
 )
 
 // cluster is how the operator reads, watches and writes the cluster.
@@ -45,6 +47,8 @@ type cluster struct {
 	// what was discovered with Helm.
 	served discovery.CachedDiscoveryInterface
 	mapper *kube.Mapper
+	// podSecurity is the version of the Pod Security checks that the API server makes.
+	podSecurity api.Version
 }
 
 func newCluster(mgr ctrl.Manager, namespace string, seal digest.Seal) (*cluster, error) {
@@ -52,7 +56,11 @@ func newCluster(mgr ctrl.Manager, namespace string, seal digest.Seal) (*cluster,
 	if err != nil {
 		return nil, fmt.Errorf("making the discovery client: %w", err)
 	}
-	c := &cluster{served: memory.NewMemCacheClient(asked)}
+	version, err := asked.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("asking for the cluster's version: %w", err)
+	}
+	c := &cluster{served: memory.NewMemCacheClient(asked), podSecurity: podsecurity.VersionOf(version.Major, version.Minor)}
 	c.mapper = kube.NewMapper(c.served)
 	c.direct, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: c.mapper})
 	if err != nil {

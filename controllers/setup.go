@@ -123,6 +123,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Cluster: app.Cluster{
 			Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Watch: s.watch,
 			Version: s.local.Version, OnChange: s.local.OnChange, OnServed: s.onServed, Explainer: s.explainer,
+			PodSecurity: s.podSecurity,
 		},
 		Engines: app.Engines{
 			Applier: s.applier, Journal: journal.New(s.direct, o.Namespace, s.clock.Now), Releases: s.releases,

@@ -140,6 +140,11 @@ type AppStatus struct {
 	// RenderedBytes is the size of what the app delivers, in bytes. It counts towards spec.limits.renderedBytes of the Tenant.
 	// +optional
 	RenderedBytes int64 `json:"renderedBytes,omitempty"`
+	// Filled is what kubeop filled in for the Pod Security level of the namespace, as "<kind>/<name>: <fields>; container <name>:
+	// <fields>". At most 20.
+	// +listType=atomic
+	// +optional
+	Filled []string `json:"filled,omitempty"`
 	// UnhealthySince is when the current input was first found unhealthy. The timeout starts then.
 	// +optional
 	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`

@@ -38,7 +38,30 @@ type Delivery struct {
 	// conflicting object.
 	// +optional
 	TakeOwnership bool `json:"takeOwnership,omitempty"`
+	// PodSecurity defines how the app's pods are brought to the Pod Security level of its namespace.
+	// +optional
+	PodSecurity PodSecurity `json:"podSecurity,omitzero"`
 }
+
+// PodSecurity defines how an app's pods are brought to the Pod Security level of its namespace.
+type PodSecurity struct {
+	// Fill defines what kubeop fills in where a pod or container leaves it out and the level would refuse it: seccompProfile
+	// RuntimeDefault, runAsNonRoot true, allowPrivilegeEscalation false and capabilities.drop [ALL]. What is set is never changed.
+	// Enabled fills in all of them, Disabled none. Default: all at level restricted, and seccompProfile at baseline.
+	// +optional
+	Fill PodSecurityFill `json:"fill,omitempty"`
+}
+
+// PodSecurityFill says whether kubeop completes the security contexts of pods.
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type PodSecurityFill string
+
+const (
+	// FillEnabled fills in all that the level restricted asks for.
+	FillEnabled PodSecurityFill = "Enabled"
+	// FillDisabled fills in nothing.
+	FillDisabled PodSecurityFill = "Disabled"
+)
 
 // Dependency is an object that must be ready first. It is an App, a Project of the same tenant, or any other object in a namespace of
 // the tenant's projects. An App is in the same project unless project is set.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -16,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/podsecurity"
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
@@ -23,19 +26,33 @@ import (
 type admitter struct {
 	clients *kube.Clients
 	tenants Tenants
+	// podSecurity is the version of the Pod Security checks that the API server makes.
+	podSecurity api.Version
 
 	// retained are the StatefulSets of which an event was last sent, see volumeFacts.
 	retained subject.Memory[string]
+	// filled is what was filled in for Pod Security by the last action of a release, which runs beside the Reconcile.
+	filled subject.Memory[atomic.Pointer[[]string]]
+}
+
+// admission is what was found out when the objects of an App were checked.
+type admission struct {
+	// bytes is the size of what the App delivers, as far as this process counted it.
+	bytes int64
+	// filled is what was filled in for Pod Security; nil: not known to this process.
+	filled *[]string
 }
 
 // admit checks the objects of an App.
 func (a *admitter) admit(_ context.Context, s *scope) error {
 	size := budget.Size(s.objects)
-	retained, err := a.own(s, s.objects)
-	s.volumes.retained = retained
+	made, err := a.own(s, s.objects)
+	s.volumes.retained = made.retained
 	if err == nil {
+		filled := podsecurity.Listed(made.filled)
+		s.admitted.filled = &filled
 		if err = a.weigh(s)(size); err == nil {
-			s.deliveredBytes = size
+			s.admitted.bytes = size
 		}
 	}
 	switch {
@@ -60,31 +77,47 @@ func (a *admitter) admitHook(s *scope) hook.Admit {
 	}
 }
 
-// admitRendered returns the function that checks what a chart renders. It is called beside the Reconcile.
+// admitRendered returns the function that checks what a chart renders. An action calls it beside the Reconcile, for manifests and then for
+// hooks.
 func (a *admitter) admitRendered(s *scope) func([]*unstructured.Unstructured) error {
+	report := a.filled.Get(s.App)
+	var filled []string
 	return func(objects []*unstructured.Unstructured) error {
-		_, err := a.own(s, objects)
+		made, err := a.own(s, objects)
+		filled = append(filled, made.filled...)
+		listed := podsecurity.Listed(filled)
+		report.Store(&listed)
 		return err
 	}
 }
 
-// own checks objects and stamps them with their owner. It returns the StatefulSets that are changed so that they keep their claims.
-func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (retained []string, err error) {
+// stamped is how objects were changed when they became an App's.
+type stamped struct {
+	// retained are the StatefulSets that are changed so that they keep their claims, and filled what was filled in for Pod Security.
+	retained, filled []string
+}
+
+// own checks objects, completes their pods for the Pod Security level of the namespace, and stamps them with their owner.
+func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made stamped, err error) {
 	if err := s.Limits.App.Check(objects); err != nil {
-		return nil, err
+		return made, err
 	}
 	scope := policy.WithDefinitions(objects, a.clients.Namespaced)
 	if err := policy.Check(objects, s.App.Namespace, scope, s.ClusterKinds); err != nil {
-		return nil, err
+		return made, err
+	}
+	made.filled = podsecurity.Fill(objects, s.Fill)
+	if err := (podsecurity.Judge{Level: s.PodSecurity, Version: a.podSecurity, Tenant: s.Owner.Tenant}).Check(objects); err != nil {
+		return made, err
 	}
 	s.Owner.Stamp(objects)
-	retained = own.Retain(objects, s.App)
+	made.retained = own.Retain(objects, s.App)
 	for _, o := range objects {
 		if namespaced, err := scope(o.GroupVersionKind()); err == nil && !namespaced {
 			o.SetNamespace("")
 		}
 	}
-	return retained, nil
+	return made, nil
 }
 
 // refused reports whether only a change of the source can help. The definition of an unknown kind may be on its way.
@@ -99,15 +132,15 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 	return func(bytes int64) error { return a.tenants.Rendered.Admit(tenant, app, bytes, limit) }
 }
 
-// allowance changes when the tenant's limits change, or when space became free after a refusal. It is part of the trial's digest. It is
-// empty for the usual limits and an App that was not refused.
+// allowance changes when the Pod Security level or the tenant's limits change, or when space became free after a refusal. It is part of the
+// trial's digest.
 func (a *admitter) allowance(s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
 	usual := &a.tenants.Limits
 	if s.Limits.App == usual.App && s.Limits.RenderedBytes == usual.RenderedBytes && woken == 0 {
-		return ""
+		return s.PodSecurity
 	}
-	return fmt.Sprint(s.Limits.App, s.Limits.RenderedBytes, woken)
+	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken)
 }
 
 // lowered adds to what a quota refused that the quota is lower than the project's own, and why.
@@ -120,10 +153,10 @@ func (a *admitter) lowered(s *scope, err error) error {
 		err, s.Owner.Tenant, budget.StoreBytes.Text(s.Limits.StoreBytes), budget.StoreBytes.Name)
 }
 
-// deliveredBytes is the size of what an App delivers, as far as this process counted it.
-func (a *admitter) deliveredBytes(app *v1alpha1.App) int64 {
+// admission is that with which a Reconcile begins.
+func (a *admitter) admission(app *v1alpha1.App) admission {
 	bytes, _ := a.tenants.Rendered.LastAdmitted(client.ObjectKeyFromObject(app))
-	return bytes
+	return admission{bytes, a.filled.Get(app).Load()}
 }
 
 // volumes are the facts with which a Reconcile begins.
@@ -132,4 +165,7 @@ func (a *admitter) volumes(app *v1alpha1.App) volumeFacts {
 }
 
 // Forget drops what is known of an App.
-func (a *admitter) Forget(app *v1alpha1.App) { a.retained.Forget(app) }
+func (a *admitter) Forget(app *v1alpha1.App) {
+	a.retained.Forget(app)
+	a.filled.Forget(app)
+}

@@ -118,7 +118,7 @@ func (r *Reconciler) postHooks(ctx context.Context, s *scope) error {
 func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 	s := &scope{
 		Subject: r.subjects.New(app), writes: r.recorder.Writes(app), held: r.applier.pruner.Held(app),
-		release: r.releaser.facts(app), volumes: r.admitter.volumes(app), deliveredBytes: r.admitter.deliveredBytes(app),
+		release: r.releaser.facts(app), volumes: r.admitter.volumes(app), admitted: r.admitter.admission(app),
 		current: r.refusals.Report(v1alpha1.AppKind, app, app.Status.Refused), unhealthySince: app.Status.UnhealthySince,
 	}
 	if since := s.unhealthySince; since != nil && since.Time.Before(s.writes.At()) {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"k8s.io/pod-security-admission/api"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,6 +62,8 @@ type Cluster struct {
 	OnServed func(func())
 	// Explainer says as a namespace's deployer what ails objects, through a mask that hides what its Secrets hold.
 	Explainer func(namespace string, mask func(string) string) (health.Explainer, error)
+	// PodSecurity is the version of the Pod Security checks that the API server makes.
+	PodSecurity api.Version
 }
 
 // Engines are what delivers.
@@ -95,7 +98,7 @@ func New(o Options) *Reconciler {
 	transfers := &handover.Transfers{Client: c.Client, Direct: c.Direct, Inventory: recorder, Queue: queue}
 	pruner := &prune.Pruner{Client: c.Client, Direct: c.Direct, Live: o.Engines.Applier.Live, Events: o.Steps.Events}
 	differences := &drift.Applied{Applier: o.Engines.Applier}
-	admit := &admitter{clients: c.Clients, tenants: o.Tenants}
+	admit := &admitter{clients: c.Clients, tenants: o.Tenants, podSecurity: c.PodSecurity}
 	objects := &applier{
 		engine: o.Engines.Applier, inventory: recorder, transfers: transfers, pruner: pruner, drift: differences, admitter: admit,
 		volumes: &handover.Volumes{Client: c.Client, Watch: c.Watch, Transfers: transfers},

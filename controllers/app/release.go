@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/podsecurity"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
@@ -126,6 +127,7 @@ func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 			ValuesFiles:    spec.ChartValuesFiles,
 			PostRenderers:  spec.PostRenderers,
 			CommonMetadata: spec.CommonMetadata,
+			Admission:      podsecurity.Unusual(s.Fill),
 		},
 		Actions: spec.HelmActions,
 		Timeout: s.App.Spec.Within(),

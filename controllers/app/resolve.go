@@ -24,6 +24,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/podsecurity"
 )
 
 // watch is what is read of the operator's watch of labelled objects, a *kube.Watch.
@@ -132,6 +133,8 @@ func (r *projects) allow(ctx context.Context, s *scope, name string) error {
 		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
 	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, r.limits.With(&tenant.Spec.Limits)
+	s.PodSecurity = cmp.Or(tenant.Spec.PodSecurity, podsecurity.Default)
+	s.Fill = podsecurity.FillOf(s.App.Spec.PodSecurity.Fill, s.PodSecurity)
 	return nil
 }
 

@@ -31,8 +31,8 @@ type scope struct {
 	// objects and values are set by render. values is set only for a Helm App; its objects are in the inventory.
 	objects []*unstructured.Unstructured
 	values  map[string]any
-	// deliveredBytes is the size of what the App delivers, as far as this process counted it.
-	deliveredBytes int64
+	// admitted is what was found out when the objects were checked.
+	admitted admission
 	// inventory is what is recorded, and writes are the versions in which it was written.
 	inventory v1alpha1.Inventory
 	writes    *record.Writes
@@ -88,8 +88,11 @@ func (s *scope) Record() {
 	if s.outcome.done {
 		status.ObservedTree = s.App.Annotations[v1alpha1.TreeAnnotation]
 	}
-	if s.deliveredBytes > 0 && s.brought() {
-		status.RenderedBytes = s.deliveredBytes
+	if s.admitted.bytes > 0 && s.brought() {
+		status.RenderedBytes = s.admitted.bytes
+	}
+	if filled := s.admitted.filled; filled != nil {
+		status.Filled = *filled
 	}
 	s.found.Record(s.App)
 	if s.outcome.applied {

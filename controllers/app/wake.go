@@ -56,7 +56,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.Gener
 		For(&v1alpha1.App{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		// Its project becomes ready, its tenant may have more, a repository that it is made from was pushed to.
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.ofProject), builder.WithPredicates(readyChanged)).
-		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(w.ofTenant), builder.WithPredicates(limitsChanged)).
+		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(w.ofTenant), builder.WithPredicates(termsChanged)).
 		Watches(&v1alpha1.Repository{}, handler.Funcs{UpdateFunc: w.sources.WakePushed}, builder.WithPredicates(source.PushReported)).
 		// A Project or an App that it depends on.
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.dependents(v1alpha1.ProjectKind)), builder.WithPredicates(w.dependencies.Changed(v1alpha1.ProjectKind))).
@@ -163,13 +163,13 @@ func (w *wakes) ofTenant(ctx context.Context, tenant client.Object) (requests []
 	return requests
 }
 
-// limitsChanged passes Tenants on that changed how much their Apps may hold.
-var limitsChanged = predicate.Funcs{
+// termsChanged passes Tenants on that changed how much their Apps may hold, or the Pod Security level of their namespaces.
+var termsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*v1alpha1.Tenant).Spec.Limits, e.ObjectNew.(*v1alpha1.Tenant).Spec.Limits
-		before, after := budget.Limits{}.With(&was), budget.Limits{}.With(&is)
-		return before.App != after.App || before.RenderedBytes != after.RenderedBytes
+		was, is := &e.ObjectOld.(*v1alpha1.Tenant).Spec, &e.ObjectNew.(*v1alpha1.Tenant).Spec
+		before, after := budget.Limits{}.With(&was.Limits), budget.Limits{}.With(&is.Limits)
+		return was.PodSecurity != is.PodSecurity || before.App != after.App || before.RenderedBytes != after.RenderedBytes
 	},
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

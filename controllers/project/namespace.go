@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/delivery/namespace"
+	"github.com/kubeop/kubeop/delivery/podsecurity"
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
@@ -22,7 +23,7 @@ func (r *Reconciler) home(s *scope, owner namespace.Owner) home.Home {
 
 // makeNamespace creates the project's namespace with the terms that administrators set for the tenant.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
-	terms := namespace.Terms{PodSecurity: cmp.Or(s.tenant.Spec.PodSecurity, "restricted"), Limits: namespace.LimitsOf(s.tenant)}
+	terms := namespace.Terms{PodSecurity: cmp.Or(s.tenant.Spec.PodSecurity, podsecurity.Default), Limits: namespace.LimitsOf(s.tenant)}
 	return r.home(s, s.ownedBy(s.tenant)).Make(ctx, s.made, terms)
 }
 

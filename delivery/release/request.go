@@ -66,6 +66,7 @@ type Input struct {
 	// PostRenderers change what was rendered, hooks included, in order. Then CommonMetadata is added, then Policy.Admit is called.
 	PostRenderers  []v1alpha1.PostRenderer
 	CommonMetadata *v1alpha1.CommonMetadata
+	Admission      string // Identifies how Policy.Admit changes objects, if not as usual.
 }
 
 // Policy is what kubeop decides about a release. Its functions are called while an action runs, after Reconcile has returned.
@@ -183,7 +184,8 @@ func (r *Request) digests() (digest, trial string, err error) {
 		Files       []string                 `json:",omitempty"`
 		Renderers   []v1alpha1.PostRenderer  `json:",omitempty"`
 		Common      *v1alpha1.CommonMetadata `json:",omitempty"`
-	}{renderVersion, r.Input.Chart.Digest, r.Name, values, r.Input.ValuesFiles, r.Input.PostRenderers, r.Input.CommonMetadata})
+		Admission   string                   `json:",omitempty"`
+	}{renderVersion, r.Input.Chart.Digest, r.Name, values, r.Input.ValuesFiles, r.Input.PostRenderers, r.Input.CommonMetadata, r.Input.Admission})
 	if err != nil {
 		return "", "", fault.Render(fmt.Errorf("reading the values: %w", err))
 	}

@@ -33,6 +33,8 @@ type Subject struct {
 	// ClusterKinds are the cluster-scoped kinds that the App may hold, and Limits those of its tenant.
 	ClusterKinds []string
 	Limits       budget.Limits
+	// PodSecurity is the Pod Security level of the App's namespace, and Fill what is filled in for it, one of podsecurity's.
+	PodSecurity, Fill string
 
 	clock     clock.PassiveClock
 	progress  *progress

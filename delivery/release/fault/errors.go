@@ -117,8 +117,8 @@ func Mask(err error, hide func(string) string) error {
 }
 
 // maxMessage is the maximum length, in bytes, of an error of the engine: a template that includes itself repeats its message a thousand
-// times.
-const maxMessage = 2 << 10
+// times. maxRefusal is that of a refusal, which names each rule that is broken.
+const maxMessage, maxRefusal = 2 << 10, 20 << 10
 
 // shortened is an error with a cut text.
 type shortened struct {
@@ -129,14 +129,18 @@ type shortened struct {
 func (e *shortened) Error() string { return e.text }
 func (e *shortened) Unwrap() error { return e.error }
 
-// Brief returns err with at most maxMessage of text: the middle of a longer one is left out. The error must be masked before, because half
-// a secret would not be recognized.
+// Brief returns err with at most maxMessage or maxRefusal of text: the middle of a longer one is left out. The error must be masked before,
+// because half a secret would not be recognized.
 func Brief(err error) error {
-	if err == nil || len(err.Error()) <= maxMessage {
+	most := maxMessage
+	if errors.As(err, new(*NotAllowed)) {
+		most = maxRefusal
+	}
+	if err == nil || len(err.Error()) <= most {
 		return err
 	}
 	const gap = " … "
-	text, half := err.Error(), (maxMessage-len(gap))/2
+	text, half := err.Error(), (most-len(gap))/2
 	return &shortened{err, strings.ToValidUTF8(text[:half], "") + gap + strings.ToValidUTF8(text[len(text)-half:], "")}
 }
 

@@ -1,0 +1,211 @@
+package podsecurity
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/pod-security-admission/api"
+	levels "k8s.io/pod-security-admission/policy"
+
+	"github.com/kubeop/kubeop/delivery/policy"
+)
+
+// Default is the Pod Security level of a Tenant that sets none.
+const Default = string(api.LevelRestricted)
+
+// Rule is the Rule of a policy.Violation that Judge finds.
+const Rule = "PodSecurity"
+
+// Judge says what the API server would say about pods.
+type Judge struct {
+	// Level of the namespace.
+	Level string
+	// Version of the API server, which enforces the checks that it knows.
+	Version api.Version
+	// Tenant whose level an administrator may change.
+	Tenant string
+}
+
+// VersionOf returns the version of the checks that an API server enforces; the latest if its version cannot be read.
+func VersionOf(major, minor string) api.Version {
+	version, err := api.ParseVersion("v" + major + "." + strings.TrimRight(minor, "+"))
+	if err != nil {
+		return api.LatestVersion()
+	}
+	return version
+}
+
+const (
+	// maxDetail bounds what a violation quotes, and maxText all of them, in bytes: a condition holds 32 KiB.
+	maxDetail, maxText = 1 << 10, 16 << 10
+	maxName            = 253
+)
+
+// Check returns every rule that a pod among the objects breaks, joined, each a *policy.Violation on a line of its own; nil when there is
+// none.
+func (j Judge) Check(objects []*unstructured.Unstructured) error {
+	var found []error
+	size, more := 0, 0
+	for _, object := range objects {
+		for _, why := range j.judge(object) {
+			violation := &policy.Violation{Object: nameOf(object), Rule: Rule, Why: why}
+			if size += len(violation.Error()); size > maxText {
+				more++
+				continue
+			}
+			found = append(found, violation)
+		}
+	}
+	if more > 0 {
+		found = append(found, &policy.Violation{Object: fmt.Sprintf("%d rules more", more), Rule: Rule, Why: "are broken by these and other objects"})
+	}
+	return errors.Join(found...)
+}
+
+// judge says of each rule that the object's pod breaks how, and what can be done about it.
+func (j Judge) judge(object *unstructured.Unstructured) (broken []string) {
+	p := podOf(object)
+	if p == nil || j.Level != string(api.LevelBaseline) && j.Level != string(api.LevelRestricted) {
+		return nil
+	}
+	spec, metadata := &corev1.PodSpec{}, &metav1.ObjectMeta{}
+	converter := runtime.DefaultUnstructuredConverter
+	if converter.FromUnstructured(p.spec, spec) != nil || converter.FromUnstructured(p.metadata, metadata) != nil {
+		return nil // The API server cannot read it either, and says so.
+	}
+	inForce := checksOf(j.Version)
+	results, overridden := map[levels.CheckID]levels.CheckResult{}, map[levels.CheckID]bool{}
+	for _, c := range inForce {
+		results[c.id] = c.CheckPod(metadata, spec)
+		for _, id := range c.OverrideCheckIDs {
+			overridden[id] = j.Level == string(api.LevelRestricted)
+		}
+	}
+	for _, c := range inForce {
+		if results[c.id].Allowed || overridden[c.id] || c.level == api.LevelRestricted && j.Level != string(api.LevelRestricted) {
+			continue
+		}
+		atBaseline := c.level == api.LevelRestricted
+		for _, id := range c.OverrideCheckIDs {
+			if under, ok := results[id]; ok && !under.Allowed {
+				atBaseline = false
+			}
+		}
+		broken = append(broken, j.text(c.id, results[c.id], p, atBaseline))
+	}
+	return broken
+}
+
+// check is one of Kubernetes' own, as the API server of a version makes it.
+type check struct {
+	id    levels.CheckID
+	level api.Level
+	levels.VersionedCheck
+}
+
+var checks = levels.DefaultChecks()
+
+// checksOf returns the checks that the API server of a version makes. One of the level restricted may override some of baseline.
+func checksOf(version api.Version) []check {
+	var inForce []check
+	for _, c := range checks {
+		now := check{id: c.ID, level: c.Level}
+		for _, versioned := range c.Versions {
+			if !version.Older(versioned.MinimumVersion) {
+				now.VersionedCheck = versioned
+			}
+		}
+		if now.CheckPod != nil {
+			inForce = append(inForce, now)
+		}
+	}
+	return inForce
+}
+
+func (j Judge) text(id levels.CheckID, result levels.CheckResult, p *pod, atBaseline bool) string {
+	detail := result.ForbiddenDetail
+	if detail == "" {
+		detail = result.ForbiddenReason
+	}
+	name, _, _ := strings.Cut(string(id), "_")
+	out := "no level that a Tenant may have allows it"
+	if atBaseline {
+		out = "or ask an administrator to set podSecurity: baseline in the Tenant " + j.Tenant + ", which allows it"
+	}
+	return fmt.Sprintf("breaks rule %s of the Pod Security level %s: %s; %s; %s", name, j.Level, short(oneLine(detail), maxDetail), wayOut(id, p), out)
+}
+
+// inContainer and inPod are YAML that satisfies a rule, to write into a container or into the pod's spec.
+var (
+	inContainer = map[levels.CheckID]string{
+		"allowPrivilegeEscalation": "{allowPrivilegeEscalation: false}",
+		"capabilities_restricted":  "{capabilities: {drop: [ALL]}}",
+	}
+	inPod = map[levels.CheckID]string{
+		"runAsNonRoot":              "{runAsNonRoot: true}",
+		"seccompProfile_restricted": "{seccompProfile: {type: RuntimeDefault}}",
+	}
+	// instead says what to do about a field that no YAML mends.
+	instead = map[levels.CheckID]string{
+		"runAsUser":                  "take runAsUser: 0 out of %s, or write a user there that is not 0",
+		"restrictedVolumes":          "use volumes of the types configMap, csi, downwardAPI, emptyDir, ephemeral, image, persistentVolumeClaim, projected or secret in %s",
+		"capabilities_baseline":      "take these capabilities out of the containers in %s",
+		"seccompProfile_baseline":    "write seccompProfile: {type: RuntimeDefault} in %s, or leave it out",
+		"hostPathVolumes":            "use an emptyDir or a persistentVolumeClaim in place of hostPath in %s",
+		"hostNamespaces":             "take hostNetwork, hostPID and hostIPC out of %s",
+		"hostPorts":                  "take hostPort out of the ports in %s; a Service makes them reachable",
+		"hostProbesAndHostLifecycle": "take host out of the probes and lifecycle hooks in %s; without it they reach the pod itself",
+		"privileged":                 "take privileged: true out of %s",
+		"procMount":                  "take procMount out of %s",
+		"procMount_restricted":       "take procMount out of %s",
+		"sysctls":                    "take these sysctls out of %s",
+		"windowsHostProcess":         "take hostProcess out of %s",
+	}
+)
+
+// wayOut says what the author can write instead.
+func wayOut(id levels.CheckID, p *pod) string {
+	at := strings.Join(append(append([]string{}, p.path...), "spec"), ".")
+	if yaml, ok := inContainer[id]; ok {
+		text := fmt.Sprintf("write securityContext: %s in the container, below %s", yaml, at)
+		if id == "capabilities_restricted" {
+			text += ", and no other add than NET_BIND_SERVICE"
+		}
+		return text
+	}
+	if yaml, ok := inPod[id]; ok {
+		return fmt.Sprintf("write securityContext: %s in %s, and no other in its containers", yaml, at)
+	}
+	if text, ok := instead[id]; ok {
+		return fmt.Sprintf(text, at)
+	}
+	return "take that out of " + at
+}
+
+func nameOf(object *unstructured.Unstructured) string {
+	return short(oneLine(object.GetKind()), maxName) + "/" + short(oneLine(object.GetName()), maxName)
+}
+
+// oneLine makes text of a manifest safe to repeat in a message of one line.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == 0x2028 || r == 0x2029 {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// short returns at most so many bytes of a text, and a mark if there was more.
+func short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -1,0 +1,100 @@
+package podsecurity
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/pod-security-admission/api"
+
+	"github.com/kubeop/kubeop/delivery/policy"
+)
+
+func TestARefusalSaysWhatToDo(t *testing.T) {
+	const ask = "; or ask an administrator to set podSecurity: baseline in the Tenant acme, which allows it"
+	const no = "; no level that a Tenant may have allows it"
+	cases := map[string]struct {
+		level, spec string
+		want        []string
+	}{
+		"what fill would mend": {"restricted", "{containers: [{name: a}, {name: b}]}", []string{
+			`Deployment/web breaks rule allowPrivilegeEscalation of the Pod Security level restricted: containers "a", "b" must set securityContext.allowPrivilegeEscalation=false; ` +
+				"write securityContext: {allowPrivilegeEscalation: false} in the container, below spec.template.spec" + ask,
+			`Deployment/web breaks rule capabilities of the Pod Security level restricted: containers "a", "b" must set securityContext.capabilities.drop=["ALL"]; ` +
+				"write securityContext: {capabilities: {drop: [ALL]}} in the container, below spec.template.spec, and no other add than NET_BIND_SERVICE" + ask,
+			`Deployment/web breaks rule runAsNonRoot of the Pod Security level restricted: pod or containers "a", "b" must set securityContext.runAsNonRoot=true; ` +
+				"write securityContext: {runAsNonRoot: true} in spec.template.spec, and no other in its containers" + ask,
+			`Deployment/web breaks rule seccompProfile of the Pod Security level restricted: pod or containers "a", "b" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"; ` +
+				"write securityContext: {seccompProfile: {type: RuntimeDefault}} in spec.template.spec, and no other in its containers" + ask,
+		}},
+		"root": {"restricted", "{securityContext: {" + podDone + ", runAsUser: 0}, containers: [{name: a, securityContext: {" + containerDone + "}}]}", []string{
+			"Deployment/web breaks rule runAsUser of the Pod Security level restricted: pod must not set runAsUser=0; " +
+				"take runAsUser: 0 out of spec.template.spec, or write a user there that is not 0" + ask,
+		}},
+		"what baseline refuses, too": {"restricted", "{hostNetwork: true, volumes: [{name: v, hostPath: {path: /}}], securityContext: {" + podDone + "}, containers: [{name: a, securityContext: {" +
+			"allowPrivilegeEscalation: false, capabilities: {drop: [ALL], add: [NET_RAW]}}}]}", []string{
+			`Deployment/web breaks rule capabilities of the Pod Security level restricted: container "a" must not include "NET_RAW" in securityContext.capabilities.add; ` +
+				"write securityContext: {capabilities: {drop: [ALL]}} in the container, below spec.template.spec, and no other add than NET_BIND_SERVICE" + no,
+			`Deployment/web breaks rule hostNamespaces of the Pod Security level restricted: hostNetwork=true; take hostNetwork, hostPID and hostIPC out of spec.template.spec` + no,
+			`Deployment/web breaks rule restrictedVolumes of the Pod Security level restricted: volume "v" uses restricted volume type "hostPath"; ` +
+				"use volumes of the types configMap, csi, downwardAPI, emptyDir, ephemeral, image, persistentVolumeClaim, projected or secret in spec.template.spec" + no,
+		}},
+		"a volume that baseline allows": {"restricted", "{volumes: [{name: v, nfs: {path: /, server: a}}], securityContext: {" + podDone + "}, containers: [{name: a, securityContext: {" + containerDone + "}}]}", []string{
+			`Deployment/web breaks rule restrictedVolumes of the Pod Security level restricted: volume "v" uses restricted volume type "nfs"; ` +
+				"use volumes of the types configMap, csi, downwardAPI, emptyDir, ephemeral, image, persistentVolumeClaim, projected or secret in spec.template.spec" + ask,
+		}},
+		"baseline": {"baseline", "{containers: [{name: a, securityContext: {privileged: true}}]}", []string{
+			`Deployment/web breaks rule privileged of the Pod Security level baseline: container "a" must not set securityContext.privileged=true; take privileged: true out of spec.template.spec` + no,
+		}},
+		"a name on two lines": {"baseline", `{containers: [{name: "a\nb", securityContext: {privileged: true}}]}`, []string{
+			`Deployment/web breaks rule privileged of the Pod Security level baseline: container "a?b" must not set securityContext.privileged=true; take privileged: true out of spec.template.spec` + no,
+		}},
+		"privileged":                   {"privileged", "{hostNetwork: true, containers: [{name: a}]}", nil},
+		"nothing to refuse":            {"baseline", "{containers: [{name: a}]}", nil},
+		"what the API server will say": {"restricted", "{containers: [{name: 5}]}", nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			j := Judge{Level: c.level, Version: api.LatestVersion(), Tenant: "acme"}
+			got := ""
+			if err := j.Check([]*unstructured.Unstructured{parsed(t, deployment(c.spec))}); err != nil {
+				got = err.Error()
+			}
+			if want := strings.Join(c.want, "\n"); got != want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestTheVersionOfTheClusterDecides(t *testing.T) {
+	object := parsed(t, deployment("{hostUsers: false, securityContext: {runAsUser: 0, seccompProfile: {type: RuntimeDefault}}, containers: [{name: a, securityContext: {"+containerDone+"}}]}"))
+	for _, c := range []struct {
+		major, minor string
+		broken       int
+	}{{"1", "34", 2}, {"1", "35", 0}, {"1", "35+", 0}, {"1", "99", 0}, {"", "", 0}} {
+		err := Judge{Level: "restricted", Version: VersionOf(c.major, c.minor), Tenant: "acme"}.Check([]*unstructured.Unstructured{object})
+		if broken := strings.Count(fmt.Sprint(err), "breaks rule"); broken != c.broken {
+			t.Errorf("version %q.%q: %d rules are broken: %v", c.major, c.minor, broken, err)
+		}
+	}
+}
+
+func TestRefusalsAreBoundedAndViolations(t *testing.T) {
+	var objects []*unstructured.Unstructured
+	for range 500 {
+		objects = append(objects, parsed(t, deployment("{hostNetwork: true, containers: []}")))
+	}
+	err := Judge{Level: "baseline", Version: api.LatestVersion()}.Check(objects)
+	var violation *policy.Violation
+	if !errors.As(err, &violation) || violation.Rule != Rule || policy.OnlyUnknownKinds(err) {
+		t.Fatalf("it is no refusal: %v", err)
+	}
+	text := err.Error()
+	lines := strings.Split(text, "\n")
+	if last := fmt.Sprintf("%d rules more are broken by these and other objects", 500-len(lines)+1); len(text) > maxText+1000 || len(lines) < 50 || lines[len(lines)-1] != last {
+		t.Errorf("%d bytes and %d lines, the last is %s, want %s", len(text), len(lines), lines[len(lines)-1], last)
+	}
+}
