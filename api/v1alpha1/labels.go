@@ -103,6 +103,8 @@ const (
 	FieldManager = "kubeop"
 	// Deployer is the service account in each project namespace that kubeop impersonates to read and write an app's objects.
 	Deployer = "kubeop-deployer"
+	// PlatformTenant is the tenant that the projects of the platform itself belong to. There is no Tenant object of that name.
+	PlatformTenant = "platform"
 	// PlatformRepository is the name of the administrators' repository.
 	PlatformRepository = "platform"
 )

@@ -20,6 +20,8 @@ const (
 
 	TenantsFolder  = "tenants"
 	ProjectsFolder = "projects"
+	// PlatformFolder holds the projects of the platform itself, in the platform repository only.
+	PlatformFolder = "platform"
 	AppsFolder     = "apps"
 )
 
@@ -81,23 +83,45 @@ func Declares(file string) bool {
 
 // Belongs says of a file of which nothing is read where it should be: in the platform repository, or in one of a tenant's own.
 func Belongs(file string, platform bool) string {
-	const nothing = "nothing is read from here; "
 	prefix := ""
 	if platform {
 		prefix = TenantsFolder + "/<tenant>/"
 	}
 	name := path.Base(file)
 	switch {
-	case Nearly(name, VersionFile):
-		return nothing + "the layout version belongs in kubeop.yaml at the root"
 	case Nearly(name, TenantFile) && !platform:
 		return nothing + "Tenants are declared in the platform repository only"
 	case Nearly(name, TenantFile):
 		return nothing + "a Tenant belongs in " + prefix + "tenant.yaml"
-	case Nearly(name, ProjectFile):
-		return nothing + "a Project belongs in " + prefix + "projects/<project>/project.yaml"
-	case Nearly(name, AppFile):
-		return nothing + "an App belongs in " + prefix + "projects/<project>/apps/<app>/app.yaml"
 	}
-	return nothing + "files an app uses belong in its folder, " + prefix + "projects/<project>/apps/<app>/"
+	return belongs(name, prefix+ProjectsFolder)
+}
+
+// OfPlatform reports whether a file lies where those of the platform itself do, or in a folder of its name among the tenants.
+func OfPlatform(file string) bool {
+	return strings.HasPrefix(file, PlatformFolder+"/") || strings.HasPrefix(file, TenantsFolder+"/"+PlatformFolder+"/")
+}
+
+// BelongsToPlatform is Belongs for a file of the platform itself, in the platform repository.
+func BelongsToPlatform(file string) string {
+	name := path.Base(file)
+	if Nearly(name, TenantFile) {
+		return nothing + "the platform itself is no tenant: its projects belong in platform/<project>/project.yaml, without a tenant.yaml"
+	}
+	return belongs(name, PlatformFolder)
+}
+
+const nothing = "nothing is read from here; "
+
+// belongs says where a file belongs that is no Tenant's, below the folder with the projects.
+func belongs(name, projects string) string {
+	switch {
+	case Nearly(name, VersionFile):
+		return nothing + "the layout version belongs in kubeop.yaml at the root"
+	case Nearly(name, ProjectFile):
+		return nothing + "a Project belongs in " + projects + "/<project>/project.yaml"
+	case Nearly(name, AppFile):
+		return nothing + "an App belongs in " + projects + "/<project>/apps/<app>/app.yaml"
+	}
+	return nothing + "files an app uses belong in its folder, " + projects + "/<project>/apps/<app>/"
 }

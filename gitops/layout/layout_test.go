@@ -28,3 +28,26 @@ func TestAMisplacedFileIsSentWhereItBelongs(t *testing.T) {
 		})
 	}
 }
+
+func TestAMisplacedFileOfThePlatformIsSentWhereItBelongs(t *testing.T) {
+	const nothing = "nothing is read from here; "
+	for file, want := range map[string]string{
+		"platform/project.yaml":             "a Project belongs in platform/<project>/project.yaml",
+		"platform/ingress/nginx/app.yaml":   "an App belongs in platform/<project>/apps/<app>/app.yaml",
+		"platform/ingress/values.yaml":      "files an app uses belong in its folder, platform/<project>/apps/<app>/",
+		"tenants/platform/tenant.yaml":      "the platform itself is no tenant: its projects belong in platform/<project>/project.yaml, without a tenant.yaml",
+		"platform/ingress/apps/kubeop.yaml": "the layout version belongs in kubeop.yaml at the root",
+	} {
+		if !OfPlatform(file) {
+			t.Errorf("%s is not taken for the platform's", file)
+		}
+		if got := BelongsToPlatform(file); got != nothing+want {
+			t.Errorf("%s: got %q, want %q", file, got, nothing+want)
+		}
+	}
+	for _, file := range []string{"platforms/a/project.yaml", "tenants/acme/platform/project.yaml", "tenants/platforms/tenant.yaml"} {
+		if OfPlatform(file) {
+			t.Errorf("%s is taken for the platform's", file)
+		}
+	}
+}

@@ -17,11 +17,16 @@ func Changes(before, after *Tree, changed func(identity.Ref)) {
 		if a != nil {
 			projects = a.Projects
 		}
-		if after.Scope.Tenant == "" && differ(b, a) {
+		if !implicit(b, a) && differ(b, a) {
 			changed(refOf(b, a))
 		}
 		both(earlier, projects, func(b, a *Project) { changesOf(b, a, changed) })
 	})
+}
+
+// implicit reports whether a tenant that is in one of two trees, or both, declares no Tenant.
+func implicit(b, a *Tenant) bool {
+	return b != nil && b.implicit || a != nil && a.implicit
 }
 
 func changesOf(b, a *Project, changed func(identity.Ref)) {
@@ -90,14 +95,14 @@ func (t *Tree) Shares(other *Tree) (shared bool) {
 // Walk calls f with every folder that stands for an object, in the order of Git, until it returns false.
 func (t *Tree) Walk(f func(Node) bool) {
 	for _, tenant := range t.Tenants {
-		if !tenant.walk(t.Scope.Tenant == "", f) {
+		if !tenant.walk(f) {
 			return
 		}
 	}
 }
 
-func (t *Tenant) walk(itself bool, f func(Node) bool) bool {
-	if itself && !f(t) {
+func (t *Tenant) walk(f func(Node) bool) bool {
+	if !t.implicit && !f(t) {
 		return false
 	}
 	for _, project := range t.Projects {

@@ -22,6 +22,8 @@ type pass struct {
 	root  Files
 	files Files
 	scope Scope
+	// platform: the folder of the platform's own projects is read, see Reader.
+	platform bool
 	// accepted are the digests of what the API server accepted, by what they declare.
 	accepted map[identity.Ref]string
 	// limits are the limits of tenants without limits of their own. budget is what is left for the tenant to which the folder belongs; nil

@@ -10,7 +10,10 @@ import (
 type Reader struct {
 	// Limits are the limits of tenants without limits of their own. They are set before the first reading.
 	Limits budget.Limits
-	kinds  check.Kinds
+	// Platform has the folder platform/ of the platform repository read, with the projects of the platform itself. It is set before the
+	// first reading. Without it nothing is read from there.
+	Platform bool
+	kinds    check.Kinds
 }
 
 // NewReader compiles the schemas and rules of the embedded CustomResourceDefinitions, once for all reading.
@@ -28,7 +31,7 @@ func (r *Reader) Read(files Files, scope Scope, before *Tree) *Tree {
 	if before == nil || before.Scope != scope {
 		before = &Tree{}
 	}
-	p := &pass{kinds: r.kinds, limits: r.Limits, root: files, files: files, scope: scope, accepted: before.accepted}
+	p := &pass{kinds: r.kinds, limits: r.Limits, root: files, files: files, scope: scope, platform: r.Platform, accepted: before.accepted}
 	t := &Tree{Scope: scope, Limits: r.Limits}
 	p.readRoot(t, before)
 	t.count()

@@ -42,5 +42,9 @@ func (p *pass) stray(e fs.DirEntry, file string) []Problem {
 
 // misplaced is the finding that nothing is read from a file.
 func (p *pass) misplaced(file string) document.Finding {
-	return document.Finding{File: file, Why: layout.Belongs(file, p.scope.Tenant == ""), Misplaced: layout.Declares(file)}
+	why := layout.Belongs(file, p.scope.Tenant == "")
+	if p.platform && p.scope.Tenant == "" && layout.OfPlatform(file) {
+		why = layout.BelongsToPlatform(file)
+	}
+	return document.Finding{File: file, Why: why, Misplaced: layout.Declares(file)}
 }

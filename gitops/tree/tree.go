@@ -47,7 +47,7 @@ type Tree struct {
 	Problems []Problem
 	// Strays are files of which nothing is read. They hold nothing back.
 	Strays []Problem
-	// Tenants are sorted by name. That of a tenant's own repository declares no Tenant.
+	// Tenants are sorted by name. That of a tenant's own repository declares no Tenant, nor does the platform's.
 	Tenants []*Tenant
 	// Unknown: the folder of the tenants cannot be used, so what is not in Tenants may well be declared.
 	Unknown bool
@@ -66,7 +66,9 @@ type Tenant struct {
 	Strays   []Problem
 	Unknown  bool
 
-	counts Counts
+	// implicit: no Tenant is declared here, its projects alone are. It is the tenant of its own repository, or the platform itself.
+	implicit bool
+	counts   Counts
 }
 
 // Project is the folder of a project.
@@ -245,7 +247,7 @@ func (t *Tree) Find(ref identity.Ref) (Node, bool) {
 	case tenant == nil:
 		return nil, false
 	case ref.Project == "":
-		return tenant, t.Scope.Tenant == ""
+		return tenant, !tenant.implicit
 	}
 	project := find(tenant.Projects, ref.Project)
 	switch {

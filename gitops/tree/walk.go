@@ -3,7 +3,9 @@ package tree
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
@@ -20,28 +22,67 @@ func (p *pass) readRoot(t, before *Tree) {
 		t.Problems = t.layout.problems
 		return
 	}
-	top := layout.TenantsFolder
-	if p.scope.Tenant != "" {
-		top = layout.ProjectsFolder
-	}
-	_, t.Unknown = l.unusable[top]
+	tops := p.tops()
+	_, t.Unknown = l.unusable[tops[0]]
 	t.Strays = p.problems(identity.Ref{}, l.strays()...)
 	for _, e := range l.entries {
-		if e.Name() != layout.VersionFile && (e.Name() != top || !e.IsDir()) {
+		if e.Name() != layout.VersionFile && (!e.IsDir() || !slices.Contains(tops, e.Name())) {
 			t.Strays = append(t.Strays, p.stray(e, e.Name())...)
 		}
 	}
 	if p.scope.Tenant == "" {
-		p.readTenants(t, before, l.folder(top))
+		p.readTenants(t, before, l.folder(tops[0]))
+		p.readPlatform(t, before, l)
 		return
 	}
-	tenant := &Tenant{node: node{ref: identity.Ref{Tenant: p.scope.Tenant}}, Unknown: t.Unknown}
-	p.budget = p.budgetOf(tenant)
-	if l.folder(top) {
-		p.readProjects(tenant, find(before.Tenants, p.scope.Tenant), top)
+	t.Tenants = []*Tenant{p.readImplicit(p.scope.Tenant, tops[0], l, before)}
+}
+
+// tops are the folders of the root that are read, first the one with what the repository is for.
+func (p *pass) tops() []string {
+	switch {
+	case p.scope.Tenant != "":
+		return []string{layout.ProjectsFolder}
+	case p.platform:
+		return []string{layout.TenantsFolder, layout.PlatformFolder}
+	}
+	return []string{layout.TenantsFolder}
+}
+
+// readImplicit reads the projects in a folder of the root, of a tenant that is not declared there.
+func (p *pass) readImplicit(name, dir string, root listing, before *Tree) *Tenant {
+	_, unknown := root.unusable[dir]
+	tenant := &Tenant{node: node{ref: identity.Ref{Tenant: name}}, Unknown: unknown, implicit: true}
+	within := *p
+	within.budget = p.budgetOf(tenant)
+	if root.folder(dir) {
+		within.readProjects(tenant, find(before.Tenants, name), dir)
 	}
 	tenant.count()
-	t.Tenants = []*Tenant{tenant}
+	return tenant
+}
+
+// isPlatform reports whether a name is that of the platform itself, whose projects have a folder of their own and of which no Tenant can be
+// declared.
+func (p *pass) isPlatform(tenant string) bool { return p.platform && tenant == v1alpha1.PlatformTenant }
+
+// readPlatform reads the projects of the platform itself. They have the limits of a tenant that sets none.
+func (p *pass) readPlatform(t, before *Tree, root listing) {
+	_, unusable := root.unusable[layout.PlatformFolder]
+	if !p.platform || !unusable && !root.folder(layout.PlatformFolder) {
+		return
+	}
+	within := p
+	if !unusable {
+		var err error
+		if within, err = p.in(layout.PlatformFolder); err != nil {
+			t.Strays = append(t.Strays, p.problems(identity.Ref{}, readFailure(layout.PlatformFolder, err))...)
+			t.Unknown = true
+			return
+		}
+	}
+	t.Tenants = append(t.Tenants, within.readImplicit(v1alpha1.PlatformTenant, layout.PlatformFolder, root, before))
+	sortByName(t.Tenants)
 }
 
 func (p *pass) readTenants(t, before *Tree, there bool) {
@@ -56,11 +97,15 @@ func (p *pass) readTenants(t, before *Tree, there bool) {
 	}
 	for name, f := range l.unusable {
 		ref := identity.Ref{Tenant: name}
+		if p.isPlatform(name) {
+			t.Strays = append(t.Strays, p.problems(identity.Ref{}, f)...)
+			continue
+		}
 		t.Tenants = append(t.Tenants, &Tenant{node: node{ref: ref, problems: p.problems(ref, f)}, Unknown: true})
 	}
 	for _, e := range l.entries {
 		dir := layout.Join(layout.TenantsFolder, e.Name())
-		if !e.IsDir() {
+		if !e.IsDir() || p.isPlatform(e.Name()) {
 			t.Strays = append(t.Strays, p.stray(e, dir)...)
 			continue
 		}
