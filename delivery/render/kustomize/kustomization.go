@@ -27,6 +27,9 @@ func checkKustomization(files fs.FS, name string, data []byte) (*types.Kustomiza
 	if field := refusedField(k); field != "" {
 		return nil, fmt.Errorf("%s: %s is refused: %s", name, field, refusedFields[field])
 	}
+	if _, err := checkTransformers(files, name, k); err != nil {
+		return nil, err
+	}
 	for _, use := range uses(k) {
 		if isRemoteFile(use.path) {
 			return nil, remote(name, use)
@@ -44,14 +47,13 @@ const pluginsRefused = "plugins can load from anywhere; use the fields of the ku
 var refusedFields = map[string]string{
 	"helmCharts": "charts are delivered by apps of type Helm",
 	// A schema stays set in the process, for the builds of all tenants.
-	"openapi":      "the schemas of Kubernetes are built in",
-	"generators":   pluginsRefused,
-	"transformers": pluginsRefused,
-	"validators":   pluginsRefused,
+	"openapi":    "the schemas of Kubernetes are built in",
+	"generators": pluginsRefused,
+	"validators": pluginsRefused,
 }
 
 // refusedField returns the first refused field that is set. The configuration of a plugin is made of resources, which kustomizations can
-// compose, so its paths cannot be checked before it runs.
+// compose, so its paths cannot be checked before it runs. checkTransformers checks transformers.
 func refusedField(k *types.Kustomization) string {
 	switch {
 	case len(k.HelmCharts) > 0 || k.HelmGlobals != nil:
@@ -60,8 +62,6 @@ func refusedField(k *types.Kustomization) string {
 		return "openapi"
 	case len(k.Generators) > 0:
 		return "generators"
-	case len(k.Transformers) > 0:
-		return "transformers"
 	case len(k.Validators) > 0:
 		return "validators"
 	}

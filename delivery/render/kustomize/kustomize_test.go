@@ -108,7 +108,7 @@ func TestBuildErrors(t *testing.T) {
 		"charts, in another case":      {"HelmCharts: [{name: a}]", "app/kustomization.yaml: helmCharts is refused: charts are delivered by apps of type Helm"},
 		"schema":                       {"openapi: {path: schema.json}", "app/kustomization.yaml: openapi is refused: the schemas of Kubernetes are built in"},
 		"generator":                    {"generators: [a.yaml]", "app/kustomization.yaml: generators is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
-		"transformer":                  {"transformers: [a.yaml]", "app/kustomization.yaml: transformers is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
+		"transformer":                  {"transformers: [a.yaml]", "app/kustomization.yaml: transformers is refused: plugins can load from anywhere; use the fields of the kustomization instead; of transformers, files with LabelTransformer and AnnotationsTransformer of apiVersion builtin can be used, but a.yaml: app/a.yaml: not in the repository"},
 		"validator":                    {"validators: [a.yaml]", "app/kustomization.yaml: validators is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
 		"error in a base":              {"resources: [../broken]", "broken/kustomization.yml: resources: broken/a.yaml: not in the repository"},
 		"too large a file":             {"configMapGenerator: [{name: a, files: [../large]}]", "large: has 1048577 bytes; a file may have 1048576: too large"},
@@ -131,7 +131,7 @@ func TestBuildErrors(t *testing.T) {
 		"a folder without manifests":   {"resources: [../shared]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../shared': shared: is a folder, not a file': couldn't make target for path '/repository/shared': unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory '/repository/shared'"},
 		"label that is not a text":     {"resources: [../number.yaml]", `app: X: metadata.labels: the value of "x" must be a text; put it in quotes`},
 		"cycle":                        {"resources: [../app]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../app': app: is a folder, not a file': cycle detected: candidate root '/repository/app' contains visited root '/repository/app'"},
-		"program of a function":        {"resources: [../function.yaml]\ntransformers: [../function.yaml]", "app/kustomization.yaml: transformers is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
+		"program of a function":        {"resources: [../function.yaml]\ntransformers: [../function.yaml]", "app/kustomization.yaml: transformers is refused: plugins can load from anywhere; use the fields of the kustomization instead; of transformers, files with LabelTransformer and AnnotationsTransformer of apiVersion builtin can be used, but ../function.yaml: it holds a X of apiVersion example.com/v1"},
 		"configuration that is remote": {"configurations: ['https://example.com/a']", `app/kustomization.yaml: configurations: "https://example.com/a" is remote; only what is in the repository can be used`},
 	}
 	for name, tc := range tests {

@@ -78,7 +78,11 @@ func (t *tree) check(name string, data []byte) error {
 		if err != nil {
 			return err
 		}
-		t.spread.kustomization(data, k, t.sizeOfPatches(name, k))
+		added, err := checkTransformers(t.files, name, k)
+		if err != nil {
+			return err
+		}
+		t.spread.kustomization(data, k, t.sizeOfPatches(name, k)+added)
 		t.spread.replace(t.replacements(name, k))
 	} else {
 		if suspicious(data) > maxBuildValues {
