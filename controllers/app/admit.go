@@ -143,8 +143,10 @@ func (a *admitter) allowance(s *scope) string {
 	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken)
 }
 
-// lowered adds to what a quota refused that the quota is lower than the project's own, and why.
-func (a *admitter) lowered(s *scope, err error) error {
+// explained adds to what the API server refused who may allow it: rights that a role grants, or that a quota is lower than the project's own
+// and why.
+func (a *admitter) explained(s *scope, err error) error {
+	err = policy.Ungranted(err)
 	if !apply.OverQuota(err) || !a.tenants.Store.Lowered(s.Owner.Tenant, s.App.Namespace) {
 		return err
 	}

@@ -80,7 +80,7 @@ func (a *applier) notApplied(s *scope, err error) error {
 	if apply.Only(err, apply.ErrPending) {
 		return step.Wait(v1alpha1.ProgressingReason, 2*time.Second, "%w", err)
 	}
-	return step.Refused(v1alpha1.ApplyFailedReason, a.admitter.lowered(s, err), apply.ErrForeign)
+	return step.Refused(v1alpha1.ApplyFailedReason, a.admitter.explained(s, err), apply.ErrForeign)
 }
 
 // prune deletes what left the source, but for what is protected, and what other Apps take over.

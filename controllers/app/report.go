@@ -39,6 +39,7 @@ func releaseError(err error) error {
 func (r *releaser) failed(s *scope, outcome release.Outcome) error {
 	s.Settled() // The next try begins quietly again.
 	pause := max(outcome.Retry.At.Sub(s.Now()), 100*time.Millisecond)
+	outcome.Failed = r.admitter.explained(s, outcome.Failed)
 	switch {
 	case errors.As(outcome.Failed, new(*fault.ClaimsInTheWay)):
 		return prune.ClaimsInTheWay(outcome.Failed, "or keep the claim unchanged in the chart")
@@ -56,7 +57,7 @@ func (r *releaser) failed(s *scope, outcome release.Outcome) error {
 	case outcome.Retry.Held:
 		return step.Stop(v1alpha1.HeldReason, held(outcome))
 	}
-	return step.FailAfter(failureReason(outcome), pause, r.admitter.lowered(s, outcome.Failed))
+	return step.FailAfter(failureReason(outcome), pause, outcome.Failed)
 }
 
 func failureReason(outcome release.Outcome) string {

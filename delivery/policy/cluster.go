@@ -17,10 +17,13 @@ func clusterScoped(object *unstructured.Unstructured, clusterKinds []string) str
 	kind := object.GroupVersionKind()
 	name := kind.Kind + "." + kind.Group
 	switch {
-	case kind.Group == "" || kind.Group == rbacGroup:
-		return "is cluster-scoped; an app may only hold namespaced objects"
+	case kind.Group == rbacGroup:
+		return "is cluster-scoped; an app may only hold namespaced objects: use a Role and a RoleBinding, or ask an administrator to apply it"
+	case kind.Group == "":
+		return "is cluster-scoped; an app may only hold namespaced objects: take it out, and ask an administrator to apply it"
 	case !slices.Contains(clusterKinds, name):
-		return fmt.Sprintf("is cluster-scoped; an app may only hold namespaced objects, unless administrators list %s in spec.clusterKinds of the Tenant", oneLine(name))
+		return fmt.Sprintf("is cluster-scoped; an app may only hold namespaced objects: take it out, or ask an administrator to list %s in spec.clusterKinds of the Tenant, "+
+			"in tenant.yaml of the platform repository", oneLine(name))
 	}
 	return platformDefinition(object)
 }

@@ -20,11 +20,11 @@ func TestClusterKinds(t *testing.T) {
 		kinds  []string
 		want   string // Empty: allowed.
 	}{
-		"not listed": {definitionOf("example.com", "Cluster"), nil, "CustomResourceDefinition/widgets is cluster-scoped; an app may only hold namespaced objects, " +
-			"unless administrators list CustomResourceDefinition.apiextensions.k8s.io in spec.clusterKinds of the Tenant"},
+		"not listed": {definitionOf("example.com", "Cluster"), nil, "CustomResourceDefinition/widgets is cluster-scoped; an app may only hold namespaced objects: take it out, " +
+			"or ask an administrator to list CustomResourceDefinition.apiextensions.k8s.io in spec.clusterKinds of the Tenant, in tenant.yaml of the platform repository"},
 		"listed":             {definitionOf("example.com", "Cluster"), []string{definition}, ""},
 		"RBAC though listed": {clusterRole, []string{"ClusterRole.rbac.authorization.k8s.io"}, refusedRole},
-		"a core kind":        {`{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, []string{"Namespace."}, "Namespace/a is cluster-scoped; an app may only hold namespaced objects"},
+		"a core kind":        {`{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, []string{"Namespace."}, refusedNamespace},
 		"of our group":       {`{apiVersion: paas.kubeop.io/v1alpha1, kind: Tenant, metadata: {name: a}}`, []string{"Tenant.paas.kubeop.io"}, "Tenant/a is of API group paas.kubeop.io; kubeop's own objects belong in the tenant's repository, not in an app"},
 		"defines a kind of ours": {definitionOf("paas.kubeop.io", "Cluster"), []string{definition},
 			"CustomResourceDefinition/widgets defines a kind of API group paas.kubeop.io, which is the platform's"},

@@ -36,8 +36,9 @@ func scope(kind schema.GroupVersionKind) (bool, error) {
 }
 
 const (
-	clusterRole = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: admin}}`
-	refusedRole = `ClusterRole/admin is cluster-scoped; an app may only hold namespaced objects`
+	clusterRole      = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: admin}}`
+	refusedRole      = `ClusterRole/admin is cluster-scoped; an app may only hold namespaced objects: use a Role and a RoleBinding, or ask an administrator to apply it`
+	refusedNamespace = `Namespace/a is cluster-scoped; an app may only hold namespaced objects: take it out, and ask an administrator to apply it`
 )
 
 // Each object breaks at most one rule, so a rule that is lost fails its own case.
@@ -52,7 +53,7 @@ func TestCheck(t *testing.T) {
 		"cluster-scoped in a typed List": {
 			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleList, items: [{metadata: {name: admin}}]}`, "ClusterScoped", refusedRole},
 		"namespace": {`{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, "ClusterScoped",
-			"Namespace/a is cluster-scoped; an app may only hold namespaced objects"},
+			refusedNamespace},
 		"List of no objects": {`{apiVersion: v1, kind: List, metadata: {name: a}, items: [7]}`, "Malformed", "List/a is malformed: items[0]: not an object"},
 		"empty List":         {`{apiVersion: v1, kind: List, items: []}`, "", ""},
 		"unknown kind": {`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`, "UnknownKind",
