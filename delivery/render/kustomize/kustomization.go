@@ -27,9 +27,6 @@ func checkKustomization(files fs.FS, name string, data []byte) (*types.Kustomiza
 	if field := refusedField(k); field != "" {
 		return nil, fmt.Errorf("%s: %s is refused: %s", name, field, refusedFields[field])
 	}
-	if _, err := checkTransformers(files, name, k); err != nil {
-		return nil, err
-	}
 	for _, use := range uses(k) {
 		if isRemoteFile(use.path) {
 			return nil, remote(name, use)
