@@ -143,14 +143,14 @@ func (n *team) resourceVersions() map[string]string {
 	return versions
 }
 
-// TestAnAppThatWaitsWritesNothing delivers a Deployment that never gets a pod here, beside a Secret, a kind that is not watched.
+// TestAnAppThatWaitsWritesNothing delivers a Deployment that never gets a pod, because its account does not exist, beside a Secret, a kind that is not watched.
 // The app waits without writing, and its timeout runs from the first look.
 func TestAnAppThatWaitsWritesNothing(t *testing.T) {
 	n := newTeam(t, "patient")
 	files := shopFiles("shop")
 	for file, content := range rawApp(
 		"{apiVersion: v1, kind: Secret, metadata: {name: key}, stringData: {key: value}}",
-		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: slow}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: main, image: none}]}}}}",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: slow}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {serviceAccountName: nobody, containers: [{name: main, image: none}]}}}}",
 	) {
 		files["projects/shop/apps/bad/"+file] = content
 	}
