@@ -143,8 +143,8 @@ func (n *team) resourceVersions() map[string]string {
 	return versions
 }
 
-// TestAnAppThatWaitsWritesNothing delivers a Deployment that never gets a pod, because its account does not exist, beside a Secret, a kind that is not watched.
-// The app waits without writing, and its timeout runs from the first look.
+// TestAnAppThatWaitsWritesNothing delivers a Deployment that never gets a pod, because its account does not exist, beside a Secret, a kind
+// that is not watched. The app waits without writing, and its timeout runs from the first look.
 func TestAnAppThatWaitsWritesNothing(t *testing.T) {
 	n := newTeam(t, "patient")
 	files := shopFiles("shop")
