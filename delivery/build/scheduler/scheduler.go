@@ -171,11 +171,11 @@ func (b *Builders[T]) run(at *building[T], leave func()) {
 	timer := time.AfterFunc(at.Within, func() { b.overtime(at) })
 	value, err := recovered(at.ctx, at.Run)
 	timer.Stop()
-	leave()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at.value, at.err = value, err
 	close(at.ended)
+	leave() // Not before: while a late build is not known to have ended, Do says that it takes a place.
 	switch {
 	case b.of[at.Key] != at || at.awaited:
 		return
