@@ -14,17 +14,14 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		return ctrl.Result{RequeueAfter: v.after}, nil
 	}
 	s.Record()
-	broke, why := brokeOff(ctx, v)
-	var report report
-	if broke {
+	if broke, why := brokeOff(ctx, v); broke {
 		obj.SetConditions(before.GetConditions()) // What was done stays recorded.
-	} else {
-		report = reportOf(s, v)
-		summarise(obj, s, v, report)
-		why = errOf(v)
+		return ctrl.Result{}, errors.Join(r.write(ctx, before, obj, s), why)
 	}
-	if err := r.write(ctx, before, obj, s); err != nil || broke {
-		return ctrl.Result{}, errors.Join(err, why)
+	report := reportOf(s, v)
+	summarise(obj, s, v, report)
+	if err := r.write(ctx, before, obj, s); err != nil {
+		return ctrl.Result{}, errors.Join(err, errOf(v))
 	}
 	countRefusal(obj, errOf(v))
 	r.events(before, obj, report, v)

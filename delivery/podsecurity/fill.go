@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/policy"
 )
 
 // What Fill fills in.
@@ -59,7 +60,7 @@ func Fill(objects []*unstructured.Unstructured, fill string) []string {
 			did = p.fillSeccomp()
 		}
 		if text := did.String(); text != "" {
-			filled = append(filled, nameOf(object)+": "+text)
+			filled = append(filled, policy.NameOf(object)+": "+text)
 		}
 	}
 	return filled
@@ -212,11 +213,11 @@ func (w work) String() string {
 		}
 		parts = append(parts, fmt.Sprintf("%s %s: %s", noun, strings.Join(names[fields], ", "), fields))
 	}
-	return short(strings.Join(parts, "; "), maxLine)
+	return policy.OneLine(strings.Join(parts, "; "), maxLine)
 }
 
 const (
-	// maxLines bounds what a status lists of what was filled in, and maxLine a line of it, in bytes.
+	// maxLines bounds what a status lists of what was filled in, and maxLine a line of it, in characters.
 	maxLines, maxLine = 20, 512
 )
 

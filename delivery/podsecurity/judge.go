@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,9 +41,8 @@ func VersionOf(major, minor string) api.Version {
 }
 
 const (
-	// maxDetail bounds what a violation quotes, and maxText all of them, in bytes: a condition holds 32 KiB.
+	// maxDetail bounds what a violation quotes, in characters, and maxText all of them, in bytes: a condition holds 32 KiB.
 	maxDetail, maxText = 1 << 10, 16 << 10
-	maxName            = 253
 )
 
 // Check returns every rule that a pod among the objects breaks, joined, each a *policy.Violation on a line of its own; nil when there is
@@ -54,7 +52,7 @@ func (j Judge) Check(objects []*unstructured.Unstructured) error {
 	size, more := 0, 0
 	for _, object := range objects {
 		for _, why := range j.judge(object) {
-			violation := &policy.Violation{Object: nameOf(object), Rule: Rule, Why: why}
+			violation := &policy.Violation{Object: policy.NameOf(object), Rule: Rule, Why: why}
 			if size += len(violation.Error()); size > maxText {
 				more++
 				continue
@@ -138,7 +136,7 @@ func (j Judge) text(id levels.CheckID, result levels.CheckResult, p *pod, atBase
 	if atBaseline {
 		out = "or ask an administrator to set podSecurity: baseline in the Tenant " + j.Tenant + ", which allows it"
 	}
-	return fmt.Sprintf("breaks rule %s of the Pod Security level %s: %s; %s; %s", name, j.Level, short(oneLine(detail), maxDetail), wayOut(id, p), out)
+	return fmt.Sprintf("breaks rule %s of the Pod Security level %s: %s; %s; %s", name, j.Level, policy.OneLine(detail, maxDetail), wayOut(id, p), out)
 }
 
 // inContainer and inPod are YAML that satisfies a rule, to write into a container or into the pod's spec.
@@ -186,26 +184,4 @@ func wayOut(id levels.CheckID, p *pod) string {
 		return fmt.Sprintf(text, at)
 	}
 	return "take that out of " + at
-}
-
-func nameOf(object *unstructured.Unstructured) string {
-	return short(oneLine(object.GetKind()), maxName) + "/" + short(oneLine(object.GetName()), maxName)
-}
-
-// oneLine makes text of a manifest safe to repeat in a message of one line.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == 0x2028 || r == 0x2029 {
-			return '?'
-		}
-		return r
-	}, text)
-}
-
-// short returns at most so many bytes of a text, and a mark if there was more.
-func short(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

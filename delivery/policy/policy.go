@@ -29,7 +29,7 @@ func Check(objects []*unstructured.Unstructured, namespace string, scope Scope, 
 	for _, object := range objects {
 		members, err := objectset.Expand(object)
 		if err != nil {
-			found = append(found, &Violation{nameOf(object), Malformed, "is malformed: " + oneLine(err.Error())})
+			found = append(found, &Violation{NameOf(object), Malformed, "is malformed: " + oneLine(err.Error())})
 			continue
 		}
 		for _, member := range members {
@@ -57,7 +57,7 @@ func OnlyUnknownKinds(err error) bool {
 }
 
 func check(object *unstructured.Unstructured, namespace string, scope Scope, clusterKinds []string) ([]*Violation, error) {
-	name := nameOf(object)
+	name := NameOf(object)
 	kind := object.GroupVersionKind()
 	namespaced, err := scope(kind)
 	var found []*Violation

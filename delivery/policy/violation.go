@@ -46,23 +46,26 @@ func join(found []*Violation) error {
 	return errors.Join(errs...)
 }
 
-func nameOf(object *unstructured.Unstructured) string {
+// NameOf returns the name of an object in a Violation.
+func NameOf(object *unstructured.Unstructured) string {
 	return oneLine(object.GetKind()) + "/" + oneLine(object.GetName())
 }
 
-// maxText is how much of a tenant's text a message repeats.
+// maxText is how many characters of a tenant's text a message repeats.
 const maxText = 253
 
-// oneLine makes text of a manifest safe to repeat in a message of one line.
-func oneLine(text string) string {
+func oneLine(text string) string { return OneLine(text, maxText) }
+
+// OneLine returns at most so many characters of a text of a manifest, safe to repeat in a message of one line.
+func OneLine(text string, most int) string {
 	runes := []rune(text)
 	for i, r := range runes {
 		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {
 			runes[i] = '?'
 		}
 	}
-	if len(runes) > maxText {
-		runes = append(runes[:maxText], '…')
+	if len(runes) > most {
+		runes = append(runes[:most], '…')
 	}
 	return string(runes)
 }
