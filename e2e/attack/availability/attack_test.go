@@ -16,8 +16,8 @@ import (
 
 // attack is a row of the table.
 type attack struct {
-	// id is the number of a finding, such as C1, or "" if there is none. name describes what is pushed or done.
-	id, name string
+	// name describes what is pushed or done.
+	name string
 	// key is the name of the App, or the prefix of the names of several.
 	key string
 	// ready creates what must exist before the attack, once for each tenant. It may be nil.

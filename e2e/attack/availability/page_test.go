@@ -50,7 +50,7 @@ func (r *report) write() error {
 
 func (r *report) markdown() string {
 	var out strings.Builder
-	head := []string{"#", "finding", "what is attacked", "with what", "another's p99, one attacker", "three", "operator, MiB", "restarts",
+	head := []string{"#", "what is attacked", "with what", "another's p99, one attacker", "three", "operator, MiB", "restarts",
 		"CPU of processes, s", "reported after, s", "removed after, s", ""}
 	fmt.Fprintf(&out, "| %s |\n%s|\n", strings.Join(head, " | "), strings.Repeat("|---", len(head)))
 	n := 0
@@ -61,7 +61,7 @@ func (r *report) markdown() string {
 				continue
 			}
 			n++
-			fmt.Fprintf(&out, "| %d | %s | %s | %s | %s |\n", n, a.id, x.name, a.name, strings.Join(cells(one, three), " | "))
+			fmt.Fprintf(&out, "| %d | %s | %s | %s |\n", n, x.name, a.name, strings.Join(cells(one, three), " | "))
 		}
 	}
 	fmt.Fprintf(&out, "\nUndisturbed: %s before, %s after; the operator itself had %d MiB, and %d MiB after. %s.\n",

@@ -71,20 +71,20 @@ func slowBodies(ctx context.Context, _ *site) error {
 
 // requested are attacks on the API server and on the operator's ports.
 var requested = box{"the API server and the push hook", []attack{
-	{id: "C4", name: "a kind in lower case, in many apps that retry each second", key: "service",
+	{name: "a kind in lower case, in many apps that retry each second", key: "service",
 		wants: []want{{of: "App", name: "service-0", message: "did you mean Service?"}}, push: apps(number(50, 150), func(n int) string {
 			const spec = "  {type: Raw, retryInterval: 1s, raw: {manifests: [{apiVersion: v1, kind: service, metadata: {name: s%d}, spec: {ports: [{port: 80}]}}]}}\n"
 			return fmt.Sprintf(spec, n)
 		})},
-	{id: "H5", name: "a PriorityClass for administrators", key: "priority", ready: administrators, push: pod("priorityClassName: administrators"),
+	{name: "a PriorityClass for administrators", key: "priority", ready: administrators, push: pod("priorityClassName: administrators"),
 		wants: appReports("", "priorit")},
-	{id: "M4", name: "a pod that takes 30 years to end", key: "grace", push: pod("terminationGracePeriodSeconds: 1000000000"),
+	{name: "a pod that takes 30 years to end", key: "grace", push: pod("terminationGracePeriodSeconds: 1000000000"),
 		wants: appReports("", "terminationGracePeriodSeconds")},
-	{id: "M5", name: "an expression about a Secret by its kind in lower case", key: "secret",
+	{name: "an expression about a Secret by its kind in lower case", key: "secret",
 		wants: []want{{of: "App", reason: "InvalidExpression", message: "Secret"}, {of: "Repository", message: "apps/secret/"}},
 		push: source("  type: Raw\n  dependsOn: [{apiVersion: v1, kind: secret, name: git, readyExpr: \"dep.data.password == 'x'\"}]\n" +
 			"  raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}\n")},
-	{id: "M2", name: "slow bodies at another tenant's push hook", key: "bodies", does: slowBodies},
+	{name: "slow bodies at another tenant's push hook", key: "bodies", does: slowBodies},
 	{name: "unknown kinds in many apps that retry each second", key: "unknown",
 		wants: []want{{of: "App", name: "unknown-0", message: "Thing"}}, push: apps(number(30, 100), func(n int) string {
 			return fmt.Sprintf("  {type: Raw, retryInterval: 1s, raw: {manifests: [{apiVersion: example%d.com/v1, kind: Thing, metadata: {name: t}}]}}\n", n)

@@ -60,13 +60,13 @@ func packs(ctx context.Context, s *site) error {
 
 // fetchedAndJudged are attacks by packs, artifacts, indexes, registries and expressions.
 var fetchedAndJudged = box{"packs, artifacts, indexes, registries, CEL", []attack{
-	{id: "H1", name: "small packs that inflate to hundreds of megabytes", key: "inflate", alone: true, ready: packs,
+	{name: "small packs that inflate to hundreds of megabytes", key: "inflate", alone: true, ready: packs,
 		wants: []want{{of: "App", name: "inflate-0"}}, push: func(s *site) files {
 			return apps(number(4, 24), func(n int) string {
 				return fmt.Sprintf("  {type: Git, git: {url: %s/%s-packs.git, ref: {branch: b%d}}}\n", platform.GitURL(), s.name, n)
 			})(s)
 		}},
-	{id: "H2", name: "hundreds of apps on a Git server that answers after 1.8 s", key: "slow", alone: true,
+	{name: "hundreds of apps on a Git server that answers after 1.8 s", key: "slow", alone: true,
 		wants: []want{{of: "App", name: "slow-0", reason: "SourceNotFound"}}, push: apps(number(100, 500), func(n int) string {
 			return fmt.Sprintf("  {type: Git, retryInterval: 1s, git: {url: 'http://$silent/slow/%d'}}\n", n)
 		})},

@@ -63,12 +63,12 @@ func number(few, many int) int {
 
 // trees are attacks by the tree of a commit and by values.
 var trees = box{"trees and values", []attack{
-	{id: "C3", name: "an app of hundreds of manifests of 1 MB", key: "megabytes", push: manifests(number(300, 1500)), wants: appReports("TooLarge", "appBytes")},
-	{id: "C3", name: "hundreds of suspended apps of 900 KB", key: "suspended", wants: refused(""), push: apps(number(200, 1000), func(int) string {
+	{name: "an app of hundreds of manifests of 1 MB", key: "megabytes", push: manifests(number(300, 1500)), wants: appReports("TooLarge", "appBytes")},
+	{name: "hundreds of suspended apps of 900 KB", key: "suspended", wants: refused(""), push: apps(number(200, 1000), func(int) string {
 		return "  {type: Raw, suspend: true, raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: " +
 			strings.Repeat("x", 900_000) + "}}]}}\n"
 	})},
-	{id: "H4", name: "151 projects in one commit", key: "projects", wants: refused("projects"), push: func(*site) files {
+	{name: "151 projects in one commit", key: "projects", wants: refused("projects"), push: func(*site) files {
 		all := files{}
 		for n := range 151 {
 			all[fmt.Sprintf("projects/more%d/project.yaml", n)] = fmt.Appendf(nil, declared, "Project", fmt.Sprint("more", n))
