@@ -51,7 +51,7 @@ type cluster struct {
 	podSecurity api.Version
 }
 
-func newCluster(mgr ctrl.Manager, namespace string, seal digest.Seal) (*cluster, error) {
+func newCluster(mgr ctrl.Manager, namespace string, deployers kube.Deployers, seal digest.Seal) (*cluster, error) {
 	asked, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making the discovery client: %w", err)
@@ -79,9 +79,9 @@ func newCluster(mgr ctrl.Manager, namespace string, seal digest.Seal) (*cluster,
 	}
 	c.watch = kube.NewWatch(lists, c.objects, mgr.GetClient(), c.direct, health.HasStatus)
 	c.local = kube.NewLocalWatch(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("local-watch"), clock.RealClock{})
-	c.local.Mapper = c.mapper
+	c.local.Mapper, c.local.Deployers = c.mapper, deployers
 	c.applier = &apply.Applier{Live: liveOf(c.watch, c.local), Seal: seal}
-	c.clients = kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), c.mapper)
+	c.clients = kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), c.mapper, deployers)
 	return c, nil
 }
 

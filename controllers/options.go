@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
+	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/internal/digestkey"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
@@ -41,8 +42,14 @@ type Options struct {
 	FlowControl bool
 	// DigestKey seals the digests in statuses; with nil they are written unsealed.
 	DigestKey *digestkey.Key
+	// PlatformApps is one of the constants of kube.Deployers; "" is Off.
+	PlatformApps string
 	// Platform is the URL of the platform repository; without a URL, the person who applies the Repository named platform decides.
 	Platform repository.Platform
+}
+
+func (o Options) deployers() kube.Deployers {
+	return kube.Deployers{PlatformApps: o.PlatformApps, Operator: o.Namespace}
 }
 
 // Process says where the operator runs.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -108,38 +107,6 @@ func TestAnAppThatCannotBeDelivered(t *testing.T) {
 		t.Error("the good app was touched")
 	}
 	n.ready(n.repository(), n.app("shop", "web"))
-}
-
-// TestAPlatformTreeHoldsTenants declares a tenant whose projects are kept in the platform repository.
-func TestAPlatformTreeHoldsTenants(t *testing.T) {
-	n := newTeam(t, "hosting")
-	platform := env.Repo(t, "platform", "", "")
-	n.secret("platform-git", map[string]string{"username": platform.User, "password": platform.Password})
-	files := map[string]string{
-		"kubeop.yaml":                layoutFile,
-		"tenants/hosted/tenant.yaml": "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: hosted}\nspec: {owners: [{kind: User, name: lead, role: admin}]}\n",
-	}
-	for name, content := range shopFiles("shop", "web") {
-		files["tenants/hosted/"+name] = content
-	}
-	platform.Push(files)
-	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PlatformRepository}, Spec: v1alpha1.RepositorySpec{
-		URL: platform.URL, SecretRef: &v1alpha1.LocalSecretReference{Name: "platform-git"},
-	}}
-	n.create(repository)
-	hosted := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-hosted-shop", Name: "web"}}
-	n.ready(repository, hosted)
-	config := &corev1.ConfigMap{}
-	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-hosted-shop", Name: "web"}, config); err != nil {
-		t.Fatal(err)
-	}
-	bindings := &rbacv1.RoleBinding{}
-	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-hosted-shop", Name: "kubeop-admin"}, bindings); err != nil {
-		t.Fatal(err)
-	}
-	if len(bindings.Subjects) != 1 || bindings.Subjects[0].Name != "lead" {
-		t.Errorf("admins are %v", bindings.Subjects)
-	}
 }
 
 // TestAChartCannotShowASecret has a chart fail with a value that came from a Secret.

@@ -63,7 +63,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		s.seal = o.DigestKey.Seal
 	}
 	var err error
-	if s.cluster, err = newCluster(mgr, o.Namespace, s.seal); err != nil {
+	if s.cluster, err = newCluster(mgr, o.Namespace, o.deployers(), s.seal); err != nil {
 		return nil, err
 	}
 	if s.sources, err = newSources(mgr, s.mapper, o, s.weights.of); err != nil {
@@ -184,7 +184,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the schemas of the kinds: %w", err)
 	}
-	reader.Limits = s.limits.usual
+	reader.Limits, reader.Platform = s.limits.usual, s.clients.Platform()
 	return &repository.Reconciler{
 		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
 		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader, Usage: s.usage,

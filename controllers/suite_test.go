@@ -31,6 +31,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/decrypt/sops"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
+	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release/evaluate"
 	"github.com/kubeop/kubeop/internal/digestkey"
 	"github.com/kubeop/kubeop/internal/sandbox"
@@ -112,7 +113,7 @@ func startOperator() (*operator, error) {
 		defer o.mu.Unlock()
 		o.logs = append(o.logs, prefix+" "+args+"\n"...)
 	}, funcr.Options{}))
-	rest, err := env.InstallChart(ctx)
+	rest, err := env.InstallChart(ctx, "platformApps="+kube.PlatformAppsClusterAdmin)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,8 @@ func startOperator() (*operator, error) {
 		return nil, err
 	}
 	c := Options{Process: Process{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop"}, Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress", FlowControl: true,
-		Gateway: "infra/public", Network: Network{
+		PlatformApps: kube.PlatformAppsClusterAdmin,
+		Gateway:      "infra/public", Network: Network{
 			AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
 			PlainRegistries: []string{images.Listener.Addr().String()},
 		}}

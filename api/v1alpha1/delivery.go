@@ -67,6 +67,7 @@ const (
 // the tenant's projects. An App is in the same project unless project is set.
 // +kubebuilder:validation:XValidation:rule="has(self.apiVersion) || !has(self.kind) || self.kind in ['App', 'Project']",message="apiVersion is required unless kind is App or Project"
 // +kubebuilder:validation:XValidation:rule="!(has(self.kind) && self.kind == 'Project' && has(self.project))",message="project is not for kind Project: name is the project's"
+// +kubebuilder:validation:XValidation:rule="!has(self.platform) || !self.platform || (has(self.project) && (!has(self.kind) || self.kind == 'App') && !has(self.apiVersion) && !has(self.readyExpr))",message="a dependency with platform: true is an App and needs project; apiVersion and readyExpr are not possible"
 type Dependency struct {
 	// APIVersion of the object, such as "batch/v1". Default for the kinds App and Project: kubeop's own.
 	// +kubebuilder:validation:MaxLength=253
@@ -85,6 +86,9 @@ type Dependency struct {
 	// +kubebuilder:validation:MaxLength=35
 	// +optional
 	Project string `json:"project,omitempty"`
+	// Platform says that the object is an App of the platform itself, in the platform's project that Project names.
+	// +optional
+	Platform bool `json:"platform,omitempty"`
 	// ReadyExpr is a CEL expression that is true when the object is ready. dep is the object, and self is the app without its status.
 	// Default: an App or Project is ready by its condition Ready, other objects by kstatus.
 	// +kubebuilder:validation:MaxLength=2048

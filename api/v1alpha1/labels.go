@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "strings"
+
 // Labels that name the owner of an object. kubeop sets them on everything it applies and rejects manifests that set them. Its watches
 // select on TenantLabel.
 const (
@@ -11,6 +13,8 @@ const (
 	AppLabel = "paas.kubeop.io/app"
 	// HookLabel on a Job names its hook, as "<phase>-<name>".
 	HookLabel = "paas.kubeop.io/hook"
+	// AdoptedLabel on a namespace says that it existed before the platform's project that is delivered into it, so kubeop never deletes it.
+	AdoptedLabel = "paas.kubeop.io/adopted"
 	// RepositoryLabel names the Repository that declares the object.
 	RepositoryLabel = "paas.kubeop.io/repository"
 )
@@ -103,6 +107,9 @@ const (
 	FieldManager = "kubeop"
 	// Deployer is the service account in each project namespace that kubeop impersonates to read and write an app's objects.
 	Deployer = "kubeop-deployer"
+	// PlatformDeployer is the service account in the operator's namespace that kubeop impersonates to deliver the apps of the platform
+	// itself. Of the same name is the ClusterRole that it has in the namespaces of the platform's projects.
+	PlatformDeployer = "kubeop-platform-deployer"
 	// PlatformTenant is the tenant that the projects of the platform itself belong to. There is no Tenant object of that name.
 	PlatformTenant = "platform"
 	// PlatformRepository is the name of the administrators' repository.
@@ -112,5 +119,25 @@ const (
 // HomeNamespace is the namespace that holds a tenant's Projects.
 func HomeNamespace(tenant string) string { return "kubeop-" + tenant }
 
-// ProjectNamespace is where a project's Apps and what they deliver are. Tenant names have no dash, so every project has its own.
-func ProjectNamespace(tenant, project string) string { return "kubeop-" + tenant + "-" + project }
+// ProjectNamespace is where a project's Apps and what they deliver are. Tenant names have no dash, so every project has its own. A project
+// of the platform itself has the name of its namespace.
+func ProjectNamespace(tenant, project string) string {
+	if tenant == PlatformTenant {
+		return project
+	}
+	return HomeNamespace(tenant) + "-" + project
+}
+
+// TenantOf returns the tenant of a project's namespace by its name: PlatformTenant if it does not start as the names of tenants' namespaces do,
+// and "" for a namespace that can be no project's.
+func TenantOf(namespace string) string {
+	home, ok := strings.CutPrefix(namespace, HomeNamespace(""))
+	if !ok {
+		return PlatformTenant
+	}
+	tenant, project, _ := strings.Cut(home, "-")
+	if tenant == PlatformTenant || project == "" {
+		return ""
+	}
+	return tenant
+}

@@ -25,8 +25,25 @@ type ProjectSpec struct {
 	// Tenant's policy.
 	// +optional
 	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
+	// Namespace is for projects of the platform itself only, in platform/<project>/project.yaml of the platform repository: kubeop refuses
+	// it in a tenant's project. Such a project has the name of its namespace.
+	// +optional
+	Namespace *PlatformNamespace `json:"namespace,omitempty"`
 
 	Pace `json:",inline"`
+}
+
+// PlatformNamespace is the namespace of a project of the platform itself.
+type PlatformNamespace struct {
+	// Adopt lets kubeop deliver into a namespace that exists already, such as kube-system. kubeop adds its labels to an adopted namespace, and
+	// removes them with the project; it never deletes the namespace. Default false: the Project is not ready if the namespace exists.
+	// +optional
+	Adopt bool `json:"adopt,omitempty"`
+	// PodSecurity is the level of the Pod Security Standards that the namespace enforces: restricted, baseline or privileged. Default
+	// restricted. An adopted namespace keeps its level if this is not set.
+	// +kubebuilder:validation:Enum=restricted;baseline;privileged
+	// +optional
+	PodSecurity string `json:"podSecurity,omitempty"`
 }
 
 // ContainerLimits are the defaults of a LimitRange for containers.

@@ -103,7 +103,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 		return made, err
 	}
 	scope := policy.WithDefinitions(objects, a.clients.Namespaced)
-	if err := policy.Check(objects, s.App.Namespace, scope, s.ClusterKinds); err != nil {
+	if err := policy.Check(objects, a.bounds(s), scope); err != nil {
 		return made, err
 	}
 	made.filled = podsecurity.Fill(objects, s.Fill)
@@ -118,6 +118,16 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 		}
 	}
 	return made, nil
+}
+
+// bounds are where the App may have objects, and of which kinds.
+func (a *admitter) bounds(s *scope) policy.Bounds {
+	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds}
+	if s.Owner.Tenant == v1alpha1.PlatformTenant {
+		deployers := a.clients.Deployers
+		bounds.Platform = &policy.Platform{ClusterWide: deployers.PlatformApps == kube.PlatformAppsClusterAdmin, Operator: deployers.Operator}
+	}
+	return bounds
 }
 
 // refused reports whether only a change of the source can help. The definition of an unknown kind may be on its way.

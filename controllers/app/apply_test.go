@@ -34,7 +34,7 @@ func (b *bench) deliver(names ...string) {
 	b.t.Helper()
 	var err error
 	b.s.Owner = own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}
-	if b.s.Client, err = b.projects.deployer(shop); err != nil {
+	if b.s.Client, err = b.projects.Deployer(shop); err != nil {
 		b.t.Fatal(err)
 	}
 	b.s.found.Revision = "one"

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/journal"
+	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
@@ -114,7 +116,7 @@ func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects
 		return nil, false, nil
 	}
 	b.Reconciler = New(Options{
-		Cluster: Cluster{Client: b.api, Direct: b.api},
+		Cluster: Cluster{Client: b.api, Direct: b.api, Clients: kube.NewClients(&rest.Config{}, scheme, b.api.RESTMapper(), kube.Deployers{})},
 		Engines: Engines{Applier: &apply.Applier{Live: unwatched}, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", b.clock.Now)},
 		Tenants: Tenants{Store: &usage.Store{}, Rendered: &usage.Rendered{}, Refusals: &refusal.Index{}},
 		Sources: &source.Fetcher{},
@@ -129,7 +131,7 @@ func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects
 		}
 		return deployer, nil
 	}
-	b.projects.watch, b.projects.deployer = b.seen, as
+	b.projects.Watch, b.projects.Deployer = b.seen, as
 	b.remover.watch, b.remover.deployer = b.seen, as
 	b.s = b.newScope(b.app)
 	b.s.inventory = b.app.Status.Inventory

@@ -13,7 +13,7 @@ import (
 // more, and definitions, which wait for confirmation. It is the last step, so that nothing else waits for them.
 func (r *releaser) pruneClusterScoped(ctx context.Context, s *scope) error {
 	var stale []v1alpha1.InventoryEntry
-	for _, e := range record.ClusterScoped(s.inventory.Entries) {
+	for _, e := range record.Outside(s.inventory.Entries, s.App.Namespace) {
 		if e.Stale {
 			stale = append(stale, e)
 		}

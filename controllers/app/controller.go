@@ -10,11 +10,13 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/dependency"
 	"github.com/kubeop/kubeop/controllers/app/hook"
+	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/podsecurity"
 )
 
 // Reconciler reconciles Apps. Each concern has its state and what it needs; the Reconciler has the order.
@@ -29,7 +31,7 @@ type Reconciler struct {
 	sources      *source.Fetcher
 	hooks        *hook.Runner
 
-	projects *projects
+	projects *project.Finder
 	renderer *renderer
 	admitter *admitter
 	applier  *applier
@@ -90,9 +92,10 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope, remove step.Step) (
 
 // resolve finds the App's project and deployer, and waits for the project and for what the App depends on.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
-	if err := r.projects.resolve(ctx, s); err != nil {
+	if err := r.projects.Find(ctx, s.Subject, s.inventory.Entries); err != nil {
 		return err
 	}
+	s.Fill = podsecurity.FillOf(s.App.Spec.PodSecurity.Fill, s.PodSecurity)
 	if err := r.assessor.compile(s.App); err != nil {
 		return step.Stop(v1alpha1.InvalidExpressionReason, err)
 	}

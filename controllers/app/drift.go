@@ -28,7 +28,7 @@ func (r *releaser) findDrift(ctx context.Context, s *scope, request release.Requ
 	if s.writes.Shown(s.Now()) {
 		written = nil
 	}
-	moved, err := r.applier.Moved(ctx, s.Client, record.Namespaced(s.inventory.Entries), written)
+	moved, err := r.applier.Moved(ctx, s.Client, record.Inside(s.inventory.Entries, s.App.Namespace), written)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (a *assessor) look(ctx context.Context, s *scope) (health.Verdict, error) {
 		if action.DisableWait {
 			return health.Verdict{}, nil
 		}
-		refs = health.RefsOf(record.Namespaced(s.inventory.Entries), checks)
+		refs = health.RefsOf(record.Inside(s.inventory.Entries, s.App.Namespace), checks)
 		if action.DisableWaitForJobs {
 			refs = health.WithoutJobs(refs)
 		}

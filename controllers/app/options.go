@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/handover"
 	"github.com/kubeop/kubeop/controllers/app/hook"
 	"github.com/kubeop/kubeop/controllers/app/inputs"
+	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/controllers/app/prune"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/source"
@@ -110,7 +111,7 @@ func New(o Options) *Reconciler {
 		dependencies: &dependency.Checker{Client: c.Client, Clients: c.Clients, Watch: c.Watch},
 		sources:      o.Sources,
 		hooks:        &hook.Runner{Watch: c.Watch, Inputs: reader, Explainer: c.Explainer},
-		projects:     &projects{client: c.Client, deployer: c.Clients.As, watch: c.Watch, limits: o.Tenants.Limits},
+		projects:     &project.Finder{Client: c.Client, Deployer: c.Clients.As, Platform: c.Clients.Platform(), Watch: c.Watch, Limits: o.Tenants.Limits},
 		renderer:     &renderer{inputs: reader, sources: o.Sources, builder: o.Engines.Builder, gateway: o.Gateway, queue: queue},
 		admitter:     admit,
 		applier:      objects,

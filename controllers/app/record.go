@@ -104,7 +104,7 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 	versions := map[string]string{}
 	for _, o := range outcome.Deployed.Objects {
 		if o.Namespace != s.App.Namespace {
-			continue // The App owns objects in its own namespace only.
+			continue // Those are in Shared, if the App may have them.
 		}
 		id := idOf(o.Ref)
 		left = append(left, apply.Left{ID: id, Version: o.Version, Live: o.Live})
@@ -116,7 +116,7 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 	if err != nil {
 		return err
 	}
-	entries = inventory.Join(entries, clusterScopedNow(s.inventory.Entries, outcome)).Entries
+	entries = inventory.Join(entries, outsideNow(s, outcome)).Entries
 	m := s.release.memory
 	m.name, m.deployed, m.entries = outcome.Release.Name, now, entries
 	s.writes.Released(versions, s.Now())
@@ -219,10 +219,10 @@ func historyOf(recorded []v1alpha1.ReleaseSnapshot, outcome *release.Outcome) []
 	return history
 }
 
-// clusterScopedNow are the cluster-scoped objects of the deployed revision and those recorded before, which are stale then. Of a revision that a
-// person deployed it is not known what it holds.
-func clusterScopedNow(recorded []v1alpha1.InventoryEntry, outcome release.Outcome) []v1alpha1.InventoryEntry {
-	before := record.ClusterScoped(recorded)
+// outsideNow are the objects of the deployed revision that are not in the App's namespace, and those recorded before, which are stale then. Of a
+// revision that a person deployed it is not known what it holds.
+func outsideNow(s *scope, outcome release.Outcome) []v1alpha1.InventoryEntry {
+	before := record.Outside(s.inventory.Entries, s.App.Namespace)
 	if outcome.Deployed.Content == "" {
 		return before
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
-	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
@@ -120,7 +119,7 @@ func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 		Tenant:    s.Owner.Tenant,
 		Name:      releaseName(s.App),
 		Namespace: s.App.Namespace,
-		User:      kube.DeployerOf(s.App.Namespace),
+		User:      r.admitter.clients.Of(s.App.Namespace),
 		Input: release.Input{
 			Chart:          s.found.Chart,
 			Values:         s.values,
@@ -173,7 +172,7 @@ func owned(s *scope) func(context.Context) (map[types.UID][]string, error) {
 
 // unmoved returns a function that reports whether an object surely did not change since Helm wrote it. Actions call it while they run.
 func (r *releaser) unmoved(ctx context.Context, s *scope) func(*unstructured.Unstructured) bool {
-	entries, reader := record.Namespaced(s.recordedEntries()), s.Client
+	entries, reader := record.Inside(s.recordedEntries(), s.App.Namespace), s.Client
 	still := sync.OnceValue(func() map[string]bool {
 		moved, err := r.applier.Moved(context.WithoutCancel(ctx), reader, entries, nil)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/handover"
+	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/controllers/app/prune"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -28,7 +29,7 @@ import (
 
 // remover removes what Apps delivered that are deleted.
 type remover struct {
-	watch     watch
+	watch     project.Watch
 	direct    client.Reader
 	deployer  func(namespace string) (client.Client, error)
 	engine    *apply.Applier
@@ -50,7 +51,7 @@ func (r *remover) remove(ctx context.Context, s *scope) error {
 	}
 	going := live == nil || live.GetDeletionTimestamp() != nil
 	if going {
-		s.inventory.Entries = record.ClusterScoped(s.inventory.Entries)
+		s.inventory.Entries = record.Outside(s.inventory.Entries, s.App.Namespace)
 	}
 	if s.App.Spec.DeletionPolicy == v1alpha1.AppDeletionOrphan || going && len(s.inventory.Entries) == 0 || live == nil {
 		return nil

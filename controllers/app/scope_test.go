@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -28,6 +29,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/journal"
+	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
 )
 
@@ -229,7 +231,7 @@ func newReconciler(t *testing.T, app *v1alpha1.App) *Reconciler {
 		return nil, true, nil
 	}
 	return New(Options{
-		Cluster: Cluster{Client: api, Direct: api},
+		Cluster: Cluster{Client: api, Direct: api, Clients: kube.NewClients(&rest.Config{}, api.Scheme(), api.RESTMapper(), kube.Deployers{})},
 		Engines: Engines{Applier: &apply.Applier{Live: live}, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", time.Now)},
 		Tenants: Tenants{Rendered: &usage.Rendered{}, Refusals: &refusal.Index{}},
 		Sources: &source.Fetcher{},

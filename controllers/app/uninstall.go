@@ -52,6 +52,6 @@ func (r *releaser) uninstallRelease(ctx context.Context, s *scope, claimsGo bool
 	case !done:
 		return step.WaitQuietly(s.Waited("uninstall"), step.QuietRemoval, step.LastLook, fmt.Errorf("uninstalling release %s", request.Name))
 	}
-	s.inventory = v1alpha1.Inventory{Entries: record.ClusterScoped(s.inventory.Entries)}
+	s.inventory = v1alpha1.Inventory{Entries: record.Outside(s.inventory.Entries, s.App.Namespace)}
 	return nil
 }

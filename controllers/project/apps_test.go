@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
@@ -110,7 +109,7 @@ func TestPodsThatAppsWaitForAreEndedAfterTheGrace(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 			var want []string
-			if deployer := kube.DeployerOf(shopNamespace); c.want {
+			if deployer := b.Clients.Of(shopNamespace); c.want {
 				pods := "/api/v1/namespaces/kubeop-acme-shop/pods"
 				want = []string{deployer + " GET " + pods, deployer + " DELETE " + pods + "/web-1"}
 			}

@@ -94,7 +94,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		Client: b.api, Direct: b.api, Networks: b.networks, Refusals: &refusal.Index{},
 		Watch:   kube.NewWatch(kube.NewLists(b.clock), nil, b.api, unwatched, func(schema.GroupVersionKind) bool { return false }),
 		Applier: &apply.Applier{Live: b.live},
-		Clients: kube.NewClients(&rest.Config{Host: deployers.URL}, scheme, mapper),
+		Clients: kube.NewClients(&rest.Config{Host: deployers.URL}, scheme, mapper, kube.Deployers{}),
 		Steps:   &step.Runner{Client: b.api, Events: b.events, Clock: b.clock},
 		Kinds:   &quota.Kinds{Roles: b.api, Served: served{}, Now: b.clock.Now},
 		Store: &usage.Store{Reader: b.api, Limits: budget.Default(), Clock: b.clock, Quota: func(string) (*corev1.ResourceQuota, error) {

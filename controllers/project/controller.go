@@ -47,6 +47,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (
 			step.Of(v1alpha1.AppsRemovedCondition, s, r.removeApps),
 			step.Of(v1alpha1.NamespaceRemovedCondition, s, r.removeNamespace))
 	}
+	if s.ofPlatform() {
+		return r.Steps.Run(ctx, project, s,
+			step.Of(v1alpha1.DependenciesReadyCondition, s, r.resolvePlatform),
+			step.Of(v1alpha1.NamespaceReadyCondition, s, r.makePlatformNamespace),
+			step.Of(v1alpha1.AccessReadyCondition, s, r.grantPlatform))
+	}
 	return r.Steps.Run(ctx, project, s,
 		step.Of(v1alpha1.DependenciesReadyCondition, s, r.resolve),
 		step.Of(v1alpha1.NamespaceReadyCondition, s, r.makeNamespace),

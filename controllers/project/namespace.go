@@ -40,7 +40,11 @@ func (r *Reconciler) open(ctx context.Context, s *scope) error {
 // removeNamespace deletes the namespace, which has no apps any more, and waits until it and its contents are gone. It keeps the namespace
 // if claims that hold data stay.
 func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
-	if err := r.revokeCluster(ctx, s); err != nil {
+	if s.ofPlatform() {
+		if left, err := r.leavePlatformNamespace(ctx, s); left || err != nil {
+			return err
+		}
+	} else if err := r.revokeCluster(ctx, s); err != nil {
 		return err
 	}
 	tenant, err := r.formerTenant(ctx, s)

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 
 // resolve finds the tenant, which decides the project's Pod Security level, egress and owners.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
+	if s.project.Spec.Namespace != nil {
+		return step.Stop(v1alpha1.NotAllowedReason, errors.New("spec.namespace is for projects of the platform itself only: remove it"))
+	}
 	name := tenantOf(s.project)
 	tenant := &v1alpha1.Tenant{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant)

@@ -48,6 +48,9 @@ func tenantOf(project *v1alpha1.Project) string {
 	return strings.TrimPrefix(project.Namespace, v1alpha1.HomeNamespace(""))
 }
 
+// ofPlatform reports whether the project is one of the platform itself.
+func (s *scope) ofPlatform() bool { return tenantOf(s.project) == v1alpha1.PlatformTenant }
+
 // Record writes the results into the status.
 func (s *scope) Record() {
 	s.project.Status.Namespace = s.namespace

@@ -285,7 +285,7 @@ func TestDeclaredByListsTheObjectsOfTheRepository(t *testing.T) {
 	for _, o := range []client.Object{web, shop, tenant} {
 		digest(o)
 	}
-	k := newCluster(t, leaving, others, byHand, web, shop, tenant, fromAcme(app("default", "nowhere")))
+	k := newCluster(t, leaving, others, byHand, web, shop, tenant, fromAcme(app("kubeop-acme", "nowhere")))
 	got, err := k.declaredBy(t.Context(), "acme")
 	want := map[identity.Ref]string{ref("acme"): "d-acme", ref("acme/shop"): "d-shop", ref("acme/shop/web"): "d-web"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

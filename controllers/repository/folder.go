@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -125,10 +126,13 @@ func declares(repository *v1alpha1.Repository, app *v1alpha1.App) (tenant string
 	tenant = repository.Spec.Tenant
 	folder := app.Annotations[v1alpha1.FolderAnnotation]
 	if tenant == "" {
-		within := strings.TrimPrefix(folder, repository.Spec.Path)
-		tenant, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(within, "/"), "tenants/"), "/")
+		within := strings.Trim(strings.TrimPrefix(folder, repository.Spec.Path), "/")
+		tenant, _, _ = strings.Cut(strings.TrimPrefix(within, layout.TenantsFolder+"/"), "/")
+		if tenant == v1alpha1.PlatformTenant && !strings.HasPrefix(within, layout.PlatformFolder+"/") {
+			return "", false
+		}
 	}
-	return tenant, tenant != "" && strings.HasPrefix(app.Namespace, v1alpha1.HomeNamespace(tenant)+"-")
+	return tenant, tenant != "" && v1alpha1.TenantOf(app.Namespace) == tenant
 }
 
 // commitFiles are the files of a fetched commit.

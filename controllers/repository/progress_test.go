@@ -514,7 +514,7 @@ func TestChangesByOthersWakeTheRepositoriesOfBeforeAndNow(t *testing.T) {
 		"of no repository": {func(ctx context.Context, w *wakes) { h.Create(ctx, event.CreateEvent{Object: of("")}, w) }, nil},
 		"where none could declare": {func(ctx context.Context, w *wakes) {
 			o := of("acme")
-			o.Namespace = "default"
+			o.Namespace = "kubeop-acme"
 			h.Create(ctx, event.CreateEvent{Object: o}, w)
 		}, nil},
 	} {

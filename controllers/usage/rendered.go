@@ -45,7 +45,7 @@ func (a *appSize) counts() int64 { return max(a.recorded, a.admitted) }
 func (r *Rendered) Observe(app types.NamespacedName, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	tenant := TenantOf(app.Namespace)
+	tenant := v1alpha1.TenantOf(app.Namespace)
 	if t := r.tenants[tenant]; bytes == 0 && (t == nil || t.apps[app] == nil) {
 		return
 	}
@@ -59,7 +59,7 @@ func (r *Rendered) Observe(app types.NamespacedName, bytes int64) {
 func (r *Rendered) Gone(app types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name := TenantOf(app.Namespace)
+	name := v1alpha1.TenantOf(app.Namespace)
 	t := r.tenants[name]
 	if t == nil || t.apps[app] == nil {
 		return
@@ -103,16 +103,10 @@ func (r *Rendered) Of(tenant string) int64 {
 func (r *Rendered) LastAdmitted(app types.NamespacedName) (bytes int64, woken int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.tenants[TenantOf(app.Namespace)]; t != nil && t.apps[app] != nil {
+	if t := r.tenants[v1alpha1.TenantOf(app.Namespace)]; t != nil && t.apps[app] != nil {
 		return t.apps[app].admitted, t.apps[app].woken
 	}
 	return 0, 0
-}
-
-// TenantOf returns the tenant of an app by the namespace of its project: the name of a tenant has no dash.
-func TenantOf(namespace string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(namespace, v1alpha1.HomeNamespace("")), "-")
-	return name
 }
 
 func (r *Rendered) of(tenant string, app types.NamespacedName) (*renderedOf, *appSize) {

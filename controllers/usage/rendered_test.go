@@ -23,14 +23,6 @@ func rendering() (r *Rendered, woken *[]types.NamespacedName) {
 	return &Rendered{Wake: func(app types.NamespacedName) { *woken = append(*woken, app) }}, woken
 }
 
-func TestTenantOfIsThatOfTheNamespace(t *testing.T) {
-	for namespace, want := range map[string]string{"kubeop-acme-shop": "acme", "kubeop-acme-blog-2": "acme", "kubeop-acme2-shop": "acme2"} {
-		if got := TenantOf(namespace); got != want {
-			t.Errorf("%s is of %q, want %q", namespace, got, want)
-		}
-	}
-}
-
 func TestAdmitRefusesTheAppThatIsOverTheSum(t *testing.T) {
 	r, woken := rendering()
 	r.Observe(web, 60<<10)

@@ -33,6 +33,14 @@ func Deployer(namespace string, labels map[string]string) *rbac.RoleBindingApply
 	return bind(namespace, v1alpha1.Deployer, labels).WithSubjects(subject)
 }
 
+// Platform returns the binding of the service account in the operator's namespace as which the apps of the platform itself are delivered. The
+// binding has the name of Deployer's, so that each project's namespace has one.
+func Platform(namespace, operator string, labels map[string]string) *rbac.RoleBindingApplyConfiguration {
+	subject := rbac.Subject().WithKind("ServiceAccount").WithName(v1alpha1.PlatformDeployer).WithNamespace(operator)
+	ref := rbac.RoleRef().WithAPIGroup(rbacGroup).WithKind("ClusterRole").WithName(v1alpha1.PlatformDeployer)
+	return rbac.RoleBinding(v1alpha1.Deployer, namespace).WithLabels(labels).WithRoleRef(ref).WithSubjects(subject)
+}
+
 // Cluster binds the service account as which a namespace's apps are delivered to the ClusterRole of a name, in the whole
 // cluster.
 func Cluster(name, namespace string, labels map[string]string) *rbac.ClusterRoleBindingApplyConfiguration {

@@ -59,11 +59,12 @@ func (t *target) claim() error {
 	return t.takeOver()
 }
 
-// takeOver adopts an object without an owner if the set has TakeOwnership. Otherwise it refuses the object.
+// takeOver adopts an object without an owner if the set has TakeOwnership. Otherwise it refuses the object. Only apps of the platform itself
+// adopt cluster-scoped objects.
 func (t *target) takeOver() error {
 	advice := "set takeOwnership: true to take it over"
 	switch {
-	case t.set.TakeOwnership && !t.shared():
+	case t.set.TakeOwnership && (!t.shared() || t.object.GetLabels()[v1alpha1.TenantLabel] == v1alpha1.PlatformTenant):
 		return nil
 	case t.object.GetLabels()[v1alpha1.AppLabel] == "":
 		advice = "remove it first"

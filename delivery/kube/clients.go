@@ -11,18 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/kubeop/kubeop/api/v1alpha1"
 )
-
-// DeployerOf returns the user name of a project namespace's deployer.
-func DeployerOf(namespace string) string {
-	return "system:serviceaccount:" + namespace + ":" + v1alpha1.Deployer
-}
 
 // Clients makes clients that act as a project's deployer. They share connections and the RESTMapper, and read from the API server, never
 // from the operator's cache: an app must not see what its deployer may not see.
 type Clients struct {
+	Deployers
+
 	config *rest.Config
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper
@@ -32,8 +27,8 @@ type Clients struct {
 }
 
 // NewClients returns Clients over the operator's own connection.
-func NewClients(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper) *Clients {
-	return &Clients{config: config, scheme: scheme, mapper: mapper, made: map[string]client.Client{}}
+func NewClients(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper, deployers Deployers) *Clients {
+	return &Clients{Deployers: deployers, config: config, scheme: scheme, mapper: mapper, made: map[string]client.Client{}}
 }
 
 // As returns the client of a namespace's deployer.
@@ -45,7 +40,7 @@ func (c *Clients) As(namespace string) (client.Client, error) {
 	}
 	made, err := client.New(c.Config(namespace), client.Options{Scheme: c.scheme, Mapper: c.mapper})
 	if err != nil {
-		return nil, fmt.Errorf("making the client of %s: %w", DeployerOf(namespace), err)
+		return nil, fmt.Errorf("making the client of %s: %w", c.Of(namespace), err)
 	}
 	c.made[namespace] = made
 	return made, nil
@@ -54,7 +49,7 @@ func (c *Clients) As(namespace string) (client.Client, error) {
 // Config returns the connection of a namespace's deployer.
 func (c *Clients) Config(namespace string) *rest.Config {
 	config := rest.CopyConfig(c.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: DeployerOf(namespace)}
+	config.Impersonate = rest.ImpersonationConfig{UserName: c.Of(namespace)}
 	return config
 }
 

@@ -38,6 +38,8 @@ var local = map[string]schema.GroupVersionResource{
 type LocalWatch struct {
 	// Mapper finds the version in which a source of Flux is served. With nil, no sources are watched. Set it before the first read.
 	Mapper meta.RESTMapper
+	// Deployers are the accounts that watch. Set it before the first read.
+	Deployers Deployers
 
 	config    *rest.Config
 	transport http.RoundTripper
@@ -146,7 +148,7 @@ func (w *LocalWatch) started(at place) (*localWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := metadata.NewForConfigAndClient(w.config, &http.Client{Transport: deployer{DeployerOf(at.namespace), w.transport}})
+	client, err := metadata.NewForConfigAndClient(w.config, &http.Client{Transport: deployer{w.Deployers.Of(at.namespace), w.transport}})
 	if err != nil {
 		return nil, err
 	}

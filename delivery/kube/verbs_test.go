@@ -22,7 +22,7 @@ func TestOnlyStoredKindsCanBeOwned(t *testing.T) {
 		},
 	}}}}
 	mapper := NewMapper(memory.NewMemCacheClient(served))
-	clients := NewClients(nil, nil, mapper)
+	clients := NewClients(nil, nil, mapper, Deployers{})
 	for kind, lacks := range map[string][]string{
 		"Kept": nil, "Review": needed, "Metric": {"watch", "patch", "delete"},
 	} {

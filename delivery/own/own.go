@@ -14,18 +14,22 @@ import (
 type Owner struct {
 	// Tenant, Project and App are names, as they stand in the labels.
 	Tenant, Project, App string
-	// Namespace is the project's; every object of the app lives in it.
+	// Namespace is the project's; every object of a tenant's app lives in it.
 	Namespace string
 }
 
 // Stamp puts the objects into the owner's namespace and labels them with tenant, project and app. Pods made from a
 // template of the objects carry the labels too, so that `kubectl get pods -l paas.kubeop.io/app=shop` finds them.
 //
+// An app of the platform itself may have objects in other namespaces, which keep the namespace that they name.
+//
 // Objects are changed in place; stamping twice changes nothing. Check them with delivery/policy first: Stamp overwrites
 // a foreign namespace or owner, and gives a namespace to an object that can have none.
 func (o Owner) Stamp(objects []*unstructured.Unstructured) {
 	for _, object := range objects {
-		object.SetNamespace(o.Namespace)
+		if o.Tenant != v1alpha1.PlatformTenant || object.GetNamespace() == "" {
+			object.SetNamespace(o.Namespace)
+		}
 		o.label(object.Object)
 		if template := podTemplate(object); template != nil {
 			o.label(template)

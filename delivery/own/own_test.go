@@ -77,6 +77,18 @@ func TestStamp(t *testing.T) {
 	}
 }
 
+func TestObjectsOfThePlatformKeepTheirNamespaces(t *testing.T) {
+	named, unnamed := &unstructured.Unstructured{Object: map[string]any{"kind": "Role"}}, &unstructured.Unstructured{Object: map[string]any{"kind": "Role"}}
+	named.SetNamespace("kube-system")
+	Owner{Tenant: "platform", Project: "edge", App: "router", Namespace: "edge"}.Stamp([]*unstructured.Unstructured{named, unnamed})
+	if named.GetNamespace() != "kube-system" || unnamed.GetNamespace() != "edge" {
+		t.Errorf("the namespaces are %s and %s", named.GetNamespace(), unnamed.GetNamespace())
+	}
+	if home := HomeOf(named.GetLabels()); home != "edge" {
+		t.Errorf("the labels name the home %s", home)
+	}
+}
+
 func TestStampEvery(t *testing.T) {
 	objects := []*unstructured.Unstructured{
 		object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`),

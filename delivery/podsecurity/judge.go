@@ -12,6 +12,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 	levels "k8s.io/pod-security-admission/policy"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
@@ -27,7 +28,7 @@ type Judge struct {
 	Level string
 	// Version of the API server, which enforces the checks that it knows.
 	Version api.Version
-	// Tenant whose level an administrator may change.
+	// Tenant whose level an administrator may change. Projects of v1alpha1.PlatformTenant have levels of their own.
 	Tenant string
 }
 
@@ -132,11 +133,22 @@ func (j Judge) text(id levels.CheckID, result levels.CheckResult, p *pod, atBase
 		detail = result.ForbiddenReason
 	}
 	name, _, _ := strings.Cut(string(id), "_")
-	out := "no level that a Tenant may have allows it"
+	return fmt.Sprintf("breaks rule %s of the Pod Security level %s: %s; %s; %s", name, j.Level, policy.OneLine(detail, maxDetail), wayOut(id, p), j.otherLevel(atBaseline))
+}
+
+// otherLevel says who may set which level that allows the pod.
+func (j Judge) otherLevel(atBaseline bool) string {
+	level := string(api.LevelPrivileged)
 	if atBaseline {
-		out = "or ask an administrator to set podSecurity: baseline in the Tenant " + j.Tenant + ", which allows it"
+		level = string(api.LevelBaseline)
 	}
-	return fmt.Sprintf("breaks rule %s of the Pod Security level %s: %s; %s; %s", name, j.Level, policy.OneLine(detail, maxDetail), wayOut(id, p), out)
+	switch {
+	case j.Tenant == v1alpha1.PlatformTenant:
+		return "or set spec.namespace.podSecurity: " + level + " in project.yaml, which allows it"
+	case atBaseline:
+		return "or ask an administrator to set podSecurity: baseline in the Tenant " + j.Tenant + ", which allows it"
+	}
+	return "no level that a Tenant may have allows it"
 }
 
 // inContainer and inPod are YAML that satisfies a rule, to write into a container or into the pod's spec.

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/pod-security-admission/api"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
+
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
@@ -66,6 +68,18 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
 		})
+	}
+}
+
+func TestARefusalOfThePlatformNamesItsOwnSetting(t *testing.T) {
+	for spec, level := range map[string]string{
+		"{securityContext: {" + podDone + ", runAsUser: 0}, containers: [{name: a, securityContext: {" + containerDone + "}}]}":      "baseline",
+		"{hostNetwork: true, securityContext: {" + podDone + "}, containers: [{name: a, securityContext: {" + containerDone + "}}]}": "privileged",
+	} {
+		err := Judge{Level: "restricted", Version: api.LatestVersion(), Tenant: v1alpha1.PlatformTenant}.Check([]*unstructured.Unstructured{parsed(t, deployment(spec))})
+		if want := "; or set spec.namespace.podSecurity: " + level + " in project.yaml, which allows it"; err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("got %v, want the end %q", err, want)
+		}
 	}
 }
 

@@ -13,7 +13,10 @@ import (
 
 // clusterScoped says why an app may not hold a cluster-scoped object, or nothing. An object that grants rights in the whole cluster is
 // always refused, whatever the tenant is allowed.
-func clusterScoped(object *unstructured.Unstructured, clusterKinds []string) string {
+func (b Bounds) clusterScoped(object *unstructured.Unstructured) string {
+	if b.Platform != nil {
+		return b.Platform.clusterScoped(object)
+	}
 	kind := object.GroupVersionKind()
 	name := kind.Kind + "." + kind.Group
 	switch {
@@ -21,7 +24,7 @@ func clusterScoped(object *unstructured.Unstructured, clusterKinds []string) str
 		return "is cluster-scoped; an app may only hold namespaced objects: use a Role and a RoleBinding, or ask an administrator to apply it"
 	case kind.Group == "":
 		return "is cluster-scoped; an app may only hold namespaced objects: take it out, and ask an administrator to apply it"
-	case !slices.Contains(clusterKinds, name):
+	case !slices.Contains(b.ClusterKinds, name):
 		return fmt.Sprintf("is cluster-scoped; an app may only hold namespaced objects: take it out, or ask an administrator to list %s in spec.clusterKinds of the Tenant, "+
 			"in tenant.yaml of the platform repository", oneLine(name))
 	}

@@ -35,7 +35,7 @@ func TestClusterKinds(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := Check([]*unstructured.Unstructured{object(t, tc.object)}, namespace, scope, tc.kinds)
+			err := Check([]*unstructured.Unstructured{object(t, tc.object)}, Bounds{Namespace: namespace, ClusterKinds: tc.kinds}, scope)
 			if got := text(err); got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}

@@ -26,7 +26,7 @@ func FuzzCheck(f *testing.F) {
 		if err != nil {
 			return
 		}
-		err = Check(objects, namespace, scope, nil)
+		err = Check(objects, Bounds{Namespace: namespace}, scope)
 		if err == nil || errors.Is(err, errOffline) {
 			return
 		}

@@ -20,11 +20,28 @@ import (
 // unknown at present.
 type Scope func(schema.GroupVersionKind) (namespaced bool, err error)
 
-// Check returns every violation among the objects of an app in namespace, joined and in the order of their text, each a *Violation on a
-// line of its own; nil when there is none. It checks the items of Lists, at any depth. Of cluster-scoped kinds, it allows only
-// clusterKinds, as a Tenant names them. An error that is not a Violation comes from scope: it is not known yet whether the objects are
-// allowed.
-func Check(objects []*unstructured.Unstructured, namespace string, scope Scope, clusterKinds []string) error {
+// Bounds are where an app may have objects, and of which kinds.
+type Bounds struct {
+	// Namespace is the app's own.
+	Namespace string
+	// ClusterKinds are the cluster-scoped kinds that an app of a tenant may have, as its Tenant names them.
+	ClusterKinds []string
+	// Platform are the bounds of an app of the platform itself; nil for a tenant's.
+	Platform *Platform
+}
+
+// rules returns the rules for the objects of an app.
+func (b Bounds) rules() []rule {
+	if b.Platform == nil {
+		return tenantsApps
+	}
+	return append([]rule{{"ForeignNamespace", b.Platform.foreignNamespace}}, everyApp...)
+}
+
+// Check returns every violation among the objects of an app, joined and in the order of their text, each a *Violation on a line of its own;
+// nil when there is none. It checks the items of Lists, at any depth. An error that is not a Violation comes from scope: it is not known yet
+// whether the objects are allowed.
+func Check(objects []*unstructured.Unstructured, bounds Bounds, scope Scope) error {
 	var found []*Violation
 	for _, object := range objects {
 		members, err := objectset.Expand(object)
@@ -33,7 +50,7 @@ func Check(objects []*unstructured.Unstructured, namespace string, scope Scope, 
 			continue
 		}
 		for _, member := range members {
-			broken, err := check(member, namespace, scope, clusterKinds)
+			broken, err := check(member, bounds, scope)
 			if err != nil {
 				return err
 			}
@@ -56,7 +73,7 @@ func OnlyUnknownKinds(err error) bool {
 	})
 }
 
-func check(object *unstructured.Unstructured, namespace string, scope Scope, clusterKinds []string) ([]*Violation, error) {
+func check(object *unstructured.Unstructured, bounds Bounds, scope Scope) ([]*Violation, error) {
 	name := NameOf(object)
 	kind := object.GroupVersionKind()
 	namespaced, err := scope(kind)
@@ -75,12 +92,12 @@ func check(object *unstructured.Unstructured, namespace string, scope Scope, clu
 	case err != nil:
 		return nil, fmt.Errorf("finding the scope of %s: %w", name, err)
 	case !namespaced:
-		if why := clusterScoped(object, clusterKinds); why != "" {
+		if why := bounds.clusterScoped(object); why != "" {
 			return []*Violation{{name, ClusterScoped, why}}, nil
 		}
 	}
-	for _, rule := range rules {
-		if why := rule.broken(object, namespace); why != "" {
+	for _, rule := range bounds.rules() {
+		if why := rule.broken(object, bounds.Namespace); why != "" {
 			found = append(found, &Violation{name, rule.name, why})
 		}
 	}

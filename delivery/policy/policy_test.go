@@ -124,7 +124,7 @@ func TestCheck(t *testing.T) {
 
 func expect(t *testing.T, manifest, rule, want string) {
 	t.Helper()
-	err := Check([]*unstructured.Unstructured{object(t, manifest)}, namespace, scope, nil)
+	err := Check([]*unstructured.Unstructured{object(t, manifest)}, Bounds{Namespace: namespace}, scope)
 	if rule == "" {
 		if err != nil {
 			t.Fatalf("refused: %v", err)
@@ -149,7 +149,7 @@ func TestCheckReportsAllSorted(t *testing.T) {
 		object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: fine}}`),
 		object(t, clusterRole),
 	}
-	err := Check(objects, namespace, scope, nil)
+	err := Check(objects, Bounds{Namespace: namespace}, scope)
 	if err == nil {
 		t.Fatal("nothing refused")
 	}
@@ -166,7 +166,7 @@ func TestCheckReportsAllSorted(t *testing.T) {
 func TestCheckKeepsMessagesOnOneLine(t *testing.T) {
 	o := object(t, clusterRole)
 	o.SetName("a\nb\u2028c" + strings.Repeat("d", 1000))
-	err := Check([]*unstructured.Unstructured{o}, namespace, scope, nil)
+	err := Check([]*unstructured.Unstructured{o}, Bounds{Namespace: namespace}, scope)
 	if err == nil {
 		t.Fatal("nothing refused")
 	}
@@ -179,7 +179,7 @@ func TestCheckPassesOnThatScopeIsUnknownNow(t *testing.T) {
 	err := Check([]*unstructured.Unstructured{
 		object(t, clusterRole),
 		object(t, `{apiVersion: v1, kind: Offline, metadata: {name: a}}`),
-	}, namespace, scope, nil)
+	}, Bounds{Namespace: namespace}, scope)
 	if !errors.Is(err, errOffline) {
 		t.Fatalf("got %v, want %v", err, errOffline)
 	}
@@ -210,7 +210,7 @@ func TestOnlyUnknownKinds(t *testing.T) {
 			for _, manifest := range tc.objects {
 				objects = append(objects, object(t, manifest))
 			}
-			if got := OnlyUnknownKinds(Check(objects, namespace, scope, nil)); got != tc.want {
+			if got := OnlyUnknownKinds(Check(objects, Bounds{Namespace: namespace}, scope)); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})

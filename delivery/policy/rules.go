@@ -10,24 +10,31 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// rules are checked in this order for every object that lives in a namespace. Each returns why the object is refused, or
-// nothing.
-var rules = []struct {
+// rule returns why an object is refused, or nothing.
+type rule struct {
 	name   string
 	broken func(object *unstructured.Unstructured, namespace string) string
-}{
-	{"ForeignNamespace", foreignNamespace},
-	{"OwnAPIGroup", ownAPIGroup},
-	{"ForgedMark", forgedMark},
-	{"Guardrail", guardrail},
-	{"Endpoints", handWrittenEndpoints},
-	{"ReservedName", reservedName},
-	{"ForeignSubject", foreignSubject},
-	{"ExternalService", externalService},
-	{"PlatformIdentity", platformIdentity},
-	{"PlatformToken", platformToken},
-	{"ReleaseRecord", releaseRecord},
 }
+
+var (
+	// everyApp are the rules for the objects of every app.
+	everyApp = []rule{
+		{"OwnAPIGroup", ownAPIGroup},
+		{"ForgedMark", forgedMark},
+		{"ReservedName", reservedName},
+		{"PlatformIdentity", platformIdentity},
+		{"PlatformToken", platformToken},
+		{"ReleaseRecord", releaseRecord},
+	}
+	// tenantsApps are the further rules for the objects of tenants' apps: they keep tenants apart from each other and from the platform.
+	tenantsApps = append([]rule{
+		{"ForeignNamespace", foreignNamespace},
+		{"Guardrail", guardrail},
+		{"Endpoints", handWrittenEndpoints},
+		{"ForeignSubject", foreignSubject},
+		{"ExternalService", externalService},
+	}, everyApp...)
+)
 
 // reserved starts the names of what kubeop makes in a project's namespace, its deployer among them.
 const reserved = "kubeop-"

@@ -23,7 +23,7 @@ import (
 func (e *Engine) connect(req Request) (*cluster.Connection, error) {
 	conn, err := cluster.Connect(cluster.Options{
 		User: e.impersonated(req), Operator: e.opts.Config, Kinds: e.kinds, Release: req.key(), App: decide.LabelValue(req.App.Name),
-		Explain: e.explainer(req), Owned: req.Policy.Owned, Log: e.logf,
+		Platform: req.platform(), Explain: e.explainer(req), Owned: req.Policy.Owned, Log: e.logf,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting as %s: %w", req.User, err)

@@ -245,7 +245,7 @@ func (s *side) check(objects []*unstructured.Unstructured) error {
 		}
 		return m.Scope.Name() == meta.RESTScopeNameNamespace, nil
 	}
-	return policy.Check(objects, s.namespace, scope, nil)
+	return policy.Check(objects, policy.Bounds{Namespace: s.namespace}, scope)
 }
 
 // remove uninstalls.

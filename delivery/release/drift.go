@@ -63,7 +63,7 @@ func (e *Engine) suspected(ctx context.Context, req Request, conn *cluster.Conne
 	if err := decide.CheckGenuine(rel); err != nil {
 		return nil, err
 	}
-	all, _, err := cluster.OfRevision(e.opts.Mapper, rel)
+	all, _, err := cluster.OfRevision(e.opts.Mapper, rel, false)
 	if err != nil {
 		return nil, err
 	}

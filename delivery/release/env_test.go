@@ -286,7 +286,7 @@ func (t *team) admit(objects []*unstructured.Unstructured) error {
 		}
 		return m.Scope.Name() == "namespace", nil
 	}
-	if err := policy.Check(objects, t.namespace, scope, nil); err != nil {
+	if err := policy.Check(objects, policy.Bounds{Namespace: t.namespace}, scope); err != nil {
 		return err
 	}
 	own.Owner{Tenant: "acme", Project: "dev", App: "shop", Namespace: t.namespace}.Stamp(objects)

@@ -157,7 +157,7 @@ func TestObjectsOutsideTheNamespaceAreNoApps(t *testing.T) {
 	role := "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: admin"
 	got, shared, err := cluster.OfRevision(tm.opts.Mapper, &helm.Release{Name: "web", Namespace: tm.namespace, Manifest: configMapOf("name: a") +
 		configMapOf("name: b, namespace: "+tm.namespace) + configMapOf("name: c, namespace: kube-system") + role + "}\n" +
-		role + ", namespace: " + tm.namespace + "}\n"})
+		role + ", namespace: " + tm.namespace + "}\n"}, false)
 	if err != nil || len(got) != 2 || got[0].GetName() != "a" || got[1].GetName() != "b" || got[0].GetNamespace() != tm.namespace || len(shared) != 2 {
 		t.Errorf("%v, %v, %v", got, shared, err)
 	}

@@ -162,7 +162,7 @@ func (s *session) removeLeftovers(manifest string) error {
 	if deployed := s.state.Deployed(); deployed != nil {
 		keep = append(keep, s.revision(deployed.Number).Manifest)
 	}
-	return s.objects().RemoveLeftovers([]*helm.Release{s.revision(last.Number)}, keep)
+	return s.conn.Client.Release.RemoveLeftovers([]*helm.Release{s.revision(last.Number)}, keep)
 }
 
 // readmit passes the objects of an earlier revision through the gate again. They already contain the app's changes; kubeop's own labels are

@@ -79,7 +79,7 @@ func (p *pass) forgotten(ctx context.Context, at *pool.Worker) result {
 		return s.end(err)
 	}
 	for _, u := range all {
-		if err := s.objects().Remove(u); err != nil {
+		if err := s.conn.Client.Release.Remove(u); err != nil {
 			return s.end(fmt.Errorf("removing what release %s left: %w", p.request.Name, err))
 		}
 	}

@@ -193,7 +193,7 @@ func (p *pass) reportObjects(ctx context.Context, s decide.State, out *Outcome) 
 		if err := decide.CheckGenuine(rel); err != nil {
 			return err
 		}
-		objects, shared, err := cluster.OfRevision(p.engine.opts.Mapper, rel)
+		objects, shared, err := cluster.OfRevision(p.engine.opts.Mapper, rel, p.request.platform())
 		if err != nil {
 			return err
 		}
@@ -216,11 +216,11 @@ func (p *pass) read(ctx context.Context, number int) (*helm.Release, error) {
 
 // deployedObjects are the objects of a revision that this action deployed, as the API server returned them.
 func (s *session) deployedObjects(rel *helm.Release) applied {
-	wanted, shared, err := cluster.OfRevision(s.pass.engine.opts.Mapper, rel)
+	wanted, shared, err := cluster.OfRevision(s.pass.engine.opts.Mapper, rel, s.pass.request.platform())
 	if err != nil {
 		return applied{} // it is read again, and the error reported, by the next report
 	}
-	own := s.objects()
+	own := s.conn.Client.Release
 	sent := s.conn.Client.Sent
 	out := applied{revision: rel.Version, shared: shared}
 	for _, u := range wanted {

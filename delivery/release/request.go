@@ -117,6 +117,9 @@ func (r *Request) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
+// platform reports whether the release is of an app of the platform itself.
+func (r *Request) platform() bool { return r.Tenant == v1alpha1.PlatformTenant }
+
 // tenant returns the tenant whose share of workers and evaluations the release's actions use.
 func (r *Request) tenant() string { return cmp.Or(r.Tenant, r.App.Namespace) }
 

@@ -78,11 +78,6 @@ func (s *session) later(rel *helm.Release) bool {
 	return rel == s.records.Made && rel.Info.Status == helm.StatusFailed
 }
 
-// objects of the release in the cluster.
-func (s *session) objects() cluster.Objects {
-	return cluster.Objects{Client: s.conn.Client, Release: s.pass.request.key(), App: s.pass.want.App}
-}
-
 // guardData returns an error if an object that this action deletes owns claims with data.
 func (s *session) guardData(text string) error {
 	var revisions []*helm.Release
@@ -91,7 +86,7 @@ func (s *session) guardData(text string) error {
 			revisions = append(revisions, s.revision(v.Number))
 		}
 	}
-	return s.objects().GuardData(revisions, text, func() (map[types.UID][]string, error) { return s.pass.request.Policy.Owned(s.ctx) })
+	return s.conn.Client.Release.GuardData(revisions, text, func() (map[types.UID][]string, error) { return s.pass.request.Policy.Owned(s.ctx) })
 }
 
 // revision returns a loaded revision.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/delivery/finalizer"
-	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
@@ -118,7 +117,7 @@ func (p *pass) checkObjectsGone(ctx context.Context, s decide.State) error {
 	if err != nil {
 		return err
 	}
-	own := cluster.Objects{Client: conn.Client, Release: p.request.key(), App: p.want.App}
+	own := conn.Client.Release
 	if p.slot.Memory.leaving.version != last.Version {
 		r := records.NewDriver(ctx, p.engine.records(conn, p.request, &p.slot.Memory.records), fence.New(p.engine.opts.Now, nil), s)
 		all, err := r.Outline()
@@ -211,7 +210,7 @@ func (s *session) uninstall() (err error) {
 	}
 	if deployed != nil && deployed.Number != last.Number {
 		// Helm looks only at the last revision. If that one failed, objects of the deployed one may still exist.
-		if err := s.objects().RemoveLeftovers([]*helm.Release{s.revision(deployed.Number)}, []string{rel.Manifest}); err != nil {
+		if err := s.conn.Client.Release.RemoveLeftovers([]*helm.Release{s.revision(deployed.Number)}, []string{rel.Manifest}); err != nil {
 			return err
 		}
 	}

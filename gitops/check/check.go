@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -58,6 +59,7 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 		}
 	}
 	d.identify(at)
+	d.checkPlatform(at)
 	if !accepted {
 		d.validate(k, at.Key().Name)
 	}
@@ -81,7 +83,7 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 
 // Name says why the folder's name can be no object's; "" if one can have it.
 func (kinds Kinds) Name(at identity.Ref) string {
-	why := kinds[at.Kind()].wrongName(at.Key().Name)
+	why := cmp.Or(kinds[at.Kind()].wrongName(at.Key().Name), reservedNamespace(at))
 	if why == "" {
 		return ""
 	}

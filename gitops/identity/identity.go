@@ -24,7 +24,7 @@ func (r Ref) Kind() string {
 	return v1alpha1.TenantKind
 }
 
-// Key of the object. A namespace is named after its tenant and project.
+// Key of the object. A namespace is named after its tenant and project, see ProjectNamespace.
 func (r Ref) Key() client.ObjectKey {
 	switch {
 	case r.App != "":
@@ -59,16 +59,16 @@ func (r Ref) Parent() Ref {
 // Of names an object of this API by its kind, namespace and name: the namespace cannot be forged, labels can. It
 // reports false where no repository can declare such an object.
 func Of(o client.Object) (Ref, bool) {
-	home, inHome := strings.CutPrefix(o.GetNamespace(), v1alpha1.HomeNamespace(""))
+	namespace := o.GetNamespace()
 	var r Ref
 	switch o.(type) {
 	case *v1alpha1.Tenant:
 		return Ref{Tenant: o.GetName()}, true
 	case *v1alpha1.Project:
-		r = Ref{Tenant: home, Project: o.GetName()}
+		r = Ref{Tenant: strings.TrimPrefix(namespace, v1alpha1.HomeNamespace("")), Project: o.GetName()}
 	case *v1alpha1.App:
-		r.Tenant, r.Project, _ = strings.Cut(home, "-") // a tenant's name holds no dash
-		r.App = o.GetName()
+		r = Ref{Tenant: v1alpha1.TenantOf(namespace), App: o.GetName()}
+		r.Project = strings.TrimPrefix(namespace, v1alpha1.ProjectNamespace(r.Tenant, ""))
 	}
-	return r, inHome && r.Tenant != "" && r.Project != "" && r.Key().Namespace == o.GetNamespace()
+	return r, r.Tenant != "" && r.Project != "" && r.Key().Namespace == namespace
 }

@@ -23,6 +23,14 @@ func TestAPlaceAndItsObjectNameEachOther(t *testing.T) {
 			ref: Ref{Tenant: "acme", Project: "shop"}, object: &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}},
 			key: "kubeop-acme/shop", path: "acme/shop", text: "Project kubeop-acme/shop", parent: "acme",
 		},
+		"app of the platform": {
+			ref: Ref{Tenant: "platform", Project: "cert-manager", App: "web"}, object: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "cert-manager", Name: "web"}},
+			key: "cert-manager/web", path: "platform/cert-manager/web", text: "App cert-manager/web", parent: "platform/cert-manager",
+		},
+		"project of the platform": {
+			ref: Ref{Tenant: "platform", Project: "cert-manager"}, object: &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "cert-manager"}},
+			key: "kubeop-platform/cert-manager", path: "platform/cert-manager", text: "Project kubeop-platform/cert-manager", parent: "platform",
+		},
 		"app of a project with a dash": {
 			ref: Ref{Tenant: "acme", Project: "shop-eu", App: "web"}, object: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop-eu", Name: "web"}},
 			key: "kubeop-acme-shop-eu/web", path: "acme/shop-eu/web", text: "App kubeop-acme-shop-eu/web", parent: "acme/shop-eu",
@@ -45,10 +53,12 @@ func TestAPlaceAndItsObjectNameEachOther(t *testing.T) {
 
 func TestKindsThatNoRepositoryDeclaresHaveNoPlace(t *testing.T) {
 	for name, o := range map[string]client.Object{
-		"a project elsewhere":          &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}},
-		"an app in a tenant's home":    &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "web"}},
-		"a project in a project":       &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-", Name: "shop"}},
-		"a repository, which is above": &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
+		"an app in a home namespace":    &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}},
+		"an app in the platform's home": &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "shop"}},
+		"a project elsewhere":           &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}},
+		"an app in a tenant's home":     &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "web"}},
+		"a project in a project":        &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-", Name: "shop"}},
+		"a repository, which is above":  &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
 	} {
 		if got, ok := Of(o); ok {
 			t.Errorf("%s is at %v", name, got)

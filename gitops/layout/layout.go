@@ -102,9 +102,12 @@ func OfPlatform(file string) bool {
 	return strings.HasPrefix(file, PlatformFolder+"/") || strings.HasPrefix(file, TenantsFolder+"/"+PlatformFolder+"/")
 }
 
-// BelongsToPlatform is Belongs for a file of the platform itself, in the platform repository.
-func BelongsToPlatform(file string) string {
+// BelongsToPlatform is Belongs for a file of the platform itself, in the platform repository. On: the operator delivers apps of the platform.
+func BelongsToPlatform(file string, on bool) string {
 	name := path.Base(file)
+	if !on && strings.HasPrefix(file, PlatformFolder+"/") {
+		return nothing + "this operator delivers no apps of the platform itself: set platformApps of kubeop's chart to Namespaced or ClusterAdmin"
+	}
 	if Nearly(name, TenantFile) {
 		return nothing + "the platform itself is no tenant: its projects belong in platform/<project>/project.yaml, without a tenant.yaml"
 	}

@@ -41,7 +41,7 @@ func TestAMisplacedFileOfThePlatformIsSentWhereItBelongs(t *testing.T) {
 		if !OfPlatform(file) {
 			t.Errorf("%s is not taken for the platform's", file)
 		}
-		if got := BelongsToPlatform(file); got != nothing+want {
+		if got := BelongsToPlatform(file, true); got != nothing+want {
 			t.Errorf("%s: got %q, want %q", file, got, nothing+want)
 		}
 	}

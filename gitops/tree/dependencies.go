@@ -29,13 +29,18 @@ func dependenciesOf(app *v1alpha1.App, at identity.Ref) []identity.Ref {
 	return slices.DeleteFunc(refs, func(r identity.Ref) bool { return r == identity.Ref{} })
 }
 
-// dependency returns the App that a dependency names; the zero Ref for another kind. No dependency leads out of the tenant.
+// dependency returns the App that a dependency names; the zero Ref for another kind. No dependency leads out of
+// the tenant, but for one to an App of the platform itself.
 func dependency(app *v1alpha1.App, at identity.Ref, i int) identity.Ref {
 	d := &app.Spec.DependsOn[i]
 	if d.GroupVersionKind() != v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind) {
 		return identity.Ref{}
 	}
-	return identity.Ref{Tenant: at.Tenant, Project: cmp.Or(d.Project, at.Project), App: d.Name}
+	tenant := at.Tenant
+	if d.Platform {
+		tenant = v1alpha1.PlatformTenant
+	}
+	return identity.Ref{Tenant: tenant, Project: cmp.Or(d.Project, at.Project), App: d.Name}
 }
 
 // refuseCycles refuses each app that depends on itself, directly or over others: none of them could ever be delivered. An app

@@ -3,6 +3,7 @@ package tree
 import (
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -46,7 +47,7 @@ func TestTheProjectsOfThePlatformAreReadFromItsFolder(t *testing.T) {
 	if found := problems(tree); len(found) > 0 {
 		t.Fatalf("problems: %v", found)
 	}
-	want := []string{"Tenant acme", "Project kubeop-platform/ingress", "App kubeop-platform-ingress/nginx"}
+	want := []string{"Tenant acme", "Project kubeop-platform/ingress", "App ingress/nginx"}
 	if diff := cmp.Diff(want, refs(tree)); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
 	}
@@ -63,8 +64,11 @@ func TestWithoutPlatformAppsNothingIsReadFromTheFolder(t *testing.T) {
 	if diff := cmp.Diff([]string{"Tenant acme"}, refs(tree)); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
 	}
-	if len(tree.Strays) != 2 {
-		t.Errorf("strays: %v, want both files of the folder", tree.Strays)
+	if len(tree.Strays) != 2 || !strings.Contains(tree.Strays[0].Why, "set platformApps of kubeop's chart") {
+		t.Errorf("strays: %v, want both files of the folder, and how to turn platform apps on", tree.Strays)
+	}
+	if tree.Covers(identity.Ref{Tenant: "platform", Project: "ingress"}) {
+		t.Error("platform apps that are turned off count as removed")
 	}
 }
 
@@ -115,7 +119,7 @@ func TestOnlyWhatChangedOfThePlatformIsReported(t *testing.T) {
 	files := platformFiles()
 	delete(files, "platform/ingress/apps/nginx/app.yaml")
 	less := reader.Read(files, platformScope, before)
-	if diff := cmp.Diff([]string{"App kubeop-platform-ingress/nginx"}, changes(before, less)); diff != "" {
+	if diff := cmp.Diff([]string{"App ingress/nginx"}, changes(before, less)); diff != "" {
 		t.Errorf("changed (-want +got):\n%s", diff)
 	}
 	delete(files, "platform/ingress/project.yaml")

@@ -32,7 +32,7 @@ func (r *Reader) Read(files Files, scope Scope, before *Tree) *Tree {
 		before = &Tree{}
 	}
 	p := &pass{kinds: r.kinds, limits: r.Limits, root: files, files: files, scope: scope, platform: r.Platform, accepted: before.accepted}
-	t := &Tree{Scope: scope, Limits: r.Limits}
+	t := &Tree{Scope: scope, Limits: r.Limits, Platform: r.Platform && scope.Tenant == ""}
 	p.readRoot(t, before)
 	t.count()
 	return t

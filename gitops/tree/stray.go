@@ -43,8 +43,8 @@ func (p *pass) stray(e fs.DirEntry, file string) []Problem {
 // misplaced is the finding that nothing is read from a file.
 func (p *pass) misplaced(file string) document.Finding {
 	why := layout.Belongs(file, p.scope.Tenant == "")
-	if p.platform && p.scope.Tenant == "" && layout.OfPlatform(file) {
-		why = layout.BelongsToPlatform(file)
+	if p.scope.Tenant == "" && layout.OfPlatform(file) {
+		why = layout.BelongsToPlatform(file, p.platform)
 	}
 	return document.Finding{File: file, Why: why, Misplaced: layout.Declares(file)}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
@@ -51,6 +52,8 @@ type Tree struct {
 	Tenants []*Tenant
 	// Unknown: the folder of the tenants cannot be used, so what is not in Tenants may well be declared.
 	Unknown bool
+	// Platform: the projects of the platform itself were read, see Reader.
+	Platform bool
 
 	layout node
 	counts Counts
@@ -263,7 +266,7 @@ func (t *Tree) Find(ref identity.Ref) (Node, bool) {
 // Covers reports whether the tree says what becomes of an object that it has no folder for: nothing on the way to where
 // the folder would be is unknown.
 func (t *Tree) Covers(ref identity.Ref) bool {
-	if !t.Usable() || t.Unknown {
+	if !t.Usable() || t.Unknown || ref.Tenant == v1alpha1.PlatformTenant && !t.Platform {
 		return false
 	}
 	tenant := find(t.Tenants, ref.Tenant)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,10 @@ type Operator struct {
 	Evaluation
 	Tenants
 	Network
-	Platform Platform `env:", prefix=PLATFORM_"`
+	// PlatformApps says where the apps of the platform itself may have objects: Off, Namespaced or ClusterAdmin. The chart gives their account
+	// the rights for it.
+	PlatformApps string   `env:"PLATFORM_APPS, default=Off"`
+	Platform     Platform `env:", prefix=PLATFORM_"`
 }
 
 // Logging is the level and format of the log.
@@ -172,6 +176,8 @@ func (c *Operator) check() error {
 		return fmt.Errorf("GOGC is %d; it may be 10 to 1000", c.GCPercent)
 	case c.GracefulTimeout <= 0 || c.GracefulTimeout > time.Hour:
 		return fmt.Errorf("GRACEFUL_TIMEOUT is %s; it must be more than 0s and at most 1h", c.GracefulTimeout)
+	case !slices.Contains([]string{"Off", "Namespaced", "ClusterAdmin"}, c.PlatformApps):
+		return fmt.Errorf("PLATFORM_APPS is %q; it may be Off, Namespaced or ClusterAdmin", c.PlatformApps)
 	case c.Platform.Interval < time.Second:
 		return fmt.Errorf("PLATFORM_INTERVAL is %s; it must be at least 1s", c.Platform.Interval)
 	}

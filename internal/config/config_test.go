@@ -15,13 +15,14 @@ func TestLoadDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Operator{
-		Logging:    Logging{LogLevel: "info", LogFormat: "json"},
-		Servers:    Servers{MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", MetricsSecure: true},
-		Process:    Process{DataDir: "/data", Namespace: "kubeop-system", Concurrency: 10, HelmWorkers: 8, GCPercent: 30, GracefulTimeout: 10 * time.Minute},
-		Election:   Election{LeaderElect: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second},
-		Evaluation: Evaluation{EvaluateProcesses: 2, EvaluateMemoryMiB: 256, EvaluateCPU: 10 * time.Second, EvaluateTimeout: 30 * time.Second},
-		Network:    Network{FluxArtifactHosts: []string{"source-controller.*.svc", "source-controller.*.svc.cluster.local"}},
-		Platform:   Platform{Interval: time.Minute},
+		Logging:      Logging{LogLevel: "info", LogFormat: "json"},
+		Servers:      Servers{MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", MetricsSecure: true},
+		Process:      Process{DataDir: "/data", Namespace: "kubeop-system", Concurrency: 10, HelmWorkers: 8, GCPercent: 30, GracefulTimeout: 10 * time.Minute},
+		Election:     Election{LeaderElect: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second},
+		Evaluation:   Evaluation{EvaluateProcesses: 2, EvaluateMemoryMiB: 256, EvaluateCPU: 10 * time.Second, EvaluateTimeout: 30 * time.Second},
+		Network:      Network{FluxArtifactHosts: []string{"source-controller.*.svc", "source-controller.*.svc.cluster.local"}},
+		PlatformApps: "Off",
+		Platform:     Platform{Interval: time.Minute},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
@@ -34,6 +35,8 @@ func TestLoad(t *testing.T) {
 		want string
 	}{
 		"a platform repository":        {env: map[string]string{"PLATFORM_URL": "https://git.example.com/platform", "PLATFORM_INTERVAL": "5s"}},
+		"apps of the platform":         {env: map[string]string{"PLATFORM_APPS": "ClusterAdmin"}},
+		"unknown apps of the platform": {env: map[string]string{"PLATFORM_APPS": "on"}, want: `PLATFORM_APPS is "on"; it may be Off, Namespaced or ClusterAdmin`},
 		"an unknown level":             {env: map[string]string{"LOG_LEVEL": "loud"}, want: `LOG_LEVEL is "loud"`},
 		"limits of tenants":            {env: map[string]string{"TENANT_LIMITS": `{"projects": 7, "treeBytes": "1Mi"}`}},
 		"an unknown limit":             {env: map[string]string{"TENANT_LIMITS": `{"project": 7}`}, want: `TENANT_LIMITS is {"project": 7}; it may be`},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,8 +21,9 @@ const Namespace = "kubeop-system"
 
 // InstallChart installs the kinds and roles of charts/kubeop, without the operator, and returns a configuration for the operator's service
 // account. So what its roles do not allow fails in the tests too.
-func (e *Env) InstallChart(ctx context.Context) (*rest.Config, error) {
-	if _, err := e.Helm(ctx, "install", "kubeop", e.Chart(), "--namespace", Namespace, "--create-namespace", "--set", "replicas=0"); err != nil {
+func (e *Env) InstallChart(ctx context.Context, values ...string) (*rest.Config, error) {
+	set := strings.Join(append([]string{"replicas=0"}, values...), ",")
+	if _, err := e.Helm(ctx, "install", "kubeop", e.Chart(), "--namespace", Namespace, "--create-namespace", "--set", set); err != nil {
 		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(e.Config)

@@ -36,6 +36,7 @@
 {{- with .Values.fluxArtifactHosts }}
 - {name: FLUX_ARTIFACT_HOSTS, value: {{ join "," . | quote }}}
 {{- end }}
+- {name: PLATFORM_APPS, value: {{ .Values.platformApps | quote }}}
 - {name: GATEWAY, value: {{ .Values.gateway | quote }}}
 - {name: PLAIN_REGISTRIES, value: {{ join "," .Values.plainRegistries | quote }}}
 {{- with .Values.platform }}

@@ -148,8 +148,12 @@ func dependenciesOf(app *v1alpha1.App, tenant, project string) []references.Obje
 	return on
 }
 
-// namespaceOf is where the object of a dependency is, for an app of a project. No dependency leads out of the tenant.
+// namespaceOf is where the object of a dependency is, for an app of a project. No dependency leads out of the tenant, but for one to an App of the
+// platform itself.
 func namespaceOf(d *v1alpha1.Dependency, tenant, project string) string {
+	if d.Platform {
+		return v1alpha1.ProjectNamespace(v1alpha1.PlatformTenant, d.Project)
+	}
 	if d.GroupVersionKind() == v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind) {
 		return v1alpha1.HomeNamespace(tenant)
 	}
@@ -162,11 +166,11 @@ func nameOf(s *subject.Subject, d *v1alpha1.Dependency) string {
 	if kind == v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind) {
 		return "Project " + d.Name
 	}
-	project := d.Project
-	if project == "" {
-		project = s.Owner.Project
+	name := kind.Kind + " " + cmp.Or(d.Project, s.Owner.Project) + "/" + d.Name
+	if d.Platform {
+		return name + " of the platform"
 	}
-	return kind.Kind + " " + project + "/" + d.Name
+	return name
 }
 
 func (c *Checker) check(ctx context.Context, s *subject.Subject, d *v1alpha1.Dependency) (readiness, error) {
@@ -175,6 +179,9 @@ func (c *Checker) check(ctx context.Context, s *subject.Subject, d *v1alpha1.Dep
 	ready := c.compiled.Get(s.App).expressions[d.ReadyExpr]
 	switch kind {
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind):
+		if d.Platform && s.Owner.Tenant != v1alpha1.PlatformTenant {
+			return c.checkPlatform(ctx, key)
+		}
 		return c.checkOwn(ctx, s, key, &v1alpha1.App{}, ready)
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind):
 		return c.checkOwn(ctx, s, key, &v1alpha1.Project{}, ready)
@@ -234,6 +241,24 @@ func (c *Checker) checkOwn(ctx context.Context, s *subject.Subject, key client.O
 	now, err := evaluate(ctx, s, ready, object)
 	now.watched = true
 	return now, err
+}
+
+// checkPlatform judges an App of the platform itself for a tenant's. Its messages are the administrators'.
+func (c *Checker) checkPlatform(ctx context.Context, key client.ObjectKey) (readiness, error) {
+	on := &v1alpha1.App{}
+	if v1alpha1.TenantOf(key.Namespace) != v1alpha1.PlatformTenant { // The App of another tenant must not be told from none.
+		return readiness{lacks: ", which does not exist", watched: true}, nil
+	}
+	err := c.Client.Get(ctx, key, on)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return readiness{}, fmt.Errorf("reading %s: %w", key, err)
+	case err != nil:
+		return readiness{lacks: ", which does not exist", watched: true}, nil
+	case on.GetDeletionTimestamp() != nil || notReady(on) != "":
+		return readiness{lacks: ", which is not ready: ask the administrators why", watched: true}, nil
+	}
+	return readiness{watched: true}, nil
 }
 
 // notReady returns why an App or Project is not ready with its present spec and, of an App, its present folder; "" when it is. The Repository

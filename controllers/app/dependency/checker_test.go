@@ -42,7 +42,7 @@ func newChecker(t *testing.T, on []v1alpha1.Dependency, objects ...client.Object
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	c := &Checker{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Clients: kube.NewClients(&rest.Config{}, scheme, mapper)}
+	c := &Checker{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Clients: kube.NewClients(&rest.Config{}, scheme, mapper, kube.Deployers{})}
 	s := (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).New(app)
 	s.Owner = own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}
 	return c, s
@@ -110,6 +110,37 @@ func TestADependencyMayNameAnotherProjectOfTheTenant(t *testing.T) {
 	checker, s = newChecker(t, []v1alpha1.Dependency{on})
 	if err := checker.Await(t.Context(), s); err == nil || err.Error() != "waits for App data/db, which does not exist" {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestADependencyMayNameAnAppOfThePlatform(t *testing.T) {
+	unready := func(a *v1alpha1.App) {
+		a.Status.Conditions[0].Status, a.Status.Conditions[0].Message = metav1.ConditionFalse, "an internal of the platform"
+	}
+	cases := map[string]struct {
+		app  *v1alpha1.App
+		want string
+	}{
+		"it is ready":            {readyApp("edge", "db", nil), ""},
+		"it is not ready":        {readyApp("edge", "db", unready), "waits for App edge/db of the platform, which is not ready: ask the administrators why"},
+		"it does not exist":      {readyApp("other", "db", nil), "waits for App edge/db of the platform, which does not exist"},
+		"it is another tenant's": {readyApp("kubeop-beta-shop", "db", nil), "waits for App kubeop-beta-shop/db of the platform, which does not exist"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			on := v1alpha1.Dependency{Name: "db", Project: "edge", Platform: true}
+			if c.app.Namespace == "kubeop-beta-shop" {
+				on.Project = c.app.Namespace
+			}
+			checker, s := newChecker(t, []v1alpha1.Dependency{on}, c.app)
+			err := checker.Await(t.Context(), s)
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("the App waits: %v", err)
+			case c.want != "" && (!step.Waits(err) || err.Error() != c.want):
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
 	}
 }
 

@@ -61,15 +61,15 @@ func TestAReleaseWritesNothingThatIsRecent(t *testing.T) {
 	}
 }
 
-func TestClusterScopedEntriesAreDistinguishedFromNamespacedOnes(t *testing.T) {
-	all := entries("_a__Namespace", "ns_a__ConfigMap", "_b_rbac.authorization.k8s.io_ClusterRole")
-	if diff := cmp.Diff(entries("_a__Namespace", "_b_rbac.authorization.k8s.io_ClusterRole"), ClusterScoped(all)); diff != "" {
-		t.Errorf("cluster-scoped (-want +got):\n%s", diff)
+func TestEntriesOutsideOfTheNamespaceAreDistinguished(t *testing.T) {
+	all := entries("_a__Namespace", "ns_a__ConfigMap", "_b_rbac.authorization.k8s.io_ClusterRole", "ns-2_a__ConfigMap")
+	if diff := cmp.Diff(entries("_a__Namespace", "_b_rbac.authorization.k8s.io_ClusterRole", "ns-2_a__ConfigMap"), Outside(all, "ns")); diff != "" {
+		t.Errorf("outside (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(entries("ns_a__ConfigMap"), Namespaced(all)); diff != "" {
-		t.Errorf("namespaced (-want +got):\n%s", diff)
+	if diff := cmp.Diff(entries("ns_a__ConfigMap"), Inside(all, "ns")); diff != "" {
+		t.Errorf("inside (-want +got):\n%s", diff)
 	}
-	if len(all) != 3 || all[2].ID != "_b_rbac.authorization.k8s.io_ClusterRole" {
+	if len(all) != 4 || all[2].ID != "_b_rbac.authorization.k8s.io_ClusterRole" {
 		t.Errorf("the entries were changed: %v", all)
 	}
 }

@@ -46,9 +46,10 @@ type Options struct {
 	User, Operator *rest.Config
 	// Kinds are shared by all connections.
 	Kinds *Kinds
-	// Release that is worked on, and the label value of its app.
-	Release types.NamespacedName
-	App     string
+	// Release that is worked on, the label value of its app, and whether that is one of the platform itself.
+	Release  types.NamespacedName
+	App      string
+	Platform bool
 	// Explain returns why an object is not ready. Nil: no explanations.
 	Explain func(context.Context, *unstructured.Unstructured) string
 	// Owned names for objects, by UID, the claims with data that would go with them.
@@ -75,7 +76,7 @@ func Connect(o Options) (*Connection, error) {
 	if client.rest, err = newRESTClients(config); err != nil {
 		return nil, err
 	}
-	client.Release = Objects{Client: client, Release: o.Release, App: o.App}
+	client.Release = Objects{Client: client, Release: o.Release, App: o.App, Platform: o.Platform}
 	client.operator = sync.OnceValues(func() (*restClients, error) {
 		own := rest.CopyConfig(o.Operator)
 		own.QPS = -1

@@ -101,7 +101,7 @@ func (c *Client) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) ([]*d
 			if !crd.Is(u) {
 				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s is no CustomResourceDefinition; it belongs into templates/", u.GetKind(), u.GetName(), file.Filename)}
 			}
-			if group := crd.Defines(u).Group; crd.Protected(group) {
+			if group := crd.Defines(u).Group; crd.Protected(group) && (group == v1alpha1.Group || !c.Release.Platform) {
 				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s belongs to the API group %s, which no app may define", u.GetKind(), u.GetName(), file.Filename, group)}
 			}
 			info, err := c.info(u)

@@ -20,7 +20,7 @@ func (c *Client) removeOld(info *resource.Info) error {
 		return nil
 	}
 	err := c.deleteOwn(info, metav1.DeletePropagationBackground, kept)
-	if info.Namespace == "" && apierrors.IsForbidden(err) {
+	if c.Release.shares(info.Namespace) && apierrors.IsForbidden(err) {
 		// The caller notices by Outcome.Shared, which no longer names it, and reports it. The upgrade itself succeeded.
 		c.Log("%s stays: %v", nameOf(info), err)
 		return nil
@@ -35,7 +35,7 @@ func (c *Client) removeOld(info *resource.Info) error {
 // install that was refused because the object belongs to someone else leaves such a manifest, and another release may have adopted the
 // object. Objects for which spare returns true are kept, too.
 func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
-	if info.Namespace == "" {
+	if c.Release.shares(info.Namespace) {
 		return c.deleteShared(info, policy, spare)
 	}
 	old, err := unstructuredOf(info.Object)

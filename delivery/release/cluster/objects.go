@@ -55,7 +55,7 @@ func (o Objects) Remove(u *unstructured.Unstructured) error {
 	if info == nil || err != nil || kept(info.Object) {
 		return err
 	}
-	if info.Namespace == "" {
+	if o.shares(info.Namespace) {
 		return o.Client.deleteShared(info, metav1.DeletePropagationBackground, kept)
 	}
 	live, err := unstructuredOf(info.Object)
@@ -113,7 +113,7 @@ func (o Objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 		return nil, err
 	}
 	info := list[0]
-	if info.Namespace == "" {
+	if o.shares(info.Namespace) {
 		return o.liveShared(info)
 	}
 	if info.Namespace != o.Release.Namespace {

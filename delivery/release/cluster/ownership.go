@@ -29,6 +29,14 @@ type Objects struct {
 	Release types.NamespacedName
 	// App is the value of its app's label.
 	App string
+	// Platform: the release is of an app of the platform itself, which may have objects in other namespaces.
+	Platform bool
+}
+
+// shares reports whether the release shares what is in a namespace with others: cluster-scoped objects and, of a release of the platform itself,
+// objects in other namespaces. Only the labels of its app prove that such an object is the release's.
+func (o Objects) shares(namespace string) bool {
+	return namespace == "" || o.Platform && namespace != o.Release.Namespace
 }
 
 // Identify returns the identity of an object of a manifest of the release.
@@ -69,7 +77,7 @@ func kept(object any) bool {
 	return strings.EqualFold(strings.TrimSpace(m.GetAnnotations()[kube.ResourcePolicyAnno]), kube.KeepPolicy)
 }
 
-// ownsShared reports whether a cluster-scoped object is this release's: it carries the release's annotations and the labels of its
+// ownsShared reports whether a shared object is this release's: it carries the release's annotations and the labels of its
 // app. One without such labels is the administrators', also where they put it in the place of the release's.
 func (o Objects) ownsShared(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
@@ -78,21 +86,21 @@ func (o Objects) ownsShared(live *unstructured.Unstructured) bool {
 }
 
 // mayTake is whether this action may change an object that is there. What the whole cluster shares is another tenant's or the
-// administrators', so takeOwnership does not take it over.
+// administrators', so only an app of the platform itself takes it over with takeOwnership.
 func (c *Client) mayTake(live *unstructured.Unstructured) bool {
 	if c.anotherApp(live) != "" {
 		return false
 	}
-	return c.Release.owns(live) || c.Terms.TakeOwnership && live.GetNamespace() != ""
+	return c.Release.owns(live) || c.Terms.TakeOwnership && (live.GetNamespace() != "" || c.Release.Platform)
 }
 
 // anotherApp names the app that kubeop has marked an object as, if it is not this one. Only kubeop sets that mark; no
-// takeOwnership and no hook's deletion goes past it. Of what is in no namespace an app of the same name may be another
-// project's.
+// takeOwnership and no hook's deletion goes past it. Of what is not in the release's namespace an app of the same name may
+// be another project's.
 func (c *Client) anotherApp(live *unstructured.Unstructured) string {
 	labels := live.GetLabels()
 	home := own.HomeOf(labels)
-	if labels[decide.AppLabel] == c.Terms.App && (live.GetNamespace() != "" || home == c.Release.Release.Namespace) {
+	if labels[decide.AppLabel] == c.Terms.App && (live.GetNamespace() == c.Release.Release.Namespace || home == c.Release.Release.Namespace) {
 		return ""
 	}
 	return labels[decide.AppLabel]

@@ -42,16 +42,19 @@ func TestWhichObjectsMayBeAdopted(t *testing.T) {
 		annotations map[string]string
 		app         string
 		take, want  bool
+		platform    bool
 	}{
-		"of nobody":                              {namespace: "kubeop-acme-shop"},
-		"of nobody, and to be taken":             {namespace: "kubeop-acme-shop", take: true, want: true},
-		"of this release":                        {namespace: "kubeop-acme-shop", annotations: mine, want: true},
-		"of a release of another namespace":      {namespace: "kubeop-acme-shop", annotations: others},
-		"cluster-scoped, of nobody, to be taken": {take: true},
-		"cluster-scoped, of this release":        {annotations: mine, want: true},
-		"of another app, to be taken":            {namespace: "kubeop-acme-shop", app: "api", take: true},
-		"of another app, said to be ours":        {namespace: "kubeop-acme-shop", annotations: mine, app: "api"},
-		"of this app, to be taken":               {namespace: "kubeop-acme-shop", app: "web", take: true, want: true},
+		"of nobody":                                   {namespace: "kubeop-acme-shop"},
+		"of nobody, and to be taken":                  {namespace: "kubeop-acme-shop", take: true, want: true},
+		"of this release":                             {namespace: "kubeop-acme-shop", annotations: mine, want: true},
+		"of a release of another namespace":           {namespace: "kubeop-acme-shop", annotations: others},
+		"cluster-scoped, of nobody, to be taken":      {take: true},
+		"cluster-scoped, of this release":             {annotations: mine, want: true},
+		"of another app, to be taken":                 {namespace: "kubeop-acme-shop", app: "api", take: true},
+		"of another app, said to be ours":             {namespace: "kubeop-acme-shop", annotations: mine, app: "api"},
+		"cluster-scoped, to be taken by the platform": {take: true, platform: true, want: true},
+		"of a tenant, to be taken by the platform":    {namespace: "kubeop-acme-shop", app: "web", take: true, platform: true},
+		"of this app, to be taken":                    {namespace: "kubeop-acme-shop", app: "web", take: true, want: true},
 	} {
 		live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}}
 		live.SetNamespace(c.namespace)
@@ -61,6 +64,9 @@ func TestWhichObjectsMayBeAdopted(t *testing.T) {
 			live.SetLabels(map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", decide.AppLabel: c.app})
 		}
 		client := &Client{Release: Objects{Release: types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}}, Terms: Terms{App: "web", TakeOwnership: c.take}}
+		if c.platform {
+			client.Release.Platform, client.Release.Release.Namespace = true, "edge"
+		}
 		if got := client.mayTake(live); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}

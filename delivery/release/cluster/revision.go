@@ -11,9 +11,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// OfRevision returns the objects of a revision that are no hooks: those of its namespace, and those that are cluster-scoped. It leaves out
-// objects of other namespaces, which no App may have, whatever a record says.
-func OfRevision(mapper meta.RESTMapper, rel *helm.Release) (own []*unstructured.Unstructured, shared []Shared, err error) {
+// OfRevision returns the objects of a revision that are no hooks: those of its namespace, and those that are shared. It leaves out objects of
+// other namespaces, which no App of a tenant may have, whatever a record
+// says; those of a release of the platform itself are shared.
+func OfRevision(mapper meta.RESTMapper, rel *helm.Release, platform bool) (own []*unstructured.Unstructured, shared []Shared, err error) {
 	docs, err := manifest.Parse(rel.Manifest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading revision %d: %w", rel.Version, err)
@@ -25,15 +26,16 @@ func OfRevision(mapper meta.RESTMapper, rel *helm.Release) (own []*unstructured.
 			return nil, nil, fmt.Errorf("finding the scope of %s/%s: %w", u.GetKind(), u.GetName(), err)
 		}
 		if err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-			_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
-			shared = append(shared, Shared{Ref: Ref{GroupVersionKind: kind, Name: u.GetName()}, Kept: policy})
-			continue
-		}
-		if u.GetNamespace() == "" {
+			u.SetNamespace("")
+		} else if u.GetNamespace() == "" {
 			u.SetNamespace(rel.Namespace)
 		}
-		if u.GetNamespace() == rel.Namespace {
+		switch {
+		case u.GetNamespace() == rel.Namespace:
 			own = append(own, u)
+		case u.GetNamespace() == "" || platform:
+			_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
+			shared = append(shared, Shared{Ref: Ref{GroupVersionKind: kind, Namespace: u.GetNamespace(), Name: u.GetName()}, Kept: policy})
 		}
 	}
 	return own, shared, nil

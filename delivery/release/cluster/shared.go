@@ -12,14 +12,14 @@ import (
 	"github.com/kubeop/kubeop/delivery/crd"
 )
 
-// Shared is a cluster-scoped object of a revision.
+// Shared is an object of a revision that is cluster-scoped or, of a release of the platform itself, in another namespace.
 type Shared struct {
 	Ref
 	// Kept: its manifest has a policy by which it outlives the release.
 	Kept bool
 }
 
-// liveShared returns a cluster-scoped object as the cluster has it; nil when it is not there or not the release's to delete.
+// liveShared returns a shared object as the cluster has it; nil when it is not there or not the release's to delete.
 func (o Objects) liveShared(info *resource.Info) (*resource.Info, error) {
 	if isDefinition(info) {
 		return nil, nil
@@ -32,7 +32,7 @@ func (o Objects) liveShared(info *resource.Info) (*resource.Info, error) {
 	return info, nil
 }
 
-// deleteShared deletes a cluster-scoped object of the release in exactly the version that was checked, because administrators may replace
+// deleteShared deletes a shared object of the release in exactly the version that was checked, because administrators may replace
 // it, or remove its labels, at any time. A CustomResourceDefinition is kept, because all objects of the kind would be deleted with it; the
 // reader of Outcome.Shared deletes it once that is confirmed.
 func (c *Client) deleteShared(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
@@ -54,7 +54,7 @@ func (c *Client) deleteShared(info *resource.Info, policy metav1.DeletionPropaga
 		}
 		uid, version := live.GetUID(), live.GetResourceVersion()
 		options := &metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
-		_, err = helper(info).DeleteWithOptions("", info.Name, options)
+		_, err = helper(info).DeleteWithOptions(info.Namespace, info.Name, options)
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil
@@ -67,7 +67,7 @@ func (c *Client) deleteShared(info *resource.Info, policy metav1.DeletionPropaga
 	return errors.New("it changes all the time, so it could not be deleted")
 }
 
-// lookShared returns a cluster-scoped object, nil for none. If the user lost the right to read it, the operator reads it: if it is gone, or
+// lookShared returns a shared object, nil for none. If the user lost the right to read it, the operator reads it: if it is gone, or
 // belongs to someone else now, there is nothing left to do.
 func (c *Client) lookShared(info *resource.Info) (*unstructured.Unstructured, error) {
 	live, err := Live(info)
@@ -82,7 +82,7 @@ func (c *Client) lookShared(info *resource.Info) (*unstructured.Unstructured, er
 	if failed != nil {
 		return nil, failed
 	}
-	seen, failed := Live(&resource.Info{Client: client, Mapping: info.Mapping, Name: info.Name})
+	seen, failed := Live(&resource.Info{Client: client, Mapping: info.Mapping, Namespace: info.Namespace, Name: info.Name})
 	if apierrors.IsForbidden(failed) {
 		return nil, &untouchable{object: nameOf(info), err: err}
 	}

@@ -1,4 +1,5 @@
-package app
+// Package project finds the project of an App, and with it who delivers the App and what the App may have.
+package project
 
 import (
 	"cmp"
@@ -14,33 +15,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
-	"github.com/kubeop/kubeop/delivery/podsecurity"
 )
 
-// watch is what is read of the operator's watch of labelled objects, a *kube.Watch.
-type watch interface {
+// Watch is what is read of the operator's watch of labelled objects, a *kube.Watch.
+type Watch interface {
 	Follow(kind schema.GroupVersionKind) error
 	Live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error)
 	Namespace(ctx context.Context, name string) (metav1.Object, error)
 }
 
-// projects finds the projects of Apps.
-type projects struct {
-	client client.Client
-	// deployer returns the client of a namespace's deployer.
-	deployer func(namespace string) (client.Client, error)
-	watch    watch
-	limits   budget.Limits
+// Finder finds the projects of Apps.
+type Finder struct {
+	Client client.Client
+	// Deployer returns the client of a namespace's deployer.
+	Deployer func(namespace string) (client.Client, error)
+	// Platform: apps of the platform itself are delivered.
+	Platform bool
+	Watch    Watch
+	// Limits are the limits of tenants without limits of their own.
+	Limits budget.Limits
 
 	synced subject.Memory[synced]
 }
@@ -48,13 +51,13 @@ type projects struct {
 // synced: the watches of all that the App was recorded to hold when this process began had their first lists.
 type synced bool
 
-// resolve finds the project by the labels of the App's namespace, which tenants cannot write, waits for it to be ready, and takes the
+// Find finds the project by the labels of the App's namespace, which tenants cannot write, waits for it to be ready, and takes the
 // deployer's client and the tenant's limits.
-func (r *projects) resolve(ctx context.Context, s *scope) error {
-	if err := r.awaitWatches(s); err != nil {
+func (f *Finder) Find(ctx context.Context, s *subject.Subject, recorded []v1alpha1.InventoryEntry) error {
+	if err := f.awaitWatches(s, recorded); err != nil {
 		return err
 	}
-	live, err := r.watch.Namespace(ctx, s.App.Namespace)
+	live, err := f.Watch.Namespace(ctx, s.App.Namespace)
 	if err != nil {
 		return err
 	}
@@ -63,38 +66,46 @@ func (r *projects) resolve(ctx context.Context, s *scope) error {
 			"namespace %s belongs to no project; an App belongs in the namespace kubeop-<tenant>-<project>", s.App.Namespace)
 	}
 	tenant, project := live.GetLabels()[v1alpha1.TenantLabel], live.GetLabels()[v1alpha1.ProjectLabel]
-	if err := r.awaitProject(ctx, tenant, project); err != nil {
+	if tenant != v1alpha1.TenantOf(s.App.Namespace) || v1alpha1.ProjectNamespace(tenant, project) != s.App.Namespace {
+		return step.Stop(v1alpha1.DependencyNotReadyReason, fmt.Errorf("namespace %s is labelled as that of project %s of tenant %s, which its name is not",
+			s.App.Namespace, project, tenant))
+	}
+	if tenant == v1alpha1.PlatformTenant && !f.Platform {
+		return step.Stop(v1alpha1.DependencyNotReadyReason, errors.New(
+			"apps of the platform itself are turned off, and what runs stays as it is: set platformApps of kubeop's chart to Namespaced or ClusterAdmin"))
+	}
+	if err := f.awaitProject(ctx, tenant, project); err != nil {
 		return err
 	}
-	if err := r.allow(ctx, s, tenant); err != nil {
+	if err := f.allow(ctx, s, tenant, live); err != nil {
 		return err
 	}
 	s.Owner = own.Owner{Tenant: tenant, Project: project, App: s.App.Name, Namespace: s.App.Namespace}
-	s.Client, err = r.deployer(s.App.Namespace)
+	s.Client, err = f.Deployer(s.App.Namespace)
 	return err
 }
 
 // awaitWatches is an *kube.Unready until the watches of all that the App is recorded to hold have their first lists. After a restart thousands
 // of Apps are looked at before they have: none of them begins what it could not end, and the watches begin together.
-func (r *projects) awaitWatches(s *scope) error {
-	synced := r.synced.Get(s.App)
+func (f *Finder) awaitWatches(s *subject.Subject, recorded []v1alpha1.InventoryEntry) error {
+	synced := f.synced.Get(s.App)
 	if *synced {
 		return nil
 	}
 	var first error
 	followed := map[schema.GroupVersionKind]bool{corev1.SchemeGroupVersion.WithKind("Secret"): true} // Secrets are the deployers' to watch.
-	for _, e := range record.Namespaced(s.inventory.Entries) {
+	for _, e := range recorded {
 		id, err := inventory.ParseObjectID(e.ID)
 		if err != nil {
 			return err
 		}
 		kind := schema.GroupVersionKind{Group: id.Group, Version: e.Version, Kind: id.Kind}
-		if followed[kind] {
+		if id.Namespace == "" || followed[kind] { // Mostly no watch shows what is cluster-scoped.
 			continue
 		}
 		followed[kind] = true
 		var unready *kube.Unready
-		if err := r.watch.Follow(kind); errors.As(err, &unready) && unready.Err == nil {
+		if err := f.Watch.Follow(kind); errors.As(err, &unready) && unready.Err == nil {
 			first = cmp.Or(first, err)
 		} // What else fails is reported by the step that needs it.
 	}
@@ -103,10 +114,10 @@ func (r *projects) awaitWatches(s *scope) error {
 }
 
 // awaitProject waits for the project: before it was ready once there is no deployer, and no quota that holds the App.
-func (r *projects) awaitProject(ctx context.Context, tenant, name string) error {
+func (f *Finder) awaitProject(ctx context.Context, tenant, name string) error {
 	project := &v1alpha1.Project{}
 	key := client.ObjectKey{Namespace: v1alpha1.HomeNamespace(tenant), Name: name}
-	err := r.client.Get(ctx, key, project)
+	err := f.Client.Get(ctx, key, project)
 	if apierrors.IsNotFound(err) {
 		return step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute, "project %s does not exist", key)
 	}
@@ -115,7 +126,7 @@ func (r *projects) awaitProject(ctx context.Context, tenant, name string) error 
 	}
 	// The deployer is bound last. Where it is there, what guards the project is too; a project that is being repaired now holds up no App.
 	binding := types.NamespacedName{Namespace: project.Status.Namespace, Name: v1alpha1.Deployer}
-	bound, _, err := r.watch.Live(ctx, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), binding)
+	bound, _, err := f.Watch.Live(ctx, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), binding)
 	if err != nil {
 		return err
 	}
@@ -126,17 +137,20 @@ func (r *projects) awaitProject(ctx context.Context, tenant, name string) error 
 	return nil
 }
 
-// allow finds what administrators allow the tenant's Apps.
-func (r *projects) allow(ctx context.Context, s *scope, name string) error {
+// allow finds what administrators allow the tenant's Apps. There is no Tenant of the platform itself: its Apps have the usual limits, and the Pod
+// Security level that the namespace says.
+func (f *Finder) allow(ctx context.Context, s *subject.Subject, name string, namespace metav1.Object) error {
 	tenant := &v1alpha1.Tenant{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, tenant); client.IgnoreNotFound(err) != nil {
+	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, tenant); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
-	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, r.limits.With(&tenant.Spec.Limits)
-	s.PodSecurity = cmp.Or(tenant.Spec.PodSecurity, podsecurity.Default)
-	s.Fill = podsecurity.FillOf(s.App.Spec.PodSecurity.Fill, s.PodSecurity)
+	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, f.Limits.With(&tenant.Spec.Limits)
+	s.PodSecurity = cmp.Or(tenant.Spec.PodSecurity, string(api.LevelRestricted))
+	if name == v1alpha1.PlatformTenant { // Most clusters enforce nothing in a namespace without the label.
+		s.PodSecurity = cmp.Or(namespace.GetLabels()[api.EnforceLevelLabel], string(api.LevelPrivileged))
+	}
 	return nil
 }
 
 // Forget drops what is known of an App.
-func (r *projects) Forget(app *v1alpha1.App) { r.synced.Forget(app) }
+func (f *Finder) Forget(app *v1alpha1.App) { f.synced.Forget(app) }

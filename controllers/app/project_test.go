@@ -37,9 +37,9 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 			want: "waits DependencyNotReady: namespace kubeop-acme-shop belongs to no project; an App belongs in the namespace kubeop-<tenant>-<project>, after 1m0s",
 		},
 		"its project is gone": {want: "waits DependencyNotReady: project kubeop-acme/shop does not exist, after 1m0s"},
-		"the labels of the namespace count, not its name": {
+		"the labels of the namespace contradict its name": {
 			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.namespaces[shop] = ofOthers },
-			want: "waits DependencyNotReady: project kubeop-beta/blog does not exist, after 1m0s",
+			want: "stopped DependencyNotReady: namespace kubeop-acme-shop is labelled as that of project blog of tenant beta, which its name is not",
 		},
 		"the deployer has no rights yet": {
 			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.bindings = []string{"kubeop-acme/" + v1alpha1.Deployer, shop + "/kubeop-view"} },
@@ -55,7 +55,7 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 			if c.change != nil {
 				c.change(b.seen)
 			}
-			if got := b.ended(b.projects.resolve(t.Context(), b.s)); got != c.want {
+			if got := b.ended(b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries)); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 			if ready := c.want == "done"; ready != (b.s.Client != nil) {
@@ -81,8 +81,8 @@ func TestTheOwnerAndLimitsAreThoseOfTheTenantOfTheNamespace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, webApp(), interceptor.Funcs{}, append(c.tenant, shopProject())...)
-			b.projects.limits = operators
-			if err := b.projects.resolve(t.Context(), b.s); err != nil {
+			b.projects.Limits = operators
+			if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); err != nil {
 				t.Fatal(err)
 			}
 			if want := (own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}); b.s.Owner != want {
@@ -108,7 +108,7 @@ func TestNothingIsJudgedBeforeTheFirstLists(t *testing.T) {
 	b := newBench(t, app, interceptor.Funcs{}, shopProject())
 	late, refused := &kube.Unready{What: "ConfigMap"}, &kube.Unready{What: "Service", Err: errors.New("forbidden")}
 	b.seen.unready = map[string]error{"ConfigMap": late, "Service": refused, "Pod": errors.New("not served")}
-	err := b.projects.resolve(t.Context(), b.s)
+	err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries)
 	if !errors.Is(err, late) || b.s.Client != nil {
 		t.Errorf("the first list is not waited for: %v", err)
 	}
@@ -116,15 +116,15 @@ func TestNothingIsJudgedBeforeTheFirstLists(t *testing.T) {
 		t.Errorf("followed %s: each kind once, no Secrets and nothing cluster-scoped", got)
 	}
 	delete(b.seen.unready, "ConfigMap")
-	if err := b.projects.resolve(t.Context(), b.s); err != nil {
+	if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); err != nil {
 		t.Errorf("what can only be read one by one holds the App up: %v", err)
 	}
 	b.seen.unready["ConfigMap"], b.seen.followed = late, nil
-	if err := b.projects.resolve(t.Context(), b.s); err != nil || len(b.seen.followed) > 0 {
+	if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); err != nil || len(b.seen.followed) > 0 {
 		t.Errorf("asked again once all was listed: %v, %v", b.seen.followed, err)
 	}
 	b.projects.Forget(b.app)
-	if err := b.projects.resolve(t.Context(), b.s); !errors.Is(err, late) {
+	if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); !errors.Is(err, late) {
 		t.Errorf("an App that was forgotten is not looked at anew: %v", err)
 	}
 }
@@ -133,7 +133,7 @@ func TestAnUnreadableInventoryIsAnError(t *testing.T) {
 	b := newBench(t, webApp(func(app *v1alpha1.App) {
 		app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: "nonsense"}}
 	}), interceptor.Funcs{}, shopProject())
-	if err := b.projects.resolve(t.Context(), b.s); err == nil || !strings.Contains(err.Error(), "nonsense") {
+	if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); err == nil || !strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,22 @@
+package project
+
+import (
+	"context"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/access"
+	"github.com/kubeop/kubeop/delivery/namespace"
+)
+
+// leavePlatformNamespace removes from an adopted namespace what kubeop put there, and leaves it. It reports false for a namespace that kubeop
+// created.
+func (r *Reconciler) leavePlatformNamespace(ctx context.Context, s *scope) (left bool, err error) {
+	live, err := namespace.Own(ctx, r.Direct, s.namespace, namespace.Owner{Labels: s.labels()})
+	if live == nil || err != nil || live.Labels[v1alpha1.AdoptedLabel] == "" {
+		return false, err
+	}
+	if err := s.made.Withdraw(ctx, s.labels(), access.Platform(s.namespace, r.Clients.Operator, s.labels())); err != nil {
+		return false, err
+	}
+	return true, namespace.Leave(ctx, r.Direct, s.namespace)
+}

@@ -1,0 +1,75 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/access"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/namespace"
+	"github.com/kubeop/kubeop/delivery/podsecurity"
+)
+
+// The steps of projects of the platform itself. Only administrators can declare one. It has no quota, no network policy and no owners, and
+// its namespace may have existed before.
+
+// resolvePlatform checks that the project may have a namespace of its name.
+func (r *Reconciler) resolvePlatform(ctx context.Context, s *scope) error {
+	switch name := s.project.Name; {
+	case !r.Clients.Platform():
+		return step.Stop(v1alpha1.DependencyNotReadyReason, errors.New(
+			"apps of the platform itself are turned off, and what runs stays as it is: set platformApps of kubeop's chart to Namespaced or ClusterAdmin"))
+	case strings.HasPrefix(name, v1alpha1.HomeNamespace("")) || name == r.Clients.Operator:
+		return step.Stop(v1alpha1.NamespaceTakenReason, fmt.Errorf("namespace %s belongs to a tenant or to kubeop itself: give the project another name", name))
+	case strings.HasPrefix(name, "kube-") && r.Clients.PlatformApps != kube.PlatformAppsClusterAdmin:
+		return step.Stop(v1alpha1.NamespaceTakenReason, fmt.Errorf(
+			"who may write everything in namespace %s controls the cluster, and platformApps of kubeop's chart is Namespaced: set it to ClusterAdmin", name))
+	}
+	return r.count(ctx, s)
+}
+
+// namespaceSpec returns what the project says of its namespace.
+func (s *scope) namespaceSpec() v1alpha1.PlatformNamespace {
+	if spec := s.project.Spec.Namespace; spec != nil {
+		return *spec
+	}
+	return v1alpha1.PlatformNamespace{}
+}
+
+// makePlatformNamespace creates the namespace, or adopts the one that exists.
+func (r *Reconciler) makePlatformNamespace(ctx context.Context, s *scope) error {
+	spec, owner := s.namespaceSpec(), namespace.Owner{Labels: s.labels()}
+	known, err := r.Watch.Namespace(ctx, s.namespace)
+	if err != nil {
+		return err
+	}
+	adopted := known != nil && known.GetLabels()[v1alpha1.AdoptedLabel] != ""
+	if known == nil && spec.Adopt {
+		if adopted, err = namespace.Adopt(ctx, r.Direct, s.namespace, owner); err != nil {
+			return err
+		}
+	}
+	if adopted {
+		err := s.made.Apply(ctx, namespace.Adopted(s.namespace, owner, spec.PodSecurity))
+		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
+	}
+	err = r.home(s, owner).Make(ctx, s.made, namespace.Terms{PodSecurity: cmp.Or(spec.PodSecurity, podsecurity.Default)})
+	if errors.Is(err, namespace.ErrTaken) {
+		return step.Add(err, ". To have apps delivered into it, set spec.namespace.adopt: true in project.yaml")
+	}
+	return err
+}
+
+// grantPlatform gives the account that delivers the platform's apps its rights in the namespace.
+func (r *Reconciler) grantPlatform(ctx context.Context, s *scope) error {
+	if err := s.made.Apply(ctx, access.Platform(s.namespace, r.Clients.Operator, s.labels())); err != nil {
+		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
+	}
+	return r.count(ctx, s)
+}

@@ -1,0 +1,50 @@
+package namespace
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	core "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Adopted returns what kubeop applies of a namespace that it adopted: the labels of its owner and, if podSecurity is set, that level.
+func Adopted(name string, owner Owner, podSecurity string) *core.NamespaceApplyConfiguration {
+	labels := maps.Clone(owner.Labels)
+	labels[v1alpha1.AdoptedLabel] = "true"
+	if podSecurity != "" {
+		maps.Copy(labels, podSecurityLabels(podSecurity))
+	}
+	return core.Namespace(name).WithLabels(labels)
+}
+
+// Adopt marks an existing namespace as the owner's, so that it can be applied. It reports false if there is none, or if it is the owner's
+// already. Errors: ErrTaken if it belongs to another owner, ErrLeaving, and the API server's.
+func Adopt(ctx context.Context, c client.Client, name string, owner Owner) (bool, error) {
+	ns, err := read(ctx, c, name)
+	switch {
+	case ns == nil || err != nil:
+		return false, err
+	case ns.DeletionTimestamp != nil:
+		return false, fmt.Errorf("namespace %s: %w%s", name, ErrLeaving, holds(ns))
+	case owns(owner.Labels, ns):
+		return ns.Labels[v1alpha1.AdoptedLabel] != "", nil
+	case ns.Labels[v1alpha1.TenantLabel] != "":
+		return false, fmt.Errorf("namespace %s: %w", name, ErrTaken)
+	}
+	if err := c.Apply(ctx, Adopted(name, owner, ""), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return false, fmt.Errorf("adopting namespace %s: %w", name, err)
+	}
+	return true, nil
+}
+
+// Leave removes everything that kubeop applied to an adopted namespace, and nothing else.
+func Leave(ctx context.Context, c client.Client, name string) error {
+	if err := c.Apply(ctx, core.Namespace(name), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("removing kubeop's labels from namespace %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/crd"
+)
+
+// Platform are the bounds of the apps of the platform itself, which only administrators can declare. They keep what kubeop made for itself and
+// for tenants from being changed by mistake.
+type Platform struct {
+	// ClusterWide allows objects of every cluster-scoped kind, and objects in other namespaces than the app's.
+	ClusterWide bool
+	// Operator is the operator's own namespace, where no app may have objects.
+	Operator string
+}
+
+// onlyNamespaced says how an app may have what is not in its own namespace.
+const onlyNamespaced = "platformApps of kubeop's chart is Namespaced; take it out, or set platformApps to ClusterAdmin, which lets every app of the platform change everything in the cluster"
+
+// foreignNamespace: the object names a namespace in which the app may have none.
+func (p *Platform) foreignNamespace(object *unstructured.Unstructured, namespace string) string {
+	named, _, err := unstructured.NestedString(object.Object, "metadata", "namespace")
+	switch {
+	case err != nil:
+		return "has a namespace that is no text"
+	case named == "" || named == namespace:
+		return ""
+	case strings.HasPrefix(named, reserved) || named == p.Operator:
+		return fmt.Sprintf("is for namespace %s, which belongs to a tenant or to kubeop itself", oneLine(named))
+	case !p.ClusterWide:
+		return fmt.Sprintf("is for namespace %s; this app's is %s, and %s", oneLine(named), namespace, onlyNamespaced)
+	}
+	return ""
+}
+
+// clusterScoped says why an app may not hold a cluster-scoped object, or nothing.
+func (p *Platform) clusterScoped(object *unstructured.Unstructured) string {
+	switch {
+	case !p.ClusterWide:
+		return "is cluster-scoped, and " + onlyNamespaced
+	case strings.HasPrefix(object.GetName(), reserved) || object.GetName() == p.Operator && object.GetKind() == "Namespace":
+		return "is kubeop's own, or a tenant's; choose another name"
+	case crd.Is(object) && isOurs(crd.Defines(object).Group):
+		return "defines a kind of kubeop, which kubeop's chart installs"
+	}
+	return ""
+}

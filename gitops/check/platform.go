@@ -1,0 +1,41 @@
+package check
+
+import (
+	"strings"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/identity"
+)
+
+// isPlatformProject reports whether a project is one of the platform itself, which has the name of its namespace.
+func isPlatformProject(at identity.Ref) bool {
+	return at.Tenant == v1alpha1.PlatformTenant && at.Kind() == v1alpha1.ProjectKind
+}
+
+// reservedNamespace says why a project of the platform cannot have its name; "" if it can. The namespaces of tenants and of kubeop itself
+// start with "kubeop-".
+func reservedNamespace(at identity.Ref) string {
+	if isPlatformProject(at) && strings.HasPrefix(at.Project, v1alpha1.HomeNamespace("")) {
+		return "name must not start with kubeop-, because a project of the platform has the name of its namespace, and those names are kubeop's own"
+	}
+	return ""
+}
+
+// checkPlatform refuses in a tenant's project what only projects of the platform may set, and the other way round.
+func (d *Result) checkPlatform(at identity.Ref) {
+	if at.Kind() != v1alpha1.ProjectKind {
+		return
+	}
+	spec, _ := d.Value["spec"].(map[string]any)
+	if !isPlatformProject(at) {
+		if _, set := spec["namespace"]; set {
+			d.AddAt("spec.namespace", "spec.namespace: only projects of the platform itself, in platform/<project>/ of the platform repository, may set it; remove it")
+		}
+		return
+	}
+	for _, field := range []string{"quota", "limits"} {
+		if _, set := spec[field]; set {
+			d.AddAt("spec."+field, "spec.%s: a project of the platform itself has no quota and no limits; remove it", field)
+		}
+	}
+}
