@@ -11,7 +11,7 @@ import (
 
 // Unmanaged are fields of a manifest that kubeop leaves to other field managers, whatever the manifest says of them.
 type Unmanaged struct {
-	// Replicas: an autoscaler sets speu.replicas.
+	// Replicas: an autoscaler sets spec.replicas.
 	Replicas bool
 	// CABundles: cert-manager writes every caBundle.
 	CABundles bool
@@ -106,7 +106,7 @@ func InjectsCABundles(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// HasReplicas reports whether the manifest sets speu.replicas.
+// HasReplicas reports whether the manifest sets spec.replicas.
 func HasReplicas(o *unstructured.Unstructured) bool {
 	spec, _ := o.Object["spec"].(map[string]any)
 	_, ok := spec["replicas"]

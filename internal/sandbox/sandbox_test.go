@@ -362,6 +362,19 @@ func TestQuestionsOfAKilledProcessDoNotCount(t *testing.T) {
 	}
 }
 
+// TestACallThatKillsItsProcessIsTriedTwice: a third process would be killed, too.
+func TestACallThatKillsItsProcessIsTriedTwice(t *testing.T) {
+	p := testPool(t, Limits{})
+	tried := 0
+	_, err := p.Call(t.Context(), Call{Function: "query", Input: [][]byte{[]byte("20")}, NewHandler: func() Handler {
+		tried++
+		return func(context.Context, []byte) ([]byte, error) { return nil, syscall.Kill(processOf(p), syscall.SIGKILL) }
+	}})
+	if crash := new(CrashError); !errors.As(err, &crash) || tried != 2 {
+		t.Errorf("got %v after %d processes", err, tried)
+	}
+}
+
 // TestTheParentsDeath: when the parent is killed, its processes end.
 func TestTheParentsDeath(t *testing.T) {
 	self, err := os.Executable()

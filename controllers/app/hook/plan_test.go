@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/jobs"
 )
@@ -229,6 +231,35 @@ func TestAHookWaitsForThoseOfEarlierRevisions(t *testing.T) {
 			all, err := unfinished(t.Context(), b.s, "now")
 			if (err != nil) != c.waits || len(all) != c.found || (err != nil && !step.Waits(err)) {
 				t.Errorf("found %d, error %v", len(all), err)
+			}
+		})
+	}
+}
+
+// TestAHookThatLeftTheSpecIsAwaitedWhileItRuns: the next hook does not start beside it.
+func TestAHookThatLeftTheSpecIsAwaitedWhileItRuns(t *testing.T) {
+	cases := map[string]struct {
+		running, want string
+	}{
+		"the former hook runs":     {"old", "waits"},
+		"the present hook runs":    {"", "goes on"},
+		"nothing was seen running": {"none", "goes on"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := withHooks()
+			b.s.Client = fake.NewClientBuilder().WithObjects(job("old", batchv1.JobStatus{})).Build()
+			plan := planned(t, b, "one")
+			b.seen.Get(b.s.App).looked = true
+			switch c.running {
+			case "old":
+				b.seen.Get(b.s.App).running = "old"
+			case "":
+				b.seen.Get(b.s.App).running = plan.next()
+			}
+			err := b.awaitFormer(t.Context(), b.s, plan)
+			if got := map[bool]string{true: "waits", false: "goes on"}[err != nil]; got != c.want || err != nil && !step.Waits(err) {
+				t.Errorf("it %s: %v", got, err)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ func TestATokenStandsForOneList(t *testing.T) {
 	}
 	for name, other := range map[string]string{
 		"another revision":             token("1.2.4", []v1alpha1.InventoryEntry{a, b}, false),
+		"other objects, as many":       token("1.2.3", []v1alpha1.InventoryEntry{a, {ID: "ns_c__PersistentVolumeClaim"}}, false),
 		"a shorter list":               token("1.2.3", []v1alpha1.InventoryEntry{a}, false),
 		"claims go now":                token("1.2.3", []v1alpha1.InventoryEntry{a, b}, true),
 		"nothing":                      token("1.2.3", nil, false),

@@ -468,3 +468,25 @@ func TestAnExpensivePatternIsEvaluatedInAnotherProcess(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitsPerHostCountRegistriesByName(t *testing.T) {
+	for image, want := range map[string]string{
+		"nginx": "docker.io:443", "registry.example/team/web": "registry.example:443", "registry:5000/web": "registry:5000", "localhost/web": "localhost:443",
+	} {
+		if got := Host(image); got != want {
+			t.Errorf("the host of %s is %q, want %q", image, got, want)
+		}
+	}
+}
+
+// TestAppsThatChooseTheSameTagGetTheSameDigest by different policies: the second App finds the digest that the first one asked for.
+func TestAppsThatChooseTheSameTagGetTheSameDigest(t *testing.T) {
+	b := newTagBench(t, "1.0.0")
+	want := b.host() + "/acme/web:1.0.0@" + digest.FromString("1.0.0").String()
+	for _, versions := range []string{"*", "1.x", "1.0.x"} {
+		policy := &v1alpha1.ImagePolicy{SemVer: versions}
+		if got, err := b.Choose(t.Context(), b.image(), policy, false); err != nil || got.Reference != want {
+			t.Fatalf("%s: got %+v and %v, want %s", versions, got, err, want)
+		}
+	}
+}

@@ -72,3 +72,40 @@ func TestWhichObjectsMayBeAdopted(t *testing.T) {
 		}
 	}
 }
+
+func TestAnObjectIsMarkedAsHelmsAndKeepsItsMetadata(t *testing.T) {
+	for name, o := range map[string]*unstructured.Unstructured{
+		"with metadata": {Object: map[string]any{"metadata": map[string]any{
+			"labels": map[string]any{"tier": "db"}, "annotations": map[string]any{"example.com/a": "b"},
+		}}},
+		"without": {Object: map[string]any{"metadata": map[string]any{}}},
+	} {
+		labels, annotations := o.GetLabels(), o.GetAnnotations()
+		Objects{Release: types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}}.Claim(o)
+		for key, value := range labels {
+			if o.GetLabels()[key] != value {
+				t.Errorf("%s: the label %s is lost", name, key)
+			}
+		}
+		for key, value := range annotations {
+			if o.GetAnnotations()[key] != value {
+				t.Errorf("%s: the annotation %s is lost", name, key)
+			}
+		}
+		if !(Objects{Release: types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}}).owns(o) || o.GetLabels()[ManagedByLabel] != ManagedByHelm {
+			t.Errorf("%s: the object is not the release's: %v, %v", name, o.GetLabels(), o.GetAnnotations())
+		}
+	}
+}
+
+// TestAnObjectThatNobodyChangedIsNotRead: a change without a client fails if it sends a request.
+func TestAnObjectThatNobodyChangedIsNotRead(t *testing.T) {
+	same := func() *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"a": "b"}}}
+	}
+	asked := 0
+	ch := &change{client: &Client{Terms: Terms{Unmoved: func(*unstructured.Unstructured) bool { asked++; return true }}}, before: same(), want: same()}
+	if err := ch.carryOut(); err != nil || !ch.done || asked != 1 {
+		t.Errorf("got %v, done %t, asked %d times whether the object was changed", err, ch.done, asked)
+	}
+}

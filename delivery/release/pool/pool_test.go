@@ -151,6 +151,20 @@ func TestOneTenantFindsAWorkerWhileOthersActionsNeverEnd(t *testing.T) {
 	}
 }
 
+func TestTheErrorOfAnIdleWaitIsReturned(t *testing.T) {
+	p, notified := newPool(1)
+	failed := errors.New("not ready in time")
+	var got, none error
+	launch(t, p, "web", func(w *Worker) {
+		got = w.Idle(func() error { return failed })
+		none = w.Idle(func() error { return nil })
+	})
+	<-notified
+	if !errors.Is(got, failed) || none != nil {
+		t.Errorf("got %v and %v, want %v and none", got, none, failed)
+	}
+}
+
 func TestOneWorkerServesAllTenants(t *testing.T) {
 	p, notified := newPool(1)
 	for _, namespace := range []string{"team", "other"} {

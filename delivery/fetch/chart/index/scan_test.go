@@ -1,6 +1,7 @@
 package index
 
 import (
+	"crypto/sha512"
 	"errors"
 	"fmt"
 	"os"
@@ -160,4 +161,20 @@ func FuzzChoose(f *testing.F) {
 			t.Errorf("an error of no kind: %v", err)
 		}
 	})
+}
+
+// TestAnIndexThatIsParsedAsAWholeReplacesWhatWasWritten: the layout is found to be another one only after a part of the file was written.
+func TestAnIndexThatIsParsedAsAWholeReplacesWhatWasWritten(t *testing.T) {
+	var index strings.Builder
+	index.WriteString("entries:\n")
+	for i := range 2000 {
+		fmt.Fprintf(&index, "  chart%d:\n  - version: 1.0.%d\n    appVersion: %x\n    urls: [a-%d.tgz]\n", i, i, sha512.Sum512(fmt.Append(nil, i)), i)
+	}
+	index.WriteString("  odd: [{version: 2.0.0, urls: [odd.tgz]}]\n")
+	for chart, want := range map[string]string{"odd": "2.0.0", "chart7": "1.0.7"} {
+		got, err := versionsIn(t, index.String(), chart, limit.MiB)
+		if err != nil || len(got) != 1 || got[0].Name != want {
+			t.Errorf("%s: got %+v and %v, want version %s", chart, got, err, want)
+		}
+	}
 }
