@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -372,6 +373,27 @@ func TestACallThatKillsItsProcessIsTriedTwice(t *testing.T) {
 	}})
 	if crash := new(CrashError); !errors.As(err, &crash) || tried != 2 {
 		t.Errorf("got %v after %d processes", err, tried)
+	}
+}
+
+// TestAStartThatFailsSaysWhy: the cause of a kill, and what the process wrote.
+func TestAStartThatFailsSaysWhy(t *testing.T) {
+	p := &process{cmd: exec.Command("sleep", "60")}
+	if _, err := p.stderr.Write([]byte("no memory")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := errors.New("it was not ready within 10s")
+	p.kill(late)
+	_ = p.cmd.Wait() // It was killed.
+	if err := p.whyNotReady(io.EOF); !errors.Is(err, late) || !errors.Is(err, io.EOF) || !strings.Contains(err.Error(), `it said "no memory"`) {
+		t.Errorf("got %v", err)
+	}
+	p.cause = nil
+	if err := p.whyNotReady(io.EOF); !errors.As(err, new(*CrashError)) {
+		t.Errorf("a process that others killed: %v", err)
 	}
 }
 
