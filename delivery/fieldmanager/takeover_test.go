@@ -15,8 +15,8 @@ import (
 )
 
 func TestFieldsAreTakenBackFromPeopleAndRestoreToolsOnly(t *testing.T) {
-	applied := metav1.ManagedFieldsEntry{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}
-	tool := metav1.ManagedFieldsEntry{Manager: "velero", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}
+	applied := metav1.ManagedFieldsEntry{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1("{}")}
+	tool := metav1.ManagedFieldsEntry{Manager: "velero", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1("{}")}
 	for name, c := range map[string]struct {
 		version, kind string
 		managers      []metav1.ManagedFieldsEntry

@@ -9,7 +9,7 @@ import (
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// Rules are what a project's pods may exchange with the world outside.
+// Rules are the connections that a project's pods may have with peers outside of the project.
 type Rules struct {
 	// IngressNamespace holds the ingress controller, which may reach all pods; "" lets none in.
 	IngressNamespace string

@@ -27,7 +27,7 @@ func (b *treeBudget) fits(size int64) bool {
 	return b == nil || b.bytes+budget.Declared(size) <= b.limit
 }
 
-// exhausted reports whether not even the smallest file may be kept: nothing more is looked at.
+// exhausted reports whether not even the smallest file may be kept, so that no more files are read.
 func (b *treeBudget) exhausted() bool { return !b.fits(0) }
 
 func (b *treeBudget) spend(bytes int64) {

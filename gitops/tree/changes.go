@@ -83,7 +83,7 @@ func refOf[N named](b, a N) identity.Ref {
 	return b.Ref()
 }
 
-// Shares reports whether both trees have a folder for the same object. Where they do it looks at next to nothing.
+// Shares reports whether both trees have a folder for the same object. The cost is small if they do.
 func (t *Tree) Shares(other *Tree) (shared bool) {
 	other.Walk(func(n Node) bool {
 		_, shared = t.Find(n.Ref())

@@ -44,7 +44,7 @@ func dependency(app *v1alpha1.App, at identity.Ref, i int) identity.Ref {
 }
 
 // refuseCycles refuses each app that depends on itself, directly or over others: none of them could ever be delivered. An app
-// is not to blame alone: it is put back once the others let it.
+// is refused even if another app closed the cycle. It is accepted again when the cycle is gone.
 func (p *pass) refuseCycles(t, before *Tenant) {
 	apps := map[identity.Ref]*App{}
 	for _, project := range t.Projects {
@@ -113,7 +113,7 @@ func (p *Project) with(apps []*App) *Project {
 	return &now
 }
 
-// keep puts the projects of before in the place of equal ones, so that what did not change is the same node.
+// keep replaces projects by equal ones of the earlier tree, so that an unchanged project is the same node in both trees.
 func (t *Tenant) keep(before *Tenant) {
 	for i, project := range t.Projects {
 		was := find(before.Projects, project.ref.Project)

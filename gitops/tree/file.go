@@ -62,7 +62,7 @@ func (p *pass) readFile(n *node, l listing, want string, before *node) string {
 	return name
 }
 
-// take takes over what was found of the node's object.
+// take copies the result of a check into the node.
 func (n *node) take(p *pass, d *check.Result) {
 	if n.problems = p.problems(n.ref, d.Findings...); len(n.problems) > 0 {
 		return

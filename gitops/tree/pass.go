@@ -78,7 +78,7 @@ func readFailure(file string, err error) document.Finding {
 	return document.Finding{File: file, Why: "reading it from the repository: " + err.Error(), Err: err}
 }
 
-// problems words findings, for the object that stays as it was because of them; the zero Ref for none.
+// problems converts findings to Problems of an object, whose last accepted version stays because of them; the zero Ref for no object.
 func (p *pass) problems(of identity.Ref, findings ...document.Finding) []Problem {
 	var all []Problem
 	for _, f := range findings {

@@ -115,7 +115,7 @@ func (p *pass) readTenants(t, before *Tree, there bool) {
 	sortByName(t.Tenants)
 }
 
-// readOrReuse reads the folder of a node, or takes over the node of before where the folder is the same.
+// readOrReuse reads the folder of a node, or returns the node of the earlier tree if the folder is unchanged.
 func readOrReuse[N named](p *pass, n node, e fs.DirEntry, before N, read func(n node, before N) N) N {
 	var none N
 	var err error

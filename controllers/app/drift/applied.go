@@ -152,7 +152,7 @@ func (d *State) gather(s *subject.Subject, moved []apply.Deviation) {
 	}
 }
 
-// stateOf stands for the state that an object is in, and for what the App says about drift.
+// stateOf returns a key of an object's state and of the App's settings for drift.
 func stateOf(app *v1alpha1.App, m apply.Deviation) string {
 	return fmt.Sprintf("%d %s", app.Generation, m.Entry.Digest)
 }

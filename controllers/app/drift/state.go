@@ -21,7 +21,7 @@ const freeCorrections = 3
 
 // State is what is known of the drift of one App. It outlives a Reconcile.
 type State struct {
-	// found is how objects differ, and key stands for the state in which a release was compared; "": compare.
+	// found is how objects differ. key identifies the state in which a release was compared; "" means that it has to be compared.
 	found []string
 	key   string
 	// objects are what is known of single objects, by inventory ID, where drift is only reported. unclear says why some could not be
@@ -29,7 +29,7 @@ type State struct {
 	objects    map[string]object
 	unclear    []string
 	uncompared int
-	// corrected is what was put back, until the status reports it; corrections counts how often that was in a row, and correctedAt is when
+	// corrected lists the corrected fields, until the status reports them; corrections counts how often that was in a row, and correctedAt is when
 	// it last was.
 	corrected   string
 	corrections int
@@ -49,17 +49,17 @@ func (d *State) Rest(now time.Time) time.Duration {
 	return backoff.Pause(d.corrections-freeCorrections+1) - past
 }
 
-// Corrected notes what was put back.
+// Corrected records which fields were corrected.
 func (d *State) Corrected(what string, now time.Time) {
 	d.corrected, d.found = "put back: "+what, nil
 	d.corrections++
 	d.correctedAt = now
 }
 
-// Compared reports whether the objects were compared in the state that a key stands for.
+// Compared reports whether the objects were compared in the state that a key identifies.
 func (d *State) Compared(key string) bool { return key != "" && key == d.key }
 
-// Found notes how objects differ in the state that a key stands for; without a key they are compared again whatever their state is.
+// Found records how objects differ in the state that a key identifies. Without a key, the next pass compares them again.
 func (d *State) Found(key string, differences []string) { d.key, d.found = key, differences }
 
 // Report is what a pass reports of drift.

@@ -103,7 +103,8 @@ func (p *Plan) next() string {
 	return ""
 }
 
-// Record writes how the hooks of the present revision ended. One that runs again stays as it was until then. Done: the revision is delivered.
+// Record writes the results of the hooks of the present revision into the status. While a hook runs again, its earlier result stays. done means
+// that the revision is delivered.
 func (p *Plan) Record(app *v1alpha1.App, done bool) {
 	if (p.forced || done) && app.Spec.Helm == nil {
 		app.Status.LastHandledForceAt = app.Annotations[meta.ForceRequestAnnotation]
@@ -128,7 +129,7 @@ func (p *Plan) Record(app *v1alpha1.App, done bool) {
 	}
 }
 
-// Notes take the condition away where no hooks are left, and report a failure after which the App goes on.
+// Notes remove the condition if no hooks are left, and report a failed hook that does not stop the delivery.
 func (p *Plan) Notes(app *v1alpha1.App) []step.Note {
 	var notes []step.Note
 	if h := app.Spec.Hooks; len(h.Pre)+len(h.Post) == 0 {

@@ -57,8 +57,8 @@ func (r *Runner) Post(ctx context.Context, s *subject.Subject, plan *Plan, admit
 	return r.runPhase(ctx, s, plan, jobs.Post, admit)
 }
 
-// awaitFormer lets a hook end that may still run and is not in the spec any more, and clears away what is left of such hooks. Those of this
-// spec are looked at when they are to run.
+// awaitFormer lets a hook end that may still run and is not in the spec any more, and clears away what is left of such hooks. The hooks of
+// this spec are checked when they are about to run.
 func (r *Runner) awaitFormer(ctx context.Context, s *subject.Subject, plan *Plan) error {
 	next, seen := plan.next(), r.seen.Get(s.App)
 	begun := conditions.IsUnknown(s.App, v1alpha1.HooksSucceededCondition) && !seen.looked

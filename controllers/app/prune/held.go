@@ -33,7 +33,7 @@ func (p *Pruner) Held(app *v1alpha1.App) Held {
 	return Held{Objects: app.Status.Held, Token: app.Status.HeldToken}
 }
 
-// HoldNothing notes that nothing of an App is held.
+// HoldNothing records that no object of an App is held.
 func (p *Pruner) HoldNothing(app *v1alpha1.App) Held { return p.hold(app, "", nil, false) }
 
 // hold notes what is held of an App at a revision, and what confirms it. Retain: claims among the entries stay even when they are confirmed.
@@ -93,7 +93,7 @@ func whyHeld(e v1alpha1.InventoryEntry, retain bool) (why string, retained bool)
 	return fmt.Sprintf("%s %s: %s", id.Kind, id.Name, why), retained
 }
 
-// token stands for a revision, a list of objects, and whether claims among them stay all the same; "" for nothing.
+// token identifies a revision, a list of held objects, and whether claims among them stay even after a confirmation; "" for an empty list.
 func token(revision string, held []v1alpha1.InventoryEntry, retain bool) string {
 	if revision == "" || len(held) == 0 {
 		return ""

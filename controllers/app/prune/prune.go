@@ -101,7 +101,7 @@ func AwaitGone(s *subject.Subject, reason string, objects []finalizer.Terminatin
 	return step.Wait(reason, step.NextLook(s.Waited("gone: "+objects[0].String())), "waits for %s to be gone", step.Few(objects))
 }
 
-// ReportKept reports once that objects were let go of.
+// ReportKept sends one event for objects that were left in the cluster.
 func (p *Pruner) ReportKept(ctx context.Context, app *v1alpha1.App, kept []v1alpha1.InventoryEntry, why string) {
 	if len(kept) == 0 {
 		return

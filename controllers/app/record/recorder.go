@@ -30,7 +30,7 @@ type unreported struct {
 	inventory *v1alpha1.Inventory
 }
 
-// Load returns the inventory from which a pass goes on. An error says that it is not known; what is returned with it is a part.
+// Load returns the inventory with which a pass begins. With an error, the returned inventory is incomplete.
 func (r *Recorder) Load(ctx context.Context, app *v1alpha1.App) (v1alpha1.Inventory, error) {
 	left := r.unreported.Get(app).inventory
 	switch {

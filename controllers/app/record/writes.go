@@ -18,7 +18,7 @@ type Writes struct {
 	unsettled, recent map[string]string
 }
 
-// At is when this process last changed the App's objects. That they were unhealthy before says nothing of them.
+// At is when this process last changed the App's objects. Verdicts about their health from before that time do not count.
 func (w *Writes) At() time.Time { return w.at }
 
 // Shown reports whether a watch had the time to show what was written last.

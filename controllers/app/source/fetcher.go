@@ -70,7 +70,7 @@ type Found struct {
 	Revision string
 	// Image is what an image policy chose; nil without a policy.
 	Image *v1alpha1.ImageStatus
-	// Kept: the source is not at hand, so what runs is only looked at.
+	// Kept: the source is not available, so the pass only checks the health of what runs.
 	Kept bool
 	// InLine: the source waits for its turn to be fetched.
 	InLine bool

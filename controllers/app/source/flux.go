@@ -60,7 +60,7 @@ func (f *Fetcher) fromFlux(ctx context.Context, p *pass, ref *v1alpha1.FluxSourc
 	return f.unpacked(found, func() { f.Answers.FluxArtifacts.Forget(string(p.App.UID)) })
 }
 
-// download reads the source's status, and returns what fetches the artifact that is there.
+// download reads the status of the Flux source, and returns a function that fetches the artifact that the status names.
 func (f *Fetcher) download(ctx context.Context, p *pass, kind schema.GroupVersionKind, name string) (cache.Fetcher[artifact.Artifact], error) {
 	source := &unstructured.Unstructured{}
 	source.SetGroupVersionKind(kind)

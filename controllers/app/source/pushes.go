@@ -58,7 +58,7 @@ func (p *pushes) one(tenant, url string) string {
 	return what
 }
 
-// normalized is a Git URL without what most hosts do not look at.
+// normalized returns a Git URL without the parts that most hosts ignore.
 func normalized(url string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git"))
 }

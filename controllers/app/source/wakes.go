@@ -9,7 +9,7 @@ import (
 )
 
 // Start has Apps woken when their source has answered, and those of a shared source when one of them found that it changed: of a commit, those
-// that would read something else there. The others take it up when they look next.
+// that would read something else there. The other Apps see the change in their next Reconcile.
 func (f *Fetcher) Start() {
 	f.Answers.wake(f.Queue.Add)
 	f.Answers.Commits.Changed = func(from string, was, is git.Commit) {

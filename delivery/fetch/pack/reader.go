@@ -14,10 +14,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
-// ErrUnfit says that the world is at fault, not the pack: the process that reads it ended, say. The pack may be read the next time.
+// ErrUnfit is wrapped by errors that are not about the pack, for example because the process that reads it was killed. A retry may succeed.
 var ErrUnfit = errors.New("unpacking the commit")
 
-// Reader reads packs: small ones, which takes milliseconds, at once, all others in a process of their own, one turn of the tenant each.
+// Reader reads packs. It reads small ones, which takes milliseconds, in this process, and all others in a separate process when it is the tenant's
+// turn.
 type Reader struct{ Apart apart.Runner }
 
 // Pack is one that was received.
