@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
@@ -128,6 +130,42 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, "*", disk.Temporary)); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// TestATagThatIsPushedWhileItIsResolvedIsSeen: an answer that was requested before a push is for no caller that came after it.
+func TestATagThatIsPushedWhileItIsResolvedIsSeen(t *testing.T) {
+	answered, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	server := sources.ServeOCI(t, func(registry http.Handler) *httptest.Server {
+		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer := httptest.NewRecorder()
+			registry.ServeHTTP(answer, r)
+			once.Do(func() {
+				close(answered)
+				<-release
+			})
+			maps.Copy(w.Header(), answer.Header())
+			w.WriteHeader(answer.Code)
+			_, _ = w.Write(answer.Body.Bytes())
+		}))
+	})
+	before := server.PushArtifact(t, "latest", fluxLayer, sources.TarGz(t, sources.Entry{Name: "a", Text: "1"}))
+	store := NewStore(t.TempDir(), loopback)
+	var both sync.WaitGroup
+	fetch := func(want string) {
+		if got, err := store.Fetch(t.Context(), ofServer(server)); err != nil || got.Digest != want {
+			t.Errorf("got %s and %v, want %s", got.Digest, err, want)
+		}
+	}
+	both.Go(func() { fetch(before) })
+	<-answered
+	after := server.PushArtifact(t, "latest", fluxLayer, sources.TarGz(t, sources.Entry{Name: "a", Text: "2"}))
+	both.Go(func() { fetch(after) })
+	for store.arrivals.Load() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	close(release)
+	both.Wait()
 }
 
 func TestArtifactUnhappy(t *testing.T) {
