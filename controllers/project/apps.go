@@ -19,7 +19,7 @@ import (
 
 // removeApps deletes the project's apps and waits for them while their deployer still exists. Under the policy Orphan, the apps get that
 // policy first. Rights that administrators revoke meanwhile are revoked at once, because the tenant decides how long the apps stay: any
-// object of theirs may have a finalizer.
+// object of theirs may have a finalizer. If revoking fails, so does the step, but only after the apps were deleted.
 func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 	problem := r.retract(ctx, s)
 	apps := &v1alpha1.AppList{}
@@ -42,6 +42,9 @@ func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 	}
 	slices.Sort(left)
 	message := fmt.Sprintf("waits for apps %s; kubectl get apps -n %s says what holds them", strings.Join(left, ", "), s.namespace)
+	if step.Fails(problem) {
+		return step.Add(problem, message)
+	}
 	if problem != nil {
 		message += "; " + problem.Error()
 	}

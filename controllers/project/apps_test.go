@@ -1,12 +1,15 @@
 package project
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -70,6 +73,54 @@ func TestRightsThatCannotBeTakenBackDoNotKeepTheAppsFromGoing(t *testing.T) {
 	}
 	if b.resources() != nil {
 		t.Errorf("the deployer still may write %v", b.resources())
+	}
+}
+
+func TestAFailureToRevokeRightsFailsTheRemovalOfApps(t *testing.T) {
+	for name, fault := range map[string]error{
+		"the API server is away": errAway,
+		"the operator lacks it":  apierrors.NewForbidden(rbacv1.Resource("clusterroles"), "kubeop-cluster-acme-shop", errors.New("no right to storageclasses")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			web := appOf(shopNamespace, "web")
+			b := newBench(t, allowing(storages), web)
+			s := b.with(shop(deletedProject), allowing(priorities, storages))
+			if err := b.grantCluster(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			s = b.again(s)
+			b.fault = func(_ string, _ any, data string) error {
+				if strings.Contains(data, `"storageclasses"`) {
+					return fault
+				}
+				return nil
+			}
+			got := steptest.Outcome(t, b.removeApps(t.Context(), s))
+			if !strings.HasPrefix(got, "failed ApplyFailed: granting spec.clusterKinds of the Tenant") || !strings.Contains(got, "; waits for apps web; kubectl get apps") {
+				t.Errorf("got %q", got)
+			}
+			if !b.get(web) || web.DeletionTimestamp == nil {
+				t.Error("the failure keeps the app")
+			}
+		})
+	}
+}
+
+func TestRightsCannotBeRevokedWithoutKnowingTheTenant(t *testing.T) {
+	b := newBench(t, allowing(storages))
+	s := b.with(shop(deletedProject), allowing(priorities, storages))
+	if err := b.grantCluster(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	s = b.again(s)
+	b.fault = func(_ string, o any, _ string) error {
+		if _, is := o.(*v1alpha1.Tenant); is {
+			return errAway
+		}
+		return nil
+	}
+	if got := steptest.Outcome(t, b.retract(t.Context(), s)); got != "failed Failed: reading tenant acme: the API server is away" {
+		t.Errorf("got %q", got)
 	}
 }
 

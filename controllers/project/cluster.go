@@ -126,7 +126,10 @@ func (r *Reconciler) retract(ctx context.Context, s *scope) error {
 	}
 	s.tenant = &v1alpha1.Tenant{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: tenantOf(s.project)}, s.tenant); err != nil {
-		return client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading tenant %s: %w", tenantOf(s.project), err)
 	}
 	return r.grantCluster(ctx, s)
 }

@@ -111,6 +111,9 @@ func Waits(err error) bool {
 	return kind == waiting || kind == quiet
 }
 
+// Fails reports whether a step that ends so is tried again with backoff.
+func Fails(err error) bool { return err != nil && outcomeOf(err).kind == failed }
+
 // outcomeOf returns err as a verdict; an error without one is a failure that is tried again.
 func outcomeOf(err error) *verdict {
 	var v *verdict
