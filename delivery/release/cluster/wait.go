@@ -158,11 +158,8 @@ func ends(u *unstructured.Unstructured) func(*unstructured.Unstructured) (bool, 
 
 func jobDone(u *unstructured.Unstructured) (bool, error) {
 	ended, failed, why := condition.JobEnded(u)
-	switch {
-	case failed && why != "":
-		return true, fmt.Errorf("failed: %s", why)
-	case failed:
-		return true, errors.New("failed")
+	if failed {
+		return true, &hookFailed{why}
 	}
 	return ended, nil
 }
@@ -170,9 +167,19 @@ func jobDone(u *unstructured.Unstructured) (bool, error) {
 func podDone(u *unstructured.Unstructured) (bool, error) {
 	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 	if phase == string(corev1.PodFailed) {
-		return true, errors.New("failed")
+		return true, &hookFailed{}
 	}
 	return phase == string(corev1.PodSucceeded), nil
+}
+
+// hookFailed says that a hook has ended and failed, and why, if the object itself says so.
+type hookFailed struct{ why string }
+
+func (e *hookFailed) Error() string {
+	if e.why == "" {
+		return "failed"
+	}
+	return "failed: " + e.why
 }
 
 func (c *Client) hookDone(info *resource.Info, timeout time.Duration) error {
@@ -184,16 +191,23 @@ func (c *Client) hookDone(info *resource.Info, timeout time.Duration) error {
 	if err == nil || fault.IsEnvironment(err) {
 		return err
 	}
-	why := c.reason(unread(u))
+	return hookError(nameOf(info), err, timeout, c.reason(unread(u)))
+}
+
+// hookError words why following a hook ended with err. The reason is what Explain says about the hook, or "".
+func hookError(hook string, err error, timeout time.Duration, reason string) error {
+	var failed *hookFailed
 	switch {
-	case !errors.Is(err, errTimeUp) && strings.HasPrefix(err.Error(), why):
-		return fmt.Errorf("hook %s %w", nameOf(info), err)
+	case errors.As(err, &failed) && strings.HasPrefix(failed.Error(), reason):
+		return fmt.Errorf("hook %s %w", hook, failed) // The reason adds nothing.
+	case failed != nil:
+		return fmt.Errorf("hook %s: %s", hook, reason) // The reason begins with what the object itself says.
 	case !errors.Is(err, errTimeUp):
-		return fmt.Errorf("hook %s: %s", nameOf(info), why) // which begins with what the object itself says
-	case why != "":
-		why = ": " + why
+		return fmt.Errorf("hook %s: %w", hook, err)
+	case reason != "":
+		reason = ": " + reason
 	}
-	return fmt.Errorf("hook %s has not ended after %s%s", nameOf(info), timeout, why)
+	return fmt.Errorf("hook %s has not ended after %s%s", hook, timeout, reason)
 }
 
 // unread is an object without its status, which is not the last any more.

@@ -1,6 +1,11 @@
 package cluster
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
 
 func TestHowAHookFailed(t *testing.T) {
 	condition := func(fields string) string {
@@ -18,6 +23,31 @@ func TestHowAHookFailed(t *testing.T) {
 			done, err := jobDone(object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate}\n"+test.status))
 			if done != (test.want != "") || err != nil != done || err != nil && err.Error() != test.want {
 				t.Errorf("got %t, %v", done, err)
+			}
+		})
+	}
+}
+
+func TestAHookThatCannotBeFollowedIsNoHookThatFailed(t *testing.T) {
+	refused := errors.New("no right to read it")
+	tests := map[string]struct {
+		err          error
+		reason, want string
+	}{
+		"it failed":                          {&hookFailed{"past its deadline"}, "", "hook Job/migrate failed: past its deadline"},
+		"it failed, and the reason is known": {&hookFailed{"past its deadline"}, "failed: past its deadline; pod migrate-1 ends with 1", "hook Job/migrate: failed: past its deadline; pod migrate-1 ends with 1"},
+		"it failed, and no more is known":    {&hookFailed{"past its deadline"}, "failed: past its deadline", "hook Job/migrate failed: past its deadline"},
+		"its failure is wrapped":             {fmt.Errorf("watching: %w", &hookFailed{"past its deadline"}), "", "hook Job/migrate failed: past its deadline"},
+		"it does not end":                    {errTimeUp, "", "hook Job/migrate has not ended after 1m0s"},
+		"it does not end for a reason":       {errTimeUp, "no node has room", "hook Job/migrate has not ended after 1m0s: no node has room"},
+		"it cannot be read":                  {refused, "", "hook Job/migrate: no right to read it"},
+		"it cannot be read, and it waits":    {refused, "no node has room", "hook Job/migrate: no right to read it"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := hookError("Job/migrate", tc.err, time.Minute, tc.reason)
+			if err.Error() != tc.want || errors.Is(tc.err, refused) != errors.Is(err, refused) {
+				t.Errorf("got %v", err)
 			}
 		})
 	}
