@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -79,7 +78,7 @@ func (a *Applier) Preview(ctx context.Context, c client.Client, d Deviation) (li
 			return live, corrected, inventory.ErrorAbout(inventory.IDOf(d.Manifest), err)
 		}
 	}
-	return nil, nil, inventory.ErrorAbout(inventory.IDOf(d.Manifest), errors.New("it changes all the time, so it could not be compared"))
+	return nil, nil, inventory.ErrorAbout(inventory.IDOf(d.Manifest), metadata.Changing("compared"))
 }
 
 // dryRun returns the object as applying the manifest would change it. Ignored fields are applied with their live values: leaving them out

@@ -79,7 +79,7 @@ func (r *Removal) settle(ctx context.Context, kind schema.GroupVersionKind, e v1
 			return became, err
 		}
 	}
-	return result{outcome: failed}, errors.New("it changes all the time, so it could not be deleted")
+	return result{outcome: failed}, metadata.Changing("deleted")
 }
 
 // unlisted reports whether a watch cannot see a kind because the API server does not list it. Each object can still be read, so that it can

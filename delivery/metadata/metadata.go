@@ -4,6 +4,7 @@ package metadata
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,6 +40,12 @@ func Read(ctx context.Context, c client.Client, kind schema.GroupVersionKind, ke
 	}
 	return object, nil
 }
+
+// ErrChanging means that others wrote an object each time it was looked at.
+var ErrChanging = errors.New("it changes all the time")
+
+// Changing is an ErrChanging about an object that therefore could not be compared or deleted, as done says.
+func Changing(done string) error { return fmt.Errorf("%w, so it could not be %s", ErrChanging, done) }
 
 // Behind reports whether a watch that shows this object, nil for none, has not seen the resourceVersion floor yet.
 func Behind(live metav1.Object, floor string) bool {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/metadata"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -167,7 +168,7 @@ func TestDriftOfObjectsThatChangeMeanwhile(t *testing.T) {
 	want := []cluster.Difference{{Object: "Deployment/web", Fields: []differ.Change{{Path: "/spec/template/spec/containers/0/image", Want: `"web:v1"`, Have: `"web:mine"`}}}}
 	for range 50 {
 		got, err := tm.Drift(t.Context(), r, []cluster.Ref{{GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Namespace: tm.namespace, Name: "web"}}, false)
-		if errors.Is(err, cluster.ErrMoved) {
+		if errors.Is(err, metadata.ErrChanging) {
 			continue
 		}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {

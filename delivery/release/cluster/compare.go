@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/mask"
+	"github.com/kubeop/kubeop/delivery/metadata"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
@@ -100,20 +101,17 @@ func (l *look) one(u *unstructured.Unstructured) (*Difference, error) {
 			return nil, named(info, err)
 		}
 		d, err := l.compare(ch, want, live)
-		if !errors.Is(err, ErrMoved) {
+		if !errors.Is(err, metadata.ErrChanging) {
 			return d, named(info, err)
 		}
 	}
-	return nil, named(info, ErrMoved)
+	return nil, named(info, metadata.Changing("compared"))
 }
 
 // maxMoves bounds how often an object that others write meanwhile is looked at again.
 const maxMoves = 5
 
-// ErrMoved says that others write an object again and again.
-var ErrMoved = errors.New("it changes all the time, so it could not be compared")
-
-// compare compares an object with what is there, or fails with ErrMoved.
+// compare compares an object with what is there, or fails with metadata.ErrChanging.
 func (l *look) compare(ch *change, want, live *unstructured.Unstructured) (*Difference, error) {
 	if app := l.client.anotherApp(live); app != "" {
 		return nil, &foreign{object: nameOf(ch.info), app: app}
@@ -166,7 +164,7 @@ func (l *look) preview(ch *change, p patch, live *unstructured.Unstructured) ([]
 		return nil, err
 	}
 	if then.GetResourceVersion() != live.GetResourceVersion() {
-		return nil, ErrMoved
+		return nil, metadata.Changing("compared")
 	}
 	return differ.Compare(then, live, mask.Of(l.sensitive)), nil
 }

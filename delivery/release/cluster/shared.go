@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/kubeop/kubeop/delivery/crd"
+	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
 // Shared is an object of a revision that is cluster-scoped or, of a release of the platform itself, in another namespace.
@@ -64,7 +64,7 @@ func (c *Client) deleteShared(info *resource.Info, policy metav1.DeletionPropaga
 			return err
 		}
 	}
-	return errors.New("it changes all the time, so it could not be deleted")
+	return metadata.Changing("deleted")
 }
 
 // lookShared returns a shared object, nil for none. If the user lost the right to read it, the operator reads it: if it is gone, or
