@@ -18,5 +18,5 @@ func (r *Reconciler) leavePlatformNamespace(ctx context.Context, s *scope) (left
 	if err := s.made.Withdraw(ctx, s.labels(), access.Platform(s.namespace, r.Clients.Operator, s.labels())); err != nil {
 		return false, err
 	}
-	return true, namespace.Leave(ctx, r.Direct, s.namespace)
+	return true, namespace.Leave(ctx, r.Direct, live)
 }

@@ -63,12 +63,13 @@ func (t *target) claim() error {
 // adopt cluster-scoped objects.
 func (t *target) takeOver() error {
 	advice := "set takeOwnership: true to take it over"
+	others := t.shared() && t.object.GetLabels()[v1alpha1.TenantLabel] != v1alpha1.PlatformTenant
 	switch {
-	case t.set.TakeOwnership && (!t.shared() || t.object.GetLabels()[v1alpha1.TenantLabel] == v1alpha1.PlatformTenant):
+	case t.set.TakeOwnership && !others:
 		return nil
 	case t.object.GetLabels()[v1alpha1.AppLabel] == "":
 		advice = "remove it first"
-	case t.shared():
+	case others:
 		advice = own.NotAdopted + " or to label it as this app's"
 	}
 	return &claimed{fmt.Sprintf("exists already%s; %s, or give this one another name", managers(t.live), advice), ErrForeign}

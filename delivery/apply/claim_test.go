@@ -95,6 +95,27 @@ func TestClusterScopedObjectsAreNotAdopted(t *testing.T) {
 	}
 }
 
+func TestThePlatformAdoptsClusterScopedObjectsOnRequest(t *testing.T) {
+	b := newBench(t)
+	theirs := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Description: "theirs"}
+	if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
+		t.Fatal(err)
+	}
+	ours := b.priority("ours")
+	labels := ours.GetLabels()
+	labels[v1alpha1.TenantLabel] = v1alpha1.PlatformTenant
+	ours.SetLabels(labels)
+	for _, take := range []bool{false, true} {
+		_, err := b.Apply(t.Context(), Set{Client: b.Client, Objects: objectsOf(ours), TakeOwnership: take, Force: true})
+		if take != (err == nil) || err != nil && !strings.Contains(err.Error(), "made by kubectl-create; set takeOwnership: true to take it over") {
+			t.Errorf("takeOwnership %t: got %v", take, err)
+		}
+	}
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || theirs.Description != "ours" {
+		t.Errorf("it was not taken over: %+v, %v", theirs, err)
+	}
+}
+
 // priority is a cluster-scoped object of the app web.
 func (b *bench) priority(description string) *unstructured.Unstructured {
 	o := b.object("scheduling.k8s.io/v1", "PriorityClass", b.namespace, map[string]any{"value": int64(0), "description": description})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,10 +42,10 @@ func Adopt(ctx context.Context, c client.Client, name string, owner Owner) (bool
 	return true, nil
 }
 
-// Leave removes everything that kubeop applied to an adopted namespace, and nothing else.
-func Leave(ctx context.Context, c client.Client, name string) error {
-	if err := c.Apply(ctx, core.Namespace(name), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
-		return fmt.Errorf("removing kubeop's labels from namespace %s: %w", name, err)
+// Leave removes everything that kubeop applied to an adopted namespace, and nothing else. It never creates the namespace again.
+func Leave(ctx context.Context, c client.Client, ns *corev1.Namespace) error {
+	if err := c.Apply(ctx, core.Namespace(ns.Name).WithUID(ns.UID), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("removing kubeop's labels from namespace %s: %w", ns.Name, err)
 	}
 	return nil
 }

@@ -180,7 +180,7 @@ func (ch *change) remake(live *unstructured.Unstructured) error {
 }
 
 func (ch *change) foreign(live *unstructured.Unstructured, err error) error {
-	return &foreign{object: nameOf(ch.info), phase: ch.phase, app: ch.client.anotherApp(live), shared: live.GetNamespace() == "", err: err}
+	return &foreign{object: nameOf(ch.info), phase: ch.phase, app: ch.client.anotherApp(live), shared: live.GetNamespace() == "" && !ch.client.Release.Platform, err: err}
 }
 
 // replace deletes an object that refuses a change and makes it anew, where garbage.Recreatable allows it. deleteLive refuses where claims that
