@@ -2,6 +2,7 @@ package examples
 
 import (
 	"io/fs"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -266,5 +267,38 @@ func TestNoPlaceholderIsLeft(t *testing.T) {
 				t.Errorf("%s/%s still has a placeholder:\n%s", name, file, data.Data)
 			}
 		}
+	}
+}
+
+// TestTheExampleOfAPlatformAppIsValid reads the project.yaml and app.yaml of docs/platform-apps.md.
+func TestTheExampleOfAPlatformAppIsValid(t *testing.T) {
+	text, err := os.ReadFile("../../docs/platform-apps.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	project, app, ok := strings.Cut(block, "---\n")
+	if !ok {
+		t.Fatal("the page has no project.yaml and app.yaml")
+	}
+	reader, err := tree.NewReader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.Platform = true
+	files := commit{fstest.MapFS{}}
+	for name, content := range map[string]string{
+		"kubeop.yaml": "layout: v1\n", "platform/cert-manager/project.yaml": project, "platform/cert-manager/apps/cert-manager/app.yaml": app,
+	} {
+		files.MapFS[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	read := reader.Read(files, tree.Scope{Repository: v1alpha1.PlatformRepository}, nil)
+	read.All(func(p tree.Problem) bool {
+		t.Error(p)
+		return true
+	})
+	if got := read.Counts(); got.Projects != 1 || got.Apps != 1 {
+		t.Errorf("the example declares %+v", got)
 	}
 }
