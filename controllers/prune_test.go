@@ -98,7 +98,7 @@ func TestObjectsWithDataWaitForConfirmation(t *testing.T) {
 	if diff := cmp.Diff(want, app.Status.Held); diff != "" {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
-	if summary := conditions.GetMessage(app, v1alpha1.ReadyCondition); !strings.Contains(summary, "1 objects, healthy; 2 more") || !strings.Contains(summary, "kubectl annotate app web -n "+n.namespace()+" --overwrite "+v1alpha1.ConfirmAnnotation+"="+app.Status.HeldToken) {
+	if summary := conditions.GetMessage(app, v1alpha1.ReadyCondition); !strings.Contains(summary, "1 object, healthy; 2 more") || !strings.Contains(summary, "kubectl annotate app web -n "+n.namespace()+" --overwrite "+v1alpha1.ConfirmAnnotation+"="+app.Status.HeldToken) {
 		t.Errorf("the message does not say what to do: %s", summary)
 	}
 	// Events are sent in the background.

@@ -129,7 +129,7 @@ func (s *scope) delivery() string {
 	if s.found.Kept {
 		revision = s.App.Status.LastAppliedRevision
 	}
-	summary := fmt.Sprintf("Applied revision %s: %d objects, healthy", revision, len(s.inventory.Entries)-len(s.held.Objects)-s.outcome.ceded.Count)
+	summary := fmt.Sprintf("Applied revision %s: %s, healthy", revision, step.Count(len(s.inventory.Entries)-len(s.held.Objects)-s.outcome.ceded.Count, "object"))
 	if overdue := s.outcome.ceded.Overdue; len(overdue) > 0 {
 		summary += "; no longer declared and left for others: " + step.Few(overdue)
 	}

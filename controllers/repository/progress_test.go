@@ -403,7 +403,7 @@ func TestListsAreShortened(t *testing.T) {
 		t.Errorf("six are %q", got)
 	}
 	for n, want := range map[int]string{0: "0 apps", 1: "1 app", 2: "2 apps", 1234: "1,234 apps"} {
-		if got := count(n, "app"); got != want {
+		if got := step.Count(n, "app"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -81,9 +81,9 @@ func (s *scope) Again() time.Duration { return s.again }
 func (s *scope) Summary() string {
 	c := s.found.Counts()
 	if s.repository.Spec.Tenant != "" {
-		return fmt.Sprintf("Synced %s: %s, %s", s.commit.Revision, count(c.Projects, "project"), count(c.Apps, "app"))
+		return fmt.Sprintf("Synced %s: %s, %s", s.commit.Revision, step.Count(c.Projects, "project"), step.Count(c.Apps, "app"))
 	}
-	return fmt.Sprintf("Synced %s: %s, %s, %s", s.commit.Revision, count(c.Tenants, "tenant"), count(c.Projects, "project"), count(c.Apps, "app"))
+	return fmt.Sprintf("Synced %s: %s, %s, %s", s.commit.Revision, step.Count(c.Tenants, "tenant"), step.Count(c.Projects, "project"), step.Count(c.Apps, "app"))
 }
 
 // reached says how far the commit has been applied.
@@ -94,5 +94,5 @@ func (s *scope) reached() string {
 			left++
 		}
 	}
-	return fmt.Sprintf("syncing %s: %s of %s declared", s.commit.Revision, number(max(all-left, 0)), count(all, "app"))
+	return fmt.Sprintf("syncing %s: %s of %s declared", s.commit.Revision, step.Number(max(all-left, 0)), step.Count(all, "app"))
 }

@@ -3,21 +3,7 @@ package repository
 import (
 	"fmt"
 	"strings"
-
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
-
-// count formats a number of things.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return number(n) + " " + what + "s"
-}
-
-// number formats a number with separated thousands.
-func number(n int) string { return message.NewPrinter(language.English).Sprint(n) }
 
 // shortened shortens a list for the status: lines are its first lines, of so many in all.
 func shortened(lines []string, all, most int) []string {

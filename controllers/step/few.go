@@ -3,6 +3,9 @@ package step
 import (
 	"fmt"
 	"strings"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // maxNamed bounds how many objects a message names.
@@ -15,7 +18,18 @@ func Few[T any](objects []T) string {
 		texts = append(texts, fmt.Sprint(o))
 	}
 	if more := len(objects) - maxNamed; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d objects more", more))
+		texts = append(texts, "and "+Count(more, "object")+" more")
 	}
 	return strings.Join(texts, "; ")
 }
+
+// Count formats a number of things, such as "1 app" and "1,200 apps".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Number(n) + " " + thing + "s"
+}
+
+// Number formats a number with separated thousands.
+func Number(n int) string { return message.NewPrinter(language.English).Sprint(n) }

@@ -77,13 +77,13 @@ func (r *run) errors() error {
 // failures are joined errors; the message shows the first few.
 type failures []error
 
-// maxNamed is how many failed objects a message names.
+// maxNamed is how many failed objects a message names if there are at least two more.
 const maxNamed = 10
 
 func (f failures) Error() string {
 	lines := make([]string, 0, maxNamed+1)
 	for i, err := range f {
-		if i == maxNamed {
+		if i == maxNamed && len(f) > maxNamed+1 {
 			lines = append(lines, fmt.Sprintf("and %d objects more", len(f)-maxNamed))
 			break
 		}
