@@ -3,9 +3,8 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
-	"golang.org/x/sync/singleflight"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 )
 
 var (
@@ -28,9 +28,11 @@ type deletions struct {
 	// namespace and deployment name the operator's own Deployment; the latter is "" where it runs as none.
 	namespace, deployment string
 
-	flights singleflight.Group
-	// reading is held during a flight, so that the next one begins when it has ended.
-	reading sync.Mutex
+	reads singleflight.Group[*needs]
+}
+
+func newDeletions(c client.Client, namespace, deployment string) *deletions {
+	return &deletions{client: c, namespace: namespace, deployment: deployment, reads: singleflight.Group[*needs]{Clock: &atomic.Int64{}}}
 }
 
 // cause says whether a deletion was meant for the object.
@@ -71,13 +73,10 @@ func (d *deletions) cause(ctx context.Context, obj step.Object) (step.Cause, err
 // needs are what objects of a definition need to exist, as they were read at one time: nil is gone.
 type needs struct{ definition, deployment *metav1.PartialObjectMetadata }
 
-// needed reads the needs of objects of a definition. One read answers all callers from before it began (singleflight), so that thousands
-// of objects that are deleted at once do not cost two requests each.
+// needed reads the needs of objects of a definition. One read answers all callers from before it began, so that thousands of objects that
+// are deleted at once do not cost two requests each. Later callers may have seen an object that was marked after the read began.
 func (d *deletions) needed(ctx context.Context, definition string) (*needs, error) {
-	read, err, _ := d.flights.Do(definition, func() (any, error) {
-		d.reading.Lock()
-		defer d.reading.Unlock()
-		d.flights.Forget(definition) // Callers from here on may have seen an object that was marked after this read began.
+	return d.reads.Do(ctx, definition, d.reads.Clock.Add(1), func() (*needs, error) {
 		now := &needs{}
 		var err error
 		if now.definition, err = d.read(ctx, definitionKind, client.ObjectKey{Name: definition}); err != nil || d.deployment == "" {
@@ -86,10 +85,6 @@ func (d *deletions) needed(ctx context.Context, definition string) (*needs, erro
 		now.deployment, err = d.read(ctx, deploymentKind, client.ObjectKey{Namespace: d.namespace, Name: d.deployment})
 		return now, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return read.(*needs), nil
 }
 
 // read returns an object's metadata, nil when there is none.

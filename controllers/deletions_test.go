@@ -25,7 +25,7 @@ func TestOneReadServesAllEarlierCallers(t *testing.T) {
 	}
 	var reads atomic.Int32
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	d := &deletions{namespace: "kubeop-system", deployment: "kubeop", client: fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+	d := newDeletions(fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 			n := reads.Add(1)
 			if n == 1 {
@@ -35,7 +35,7 @@ func TestOneReadServesAllEarlierCallers(t *testing.T) {
 			obj.SetCreationTimestamp(metav1.Unix(int64(n), 0))
 			return nil
 		},
-	}).Build()}
+	}).Build(), "kubeop-system", "kubeop")
 
 	var asking sync.WaitGroup
 	ask := func(oldest int64) {
@@ -54,10 +54,12 @@ func TestOneReadServesAllEarlierCallers(t *testing.T) {
 	for range 100 {
 		ask(3)
 	}
-	time.Sleep(100 * time.Millisecond) // For most of them to have asked.
+	for d.reads.Waiting("apps.paas.kubeop.io") < 101 {
+		time.Sleep(time.Millisecond)
+	}
 	close(goOn)
 	asking.Wait()
-	if got := reads.Load(); got > 20 {
-		t.Errorf("101 who asked took %d reads of two objects", got)
+	if got := reads.Load(); got != 4 {
+		t.Errorf("101 who asked took %d requests, want two for the first and two for all others", got)
 	}
 }

@@ -212,7 +212,7 @@ func (s *shared) steps(name string) *step.Runner {
 		Events:    s.mgr.GetEventRecorder("kubeop-" + name),
 		Durations: s.durations,
 		Clock:     clock.RealClock{}, // It measures how long passes take, and the metric reads the machine's clock.
-		Cause:     (&deletions{client: s.direct, namespace: s.Namespace, deployment: s.Deployment}).cause,
+		Cause:     newDeletions(s.direct, s.Namespace, s.Deployment).cause,
 		Wake:      func(key types.NamespacedName) { s.wake(name, key) },
 	}
 }
