@@ -108,11 +108,11 @@ func (h Home) retain(ctx context.Context, ns *corev1.Namespace, stay []pvc.Claim
 		kind = v1alpha1.ProjectKind
 	}
 	of := fmt.Sprintf("%s %s", kind, strings.TrimPrefix(client.ObjectKeyFromObject(h.Of).String(), "/"))
-	retained, err := namespace.Retain(ctx, h.Direct, ns, namespace.Retention{Of: of, Claims: stay, At: h.Steps.Clock.Now()})
+	retention := namespace.Retention{Of: of, Claims: stay, At: h.Steps.Clock.Now()}
+	retained, err := namespace.Retain(ctx, h.Direct, ns, retention)
 	if err != nil || !retained {
 		return err
 	}
-	h.event(corev1.EventTypeWarning, v1alpha1.NamespaceRetainedReason,
-		fmt.Sprintf("namespace %s stays, because claims in it hold data: %s. %s", ns.Name, pvc.Names(stay), namespace.Ways(ns.Name, stay)))
+	h.event(corev1.EventTypeWarning, v1alpha1.NamespaceRetainedReason, fmt.Sprintf("namespace %s is kept, %s", ns.Name, retention.Because(ns.Name)))
 	return nil
 }

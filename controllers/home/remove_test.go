@@ -142,7 +142,7 @@ func TestClaimsThatHoldDataKeepTheNamespace(t *testing.T) {
 				t.Errorf("it says %q", because)
 			}
 			events := b.reported()
-			if strings.Count(events, "Warning NamespaceRetained namespace kubeop-acme-shop stays, because claims in it hold data: data (1Gi). ") != 2 {
+			if strings.Count(events, "Warning NamespaceRetained namespace kubeop-acme-shop is kept, because claims in it hold data: data (1Gi). ") != 2 {
 				t.Errorf("the project and the namespace do not both say so: %s", events)
 			}
 			if got := b.remove(d); got != "done" || b.reported() != "" {

@@ -97,7 +97,7 @@ func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, r Retent
 	if ns.Labels[v1alpha1.RetainedLabel] != "" {
 		return false, nil
 	}
-	because := r.Of + " was deleted, and claims here hold data, and their deletion is not confirmed. " + Ways(ns.Name, r.Claims)
+	because := fmt.Sprintf("%s was deleted, but this namespace is kept, %s", r.Of, r.Because(ns.Name))
 	return true, mark(ctx, c, ns, map[string]any{
 		v1alpha1.RetainedAtAnnotation:      r.At.UTC().Format(time.RFC3339),
 		v1alpha1.RetainedBecauseAnnotation: because,
@@ -105,11 +105,12 @@ func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, r Retent
 	}, "true")
 }
 
-// Ways explains how to take a retained namespace back, and how to delete it on purpose.
-func Ways(name string, stay []pvc.Claim) string {
-	return fmt.Sprintf("To have it back, declare what was deleted again. To delete the data for good: kubectl delete pvc -n %s %s; "+
+// Because explains why the namespace of this name is kept, how to take it back, and how to delete it for good.
+func (r Retention) Because(name string) string {
+	return fmt.Sprintf("because claims in it hold data: %s. Such claims are deleted only if their policy is Delete and the deletion was confirmed. "+
+		"To get the namespace back, declare %s again. To delete it with the data, run: kubectl delete pvc -n %s %s; "+
 		"kubectl annotate namespace %s %s=%s; kubectl delete namespace %s",
-		name, pvc.Arguments(stay), name, v1alpha1.AllowDeletionAnnotation, name, name)
+		pvc.Names(r.Claims), r.Of, name, pvc.Arguments(r.Claims), name, v1alpha1.AllowDeletionAnnotation, name, name)
 }
 
 // Unmark removes from the namespace the marks that Retain wrote.

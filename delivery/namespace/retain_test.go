@@ -188,12 +188,13 @@ func TestARetainedNamespaceHasAReasonUntilItIsUnmarked(t *testing.T) {
 		}
 	}
 	ns := read()
-	const ways = "To have it back, declare what was deleted again. To delete the data for good: kubectl delete pvc -n kubeop-acme-shop data; " +
+	const because = "because claims in it hold data: data (1Gi). Such claims are deleted only if their policy is Delete and the deletion was confirmed. " +
+		"To get the namespace back, declare Project kubeop-acme/shop again. To delete it with the data, run: kubectl delete pvc -n kubeop-acme-shop data; " +
 		"kubectl annotate namespace kubeop-acme-shop paas.kubeop.io/allow-deletion=kubeop-acme-shop; kubectl delete namespace kubeop-acme-shop"
 	want := map[string]string{
 		v1alpha1.TenantUIDAnnotation: "uid-1", v1alpha1.TenantIdentityAnnotation: "sha256:acme",
 		v1alpha1.RetainedAtAnnotation: "2026-03-01T11:00:00Z", v1alpha1.RetainedClaimsAnnotation: "data (1Gi)",
-		v1alpha1.RetainedBecauseAnnotation: "Project kubeop-acme/shop was deleted, and claims here hold data, and their deletion is not confirmed. " + ways,
+		v1alpha1.RetainedBecauseAnnotation: "Project kubeop-acme/shop was deleted, but this namespace is kept, " + because,
 	}
 	if diff := cmp.Diff(want, ns.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
