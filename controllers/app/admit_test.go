@@ -19,21 +19,21 @@ func TestARefusalIsStalledUntilTheSourceChanges(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"nothing":                    {nil, false},
-		"a limit":                    {fmt.Errorf("a: %w", &budget.Exceeded{Field: budget.AppObjects}), true},
-		"an object that may not be":  {errors.Join(forbidden), true},
-		"a kind that may come":       {errors.Join(unknown), false},
-		"both":                       {errors.Join(unknown, forbidden), true},
-		"an error of the API server": {errors.New("down"), false},
+		"nothing":                     {nil, false},
+		"a limit":                     {fmt.Errorf("a: %w", &budget.Exceeded{Field: budget.AppObjects}), true},
+		"an object that is forbidden": {errors.Join(forbidden), true},
+		"a kind that is unknown yet":  {errors.Join(unknown), false},
+		"both":                        {errors.Join(unknown, forbidden), true},
+		"an error of the API server":  {errors.New("down"), false},
 	} {
 		if got := refused(c.err); got != c.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: stalled is %t, want %t", name, got, c.want)
 		}
 	}
 }
 
-// TestTheSizeOfAllAppsIsTheTenants lets two apps share a limit.
-func TestTheSizeOfAllAppsIsTheTenants(t *testing.T) {
+// TestTheSizeOfAllAppsCountsAgainstTheTenant: two apps share a limit.
+func TestTheSizeOfAllAppsCountsAgainstTheTenant(t *testing.T) {
 	a := &admitter{tenants: Tenants{Rendered: &usage.Rendered{}}}
 	of := func(tenant, name string) *scope {
 		app := &v1alpha1.App{}
@@ -46,26 +46,26 @@ func TestTheSizeOfAllAppsIsTheTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := a.weigh(of("acme", "api"))(40); err != nil {
-		t.Errorf("what just fits is refused: %v", err)
+		t.Errorf("a size at the limit is refused: %v", err)
 	}
 	if err := a.weigh(of("acme", "api"))(41); !errors.As(err, new(*budget.Exceeded)) {
-		t.Errorf("one byte too many: %v", err)
+		t.Errorf("one byte over the limit: got %v, want an error", err)
 	}
 	if err := a.weigh(of("beta", "api"))(100); err != nil {
-		t.Errorf("another tenant is refused: %v", err)
+		t.Errorf("an app of another tenant is refused: %v", err)
 	}
 	if err := a.weigh(of("acme", "web"))(61); !errors.As(err, new(*budget.Exceeded)) {
-		t.Errorf("an app that grows over the limit: %v", err)
+		t.Errorf("an app that grows over the limit: got %v, want an error", err)
 	}
 }
 
-func TestClaimsInTheWayOfAReleaseReportAWayOut(t *testing.T) {
+func TestClaimsThatBlockAReleaseReportASolution(t *testing.T) {
 	err := releaseError(fmt.Errorf("upgrading: %w", &fault.ClaimsInTheWay{}))
 	if !errors.As(err, new(*fault.ClaimsInTheWay)) || step.Waits(err) {
 		t.Errorf("got %v", err)
 	}
 	other := errors.New("down")
 	if got := releaseError(other); !errors.Is(got, other) || got.Error() != other.Error() {
-		t.Errorf("another error became %v", got)
+		t.Errorf("another error was changed to %v", got)
 	}
 }

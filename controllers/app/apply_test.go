@@ -29,7 +29,7 @@ func patched(errs map[string]error) interceptor.Funcs {
 	}}
 }
 
-// deliver has the app deliver ConfigMaps of these names, in commit "one", besides what it is recorded to hold.
+// deliver applies ConfigMaps of these names from commit "one"; the app's inventory already has other objects.
 func (b *bench) deliver(names ...string) {
 	b.t.Helper()
 	var err error
@@ -68,14 +68,14 @@ func TestPruningFollowsASuccessfulApply(t *testing.T) {
 		stays  bool
 		unheld bool
 	}{
-		"all is applied":             {ends: "done"},
-		"the App does not prune":     {app: keeps, ends: "done", stays: true},
-		"a write fails":              {errs: map[string]error{"new": errors.New("away")}, ends: "failed ApplyFailed: ConfigMap/new: away", stays: true},
-		"the quota has no room":      {errs: map[string]error{"new": full}, ends: "failed ApplyFailed: ConfigMap/new: "},
-		"another app has the name":   {there: []client.Object{labelled(configMap("new"), "api")}, ends: "failed ApplyFailed: ConfigMap/new: belongs to app api already"},
-		"an object of nobody has it": {there: []client.Object{foreign}, ends: "stopped ApplyFailed: ConfigMap/new: exists already", stays: true},
-		"it is invalid":              {errs: map[string]error{"new": invalid}, ends: "stopped ApplyFailed: ConfigMap/new: ", stays: true},
-		"it is being deleted first":  {there: []client.Object{labelled(configMap("new"), "web", heldBy("example.com/x"))}, ends: "waits Progressing: ConfigMap/new: ", stays: true},
+		"all is applied":            {ends: "done"},
+		"the App does not prune":    {app: keeps, ends: "done", stays: true},
+		"a write fails":             {errs: map[string]error{"new": errors.New("away")}, ends: "failed ApplyFailed: ConfigMap/new: away", stays: true},
+		"the quota has no room":     {errs: map[string]error{"new": full}, ends: "failed ApplyFailed: ConfigMap/new: "},
+		"another app has the name":  {there: []client.Object{labelled(configMap("new"), "api")}, ends: "failed ApplyFailed: ConfigMap/new: belongs to app api already"},
+		"a foreign object has it":   {there: []client.Object{foreign}, ends: "stopped ApplyFailed: ConfigMap/new: exists already", stays: true},
+		"it is invalid":             {errs: map[string]error{"new": invalid}, ends: "stopped ApplyFailed: ConfigMap/new: ", stays: true},
+		"it is being deleted first": {there: []client.Object{labelled(configMap("new"), "web", heldBy("example.com/x"))}, ends: "waits Progressing: ConfigMap/new: ", stays: true},
 		"contested, and a write fails": {
 			there: []client.Object{labelled(configMap("new"), "api")}, errs: map[string]error{"second": errors.New("away")}, ends: "failed ApplyFailed: ", stays: true,
 		},
@@ -91,16 +91,16 @@ func TestPruningFollowsASuccessfulApply(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.ends)
 			}
 			if b.has("ConfigMap", "old") != c.stays || strings.Contains(b.recorded(), "old") != c.stays {
-				t.Errorf("what left the source is there: %t, want %t; recorded are %s", b.has("ConfigMap", "old"), c.stays, b.recorded())
+				t.Errorf("the object that left the source exists: %t, want %t; the inventory is %s", b.has("ConfigMap", "old"), c.stays, b.recorded())
 			}
 			if b.s.outcome.applied != (c.ends == "done") {
-				t.Errorf("the revision counts as applied: %t", b.s.outcome.applied)
+				t.Errorf("the revision is recorded as applied: %t", b.s.outcome.applied)
 			}
 		})
 	}
 }
 
-func TestAQuotaWithoutRoomIsTriedAgain(t *testing.T) {
+func TestAnExceededQuotaIsRetried(t *testing.T) {
 	full := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "new", errors.New("exceeded quota: kubeop"))
 	b := newBench(t, holding(), patched(map[string]error{"new": full}))
 	b.deliver("new")
@@ -109,17 +109,17 @@ func TestAQuotaWithoutRoomIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAClaimThatLeftTheSourceIsHeldForAPerson(t *testing.T) {
+func TestAClaimThatLeftTheSourceIsHeldUntilConfirmed(t *testing.T) {
 	b := newBench(t, holding(entry("PersistentVolumeClaim", "data")), patched(nil), labelled(boundClaim("data"), "web"))
 	b.deliver("new")
 	if got := b.ended(b.applier.apply(t.Context(), b.s)); got != "done" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "done")
 	}
 	if !b.has("PersistentVolumeClaim", "data") || !strings.Contains(b.recorded(), "data") {
-		t.Errorf("a claim that holds data was deleted or forgotten; recorded are %s", b.recorded())
+		t.Errorf("a claim that holds data was deleted, or removed from the inventory %s", b.recorded())
 	}
 	if len(b.s.held.Objects) != 1 || b.s.held.Token == "" || !b.s.outcome.applied {
-		t.Errorf("held are %+v", b.s.held)
+		t.Errorf("the held objects are %+v", b.s.held)
 	}
 	b.app.Annotations = map[string]string{v1alpha1.ConfirmAnnotation: b.s.held.Token}
 	if err := b.api.Update(t.Context(), b.app); err != nil {
@@ -131,7 +131,7 @@ func TestAClaimThatLeftTheSourceIsHeldForAPerson(t *testing.T) {
 	}
 	b.s.inventory, b.app.Spec.Prune = b.app.Status.Inventory, new(bool)
 	if got := b.ended(b.applier.apply(t.Context(), b.s)); got != "done" || b.s.held.Token != "" {
-		t.Errorf("an App that does not prune holds %+v: %q", b.s.held, got)
+		t.Errorf("an App without prune has the held objects %+v: %q", b.s.held, got)
 	}
 }
 
@@ -140,10 +140,10 @@ func TestAnObjectThatAnotherAppDeclaresIsCeded(t *testing.T) {
 	b := newBench(t, holding(entry("ConfigMap", "old")), patched(nil), labelled(configMap("old"), "web"), other)
 	b.deliver("new")
 	if got := b.ended(b.applier.apply(t.Context(), b.s)); got != "done" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "done")
 	}
 	if !b.has("ConfigMap", "old") || b.s.outcome.ceded.Count != 1 || !strings.Contains(b.recorded(), "old") {
-		t.Errorf("ceded are %+v, recorded %s", b.s.outcome.ceded, b.recorded())
+		t.Errorf("the ceded objects are %+v, the inventory %s", b.s.outcome.ceded, b.recorded())
 	}
 }
 
@@ -155,12 +155,12 @@ func TestADeletionInProgressIsAwaitedAndStaysRecorded(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	if !strings.Contains(b.recorded(), "old") || b.s.outcome.applied {
-		t.Errorf("recorded are %s, applied is %t", b.recorded(), b.s.outcome.applied)
+		t.Errorf("the inventory is %s, applied is %t", b.recorded(), b.s.outcome.applied)
 	}
 }
 
-// TestNothingIsMadeThatIsNotRecorded: the process may end at any moment.
-func TestNothingIsMadeThatIsNotRecorded(t *testing.T) {
+// TestObjectsAreRecordedBeforeTheyAreCreated: the process may end at any moment.
+func TestObjectsAreRecordedBeforeTheyAreCreated(t *testing.T) {
 	wrote := false
 	b := newBench(t, holding(entry("ConfigMap", "old")), interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -180,11 +180,11 @@ func TestNothingIsMadeThatIsNotRecorded(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if wrote || !b.has("ConfigMap", "old") || !strings.Contains(b.recorded(), "old") {
-		t.Errorf("written: %t, recorded are %s", wrote, b.recorded())
+		t.Errorf("the object was written: %t, the inventory is %s", wrote, b.recorded())
 	}
 }
 
-// TestForceDeletesNoObjectThatAnotherAppTookMeanwhile: who owns an object is looked at again before it is deleted to be made anew.
+// TestForceDeletesNoObjectThatAnotherAppTookMeanwhile: the owner of an object is read again before it is deleted to be recreated.
 func TestForceDeletesNoObjectThatAnotherAppTookMeanwhile(t *testing.T) {
 	for name, taken := range map[string]bool{"another app took it": true, "it is still the app's": false} {
 		t.Run(name, func(t *testing.T) {

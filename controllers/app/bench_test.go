@@ -39,7 +39,7 @@ type objectsSeen struct {
 	namespaces map[string]*corev1.Namespace
 	// bindings are the RoleBindings that exist, as "namespace/name".
 	bindings []string
-	// unready are the kinds whose first list has not arrived.
+	// unready are the kinds that are not listed yet.
 	unready  map[string]error
 	followed []string
 	err      error
@@ -67,7 +67,7 @@ func (o *objectsSeen) Namespace(_ context.Context, name string) (metav1.Object, 
 	return nil, o.err
 }
 
-// bench is a Reconciler of the app "web" of project "shop" of tenant "acme", before a fake API server.
+// bench is a Reconciler of the app "web" of project "shop" of tenant "acme"with a fake API server.
 type bench struct {
 	*Reconciler
 	t      *testing.T
@@ -99,7 +99,7 @@ func endingNamespace() *corev1.Namespace {
 	return ns
 }
 
-// newBench has the API server hold the app and objects, and the deployer meet faults.
+// newBench starts with the app and objects in the API server; requests of the deployer go through faults.
 func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects ...client.Object) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -138,7 +138,7 @@ func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects
 	return b
 }
 
-// ended says how a step ended.
+// ended describes how a step ended.
 func (b *bench) ended(err error) string {
 	b.t.Helper()
 	return steptest.Outcome(b.t, err)

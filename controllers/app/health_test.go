@@ -29,13 +29,13 @@ func TestHealthOfADeletedObject(t *testing.T) {
 		"drift of a release is not":       {mode(true, v1alpha1.DriftOff), ", and stays away until the release is upgraded, because drift.mode is " + string(v1alpha1.DriftOff)},
 	} {
 		if got := afterDeletion(c.spec); got != c.want {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
 
-// TestTheTimeToBecomeHealthyIsThatOfTheAction has an install and an upgrade with their own timeouts.
-func TestTheTimeToBecomeHealthyIsThatOfTheAction(t *testing.T) {
+// TestTheHealthTimeoutIsThatOfTheAction: install and upgrade have their own timeouts.
+func TestTheHealthTimeoutIsThatOfTheAction(t *testing.T) {
 	install, upgrade := metav1.Duration{Duration: time.Minute}, metav1.Duration{Duration: 2 * time.Minute}
 	for name, c := range map[string]struct {
 		outcome *release.Outcome
@@ -56,17 +56,17 @@ func TestTheTimeToBecomeHealthyIsThatOfTheAction(t *testing.T) {
 			s := scopeOf(app, &releaser{admitter: &admitter{}})
 			s.release.outcome = c.outcome
 			if got := healthDeadline(s); got != c.want {
-				t.Errorf("got %s", got)
+				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
 	}
 }
 
-func TestHealthIsJudgedAnewForEachGeneration(t *testing.T) {
+func TestHealthExpressionsAreCompiledAgainForEachGeneration(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "1", Generation: 1}}
 	a := &assessor{}
 	if err := a.compile(app); err != nil || a.checks.Get(app).compiled != nil {
-		t.Fatalf("without expressions there are checks: %v", err)
+		t.Fatalf("an app without expressions has checks: %v", err)
 	}
 	app.Spec.HealthCheckExprs = nil
 	app.Generation = 2
@@ -75,6 +75,6 @@ func TestHealthIsJudgedAnewForEachGeneration(t *testing.T) {
 	}
 	a.Forget(app)
 	if a.checks.Get(app).generation != 0 {
-		t.Error("it is not forgotten")
+		t.Error("the checks of a deleted app are still remembered")
 	}
 }

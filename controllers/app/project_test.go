@@ -32,7 +32,7 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 		want    string
 	}{
 		"ready": {objects: []client.Object{shopProject()}, want: "done"},
-		"its namespace is none of kubeop's": {
+		"its namespace is not of kubeop": {
 			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.namespaces = nil },
 			want: "waits DependencyNotReady: namespace kubeop-acme-shop belongs to no project; an App belongs in the namespace kubeop-<tenant>-<project>, after 1m0s",
 		},
@@ -65,7 +65,7 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 	}
 }
 
-func TestTheOwnerAndLimitsAreThoseOfTheTenantOfTheNamespace(t *testing.T) {
+func TestOwnerAndLimitsComeFromTheTenantOfTheNamespace(t *testing.T) {
 	five := int32(5)
 	acme := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{ClusterKinds: []string{"PriorityClass.scheduling.k8s.io"}, Limits: v1alpha1.TenantLimits{Apps: &five}}}
 	operators := budget.Default()
@@ -98,8 +98,8 @@ func TestTheOwnerAndLimitsAreThoseOfTheTenantOfTheNamespace(t *testing.T) {
 	}
 }
 
-// TestNothingIsJudgedBeforeTheFirstLists: else an App would take what its watch does not show yet for deleted, and make it anew.
-func TestNothingIsJudgedBeforeTheFirstLists(t *testing.T) {
+// TestNothingIsComparedBeforeTheFirstLists: otherwise an App would recreate objects that its watch does not have yet.
+func TestNothingIsComparedBeforeTheFirstLists(t *testing.T) {
 	app := webApp(func(app *v1alpha1.App) {
 		app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{
 			entry("ConfigMap", "a"), entry("ConfigMap", "b"), entry("Secret", "c"), clusterEntry("d"), entry("Service", "e"), entry("Pod", "f"),
@@ -110,22 +110,22 @@ func TestNothingIsJudgedBeforeTheFirstLists(t *testing.T) {
 	b.seen.unready = map[string]error{"ConfigMap": late, "Service": refused, "Pod": errors.New("not served")}
 	err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries)
 	if !errors.Is(err, late) || b.s.Client != nil {
-		t.Errorf("the first list is not waited for: %v", err)
+		t.Errorf("the App does not wait for the first list: %v", err)
 	}
 	if got := strings.Join(b.seen.followed, " "); got != "ConfigMap Service Pod" {
-		t.Errorf("followed %s: each kind once, no Secrets and nothing cluster-scoped", got)
+		t.Errorf("the App follows %s, want %q: each kind once, no Secrets, no cluster-scoped kinds", got, "ConfigMap Service Pod")
 	}
 	delete(b.seen.unready, "ConfigMap")
 	if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); err != nil {
-		t.Errorf("what can only be read one by one holds the App up: %v", err)
+		t.Errorf("a kind that cannot be watched blocks the App: %v", err)
 	}
 	b.seen.unready["ConfigMap"], b.seen.followed = late, nil
 	if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); err != nil || len(b.seen.followed) > 0 {
-		t.Errorf("asked again once all was listed: %v, %v", b.seen.followed, err)
+		t.Errorf("the App follows the kinds again after all were listed: %v, %v", b.seen.followed, err)
 	}
 	b.projects.Forget(b.app)
 	if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); !errors.Is(err, late) {
-		t.Errorf("an App that was forgotten is not looked at anew: %v", err)
+		t.Errorf("a forgotten App does not follow its kinds again: %v", err)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/controllers/refusal"
 )
 
-// TestTheStatusHasTheRefusedVersion until it is known that there is none.
-func TestTheStatusHasTheRefusedVersion(t *testing.T) {
+// TestTheStatusKeepsTheRefusedVersion until it is known that the current version is not refused.
+func TestTheStatusKeepsTheRefusedVersion(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", Labels: map[string]string{v1alpha1.RepositoryLabel: "a"}}}
 	r := newReconciler(t, app)
 	want := &v1alpha1.Refused{Revision: "main@sha1:1", Place: "app.yaml:7", Problem: "unknown field"}

@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// TestHowAReleaseEnds takes the step of a Helm app, and looks at what the queue, the condition and Stalled tell.
+// TestHowAReleaseEnds checks for each outcome of a Helm app when the queue retries, what the condition reports and whether the app is Stalled.
 func TestHowAReleaseEnds(t *testing.T) {
 	const interval, due = time.Hour, 7 * time.Second
 	now := time.Unix(0, 0)
@@ -45,16 +45,16 @@ func TestHowAReleaseEnds(t *testing.T) {
 		"the environment":       {err: failed(func(o *release.Outcome) { o.Environment = true }), reason: v1alpha1.RetryingReason, after: due},
 		"a test":                {err: failed(func(o *release.Outcome) { o.Test.Result = "Failed" }), reason: v1alpha1.TestFailedReason, after: due},
 		"one that is overdue":   {err: failed(func(o *release.Outcome) { o.Retry.At = now.Add(-due) }), reason: v1alpha1.UpgradeFailedReason, after: 100 * time.Millisecond},
-		"what may not be":       {err: failed(because(&fault.NotAllowed{Err: errors.New("a Node")})), reason: v1alpha1.NotAllowedReason, says: "a Node", after: interval, stalled: true},
+		"a forbidden object":    {err: failed(because(&fault.NotAllowed{Err: errors.New("a Node")})), reason: v1alpha1.NotAllowedReason, says: "a Node", after: interval, stalled: true},
 		"what does not render":  {err: failed(because(fault.ErrRender)), reason: v1alpha1.RenderFailedReason, after: interval, stalled: true},
 		"what is too large":     {err: failed(because(errors.Join(fault.ErrRender, fault.ErrTooLarge))), reason: v1alpha1.TooLargeReason, after: interval, stalled: true},
 		"given up":              {err: failed(mended(nil)), reason: v1alpha1.HeldReason, says: "failed 2 times and was left unchanged", after: interval, stalled: true},
 		"given up, rolled back": {err: failed(mended(&release.Remediation{Kind: v1alpha1.RemediationRollback, To: 4})), reason: v1alpha1.HeldReason, says: "rolled back to revision 4; held until", after: interval, stalled: true},
 		"given up, uninstalled": {err: failed(mended(&release.Remediation{Kind: v1alpha1.RemediationUninstall})), reason: v1alpha1.HeldReason, says: "was uninstalled; held until", after: interval, stalled: true},
-		"another's lock":        {err: releaseError(fmt.Errorf("it broke: %w", fault.ErrLocked)), reason: v1alpha1.ReleaseLockedReason, after: 10 * time.Second},
-		"another's release":     {err: releaseError(fmt.Errorf("it broke: %w", fault.ErrTaken)), reason: v1alpha1.ReleaseTakenReason, after: interval, stalled: true},
-		"the operator's end":    {err: releaseError(fmt.Errorf("it broke: %w", fault.ErrDraining)), reason: v1alpha1.ProgressingReason, after: 10 * time.Second},
-		"what is still leaving": {err: releaseError(&fault.Terminating{Objects: []string{"it broke"}}), reason: v1alpha1.DeletingReason, after: 2 * time.Second},
+		"a foreign lock":        {err: releaseError(fmt.Errorf("it broke: %w", fault.ErrLocked)), reason: v1alpha1.ReleaseLockedReason, after: 10 * time.Second},
+		"a foreign release":     {err: releaseError(fmt.Errorf("it broke: %w", fault.ErrTaken)), reason: v1alpha1.ReleaseTakenReason, after: interval, stalled: true},
+		"the operator drains":   {err: releaseError(fmt.Errorf("it broke: %w", fault.ErrDraining)), reason: v1alpha1.ProgressingReason, after: 10 * time.Second},
+		"objects being deleted": {err: releaseError(&fault.Terminating{Objects: []string{"it broke"}}), reason: v1alpha1.DeletingReason, after: 2 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -68,14 +68,14 @@ func TestHowAReleaseEnds(t *testing.T) {
 			do := func(context.Context, *scope) error { return tc.err }
 			result, err := r.steps.Run(t.Context(), app, s, step.Of(v1alpha1.ReleasedCondition, s, do))
 			if err != nil {
-				t.Errorf("the queue is told %v, and would back off twice", err)
+				t.Errorf("the step returns the error %v, and the queue would back off twice", err)
 			}
 			if d := result.RequeueAfter - tc.after; d < -tc.after/10 || d > tc.after/10 {
-				t.Errorf("looked at after %s, want about %s", result.RequeueAfter, tc.after)
+				t.Errorf("requeued after %s, want about %s", result.RequeueAfter, tc.after)
 			}
 			is := conditions.Get(app, v1alpha1.ReleasedCondition)
 			if is == nil || is.Reason != tc.reason || !strings.Contains(is.Message, "it broke") || !strings.Contains(is.Message, tc.says) {
-				t.Errorf("got %v, want %s that says %q", is, tc.reason, tc.says)
+				t.Errorf("the condition is %v, want reason %s and %q in the message", is, tc.reason, tc.says)
 			}
 			if conditions.IsStalled(app) != tc.stalled {
 				t.Errorf("Stalled is %t", conditions.IsStalled(app))
@@ -84,8 +84,8 @@ func TestHowAReleaseEnds(t *testing.T) {
 	}
 }
 
-// TestRemediated is about the condition that tells what became of an input that was given up.
-func TestRemediated(t *testing.T) {
+// TestTheConditionRemediatedReportsTheRemediation checks the condition that reports the rollback or uninstall of a failed input.
+func TestTheConditionRemediatedReportsTheRemediation(t *testing.T) {
 	cases := map[string]struct {
 		remediation          *release.Remediation
 		status               metav1.ConditionStatus

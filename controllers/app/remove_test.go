@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// deletedApp is the app of the tests, deleted 3 minutes ago, with what it is recorded to hold.
+// deletedApp is the app of the tests, deleted 3 minutes ago, with this inventory.
 func deletedApp(entries []v1alpha1.InventoryEntry, set ...func(*v1alpha1.App)) *v1alpha1.App {
 	return webApp(append(set, func(app *v1alpha1.App) {
 		app.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_000_000, 0).Add(-3 * time.Minute)}
@@ -41,14 +41,14 @@ func protected(o *corev1.ConfigMap) {
 	o.Annotations = map[string]string{v1alpha1.PruneAnnotation: v1alpha1.PruneDisabled}
 }
 
-// heldBy has an object be deleted, and a finalizer hold it.
+// heldBy makes an object one that is being deleted and has a finalizer.
 func heldBy(finalizer string) func(*corev1.ConfigMap) {
 	return func(o *corev1.ConfigMap) {
 		o.DeletionTimestamp, o.Finalizers = &metav1.Time{Time: time.Unix(999_999, 0)}, []string{finalizer}
 	}
 }
 
-func TestADeletedAppTakesOnlyItsOwnObjectsAlong(t *testing.T) {
+func TestADeletedAppDeletesOnlyItsOwnObjects(t *testing.T) {
 	own, other := labelled(configMap("own"), "web"), labelled(configMap("other"), "api")
 	recorded := []v1alpha1.InventoryEntry{entry("ConfigMap", "other"), entry("ConfigMap", "own")}
 	bare := shopNamespace()
@@ -59,13 +59,13 @@ func TestADeletedAppTakesOnlyItsOwnObjectsAlong(t *testing.T) {
 		want   string
 		stays  bool
 	}{
-		"its own go":                        {app: deletedApp(recorded), want: "done"},
-		"under the policy Orphan none goes": {app: deletedApp(recorded, orphan), want: "done", stays: true},
-		"they go with their namespace": {
+		"its own are deleted":          {app: deletedApp(recorded), want: "done"},
+		"the policy Orphan keeps them": {app: deletedApp(recorded, orphan), want: "done", stays: true},
+		"their namespace is being deleted": {
 			app: deletedApp(recorded), change: func(o *objectsSeen) { o.namespaces[shop] = endingNamespace() }, want: "done", stays: true,
 		},
 		"the namespace is gone": {app: deletedApp(recorded), change: func(o *objectsSeen) { o.namespaces = nil }, want: "done", stays: true},
-		"it is not known whose the namespace is": {
+		"the namespace has no owner labels": {
 			app: deletedApp(recorded), change: func(o *objectsSeen) { o.namespaces[shop] = bare }, stays: true,
 			want: "waits DependencyNotReady: waits for its project to put back the labels of namespace kubeop-acme-shop, after 10s",
 		},
@@ -81,7 +81,7 @@ func TestADeletedAppTakesOnlyItsOwnObjectsAlong(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 			if got := b.has("ConfigMap", "own"); got != c.stays {
-				t.Errorf("its own object stays: %t, want %t", got, c.stays)
+				t.Errorf("the app's object exists: %t, want %t", got, c.stays)
 			}
 			if !b.has("ConfigMap", "other") {
 				t.Error("another app's object was deleted")
@@ -90,8 +90,8 @@ func TestADeletedAppTakesOnlyItsOwnObjectsAlong(t *testing.T) {
 	}
 }
 
-// TestANamespaceWithoutLabelsIsReadPastTheWatch: the watch shows only labelled ones, and nothing is to be forgotten for that.
-func TestANamespaceWithoutLabelsIsReadPastTheWatch(t *testing.T) {
+// TestANamespaceWithoutLabelsIsReadFromTheAPIServer: the watch has only labelled namespaces, and a missing one must not end the removal.
+func TestANamespaceWithoutLabelsIsReadFromTheAPIServer(t *testing.T) {
 	bare := shopNamespace()
 	bare.Labels = nil
 	b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "own")}), interceptor.Funcs{}, labelled(configMap("own"), "web"), bare)
@@ -101,23 +101,23 @@ func TestANamespaceWithoutLabelsIsReadPastTheWatch(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	if b.recorded() != entry("ConfigMap", "own").ID {
-		t.Errorf("recorded is %q", b.recorded())
+		t.Errorf("the inventory is %q", b.recorded())
 	}
 }
 
-func TestClusterScopedObjectsAreDeletedThoughTheNamespaceGoes(t *testing.T) {
+func TestClusterScopedObjectsAreDeletedWhenTheNamespaceIs(t *testing.T) {
 	volume := labelled(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}, "web")
 	b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{clusterEntry("disk"), entry("ConfigMap", "own")}), interceptor.Funcs{}, volume, labelled(configMap("own"), "web"))
 	b.seen.namespaces[shop] = endingNamespace()
 	if got := b.ended(b.remover.remove(t.Context(), b.s)); got != "done" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "done")
 	}
 	if b.has("PersistentVolume", "disk") || !b.has("ConfigMap", "own") {
-		t.Error("the cluster-scoped object has to go, and the other with its namespace")
+		t.Error("want the cluster-scoped object deleted, and the other left to the deletion of its namespace")
 	}
 }
 
-func TestWhatHoldsDataStaysUnlessAllIsConfirmed(t *testing.T) {
+func TestObjectsWithDataStayUnlessTheRemovalIsConfirmed(t *testing.T) {
 	recorded := []v1alpha1.InventoryEntry{entry("PersistentVolumeClaim", "data"), entry("ConfigMap", "kept")}
 	for name, c := range map[string]struct {
 		set      []func(*v1alpha1.App)
@@ -143,10 +143,10 @@ func TestWhatHoldsDataStaysUnlessAllIsConfirmed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, deletedApp(recorded, c.set...), interceptor.Funcs{}, labelled(boundClaim("data"), "web"), labelled(configMap("kept"), "web", protected))
 			if got := b.ended(b.remover.remove(t.Context(), b.s)); got != "done" {
-				t.Errorf("got %q", got)
+				t.Errorf("got %q, want %q", got, "done")
 			}
 			if b.has("PersistentVolumeClaim", "data") == c.goes || !b.has("ConfigMap", "kept") {
-				t.Errorf("the claim stays: %t; the protected object: %t", b.has("PersistentVolumeClaim", "data"), b.has("ConfigMap", "kept"))
+				t.Errorf("the claim exists: %t; the protected object exists: %t", b.has("PersistentVolumeClaim", "data"), b.has("ConfigMap", "kept"))
 			}
 			if sent := b.sent(); !strings.Contains(sent, c.reported) || strings.Count(sent, "left ") != 1 {
 				t.Errorf("events: %q, want %q", sent, c.reported)
@@ -155,7 +155,7 @@ func TestWhatHoldsDataStaysUnlessAllIsConfirmed(t *testing.T) {
 	}
 }
 
-func TestTheRemovalWaitsForWhatIsBeingDeleted(t *testing.T) {
+func TestTheRemovalWaitsForObjectsBeingDeleted(t *testing.T) {
 	foreign := heldBy("example.com/held")
 	dependents := heldBy(metav1.FinalizerDeleteDependents)
 	forced := annotated(v1alpha1.ForceRemovalAnnotation, "web")
@@ -180,19 +180,19 @@ func TestTheRemovalWaitsForWhatIsBeingDeleted(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 			if b.has("ConfigMap", "one") == c.freed {
-				t.Errorf("its finalizer was taken off: %t, want %t", !c.freed, c.freed)
+				t.Errorf("the finalizer was removed: %t, want %t", !c.freed, c.freed)
 			}
 			if sent := b.sent(); sent != c.event {
 				t.Errorf("events: %q, want %q", sent, c.event)
 			}
 			if left := b.recorded() != ""; left != (c.want != "done") {
-				t.Errorf("recorded is %q", b.recorded())
+				t.Errorf("the inventory is %q", b.recorded())
 			}
 		})
 	}
 }
 
-func TestAFinalizerThatMayNotBeTakenOffSaysWhoCan(t *testing.T) {
+func TestAFinalizerThatTheDeployerMayNotRemoveIsReported(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "one", errors.New("no"))
 	b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}, annotated(v1alpha1.ForceRemovalAnnotation, "web")), interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -205,8 +205,8 @@ func TestAFinalizerThatMayNotBeTakenOffSaysWhoCan(t *testing.T) {
 	}
 }
 
-func TestWhatAnotherAppDeclaresIsLeftForIt(t *testing.T) {
-	// The other app has not said yet what it declares, so it may be this object.
+func TestObjectsThatAnotherAppDeclaresAreNotDeleted(t *testing.T) {
+	// The other app has not reported its objects yet, so it may declare this one.
 	other := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "api", UID: "api", Generation: 1}}
 	b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}), interceptor.Funcs{}, labelled(configMap("one"), "web"), other)
 	got := b.ended(b.remover.remove(t.Context(), b.s))
@@ -214,7 +214,7 @@ func TestWhatAnotherAppDeclaresIsLeftForIt(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if !b.has("ConfigMap", "one") || b.recorded() != entry("ConfigMap", "one").ID {
-		t.Errorf("it is deleted or forgotten; recorded is %q", b.recorded())
+		t.Errorf("the object was deleted, or removed from the inventory %q", b.recorded())
 	}
 	b.clock.Step(b.app.Spec.Within())
 	b.s = b.newScope(b.app)
@@ -224,7 +224,7 @@ func TestWhatAnotherAppDeclaresIsLeftForIt(t *testing.T) {
 	}
 }
 
-func TestAFailedRemovalIsTriedAgainAndForgetsNothing(t *testing.T) {
+func TestAFailedRemovalIsRetriedWithTheWholeInventory(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "one", errors.New("no"))
 	for name, c := range map[string]struct {
 		err  error
@@ -244,22 +244,22 @@ func TestAFailedRemovalIsTriedAgainAndForgetsNothing(t *testing.T) {
 				}
 			}
 			if b.recorded() != entry("ConfigMap", "one").ID {
-				t.Errorf("recorded is %q", b.recorded())
+				t.Errorf("the inventory is %q", b.recorded())
 			}
 		})
 	}
 }
 
-// TestAFinalizerThatNoMessageNamesIsReported: a message names five of the objects that are being deleted, and a foreign finalizer may hold the
-// sixth.
+// TestAFinalizerThatNoMessageNamesIsReported: a message names five of the objects that are being deleted; here the sixth has a foreign
+// finalizer.
 func TestAFinalizerThatNoMessageNamesIsReported(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web"}, Spec: v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}}
 	s, r := scopeOf(app, &releaser{}), &remover{}
 	why := step.Wait(v1alpha1.DeletingReason, time.Second, "waits for ConfigMap/a; and 5 objects more to be gone")
 	if got := r.freeHeld(t.Context(), s, why, true); !strings.Contains(got.Error(), v1alpha1.ForceRemovalAnnotation) {
-		t.Errorf("it does not say how to end that: %v", got)
+		t.Errorf("the message does not explain how to force the removal: %v", got)
 	}
 	if got := r.freeHeld(t.Context(), s, why, false); got.Error() != why.Error() {
-		t.Errorf("nothing is held, and it says %v", got)
+		t.Errorf("no finalizer blocks the removal, and the message is %v", got)
 	}
 }

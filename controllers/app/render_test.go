@@ -24,7 +24,7 @@ func TestTheReasonOfAFailedBuild(t *testing.T) {
 		"what ended the step":        {step.Soon(time.Second), step.Soon(time.Second)},
 		"no Secret with keys yet":    {about(errNoKeys), step.Fail(v1alpha1.DecryptionFailedReason, about(errNoKeys))},
 		"a missing variable object":  {about(render.ErrMissing), step.Fail(v1alpha1.ValuesFailedReason, about(render.ErrMissing))},
-		"the API server's fault":     {about(inputs.ErrReading), step.Fail(v1alpha1.ValuesFailedReason, about(inputs.ErrReading))},
+		"a failed read":              {about(inputs.ErrReading), step.Fail(v1alpha1.ValuesFailedReason, about(inputs.ErrReading))},
 		"the wrong keys":             {about(decrypt.ErrKeys), step.Stop(v1alpha1.DecryptionFailedReason, about(decrypt.ErrKeys))},
 		"a silent key service":       {about(decrypt.ErrService), step.Fail(v1alpha1.DecryptionFailedReason, about(decrypt.ErrService))},
 		"a damaged file":             {about(decrypt.ErrDamaged), step.Stop(v1alpha1.DecryptionFailedReason, about(decrypt.ErrDamaged))},

@@ -47,25 +47,25 @@ func TestHistoryFollowsStorage(t *testing.T) {
 	}
 }
 
-func TestUnhealthyFrom(t *testing.T) {
+func TestTheUnhealthyTimeContinuesFromTheStatus(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	began := now.Add(-time.Minute)
 	for name, c := range map[string]struct {
-		told time.Time
-		want time.Time
+		since time.Time
+		want  time.Time
 	}{
-		"not told":                      {want: began},
-		"told":                          {told: now.Add(-time.Hour), want: now.Add(-time.Hour)},
-		"told a moment ago":             {told: now, want: now},
-		"before the clock was set back": {told: now.Add(3 * time.Hour), want: began},
+		"not in the status":             {want: began},
+		"in the status":                 {since: now.Add(-time.Hour), want: now.Add(-time.Hour)},
+		"since a moment ago":            {since: now, want: now},
+		"before the clock was set back": {since: now.Add(3 * time.Hour), want: began},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scope{}
-			if !c.told.IsZero() {
-				s.unhealthySince = &metav1.Time{Time: c.told}
+			if !c.since.IsZero() {
+				s.unhealthySince = &metav1.Time{Time: c.since}
 			}
 			if got := s.unhealthyFrom(began, now); !got.Equal(c.want) || !s.unhealthySince.Time.Equal(c.want) {
-				t.Errorf("got %s, and the status tells %s, want %s", got, s.unhealthySince, c.want)
+				t.Errorf("got %s, and the status has %s, want %s", got, s.unhealthySince, c.want)
 			}
 		})
 	}
@@ -102,27 +102,27 @@ func TestHeldReportsTheRemediation(t *testing.T) {
 	}
 }
 
-// TestAFixHasItsOwnTime writes the objects of an App that was unhealthy for an hour. Neither the quiet pass that did so nor the next one counts
+// TestAFixGetsTheFullTimeout writes the objects of an App that was unhealthy for an hour. Neither the quiet pass that did so nor the next one counts
 // that hour against the fix.
-func TestAFixHasItsOwnTime(t *testing.T) {
+func TestAFixGetsTheFullTimeout(t *testing.T) {
 	now := time.Unix(100000, 0)
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "web"}}
 	app.Status.UnhealthySince = &metav1.Time{Time: now.Add(-time.Hour)}
 	r := newReconciler(t, app)
 	if s := r.newScope(app); s.unhealthySince == nil {
-		t.Fatal("nothing was written, and the hour is forgotten")
+		t.Fatal("nothing was written, and the time since which the App is unhealthy was reset")
 	}
 	r.recorder.Writes(app).Add(nil, nil, now)
 	if s := r.newScope(app); s.unhealthySince != nil {
-		t.Errorf("the fix is unhealthy since %s", s.unhealthySince)
+		t.Errorf("after the fix the App is unhealthy since %s, want none", s.unhealthySince)
 	}
 	app.Status.UnhealthySince = &metav1.Time{Time: now.Add(time.Second)}
 	if s := r.newScope(app); s.unhealthySince == nil {
-		t.Error("what came after the write is forgotten")
+		t.Error("the unhealthy time after the write was lost")
 	}
 }
 
-// TestFindingsOfAPassWithoutStatusAreKept holds the objects of a revision until the status has them.
+// TestFindingsOfAPassWithoutStatusAreKept keeps the objects of a revision in memory until the status has them.
 func TestFindingsOfAPassWithoutStatusAreKept(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "web", Name: "web"}, Spec: v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}}
 	app.Status.Release = &v1alpha1.ReleaseStatus{Name: "web", Deployed: 1}
@@ -132,17 +132,17 @@ func TestFindingsOfAPassWithoutStatusAreKept(t *testing.T) {
 	m.name, m.deployed.revision, m.entries = "web", 2, entries
 	s := scopeOf(app, r)
 	if s.recordedRevision().revision != 2 || len(s.recordedEntries()) != 1 {
-		t.Errorf("it is forgotten before it was reported: %+v", s.release.memory)
+		t.Errorf("the findings were dropped before the status had them: %+v", s.release.memory)
 	}
 	app.Status.Release.Deployed, app.Status.Inventory.Entries = 2, entries
 	s = scopeOf(app, r)
 	if m.deployed.revision != 0 || m.entries != nil || s.recordedRevision().revision != 2 {
-		t.Errorf("it is kept though the status has it: %+v", m)
+		t.Errorf("the findings are kept although the status has them: %+v", m)
 	}
 }
 
-// TestWrittenVersionsAreKnownAfterAPartialFailure: the next pass writes only the rest, and takes what a watch that lags shows of the others for no drift
-// and no health.
+// TestWrittenVersionsAreKnownAfterAPartialFailure: the next pass writes only the remaining objects, and does not take the old versions in a
+// watch that lags for drift or bad health.
 func TestWrittenVersionsAreKnownAfterAPartialFailure(t *testing.T) {
 	failing, version := "broken", "5"
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "api", UID: "1", Generation: 1}}
@@ -181,8 +181,8 @@ func TestWrittenVersionsAreKnownAfterAPartialFailure(t *testing.T) {
 	pass(map[string]string{"_good__ConfigMap": "5", "_broken__ConfigMap": "6"})
 }
 
-// TestAnActThatDoesNotApplyIsLeftOut: the last act that applies ends the Reconcile.
-func TestAnActThatDoesNotApplyIsLeftOut(t *testing.T) {
+// TestAnActThatDoesNotApplyIsSkipped: the last act that applies ends the Reconcile.
+func TestAnActThatDoesNotApplyIsSkipped(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "1", Finalizers: []string{v1alpha1.Finalizer}}}
 	r := newReconciler(t, app)
 	for name, fails := range map[string]bool{"all succeed": false, "one fails": true} {

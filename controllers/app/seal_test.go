@@ -15,7 +15,7 @@ import (
 // sealing stands for a key.
 func sealing(digest string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte("key"+digest))) }
 
-// TestAReleaseWithAnUnsealedDigestIsRecognized: what an earlier version recorded of a release is still its record, and is told sealed from now on.
+// TestAReleaseWithAnUnsealedDigestIsRecognized: the digest that an earlier version recorded still matches, and is written sealed from now on.
 func TestAReleaseWithAnUnsealedDigestIsRecognized(t *testing.T) {
 	const content, values = "c0ffee", "sha256:beef"
 	seal := digest.Seal(sealing)
@@ -33,7 +33,7 @@ func TestAReleaseWithAnUnsealedDigestIsRecognized(t *testing.T) {
 	}
 	s.release.record(app)
 	if !app.Status.Release.Proven || app.Status.Release.Content != seal.Of(content) {
-		t.Errorf("the release is told as %+v", app.Status.Release)
+		t.Errorf("the release in the status is %+v", app.Status.Release)
 	}
 	want := []v1alpha1.ReleaseSnapshot{
 		{Revision: 2, Status: "deployed", Digest: seal.Of(content), ValuesDigest: seal.Of(values)},
@@ -44,6 +44,6 @@ func TestAReleaseWithAnUnsealedDigestIsRecognized(t *testing.T) {
 	}
 	s.release.outcome.Deployed.Content = seal.Of("another")
 	if s.release.record(app); app.Status.Release.Proven {
-		t.Error("another revision of the same number is told to be proven")
+		t.Error("another revision of the same number is taken for the recorded one")
 	}
 }

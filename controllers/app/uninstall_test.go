@@ -21,7 +21,7 @@ type uninstalls struct {
 	releases
 	done bool
 	err  error
-	// owners are what the request says to own claims.
+	// owners are the owners of claims in the request.
 	owners map[types.UID][]string
 	asked  int
 }
@@ -42,7 +42,7 @@ func helmApp(app *v1alpha1.App) {
 
 func deletesClaims(app *v1alpha1.App) { app.Spec.ClaimDeletionPolicy = v1alpha1.ClaimDelete }
 
-func TestTheClaimsOfAReleaseGoOnlyWhenConfirmed(t *testing.T) {
+func TestClaimsOfAReleaseAreDeletedOnlyWhenConfirmed(t *testing.T) {
 	all := annotated(v1alpha1.ConfirmAnnotation, v1alpha1.ConfirmAll)
 	claim := boundClaim("data")
 	claim.OwnerReferences = append(claim.OwnerReferences, ownerOf("db"))
@@ -53,12 +53,12 @@ func TestTheClaimsOfAReleaseGoOnlyWhenConfirmed(t *testing.T) {
 		goes    bool
 		guarded bool
 	}{
-		"nobody confirmed":                {set: []func(*v1alpha1.App){deletesClaims}, done: true, guarded: true},
-		"confirmed, but to be retained":   {set: []func(*v1alpha1.App){all}, done: true, guarded: true},
-		"confirmed and to be deleted":     {set: []func(*v1alpha1.App){all, deletesClaims}, done: true, goes: true},
-		"the release is still there":      {set: []func(*v1alpha1.App){all, deletesClaims}},
-		"the release cannot be removed":   {set: []func(*v1alpha1.App){all, deletesClaims}, err: errors.New("away")},
-		"another confirmation is no such": {set: []func(*v1alpha1.App){annotated(v1alpha1.ConfirmAnnotation, "a-token"), deletesClaims}, done: true, guarded: true},
+		"not confirmed":                 {set: []func(*v1alpha1.App){deletesClaims}, done: true, guarded: true},
+		"confirmed, but to be retained": {set: []func(*v1alpha1.App){all}, done: true, guarded: true},
+		"confirmed and to be deleted":   {set: []func(*v1alpha1.App){all, deletesClaims}, done: true, goes: true},
+		"the release is still there":    {set: []func(*v1alpha1.App){all, deletesClaims}},
+		"the release cannot be removed": {set: []func(*v1alpha1.App){all, deletesClaims}, err: errors.New("away")},
+		"another list is confirmed":     {set: []func(*v1alpha1.App){annotated(v1alpha1.ConfirmAnnotation, "a-token"), deletesClaims}, done: true, guarded: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, deletedApp(nil, append(c.set, helmApp)...), interceptor.Funcs{}, labelled(claim.DeepCopy(), "web"), labelled(boundClaim("other"), "api"))
@@ -66,13 +66,13 @@ func TestTheClaimsOfAReleaseGoOnlyWhenConfirmed(t *testing.T) {
 			b.releaser.engine = engine
 			err := b.remover.remove(t.Context(), b.s)
 			if (err == nil) != c.done {
-				t.Errorf("got %v", err)
+				t.Errorf("got the error %v", err)
 			}
 			if b.has("PersistentVolumeClaim", "data") == c.goes || !b.has("PersistentVolumeClaim", "other") {
-				t.Errorf("the release's claim stays: %t, another app's: %t", b.has("PersistentVolumeClaim", "data"), b.has("PersistentVolumeClaim", "other"))
+				t.Errorf("the release's claim exists: %t, another app's: %t", b.has("PersistentVolumeClaim", "data"), b.has("PersistentVolumeClaim", "other"))
 			}
 			if guarded := len(engine.owners["db"]) > 0; guarded != c.guarded {
-				t.Errorf("what owns the claim is guarded: %t, want %t", guarded, c.guarded)
+				t.Errorf("the owner of the claim is protected: %t, want %t", guarded, c.guarded)
 			}
 		})
 	}
@@ -91,12 +91,12 @@ func TestHowAnUninstallEnds(t *testing.T) {
 		"it is gone":            {done: true, want: "done"},
 		"it runs":               {want: "soon, after 10s", left: true},
 		"it runs for long":      {waited: 10 * time.Second, want: "waits Progressing: uninstalling release web, after 15s", left: true},
-		"another works on it":   {err: fmt.Errorf("%w: by another", fault.ErrLocked), want: "waits ReleaseLocked: the release is locked: by another, after 1s", left: true},
-		"objects are leaving":   {err: &fault.Terminating{Objects: []string{"ConfigMap/one"}}, want: "soon, after 1s", left: true},
-		"they have for long":    {err: &fault.Terminating{Objects: []string{"ConfigMap/one"}}, waited: time.Minute, want: "waits Progressing: waiting for ConfigMap/one to be gone, after 6s", left: true},
+		"it is locked":          {err: fmt.Errorf("%w: by another", fault.ErrLocked), want: "waits ReleaseLocked: the release is locked: by another, after 1s", left: true},
+		"objects being deleted": {err: &fault.Terminating{Objects: []string{"ConfigMap/one"}}, want: "soon, after 1s", left: true},
+		"the same, for long":    {err: &fault.Terminating{Objects: []string{"ConfigMap/one"}}, waited: time.Minute, want: "waits Progressing: waiting for ConfigMap/one to be gone, after 6s", left: true},
 		"a finalizer holds one": {err: &fault.Terminating{Objects: []string{held}, Foreign: true}, waited: time.Minute, want: "waits Progressing: waiting for " + held + " to be gone; a finalizer that nobody serves any more is taken off", left: true},
 		"it fails":              {err: errors.New("away"), want: "failed UninstallFailed: away", left: true},
-		"claims are in the way": {
+		"claims block it": {
 			err: &fault.ClaimsInTheWay{Object: "StatefulSet/db", Claims: []string{"data"}}, left: true,
 			want: "set deletionPolicy: Orphan to keep everything, or to delete the claims set claimDeletionPolicy: Delete and the annotation " + v1alpha1.ConfirmAnnotation + ": " + v1alpha1.ConfirmAll + ", after 30s",
 		},
@@ -111,10 +111,10 @@ func TestHowAnUninstallEnds(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 			if left := strings.Contains(b.recorded(), "own"); left != c.left {
-				t.Errorf("recorded is %q", b.recorded())
+				t.Errorf("the inventory is %q", b.recorded())
 			}
 			if !b.has("ConfigMap", "own") {
-				t.Error("an object of the release was deleted beside Helm")
+				t.Error("an object of the release was deleted without Helm")
 			}
 		})
 	}

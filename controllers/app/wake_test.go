@@ -14,8 +14,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestAProjectWithoutANamespaceWakesNoApps: there is one such event for each project of a first sync, and a list without
-// a namespace is a list of the apps of all.
+// TestAProjectWithoutANamespaceWakesNoApps: each project of a first sync sends such an event, and a list without
+// a namespace would list the apps of all tenants.
 func TestAProjectWithoutANamespaceWakesNoApps(t *testing.T) {
 	lists := 0
 	web := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-alpha-shop", Name: "web"}}

@@ -30,7 +30,7 @@ import (
 
 const shop = "kubeop-acme-shop"
 
-// newChecker returns a Checker before a fake API server, and the app "web" of project "shop", which depends on something.
+// newChecker returns a Checker with a fake API server, and the app "web" of project "shop", which depends on something.
 func newChecker(t *testing.T, on []v1alpha1.Dependency, objects ...client.Object) (*Checker, *subject.Subject) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -48,7 +48,7 @@ func newChecker(t *testing.T, on []v1alpha1.Dependency, objects ...client.Object
 	return c, s
 }
 
-// readyApp is an App that is ready with what it is declared to be now.
+// readyApp is an App that is ready in its current generation.
 func readyApp(namespace, name string, change func(*v1alpha1.App)) *v1alpha1.App {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), Generation: 2, Annotations: map[string]string{v1alpha1.TreeAnnotation: "tree"}}}
 	app.Status.ObservedTree = "tree"
@@ -64,14 +64,14 @@ func readyApp(namespace, name string, change func(*v1alpha1.App)) *v1alpha1.App 
 
 func onApp(name string) v1alpha1.Dependency { return v1alpha1.Dependency{Name: name} }
 
-func TestAnAppWaitsForAnotherUntilItIsReadyWithItsPresentSpec(t *testing.T) {
+func TestAnAppWaitsUntilAnotherIsReadyInItsCurrentSpec(t *testing.T) {
 	now := metav1.Now()
 	cases := map[string]struct {
 		change func(*v1alpha1.App)
 		want   string
 	}{
-		"it is ready":              {nil, ""},
-		"it was not looked at yet": {func(a *v1alpha1.App) { a.Status.Conditions = nil }, ", which was not looked at yet"},
+		"it is ready":          {nil, ""},
+		"it has no status yet": {func(a *v1alpha1.App) { a.Status.Conditions = nil }, ", which was not looked at yet"},
 		"it is not ready": {func(a *v1alpha1.App) {
 			a.Status.Conditions[0].Status, a.Status.Conditions[0].Message = metav1.ConditionFalse, "the image is missing"
 		}, ": the image is missing"},
@@ -92,7 +92,7 @@ func TestAnAppWaitsForAnotherUntilItIsReadyWithItsPresentSpec(t *testing.T) {
 			err := checker.Await(t.Context(), s)
 			switch {
 			case c.want == "" && err != nil:
-				t.Errorf("it waits: %v", err)
+				t.Errorf("the app waits: %v, want no wait", err)
 			case c.want != "" && (!step.Waits(err) || err.Error() != "waits for App shop/db"+c.want):
 				t.Errorf("got %v", err)
 			}
@@ -144,7 +144,7 @@ func TestADependencyMayNameAnAppOfThePlatform(t *testing.T) {
 	}
 }
 
-func TestADependencyOnAProjectIsLookedForInTheTenantsHome(t *testing.T) {
+func TestADependencyOnAProjectIsReadInTheTenantsHome(t *testing.T) {
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "data", Generation: 1}}
 	project.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
 	on := v1alpha1.Dependency{Name: "data"}
@@ -168,7 +168,7 @@ func TestAMessageNamesThreeDependencies(t *testing.T) {
 		checker, s := newChecker(t, on)
 		const named = "waits for App shop/a0, which does not exist; App shop/a1, which does not exist; App shop/a2, which does not exist"
 		if err := checker.Await(t.Context(), s); err == nil || err.Error() != named+more {
-			t.Errorf("of %d: %v", n, err)
+			t.Errorf("with %d dependencies the message is %v", n, err)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestADependencyThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnExpressionJudgesAnApp(t *testing.T) {
+func TestAnExpressionDecidesWhetherAnAppIsReady(t *testing.T) {
 	cases := map[string]struct{ expr, want string }{
 		"it is true":              {`dep.spec.type == "Raw"`, ""},
 		"it is false":             {`dep.spec.type == "Helm"`, "waits for App shop/db: readyExpr is not true yet"},
@@ -210,14 +210,14 @@ func TestAnExpressionJudgesAnApp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			on := onApp("db")
 			on.ReadyExpr = c.expr
-			// Not ready: the expression judges in the place of the condition.
+			// The App is not ready: the expression decides instead of the condition.
 			checker, s := newChecker(t, []v1alpha1.Dependency{on}, readyApp(shop, "db", func(a *v1alpha1.App) { a.Spec.Type, a.Status.Conditions = v1alpha1.AppRaw, nil }))
 			err := checker.Await(t.Context(), s)
 			if (err == nil) != (c.want == "") || (err != nil && !strings.HasPrefix(err.Error(), c.want)) {
 				t.Errorf("got %v", err)
 			}
 			if waits := err != nil && step.Waits(err); err != nil && waits != (name != "it cannot be compiled") {
-				t.Errorf("it waits: %t", waits)
+				t.Errorf("the error is a wait: %t", waits)
 			}
 		})
 	}
@@ -259,8 +259,8 @@ func TestKindsThatNoAppMayDependOn(t *testing.T) {
 	}
 }
 
-// TestWhoDependsOnAnObjectIsKnownUntilItDoesNot follows the references of two apps.
-func TestWhoDependsOnAnObjectIsKnownUntilItDoesNot(t *testing.T) {
+// TestDependentsOfAnObjectAreForgottenWithTheReference follows the references of two apps.
+func TestDependentsOfAnObjectAreForgottenWithTheReference(t *testing.T) {
 	db := readyApp(shop, "db", nil)
 	elsewhere := readyApp("kubeop-acme-other", "db", nil)
 	checker, s := newChecker(t, []v1alpha1.Dependency{onApp("db")}, db)
@@ -269,17 +269,17 @@ func TestWhoDependsOnAnObjectIsKnownUntilItDoesNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := checker.Dependents(db, kind); len(got) != 1 || got[0] != s.Key() {
-		t.Errorf("on it depend %v", got)
+		t.Errorf("the dependents are %v", got)
 	}
 	if got := checker.Dependents(elsewhere, kind); len(got) != 0 {
-		t.Errorf("on that of another project depend %v", got)
+		t.Errorf("the dependents of the object in another project are %v", got)
 	}
 	if got := checker.Dependents(db, schema.GroupKind{Kind: "ConfigMap"}); len(got) != 0 {
-		t.Errorf("on another kind of the name depend %v", got)
+		t.Errorf("the dependents of another kind with the name are %v", got)
 	}
 	checker.Forget(s.App)
 	if got := checker.Dependents(db, kind); len(got) != 0 {
-		t.Errorf("after it was forgotten: %v", got)
+		t.Errorf("after the app was forgotten the dependents are %v", got)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestOnlyChangesThatMatterToDependentsWakeThem(t *testing.T) {
 			after := before.DeepCopy()
 			c.change(after)
 			if got := checker.Changed(v1alpha1.AppKind).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
-				t.Errorf("dependents are woken: %t", got)
+				t.Errorf("dependents are woken: %t, want %t", got, c.want)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/subject"
 )
 
-// TestAStatusIsMaskedBeforeItIsCut has the cut fall into a secret.
+// TestAStatusIsMaskedBeforeItIsCut cuts a message in the middle of a secret.
 func TestAStatusIsMaskedBeforeItIsCut(t *testing.T) {
 	s := (&subject.Subjects{Clock: &clocktesting.FakePassiveClock{}}).New(&v1alpha1.App{})
 	s.Hide("hunter22hunter22")

@@ -20,7 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/backoff"
 )
 
-// watched is an app that warns of objects, of which somebody changed some.
+// watched is an app that reports drift of its objects, of which somebody changed some.
 type watched struct {
 	*testing.T
 	a        *Applied
@@ -30,7 +30,7 @@ type watched struct {
 	s        *subject.Subject
 	clock    *clocktesting.FakePassiveClock
 	moved    []apply.Deviation
-	// asked counts the dry runs of each object, and refused are those that are refused; the others say what the source does.
+	// asked counts the dry runs of each object. Those in refused fail; the others show the source's version.
 	asked   map[string]int
 	source  string
 	report  Report
@@ -50,7 +50,7 @@ func newWatched(t *testing.T, objects int) *watched {
 		},
 		Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
 			if w.asked[o.GetName()]++; w.refused[o.GetName()] {
-				return errors.New("no rehearsals")
+				return errors.New("dry runs are refused")
 			}
 			return unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, w.source, "data", "key")
 		},
@@ -63,7 +63,7 @@ func newWatched(t *testing.T, objects int) *watched {
 	return w
 }
 
-// begin begins a Reconcile.
+// begin starts a Reconcile.
 func (w *watched) begin() {
 	if w.subjects == nil {
 		w.subjects = &subject.Subjects{Clock: w.clock}
@@ -72,7 +72,7 @@ func (w *watched) begin() {
 	w.s.Client = w.client
 }
 
-// pass counts the dry runs of a pass, and returns what it says and when it looks again.
+// pass runs one pass, and returns the number of its dry runs, its message and when it comes again.
 func (w *watched) pass() (asked int, message string, again time.Duration) {
 	w.Helper()
 	before := 0
@@ -90,40 +90,40 @@ func (w *watched) pass() (asked int, message string, again time.Duration) {
 	return asked - before, w.report.Notes[0].Message, w.s.Again()
 }
 
-// TestOneRefusalHasNothingComparedAnew lets passes come as fast as events do.
-func TestOneRefusalHasNothingComparedAnew(t *testing.T) {
+// TestARefusedDryRunCausesNoNewDryRunsOfOthers runs passes as fast as events come.
+func TestARefusedDryRunCausesNoNewDryRunsOfOthers(t *testing.T) {
 	w := newWatched(t, 3)
 	w.refused["c001"] = true
 	const want = `ConfigMap/c000: /data/key is "theirs", the source says "a"; ConfigMap/c002: /data/key is "theirs", the source says "a"; ` +
-		"ConfigMap/c001: asking what would change: no rehearsals"
+		"ConfigMap/c001: asking what would change: dry runs are refused"
 	for i, asked := range []int{3, 0, 0, 0} {
 		if got, message, again := w.pass(); got != asked || message != want || again <= 0 {
-			t.Errorf("pass %d asks %d times, looks again after %s and says %s", i, got, again, message)
+			t.Errorf("pass %d makes %d dry runs, comes again after %s and reports %s", i, got, again, message)
 		}
 		w.moved[1].Entry.Digest += "1" // Somebody keeps changing it.
 	}
 	w.moved[0].Entry.Digest = "2"
 	if got, _, _ := w.pass(); got != 1 || w.asked["c000"] != 2 {
-		t.Errorf("one object changed, and %d are asked for: %v", got, w.asked)
+		t.Errorf("one object changed, and %d dry runs were made: %v", got, w.asked)
 	}
 	for i := range 3600 {
 		w.clock.SetTime(w.clock.Now().Add(time.Second))
 		if got, message, _ := w.pass(); got > 1 || message != want {
-			t.Fatalf("after %d seconds %d are asked for, and it says %s", i, got, message)
+			t.Fatalf("after %d seconds %d dry runs were made, and it reports %s", i, got, message)
 		}
 	}
 	if got := w.asked["c001"]; got < 12 || got > 25 {
-		t.Errorf("asked %d times within an hour", got)
+		t.Errorf("made %d dry runs within an hour", got)
 	}
 	w.refused["c001"] = false
 	w.clock.SetTime(w.clock.Now().Add(backoff.Last))
 	if got, _, again := w.pass(); got != 1 || again != 0 || len(w.a.Get(w.app).unclear) != 0 {
-		t.Errorf("asks %d times, looks again after %s and does not know %v", got, again, w.a.Get(w.app).unclear)
+		t.Errorf("makes %d dry runs, comes again after %s and has the unknown objects %v", got, again, w.a.Get(w.app).unclear)
 	}
 }
 
-// TestAPassComparesFew has so many objects changed that no pass can compare them all, and then all dry runs refused.
-func TestAPassComparesFew(t *testing.T) {
+// TestTheDryRunsOfAPassAreLimited changes more objects than a pass can compare, and then has all dry runs refused.
+func TestTheDryRunsOfAPassAreLimited(t *testing.T) {
 	w := newWatched(t, 45)
 	for i, want := range []struct {
 		asked       int
@@ -137,7 +137,7 @@ func TestAPassComparesFew(t *testing.T) {
 		asked, message, again := w.pass()
 		first := step.Few(w.a.Get(w.app).found[:5])
 		if asked != want.asked || message != first+"; "+want.more+want.still || (again != 0) != (want.still != "") {
-			t.Errorf("pass %d asks %d times, looks again after %s and says %s", i, asked, again, message)
+			t.Errorf("pass %d makes %d dry runs, comes again after %s and reports %s", i, asked, again, message)
 		}
 	}
 	for i := range w.moved {
@@ -145,26 +145,26 @@ func TestAPassComparesFew(t *testing.T) {
 	}
 	for range 30 {
 		if asked, _, again := w.pass(); asked > maxPreviews || again <= 0 {
-			t.Errorf("asks %d times, and looks again after %s", asked, again)
+			t.Errorf("makes %d dry runs, and comes again after %s", asked, again)
 		}
 		w.clock.SetTime(w.clock.Now().Add(backoff.Last))
 	}
 	for name, asked := range w.asked {
 		if asked < 10 {
-			t.Errorf("%s was asked for %d times, as others came before it", name, asked)
+			t.Errorf("%s had %d dry runs, because others came first", name, asked)
 		}
 	}
 }
 
-// TestObjectsThatWereNotComparedAreUnknown has an object wait for its turn while the others are found not to differ.
+// TestObjectsThatWereNotComparedAreUnknown: an object waits for its turn while the others do not differ.
 func TestObjectsThatWereNotComparedAreUnknown(t *testing.T) {
 	w := newWatched(t, maxPreviews+1)
 	w.source = "theirs"
 	const want = "1 changed objects are not compared yet"
 	if _, message, again := w.pass(); message != want || again == 0 || w.report.Notes[0].Status != "Unknown" {
-		t.Errorf("it says %s, %s and looks again after %s", w.report.Notes[0].Status, message, again)
+		t.Errorf("the condition is %s, %s; it comes again after %s", w.report.Notes[0].Status, message, again)
 	}
 	if _, message, again := w.pass(); message != "" || again != 0 || w.report.Notes[0].Status != "False" {
-		t.Errorf("it says %s, %s and looks again after %s", w.report.Notes[0].Status, message, again)
+		t.Errorf("the condition is %s, %s; it comes again after %s", w.report.Notes[0].Status, message, again)
 	}
 }

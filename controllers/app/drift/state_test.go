@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/subject"
 )
 
-// TestACorrectionIsReportedUntilTheStatusHasIt, whatever words the status hides.
+// TestACorrectionIsReportedUntilTheStatusHasIt, even if the status hides part of the message.
 func TestACorrectionIsReportedUntilTheStatusHasIt(t *testing.T) {
 	app, state := &v1alpha1.App{}, &State{}
 	s := (&subject.Subjects{}).New(app)
@@ -19,14 +19,14 @@ func TestACorrectionIsReportedUntilTheStatusHasIt(t *testing.T) {
 	for range 2 {
 		report := state.Report(s)
 		if n := report.Notes[0]; n.Reason != v1alpha1.DriftCorrectedReason || n.Message != "put back: ConfigMap/hunter22" {
-			t.Errorf("it reports %+v", n)
+			t.Errorf("the correction is reported as %+v", n)
 		}
 	}
 	report := state.Report(s)
 	report.Reported()
 	app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.DriftedCondition, Reason: v1alpha1.DriftCorrectedReason, Message: "put back: ConfigMap/***"}}
 	if again := state.Report(s); len(again.Notes) != 0 {
-		t.Errorf("the condition is not left as it is: %+v", again.Notes)
+		t.Errorf("the condition was changed again: %+v", again.Notes)
 	}
 	state.Found("", []string{"ConfigMap/other is gone"})
 	if n := state.Report(s).Notes[0]; n.Reason != v1alpha1.DriftDetectedReason {
@@ -34,7 +34,7 @@ func TestACorrectionIsReportedUntilTheStatusHasIt(t *testing.T) {
 	}
 }
 
-func TestCorrectionsInARowArePausedEachTimeLonger(t *testing.T) {
+func TestRepeatedCorrectionsBackOff(t *testing.T) {
 	state, began := &State{}, time.Unix(100000, 0)
 	now, corrected := began, 0
 	for now.Sub(began) < 5*time.Minute {
@@ -48,6 +48,6 @@ func TestCorrectionsInARowArePausedEachTimeLonger(t *testing.T) {
 		t.Errorf("corrected %d times in five minutes", corrected)
 	}
 	if now = now.Add(time.Hour); state.Rest(now) > 0 || state.corrections != 0 {
-		t.Error("an hour without a correction does not end the row")
+		t.Error("the pause is not reset after an hour without a correction")
 	}
 }

@@ -21,7 +21,7 @@ func gitApp(generation int64) *v1alpha1.App {
 	}
 }
 
-// declaring is a pass over an App that declares ConfigMaps.
+// declaring is a pass in which an App declares ConfigMaps.
 func declaring(app *v1alpha1.App, revision string, names ...string) Pass {
 	p := Pass{App: app, SourceRevision: revision, Rendered: true}
 	for _, name := range names {
@@ -34,8 +34,8 @@ func declaring(app *v1alpha1.App, revision string, names ...string) Pass {
 	return p
 }
 
-// TestNote goes on from a pass of generation 1 that declared one object.
-func TestNote(t *testing.T) {
+// TestNoteRecordsTheDeclarationsOfAPass starts after a pass of generation 1 that declared one object.
+func TestNoteRecordsTheDeclarationsOfAPass(t *testing.T) {
 	blocked := []metav1.Condition{{Type: v1alpha1.DependenciesReadyCondition, Status: "Unknown"}, {Type: v1alpha1.SourceReadyCondition, Status: "Unknown"}}
 	broken := []metav1.Condition{{Type: v1alpha1.DependenciesReadyCondition, Status: "True"}, {Type: v1alpha1.SourceReadyCondition, Status: "False"}}
 	cases := map[string]struct {
@@ -45,13 +45,13 @@ func TestNote(t *testing.T) {
 		generation int64
 		declares   bool
 	}{
-		"it declares it again":         {nil, []string{"moved", "a"}, true, 2, true},
-		"it no longer does":            {nil, []string{"a"}, true, 2, false},
-		"it declares nothing":          {nil, nil, true, 2, false},
-		"it waits for a dependency":    {blocked, nil, false, 1, true},
-		"its source is broken":         {broken, nil, false, 2, true},
-		"it was broken, and is not":    {broken, []string{"a"}, true, 2, false},
-		"nothing is known of the pass": {nil, nil, false, 1, true},
+		"it declares it again":      {nil, []string{"moved", "a"}, true, 2, true},
+		"it no longer does":         {nil, []string{"a"}, true, 2, false},
+		"it declares nothing":       {nil, nil, true, 2, false},
+		"it waits for a dependency": {blocked, nil, false, 1, true},
+		"its source is broken":      {broken, nil, false, 2, true},
+		"it was broken, and is not": {broken, []string{"a"}, true, 2, false},
+		"the pass has no result":    {nil, nil, false, 1, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -62,20 +62,20 @@ func TestNote(t *testing.T) {
 			all.note(p)
 			got, ok := all.of(p.App.Namespace, p.App.Name)
 			if !ok || got.input.generation != c.generation {
-				t.Errorf("it declared at generation %d, want %d", got.input.generation, c.generation)
+				t.Errorf("the declaration is of generation %d, want %d", got.input.generation, c.generation)
 			}
 			if declares := got.declares(inventory.ObjectID{Namespace: p.App.Namespace, Name: "moved", Kind: "ConfigMap"}); declares != c.declares {
-				t.Errorf("it declares the object: %t", declares)
+				t.Errorf("the app declares the object: %t, want %t", declares, c.declares)
 			}
 			all.forget(p.App)
 			if _, ok := all.of(p.App.Namespace, p.App.Name); ok || len(all.projects) != 0 {
-				t.Error("it is not forgotten")
+				t.Error("the declaration of a deleted app is still remembered")
 			}
 		})
 	}
 }
 
-// TestABrokenAppKeepsItsObjectsOverARestart: a sibling that declares one of them, too, may not take it meanwhile.
+// TestABrokenAppKeepsItsObjectsOverARestart: a sibling that also declares one of them may not take it in that time.
 func TestABrokenAppKeepsItsObjectsOverARestart(t *testing.T) {
 	var all declarations
 	p := declaring(gitApp(2), "")
@@ -84,11 +84,11 @@ func TestABrokenAppKeepsItsObjectsOverARestart(t *testing.T) {
 	all.note(p)
 	got, ok := all.of(p.App.Namespace, p.App.Name)
 	if !ok || !got.declares(inventory.ObjectID{Namespace: p.App.Namespace, Name: "own", Kind: "ConfigMap"}) {
-		t.Errorf("it declares %v", got.objects)
+		t.Errorf("the app declares %v", got.objects)
 	}
 }
 
-func TestASiblingIsBehind(t *testing.T) {
+func TestASiblingIsBehindUntilItReconciledTheCommit(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	other := gitApp(1)
 	other.Spec.Git.URL = "https://git.example.com/other.git"
@@ -100,13 +100,13 @@ func TestASiblingIsBehind(t *testing.T) {
 		inLine   bool
 		want     bool
 	}{
-		"it has seen all":                       {gitApp(1), gitApp(1), "two", 0, false, false},
-		"its spec is newer":                     {gitApp(2), gitApp(1), "two", 0, false, true},
-		"it has yet to look at the commit":      {gitApp(1), gitApp(1), "one", 0, false, true},
-		"it has yet to, and the time is not up": {gitApp(1), gitApp(1), "one", 11 * time.Minute, false, true},
-		"it had the time to":                    {gitApp(1), gitApp(1), "one", 13 * time.Minute, false, false},
-		"it waits for its turn to fetch it":     {gitApp(1), gitApp(1), "one", 13 * time.Minute, true, true},
-		"it is made from something else":        {other, other, "one", 0, false, false},
+		"it has reconciled everything":      {gitApp(1), gitApp(1), "two", 0, false, false},
+		"its spec is newer":                 {gitApp(2), gitApp(1), "two", 0, false, true},
+		"it has not reconciled the commit":  {gitApp(1), gitApp(1), "one", 0, false, true},
+		"the same, before the time limit":   {gitApp(1), gitApp(1), "one", 11 * time.Minute, false, true},
+		"the same, after the time limit":    {gitApp(1), gitApp(1), "one", 13 * time.Minute, false, false},
+		"it waits for its turn to fetch it": {gitApp(1), gitApp(1), "one", 13 * time.Minute, true, true},
+		"it has another source":             {other, other, "one", 0, false, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -116,40 +116,40 @@ func TestASiblingIsBehind(t *testing.T) {
 			transfers.declarations.note(Pass{App: c.sibling, InLine: c.inLine})
 			search := transfers.Search((&subject.Subjects{Clock: testclock.NewFakePassiveClock(now)}).New(app), "two")
 			if got := search.behind(c.sibling, declaration{input: inputOf(c.said), revision: c.revision}); got != c.want {
-				t.Errorf("got %t", got)
+				t.Errorf("got %t, want %t", got, c.want)
 			}
 		})
 	}
 }
 
-// TestSiblingsGetTheirTimeForEachRevision: what is held for long takes no time from the apps that may want what leaves later.
+// TestSiblingsGetTheirTimeForEachRevision: a long wait for one revision takes no time from later revisions.
 func TestSiblingsGetTheirTimeForEachRevision(t *testing.T) {
 	m, app := &waiting{}, gitApp(1)
 	at := func(minute int) time.Time { return time.Unix(int64(minute)*60, 0) }
 	m.begin(inputOf(app), "one", at(1))
 	m.begin(inputOf(app), "one", at(2))
 	if m.leftAt != at(1) || m.declaredAt != at(1) {
-		t.Errorf("since %s, %s", m.leftAt, m.declaredAt)
+		t.Errorf("the times are %s, %s", m.leftAt, m.declaredAt)
 	}
 	m.begin(inputOf(app), "two", at(3))
 	if m.leftAt != at(3) || m.declaredAt != at(1) {
-		t.Errorf("since %s, %s", m.leftAt, m.declaredAt)
+		t.Errorf("the times are %s, %s", m.leftAt, m.declaredAt)
 	}
 	m.begin(inputOf(gitApp(2)), "two", at(4))
 	if m.leftAt != at(4) || m.declaredAt != at(4) {
-		t.Errorf("since %s, %s", m.leftAt, m.declaredAt)
+		t.Errorf("the times are %s, %s", m.leftAt, m.declaredAt)
 	}
 }
 
-// TestSiblingsAreWokenSeldom: two apps that each wait for the other's word do not keep each other busy.
-func TestSiblingsAreWokenSeldom(t *testing.T) {
+// TestSiblingsAreWokenOncePerRevision: two apps that wait for each other do not keep each other busy.
+func TestSiblingsAreWokenOncePerRevision(t *testing.T) {
 	m, app, now := &waiting{}, gitApp(1), time.Unix(10_000, 0)
 	m.begin(inputOf(app), "one", now)
 	if !m.wakes(now) || m.wakes(now.Add(time.Second)) || !m.wakes(now.Add(step.LastLook)) {
-		t.Error("within one revision")
+		t.Error("a sibling is woken twice within one revision")
 	}
 	m.begin(inputOf(app), "two", now.Add(step.LastLook))
 	if !m.wakes(now.Add(step.LastLook + time.Second)) {
-		t.Error("for another revision")
+		t.Error("a sibling is not woken for another revision")
 	}
 }

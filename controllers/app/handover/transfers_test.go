@@ -23,7 +23,7 @@ import (
 
 const shop = "kubeop-acme-shop"
 
-// project is the Transfers of an app "web", which objects left an instant ago, and of a sibling "api".
+// project has the Transfers of an app "web", whose source lost objects just now, and of a sibling "api".
 type project struct {
 	*Transfers
 	t        *testing.T
@@ -61,7 +61,7 @@ func newProject(t *testing.T, change func(api *v1alpha1.App)) *project {
 	return p
 }
 
-// has records objects of the sibling.
+// has puts objects into the sibling's inventory.
 func has(names ...string) func(*v1alpha1.App) {
 	return func(api *v1alpha1.App) {
 		for _, name := range names {
@@ -70,7 +70,7 @@ func has(names ...string) func(*v1alpha1.App) {
 	}
 }
 
-// wantedBy says for whom the ConfigMap "left" is left.
+// wantedBy returns the app for which the ConfigMap "left" is kept.
 func (p *project) wantedBy() string {
 	p.t.Helper()
 	p.search = p.Search(p.web, "one")
@@ -85,14 +85,14 @@ func (p *project) after(d time.Duration) { p.clock.SetTime(p.clock.Now().Add(d))
 
 const silentAPI = "the app that declares it: app api has not reported its objects yet"
 
-func TestASiblingWithoutADeclarationIsWaitedForUntilALimit(t *testing.T) {
+func TestAnAppWaitsForASiblingWithoutADeclarationUntilALimit(t *testing.T) {
 	cases := map[string]struct {
 		api func(*v1alpha1.App)
-		// said is what it declared in an earlier generation; nil for nothing.
+		// said is the sibling's declaration in an earlier generation; nil for none.
 		said        []string
 		early, late string
 	}{
-		"nothing is known of it":      {has("own"), nil, silentAPI, ""},
+		"nothing is recorded":         {has("own"), nil, silentAPI, ""},
 		"the object is recorded":      {has("own", "left"), nil, "app api", "app api"},
 		"it declared others":          {has(), []string{"own"}, silentAPI, ""},
 		"it declared the object":      {has(), []string{"left"}, "app api", "app api"},
@@ -105,21 +105,21 @@ func TestASiblingWithoutADeclarationIsWaitedForUntilALimit(t *testing.T) {
 				p.declarations.note(declaring(gitApp(1), "one", c.said...))
 			}
 			if got := p.wantedBy(); got != c.early {
-				t.Errorf("at first it is left for %q", got)
+				t.Errorf("at first the object is kept for %q, want %q", got, c.early)
 			}
 			p.after(siblingTime - time.Second)
 			if got := p.wantedBy(); got != c.early {
-				t.Errorf("before the time is up it is left for %q", got)
+				t.Errorf("before the time limit the object is kept for %q, want %q", got, c.early)
 			}
 			p.after(time.Second)
 			if got := p.wantedBy(); got != c.late {
-				t.Errorf("after the time is up it is left for %q", got)
+				t.Errorf("after the time limit the object is kept for %q, want %q", got, c.late)
 			}
 		})
 	}
 }
 
-// TestTheTimeDoesNotPassWhileASiblingWaitsForItsTurn lets the sibling wait for a dependency before and afterwards.
+// TestTheTimeDoesNotPassWhileASiblingWaitsForItsTurn: the sibling waits for a dependency before and afterwards.
 func TestTheTimeDoesNotPassWhileASiblingWaitsForItsTurn(t *testing.T) {
 	p := newProject(t, has())
 	passes := func(inLine bool) {
@@ -127,7 +127,7 @@ func TestTheTimeDoesNotPassWhileASiblingWaitsForItsTurn(t *testing.T) {
 		p.Declare(Pass{App: p.api, InLine: inLine})
 		for range 2 {
 			if got := p.wantedBy(); got != silentAPI {
-				t.Errorf("in line %t: it is left for %q", inLine, got)
+				t.Errorf("sibling waits for its turn %t: the object is kept for %q, want %q", inLine, got, silentAPI)
 			}
 			p.after(siblingTime - time.Second)
 		}
@@ -137,33 +137,33 @@ func TestTheTimeDoesNotPassWhileASiblingWaitsForItsTurn(t *testing.T) {
 	passes(true)
 	passes(false)
 	if got := p.wantedBy(); got != "" {
-		t.Errorf("after the time is up it is left for %q", got)
+		t.Errorf("after the time limit the object is kept for %q, want none", got)
 	}
 }
 
-// TestANewSpecHasItsOwnTime declares the sibling anew when the time of its old spec is up.
-func TestANewSpecHasItsOwnTime(t *testing.T) {
+// TestANewSpecGetsTheFullTime changes the sibling's spec when the time of its old spec is over.
+func TestANewSpecGetsTheFullTime(t *testing.T) {
 	p := newProject(t, has())
 	p.wantedBy()
 	p.after(siblingTime)
 	if got := p.wantedBy(); got != "" {
-		t.Errorf("it is left for %q", got)
+		t.Errorf("the object is kept for %q, want none", got)
 	}
 	p.api.Generation = 2
 	if err := p.writer.Update(t.Context(), p.api); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.wantedBy(); got != silentAPI {
-		t.Errorf("it is left for %q", got)
+		t.Errorf("with the new spec the object is kept for %q, want %q", got, silentAPI)
 	}
 	p.after(siblingTime)
 	if got := p.wantedBy(); got != "" {
-		t.Errorf("after its time it is left for %q", got)
+		t.Errorf("after the time limit the object is kept for %q, want none", got)
 	}
 }
 
-// TestWaitingCostsLittle follows an app that waits for an hour for a sibling that never takes what it declares.
-func TestWaitingCostsLittle(t *testing.T) {
+// TestWaitingAppsReconcileSeldom: an app waits for an hour for a sibling that never takes over what it declares.
+func TestWaitingAppsReconcileSeldom(t *testing.T) {
 	p := newProject(t, has())
 	p.declarations.note(declaring(p.api, "one", "left"))
 	looks := 0
@@ -173,12 +173,12 @@ func TestWaitingCostsLittle(t *testing.T) {
 		p.after(p.web.Again())
 	}
 	if looks < 15 || looks > 40 {
-		t.Errorf("%d looks in an hour", looks)
+		t.Errorf("the app reconciles %d times in an hour", looks)
 	}
 }
 
-// TestASiblingsWordWakesWhoWaits says and does things in the sibling.
-func TestASiblingsWordWakesWhoWaits(t *testing.T) {
+// TestADeclarationOfASiblingWakesWaitingApps changes the declarations and the inventory of the sibling.
+func TestADeclarationOfASiblingWakesWaitingApps(t *testing.T) {
 	p := newProject(t, has())
 	web := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: shop, Name: "web"}}
 	woken := func(pass Pass) bool {
@@ -197,23 +197,23 @@ func TestASiblingsWordWakesWhoWaits(t *testing.T) {
 	speaks, wrote := declaring(gitApp(1), "one", "left"), declaring(gitApp(1), "one", "left")
 	wrote.Wrote = true
 	if woken(speaks) {
-		t.Error("it is woken though it does not wait")
+		t.Error("the app is woken although it does not wait")
 	}
 	p.declarations.forget(p.api)
 	p.wantedBy()
 	if woken(quiet) {
-		t.Error("it is woken though the sibling said nothing")
+		t.Error("the app is woken although the sibling declared nothing new")
 	}
 	if !woken(speaks) || woken(wrote) {
-		t.Error("it is not woken once by a word")
+		t.Error("the app is not woken exactly once by a declaration")
 	}
 	p.wantedBy()
 	if woken(speaks) || !woken(wrote) {
-		t.Error("it is not woken by what the sibling takes alone")
+		t.Error("the app is not woken when the sibling takes the object over")
 	}
 	p.wantedBy()
 	p.Cede(p.web, nil, p.search)
 	if woken(wrote) {
-		t.Error("it is woken though nothing is left for others any more")
+		t.Error("the app is woken although it keeps no object for others")
 	}
 }

@@ -30,15 +30,15 @@ func TestARenamedAppHasTakenOverEachClaimThatItApplied(t *testing.T) {
 		recorded []v1alpha1.InventoryEntry
 		want     bool
 	}{
-		"nothing is recorded":      {imageApp("old"), nil, false},
-		"its claim was begun":      {imageApp("old"), claim(""), false},
-		"its claim was applied":    {imageApp("old"), claim("1234"), true},
-		"one of two was applied":   {two, claim("1234"), false},
-		"a claim that others make": {shared, nil, true},
-		"a claim of its own name":  {imageApp(""), claim("1234"), false},
+		"nothing is recorded":     {imageApp("old"), nil, false},
+		"its claim was begun":     {imageApp("old"), claim(""), false},
+		"its claim was applied":   {imageApp("old"), claim("1234"), true},
+		"one of two was applied":  {two, claim("1234"), false},
+		"an existing claim":       {shared, nil, true},
+		"a claim of its own name": {imageApp(""), claim("1234"), false},
 	} {
 		if got := hasTakenOver(c.app, c.recorded); got != c.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: taken over is %t, want %t", name, got, c.want)
 		}
 	}
 }
@@ -47,27 +47,27 @@ func made(at time.Time) metav1.Object {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at)}}
 }
 
-func TestAClaimIsNewerThanOneThatWasMadeBefore(t *testing.T) {
+func TestClaimsAreComparedByCreationTime(t *testing.T) {
 	early, late := made(time.Unix(1000, 0)), made(time.Unix(2000, 0))
 	if !newer(late, early) || newer(early, late) || newer(early, early) || newer(late, nil) {
-		t.Error("claims are not compared by when they were made")
+		t.Error("claims are not compared by their creation time")
 	}
 }
 
-func TestOnlyANewClaimMayBeThatOfARename(t *testing.T) {
+func TestOnlyANewClaimCanComeFromARename(t *testing.T) {
 	p := newProject(t, has())
 	s := p.subjects.New(imageApp(""))
 	now := p.clock.Now()
 	if !mayHaveMoved(s, nil) || !mayHaveMoved(s, made(now.Add(-justMade+time.Second))) || mayHaveMoved(s, made(now.Add(-justMade))) {
-		t.Error("the age of the claim does not decide")
+		t.Error("the age of the claim is ignored")
 	}
 	s.App.Status.Conditions = []metav1.Condition{{Type: v1alpha1.StartedEmptyCondition, Status: metav1.ConditionTrue}}
 	if !mayHaveMoved(s, made(now.Add(-time.Hour))) {
-		t.Error("a claim that was found to start empty is no longer looked at")
+		t.Error("a claim that is known to start empty is not checked again")
 	}
 }
 
-func TestTheFormerAppOfARenameHasToBeGone(t *testing.T) {
+func TestARenamedAppWaitsUntilTheFormerAppIsGone(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1_000_000, 0))
 	cases := map[string]struct {
 		former  func(*v1alpha1.App)
@@ -109,7 +109,7 @@ func TestAnAppIsGoneWhenItIsDeletedOrAbsent(t *testing.T) {
 	} {
 		got, err := (&Volumes{Client: c.p.Client}).appIsGone(t.Context(), shop, c.app)
 		if err != nil || got != c.want {
-			t.Errorf("%s: gone %t, %v", name, got, err)
+			t.Errorf("%s: gone is %t, error %v", name, got, err)
 		}
 	}
 	faulty := interceptor.NewClient(there.writer.(client.WithWatch), interceptor.Funcs{
@@ -118,12 +118,12 @@ func TestAnAppIsGoneWhenItIsDeletedOrAbsent(t *testing.T) {
 		},
 	})
 	if gone, err := (&Volumes{Client: faulty}).appIsGone(t.Context(), shop, "api"); gone || err == nil || !strings.HasSuffix(err.Error(), "down") {
-		t.Errorf("one that cannot be read is gone: %t, %v", gone, err)
+		t.Errorf("an app that cannot be read: gone is %t, error %v", gone, err)
 	}
 }
 
-// TestAClaimIsLeftByAnAppThatIsGone looks at claims whose name ends with that of the volume.
-func TestAClaimIsLeftByAnAppThatIsGone(t *testing.T) {
+// TestAClaimOfADeletedAppIsLeftBehind tests claims whose name ends with the name of the volume.
+func TestAClaimOfADeletedAppIsLeftBehind(t *testing.T) {
 	p := newProject(t, has())
 	s := p.subjects.New(imageApp(""))
 	volume := s.App.Spec.Image.Volumes[0]
@@ -134,14 +134,14 @@ func TestAClaimIsLeftByAnAppThatIsGone(t *testing.T) {
 		"of an app that is gone":          {"old-data", "old", true},
 		"of an app that is there":         {"api-data", "api", false},
 		"of another volume":               {"old-cache", "old", false},
-		"of nobody":                       {"old-data", "", false},
+		"without an app":                  {"old-data", "", false},
 		"of this app under a former name": {"old-data", "web", true},
 		"that this app mounts":            {"web-data", "web", false},
 	} {
 		claim := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: c.claim, Labels: map[string]string{v1alpha1.AppLabel: c.owner}}}
 		got, err := (&Volumes{Client: p.Client}).isLeft(t.Context(), s, claim, volume)
 		if err != nil || got != c.want {
-			t.Errorf("a claim %s: left %t, %v", name, got, err)
+			t.Errorf("a claim %s: left behind is %t, error %v", name, got, err)
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 var left = inventory.ObjectID{Namespace: shop, Name: "left", Kind: "ConfigMap"}
 
-// TestAnAppYieldsAnObjectOnceItsPresentSourceNoLongerDeclaresIt has app web ask whether app api has given up the ConfigMap "left".
-func TestAnAppYieldsAnObjectOnceItsPresentSourceNoLongerDeclaresIt(t *testing.T) {
+// TestAnAppYieldsAnObjectThatItsCurrentSourceDoesNotDeclare: app web asks whether app api has given up the ConfigMap "left".
+func TestAnAppYieldsAnObjectThatItsCurrentSourceDoesNotDeclare(t *testing.T) {
 	declared := func(change func(*v1alpha1.App), names ...string) func(*project) {
 		return func(p *project) {
 			app := p.api.DeepCopy()
@@ -34,14 +34,14 @@ func TestAnAppYieldsAnObjectOnceItsPresentSourceNoLongerDeclaresIt(t *testing.T)
 		declared func(*project)
 		want     bool
 	}{
-		"it looked, and no longer declares it":         {same, declared(same, "own"), true},
-		"it looked, and declares nothing at all":       {same, declared(same), true},
-		"it looked, and still declares it":             {same, declared(same, "own", "left"), false},
-		"it has not looked since the operator started": {same, func(*project) {}, false},
-		"it looked at an older spec":                   {same, declared(func(a *v1alpha1.App) { a.Generation = 0 }, "own"), false},
-		"it looked at an older commit":                 {same, declared(func(a *v1alpha1.App) { annotate(a, v1alpha1.RevisionAnnotation) }, "own"), false},
-		"it looked at another folder":                  {same, declared(func(a *v1alpha1.App) { annotate(a, v1alpha1.TreeAnnotation) }, "own"), false},
-		"a former app of its name looked":              {same, declared(func(a *v1alpha1.App) { a.UID = "former" }, "own"), false},
+		"it reconciled, and no longer declares it": {same, declared(same, "own"), true},
+		"it reconciled, and declares nothing":      {same, declared(same), true},
+		"it reconciled, and still declares it":     {same, declared(same, "own", "left"), false},
+		"it has not reconciled since the start":    {same, func(*project) {}, false},
+		"it reconciled an older spec":              {same, declared(func(a *v1alpha1.App) { a.Generation = 0 }, "own"), false},
+		"it reconciled an older commit":            {same, declared(func(a *v1alpha1.App) { annotate(a, v1alpha1.RevisionAnnotation) }, "own"), false},
+		"it reconciled another folder":             {same, declared(func(a *v1alpha1.App) { annotate(a, v1alpha1.TreeAnnotation) }, "own"), false},
+		"a former app of its name reconciled":      {same, declared(func(a *v1alpha1.App) { a.UID = "former" }, "own"), false},
 		"it became a Helm app": {func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{} },
 			declared(func(a *v1alpha1.App) { a.Spec.Helm = nil }, "own"), false},
 	}
@@ -49,10 +49,10 @@ func TestAnAppYieldsAnObjectOnceItsPresentSourceNoLongerDeclaresIt(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t, c.api)
 			c.declared(p)
-			// To take over what belongs to nobody is another matter.
+			// The takeover of an object without an owner is tested elsewhere.
 			p.web.App.Spec.TakeOwnership = true
 			if got := p.Yields(t.Context(), p.web)(left, "api"); got != c.want {
-				t.Errorf("it yields: %t", got)
+				t.Errorf("the app yields the object: %t, want %t", got, c.want)
 			}
 		})
 	}
@@ -97,8 +97,8 @@ func imageApp(movedFrom string) *v1alpha1.App {
 	return app
 }
 
-// TestObjectsThatADeletedAppLeft is taken over with takeOwnership, and otherwise only as the claim of a renamed app.
-func TestObjectsThatADeletedAppLeft(t *testing.T) {
+// TestObjectsOfADeletedApp are taken over with takeOwnership, and without it only if they are claims of a renamed app.
+func TestTakeoverOfObjectsOfADeletedApp(t *testing.T) {
 	claim := func(name string) inventory.ObjectID {
 		return inventory.ObjectID{Namespace: shop, Name: name, Kind: "PersistentVolumeClaim"}
 	}
@@ -129,13 +129,13 @@ func TestObjectsThatADeletedAppLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t, has())
 			if got := p.Yields(t.Context(), p.subjects.New(c.app))(c.id, c.gone); got != c.want {
-				t.Errorf("it is this app's: %t", got)
+				t.Errorf("the app may take the object over: %t, want %t", got, c.want)
 			}
 		})
 	}
 }
 
-func TestTheNextLookIsHalfOfTheTimeWaitedWithinLimits(t *testing.T) {
+func TestTheNextCheckIsAfterHalfOfTheTimeWaited(t *testing.T) {
 	for name, c := range map[string]struct{ waited, left, want time.Duration }{
 		"at first":                   {0, 0, time.Second},
 		"after a while":              {40 * time.Second, 0, 20 * time.Second},
@@ -145,47 +145,47 @@ func TestTheNextLookIsHalfOfTheTimeWaitedWithinLimits(t *testing.T) {
 		"when the time has been up":  {40 * time.Second, -time.Second, 20 * time.Second},
 	} {
 		if got := nextLook(c.waited, c.left); got != c.want {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: the next check is after %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-func TestObjectsLeftForOthersAreNamedOnlyWhenThatLasts(t *testing.T) {
+func TestObjectsKeptForSiblingsAreReportedAfterAWhile(t *testing.T) {
 	p := newProject(t, has())
 	p.wantedBy()
 	p.after(step.Quiet - time.Second)
 	if got := p.Cede(p.web, []string{"a", "b"}, p.search); got.Count != 2 || got.Overdue != nil {
-		t.Errorf("at first %+v", got)
+		t.Errorf("at first the notes are %+v", got)
 	}
 	p.after(time.Second)
 	if got := p.Cede(p.web, []string{"a", "b"}, p.search); got.Count != 2 || len(got.Overdue) != 2 {
-		t.Errorf("after a while %+v", got)
+		t.Errorf("after a while the notes are %+v", got)
 	}
 	if got := p.Cede(p.web, nil, p.search); got.Count != 0 || got.Overdue != nil {
-		t.Errorf("for nothing %+v", got)
+		t.Errorf("without objects the notes are %+v", got)
 	}
 }
 
-func TestARemovalWaitsOnlyForItsTimeForSiblingsThatHaveYetToDeclare(t *testing.T) {
+func TestARemovalWaitsForSiblingsUntilTheTimeLimit(t *testing.T) {
 	p := newProject(t, has("own"))
 	leaving := metav1.NewTime(p.clock.Now())
 	p.web.App.DeletionTimestamp = &leaving
 	within := p.web.App.Spec.Within()
 	p.after(within)
 	if got := p.wantedBy(); got != silentAPI {
-		t.Errorf("within its time it is left for %q", got)
+		t.Errorf("within the time limit the object is kept for %q, want %q", got, silentAPI)
 	}
 	p.after(time.Second)
 	if got := p.wantedBy(); got != "" {
-		t.Errorf("afterwards it is left for %q", got)
+		t.Errorf("after the time limit the object is kept for %q, want none", got)
 	}
 	p.declarations.note(declaring(p.api, "one", "left"))
 	if got := p.wantedBy(); got != "app api" {
-		t.Errorf("when a sibling declares it, it is left for %q", got)
+		t.Errorf("when a sibling declares it, the object is kept for %q, want %q", got, "app api")
 	}
 }
 
-func TestSiblingsThatTakeNothing(t *testing.T) {
+func TestNoObjectIsKeptForSiblingsThatCannotTakeIt(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1_000_000, 0))
 	for name, change := range map[string]func(*v1alpha1.App){
 		"a Helm app":                   func(a *v1alpha1.App) { has("left")(a); a.Spec.Helm = &v1alpha1.HelmSource{} },
@@ -194,13 +194,13 @@ func TestSiblingsThatTakeNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := newProject(t, change).wantedBy(); got != "" {
-				t.Errorf("it is left for %q", got)
+				t.Errorf("the object is kept for %q, want none", got)
 			}
 		})
 	}
 }
 
-func TestNothingIsKnownOfSiblingsThatCannotBeRead(t *testing.T) {
+func TestSiblingsThatCannotBeReadAreAnError(t *testing.T) {
 	for name, faults := range map[string]interceptor.Funcs{
 		"they cannot be listed": {List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return errors.New("down")
@@ -214,7 +214,7 @@ func TestNothingIsKnownOfSiblingsThatCannotBeRead(t *testing.T) {
 			faulty := interceptor.NewClient(p.writer.(client.WithWatch), faults)
 			p.Client, p.Direct = faulty, faulty
 			search := p.Search(p.web, "one")
-			for range 2 { // The second look costs no request, and is not wiser.
+			for range 2 { // The second call makes no request, and has the same result.
 				if _, err := search.Wanted(t.Context(), left); err == nil || err.Error() != "looking for apps that take objects over: down" {
 					t.Errorf("error %v", err)
 				}
@@ -238,7 +238,7 @@ func TestASearchCostsOneListForAllObjects(t *testing.T) {
 		}
 	}
 	if lists != 1 {
-		t.Errorf("%d lists", lists)
+		t.Errorf("the search made %d lists, want 1", lists)
 	}
 }
 
@@ -274,23 +274,23 @@ func TestACommitIsBeingSyncedUntilItsRepositoryReportsIt(t *testing.T) {
 			p.after(c.after)
 			got := p.Syncing(t.Context(), p.web)
 			if (got != "") != c.want || (c.want && !strings.HasSuffix(got, "repository acme is being synced")) {
-				t.Errorf("got %q", got)
+				t.Errorf("the repository that is being synced is %q", got)
 			}
 		})
 	}
 }
 
-func TestOnlySoManySiblingsAreRememberedAsUndeclared(t *testing.T) {
+func TestTheNumberOfRememberedSiblingsIsLimited(t *testing.T) {
 	w, now := &waiting{}, time.Unix(1000, 0)
 	name := func(i int) string { return strings.Repeat("a", i+1) }
 	for i := range maxUndeclared {
 		w.undeclaredFor(name(i), input{uid: "1"}, now)
 	}
 	if waited := w.undeclaredFor(name(0), input{uid: "1"}, now.Add(time.Minute)); waited != time.Minute || len(w.undeclared) != maxUndeclared {
-		t.Errorf("of %d, the first for %s", len(w.undeclared), waited)
+		t.Errorf("%d siblings are remembered, the first for %s", len(w.undeclared), waited)
 	}
 	w.undeclaredFor("another", input{uid: "1"}, now)
 	if len(w.undeclared) != 1 {
-		t.Errorf("%d are remembered", len(w.undeclared))
+		t.Errorf("%d siblings are remembered, want 1", len(w.undeclared))
 	}
 }

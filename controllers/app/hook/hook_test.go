@@ -30,7 +30,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/jobs"
 )
 
-// hookBench is an app with one hook, and what its namespace holds.
+// hookBench is an app with one hook, and the objects in its namespace.
 type hookBench struct {
 	*Runner
 	s    *subject.Subject
@@ -75,8 +75,8 @@ func secretOf(name, key, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: name}, Data: map[string][]byte{key: []byte(value)}}
 }
 
-// TestAHooksWordsHoldNoSecret has a hook's program write what it was given into its last words and its log.
-func TestAHooksWordsHoldNoSecret(t *testing.T) {
+// TestMessageAndLogOfAHookAreMasked: a hook's program writes its secrets into its termination message and its log.
+func TestMessageAndLogOfAHookAreMasked(t *testing.T) {
 	secrets := map[string]string{"db": "pa55-w0rd", "dsn": "postgres://db/shop?key=s3cr3t", "app": "t0p-m0st", "cert": "-----first-----\n-----second-----"}
 	held := []client.Object{&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web-1", Labels: map[string]string{"of": "hook"}},
@@ -108,20 +108,20 @@ func TestAHooksWordsHoldNoSecret(t *testing.T) {
 	message := b.h.result.Message
 	for _, want := range []string{"exit code 1: cannot log in with ***", "| db is ***", "app is ***", "dsn is ***", "cert is ***"} {
 		if !strings.Contains(message, want) {
-			t.Errorf("it does not say %q: %s", want, message)
+			t.Errorf("the message does not contain %q: %s", want, message)
 		}
 	}
 	for name, value := range secrets {
 		for line := range strings.SplitSeq(value, "\n") {
 			if strings.Contains(message, line) {
-				t.Errorf("the Secret %s is told: %s", name, message)
+				t.Errorf("the message contains the Secret %s: %s", name, message)
 			}
 		}
 	}
 }
 
-// TestAHookThatNoNodeRan keeps why that is: the pod, of which it was told, is gone with the Job's time.
-func TestAHookThatNoNodeRan(t *testing.T) {
+// TestTheReasonOfAnUnschedulableHookIsKept: the pod that showed it is gone when the Job's time is over.
+func TestTheReasonOfAnUnschedulableHookIsKept(t *testing.T) {
 	b := newHookBench(&v1alpha1.Hook{Name: "migrate", Timeout: &metav1.Duration{Duration: time.Minute}}, "")
 	b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: b.h.Name(), Message: "Job/web-migrate: its last pod is not scheduled: too little cpu"}
 	if err := b.finish(t.Context(), b.s, b.plan, b.h, b.failed(t, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")); err != nil {
@@ -133,8 +133,8 @@ func TestAHookThatNoNodeRan(t *testing.T) {
 	}
 }
 
-// TestOnlyTheJobThatWasSeenIsCleared has another Job of the name appear between the look at the former and its deletion.
-func TestOnlyTheJobThatWasSeenIsCleared(t *testing.T) {
+// TestOnlyTheJobThatWasReadIsDeleted: another Job of the name is created between read and deletion.
+func TestOnlyTheJobThatWasReadIsDeleted(t *testing.T) {
 	seen := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web-former", UID: "former"}}
 	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "", seen)
 	kind := jobs.Kind.GroupVersion().WithResource("jobs").GroupResource()
@@ -158,11 +158,11 @@ func TestOnlyTheJobThatWasSeenIsCleared(t *testing.T) {
 	}
 }
 
-// sealing stands for a key.
+// sealing seals a digest as a key would.
 func sealing(digest string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte("key"+digest))) }
 
-// TestHooksThatWereReportedUnsealedDoNotRunAgain: what an earlier version reported of a hook's run still holds for the same input.
-func TestHooksThatWereReportedUnsealedDoNotRunAgain(t *testing.T) {
+// TestHooksReportedWithUnsealedDigestsDoNotRunAgain: the result that an earlier version reported still holds for the same input.
+func TestHooksReportedWithUnsealedDigestsDoNotRunAgain(t *testing.T) {
 	hook := v1alpha1.Hook{Name: "migrate", Image: "none.example/migrate"}
 	app := &v1alpha1.App{}
 	app.Spec.Type, app.Spec.Hooks.Pre = v1alpha1.AppRaw, []v1alpha1.Hook{hook}
@@ -188,7 +188,7 @@ func TestHooksThatWereReportedUnsealedDoNotRunAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h := plan.runs[0]; h.result == nil || h.Input != seal.Short(input)+again {
-			t.Errorf("%s: of the run for %s it is known %+v", name, h.Input, h.result)
+			t.Errorf("%s: the known result of the run for %s is %+v", name, h.Input, h.result)
 		}
 		plan.Record(app, false)
 		want := []v1alpha1.HookStatus{{Phase: jobs.Pre, Name: "migrate", Input: seal.Short(input) + again, Result: v1alpha1.HookSucceeded, FinishedAt: ended}}

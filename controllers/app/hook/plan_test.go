@@ -22,7 +22,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/jobs"
 )
 
-// planned is the plan of an app with a hook in each phase, which delivers a text.
+// planned is the plan of an app with a hook in each phase, whose delivered content is a text.
 func planned(t *testing.T, b *hookBench, delivered string) *Plan {
 	t.Helper()
 	plan := &Plan{}
@@ -39,7 +39,7 @@ func withHooks() *hookBench {
 	return b
 }
 
-// ended writes into the status that all hooks of a plan ended so.
+// ended writes a status in which all hooks of a plan have this result.
 func ended(b *hookBench, plan *Plan, result string) {
 	for _, h := range plan.runs {
 		h.result = &v1alpha1.HookStatus{Phase: h.Phase, Name: h.Hook.Name, Input: h.Input, Result: result}
@@ -51,26 +51,26 @@ func TestAHookRunsOncePerDeliveredRevision(t *testing.T) {
 	b := withHooks()
 	ended(b, planned(t, b, "one"), v1alpha1.HookSucceeded)
 	if next := planned(t, b, "one").next(); next != "" {
-		t.Errorf("the same is delivered, and %s runs", next)
+		t.Errorf("the content is unchanged, and hook %q runs, want none", next)
 	}
 	other := planned(t, b, "two")
 	if next := other.next(); next != other.runs[0].Name() || other.runs[1].result != nil {
-		t.Errorf("something else is delivered, and next is %q", next)
+		t.Errorf("the content changed, and the next hook is %q", next)
 	}
 	b.s.App.Spec.Hooks.Post[0].Args = []string{"-v"}
 	changed := planned(t, b, "one")
 	if changed.runs[0].result == nil || changed.runs[1].result != nil {
-		t.Error("only the hook that changed is to run again")
+		t.Error("want only the changed hook to run again")
 	}
 }
 
-func TestAResultOfAnotherPhaseIsNotThisHooks(t *testing.T) {
+func TestAResultOfAnotherPhaseDoesNotCount(t *testing.T) {
 	b := withHooks()
 	b.s.App.Spec.Hooks.Post[0].Name = "migrate"
 	plan := planned(t, b, "one")
 	b.s.App.Status.Hooks = []v1alpha1.HookStatus{{Phase: jobs.Pre, Name: "migrate", Input: plan.runs[0].Input, Result: v1alpha1.HookSucceeded}}
 	if again := planned(t, b, "one"); again.runs[0].result == nil || again.runs[1].result != nil {
-		t.Error("the result of the pre hook counts for the post hook")
+		t.Error("the post hook has the result of the pre hook")
 	}
 }
 
@@ -78,21 +78,21 @@ func TestAFailedHookRunsAgainOncePerRequest(t *testing.T) {
 	b := withHooks()
 	ended(b, planned(t, b, "one"), v1alpha1.HookFailed)
 	if plan := planned(t, b, "one"); plan.next() != "" {
-		t.Errorf("%s runs again without a request", plan.next())
+		t.Errorf("%s runs again without a request, want none", plan.next())
 	}
 	b.s.App.Annotations = map[string]string{meta.ForceRequestAnnotation: "now"}
 	plan := planned(t, b, "one")
 	first := plan.next()
 	if first == "" || plan.runs[0].Input != jobs.Again(strings.Split(plan.runs[0].Input, ".")[0], "now") {
-		t.Errorf("it is not to run again; its input is %s", plan.runs[0].Input)
+		t.Errorf("the hook does not run again; its input is %s", plan.runs[0].Input)
 	}
 	ended(b, plan, v1alpha1.HookFailed)
 	if again := planned(t, b, "one"); again.next() != "" {
-		t.Error("it runs twice for one request")
+		t.Error("the hook runs twice for one request")
 	}
 	b.s.App.Annotations[meta.ForceRequestAnnotation] = "once more"
 	if again := planned(t, b, "one"); again.next() == "" || again.next() == first {
-		t.Errorf("for another request runs %q", again.next())
+		t.Errorf("for another request the next hook is %q", again.next())
 	}
 }
 
@@ -101,11 +101,11 @@ func TestASucceededHookDoesNotRunAgainOnRequest(t *testing.T) {
 	ended(b, planned(t, b, "one"), v1alpha1.HookSucceeded)
 	b.s.App.Annotations = map[string]string{meta.ForceRequestAnnotation: "now"}
 	if plan := planned(t, b, "one"); plan.next() != "" {
-		t.Errorf("%s runs again", plan.next())
+		t.Errorf("%s runs again, want none", plan.next())
 	}
 }
 
-func TestARequestIsHandledWhenTheHookRanOrTheRevisionIsDelivered(t *testing.T) {
+func TestARequestIsHandledOnceTheHookRanOrTheRevisionIsDelivered(t *testing.T) {
 	for name, c := range map[string]struct {
 		forced, done, helm, want bool
 	}{
@@ -120,12 +120,12 @@ func TestARequestIsHandledWhenTheHookRanOrTheRevisionIsDelivered(t *testing.T) {
 		}
 		(&Plan{forced: c.forced}).Record(app, c.done)
 		if got := app.Status.LastHandledForceAt == "now"; got != c.want {
-			t.Errorf("%s: handled %t", name, got)
+			t.Errorf("%s: handled %t, want %t", name, got, c.want)
 		}
 	}
 }
 
-func TestAPlanThatWasNotMadeKeepsTheStatus(t *testing.T) {
+func TestAMissingPlanKeepsTheStatus(t *testing.T) {
 	b := withHooks()
 	b.s.App.Status.Hooks = []v1alpha1.HookStatus{{Phase: jobs.Pre, Name: "migrate"}}
 	b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: "web-migrate"}
@@ -149,24 +149,24 @@ func TestAHookThatRunsAgainStaysReportedUntilItEnds(t *testing.T) {
 	}
 }
 
-func TestHooksAreNeededUntilTheirConditionIsGone(t *testing.T) {
+func TestHooksAreNeededUntilTheirConditionIsRemoved(t *testing.T) {
 	app := &v1alpha1.App{}
 	if Needed(app) || HasPost(app) {
-		t.Error("an App without hooks needs them")
+		t.Error("hooks are needed for an App without any")
 	}
 	app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.HooksSucceededCondition, Status: metav1.ConditionTrue}}
 	if !Needed(app) {
-		t.Error("hooks of an earlier spec are not cleared away")
+		t.Error("hooks of an earlier spec are not cleaned up")
 	}
 	b := withHooks()
 	b.s.App.Spec.Hooks.Pre = nil
 	if !Needed(b.s.App) || !HasPost(b.s.App) {
-		t.Error("a post hook alone needs nothing")
+		t.Error("a post hook alone is not enough for hooks to be needed")
 	}
 }
 
-// TestAFailedHookStopsTheRevisionUnlessItIsPassedOver has the pre hook fail, with both values of onFailure.
-func TestAFailedHookStopsTheRevisionUnlessItIsPassedOver(t *testing.T) {
+// TestAFailedHookStopsTheRevisionUnlessIgnored: the pre hook fails, with both values of onFailure.
+func TestAFailedHookStopsTheRevisionUnlessIgnored(t *testing.T) {
 	for onFailure, stops := range map[v1alpha1.HookFailure]bool{"": true, v1alpha1.HookStop: true, v1alpha1.HookContinue: false} {
 		b := withHooks()
 		b.s.App.Spec.Hooks.Pre[0].OnFailure = onFailure
@@ -194,19 +194,19 @@ func TestHooksOfOtherPhasesDoNotRun(t *testing.T) {
 	b := withHooks()
 	plan := planned(t, b, "one")
 	plan.runs[0].result = &v1alpha1.HookStatus{Result: v1alpha1.HookSucceeded}
-	if err := b.runPhase(t.Context(), b.s, plan, jobs.Pre, nil); err != nil { // The post hook would need the watch, which is nil.
+	if err := b.runPhase(t.Context(), b.s, plan, jobs.Pre, nil); err != nil { // The post hook would fail, because the watch is nil.
 		t.Error(err)
 	}
 }
 
-// job is one of a hook, of the app of the bench.
+// job is the Job of a hook of the bench's app.
 func job(name string, status batchv1.JobStatus) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: name, UID: "1", Labels: map[string]string{v1alpha1.AppLabel: "web", v1alpha1.HookLabel: "pre-migrate"}}, Status: status}
 }
 
 var completed = batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
 
-func TestAHookWaitsForThoseOfEarlierRevisions(t *testing.T) {
+func TestAHookWaitsForJobsOfEarlierRevisions(t *testing.T) {
 	otherApp, noHook := job("api-old", batchv1.JobStatus{}), job("plain", batchv1.JobStatus{})
 	otherApp.Labels[v1alpha1.AppLabel] = "api"
 	delete(noHook.Labels, v1alpha1.HookLabel)
@@ -217,32 +217,32 @@ func TestAHookWaitsForThoseOfEarlierRevisions(t *testing.T) {
 		waits bool
 		found int
 	}{
-		"one that runs":                {job("old", batchv1.JobStatus{}), true, 0},
-		"one that ended":               {job("old", completed), false, 1},
-		"one that is being deleted":    {leaving, false, 1},
-		"the one that is to run":       {job("now", batchv1.JobStatus{}), false, 1},
-		"one of another App":           {otherApp, false, 0},
-		"a Job that is none of a hook": {noHook, false, 0},
+		"one that runs":               {job("old", batchv1.JobStatus{}), true, 0},
+		"one that ended":              {job("old", completed), false, 1},
+		"one that is being deleted":   {leaving, false, 1},
+		"the one of this revision":    {job("now", batchv1.JobStatus{}), false, 1},
+		"one of another App":          {otherApp, false, 0},
+		"a Job that is not of a hook": {noHook, false, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "", c.job)
 			all, err := unfinished(t.Context(), b.s, "now")
 			if (err != nil) != c.waits || len(all) != c.found || (err != nil && !step.Waits(err)) {
-				t.Errorf("found %d, error %v", len(all), err)
+				t.Errorf("found %d Jobs, error %v", len(all), err)
 			}
 		})
 	}
 }
 
-// TestAHookThatLeftTheSpecIsAwaitedWhileItRuns: the next hook does not start beside it.
+// TestAHookThatLeftTheSpecIsAwaitedWhileItRuns: the next hook does not start before it ends.
 func TestAHookThatLeftTheSpecIsAwaitedWhileItRuns(t *testing.T) {
 	cases := map[string]struct {
 		running, want string
 	}{
-		"the former hook runs":     {"old", "waits"},
-		"the present hook runs":    {"", "goes on"},
-		"nothing was seen running": {"none", "goes on"},
+		"the former hook runs":  {"old", "waits"},
+		"the present hook runs": {"", "goes on"},
+		"no hook was running":   {"none", "goes on"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -258,14 +258,14 @@ func TestAHookThatLeftTheSpecIsAwaitedWhileItRuns(t *testing.T) {
 			}
 			err := b.awaitFormer(t.Context(), b.s, plan)
 			if got := map[bool]string{true: "waits", false: "goes on"}[err != nil]; got != c.want || err != nil && !step.Waits(err) {
-				t.Errorf("it %s: %v", got, err)
+				t.Errorf("the hook %s with error %v, want %q", got, err, c.want)
 			}
 		})
 	}
 }
 
-// TestOnlyJobsOfOtherRevisionsAreCleared keeps the Job of this one for its log.
-func TestOnlyJobsOfOtherRevisionsAreCleared(t *testing.T) {
+// TestOnlyJobsOfOtherRevisionsAreDeleted: the Job of this revision stays for its log.
+func TestOnlyJobsOfOtherRevisionsAreDeleted(t *testing.T) {
 	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "", job("old", completed))
 	present := b.failed(t, "", "")
 	present.SetLabels(map[string]string{v1alpha1.AppLabel: "web"})
@@ -281,7 +281,7 @@ func TestOnlyJobsOfOtherRevisionsAreCleared(t *testing.T) {
 	}
 	left := &batchv1.JobList{}
 	if err := b.s.Client.List(t.Context(), left); err != nil || len(left.Items) != 1 || left.Items[0].Name != present.GetName() {
-		t.Errorf("left are %v, %v", left.Items, err)
+		t.Errorf("the remaining Jobs are %v, error %v", left.Items, err)
 	}
 }
 
@@ -315,10 +315,10 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if created != (c.create != nil) {
-				t.Errorf("the Job was made: %t", created)
+				t.Errorf("the Job was created: %t", created)
 			}
 			if b.seen.Get(b.s.App).running != "" {
-				t.Error("a Job that was not made is taken for running")
+				t.Error("a Job that was not created is recorded as running")
 			}
 		})
 	}
@@ -343,7 +343,7 @@ func TestAJobIsMarkedAfterItWasAdmitted(t *testing.T) {
 	}
 	b.Forget(b.s.App)
 	if b.seen.Get(b.s.App).running != "" {
-		t.Error("it is not forgotten")
+		t.Error("the run of a deleted app is still remembered")
 	}
 }
 
@@ -361,6 +361,6 @@ func TestASucceededHookHasNoMessage(t *testing.T) {
 		t.Errorf("got %+v", h)
 	}
 	if b.plan.forced || b.seen.Get(b.s.App).running != "" {
-		t.Error("a first run handled a request, or is still taken for running")
+		t.Error("a first run handled a request, or is still recorded as running")
 	}
 }

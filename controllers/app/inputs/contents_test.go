@@ -6,29 +6,29 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/references"
 )
 
-func TestContentsAreOfOneVersion(t *testing.T) {
+func TestContentsAreCachedPerVersion(t *testing.T) {
 	var c contents
 	ref := references.Object{Namespace: "a", Kind: Secret, Name: "x"}
 	c.put(ref, "1", map[string][]byte{"k": []byte("v")})
 	if _, ok := c.get(ref, "2"); ok {
-		t.Error("an old version answers for a new one")
+		t.Error("a new version got the content of an old one")
 	}
 	if data, ok := c.get(ref, "1"); !ok || string(data["k"]) != "v" {
 		t.Errorf("got %v, %t", data, ok)
 	}
 }
 
-func TestContentsAreBounded(t *testing.T) {
+func TestTheSizeOfCachedContentsIsLimited(t *testing.T) {
 	var c contents
 	big := map[string][]byte{"k": make([]byte, maxContents/4)}
 	for i := range 20 {
 		c.put(references.Object{Namespace: "a", Kind: Secret, Name: string(rune('a' + i))}, "1", big)
 		if held := c.held.Weight(); held > maxContents {
-			t.Fatalf("%d bytes are held", held)
+			t.Fatalf("%d bytes are cached", held)
 		}
 	}
 	c.put(references.Object{Namespace: "a", Kind: Secret, Name: "t"}, "2", big)
 	if _, ok := c.get(references.Object{Namespace: "a", Kind: Secret, Name: "t"}, "2"); !ok {
-		t.Error("the newest is not held")
+		t.Error("the newest content is not cached")
 	}
 }

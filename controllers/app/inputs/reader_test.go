@@ -18,12 +18,12 @@ import (
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
-// bench is a Reader before a fake API server whose reads are counted, and the subject of an App.
+// bench is a Reader with a fake API server that counts reads, and the subject of an App.
 type bench struct {
 	*Reader
 	s     *subject.Subject
 	reads int
-	// version is what the watch shows; failure is how each read ends.
+	// version is the version in the watch; failure is the error of each read.
 	version string
 	failure error
 }
@@ -56,12 +56,12 @@ func TestASecretIsReadOncePerVersionAndMaskedEachTime(t *testing.T) {
 			t.Fatalf("got %s, %v", data, err)
 		}
 		if !slices.Contains(b.s.Sensitive(), "hunter22") {
-			t.Error("it is not hidden")
+			t.Error("the value is not masked")
 		}
 		b.s = &subject.Subject{App: b.s.App, Client: b.s.Client} // The next Reconcile.
 	}
 	if b.reads != 1 {
-		t.Errorf("it was read %d times in one version", b.reads)
+		t.Errorf("the Secret was read %d times in one version, want 1", b.reads)
 	}
 	b.version = "2"
 	if _, err := b.Data(t.Context(), b.s, Secret, "db"); err != nil || b.reads != 2 {
@@ -69,7 +69,7 @@ func TestASecretIsReadOncePerVersionAndMaskedEachTime(t *testing.T) {
 	}
 }
 
-func TestAConfigMapHoldsTextsAndBytesAndHidesNothing(t *testing.T) {
+func TestAConfigMapHasTextAndBinaryDataAndIsNotMasked(t *testing.T) {
 	b := newBench(&corev1.ConfigMap{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string]string{"a": "text"}, BinaryData: map[string][]byte{"b": {0xff}}})
 	data, err := b.Data(t.Context(), b.s, ConfigMap, "db")
 	if err != nil {
@@ -79,11 +79,11 @@ func TestAConfigMapHoldsTextsAndBytesAndHidesNothing(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(b.s.Sensitive()) != 0 {
-		t.Errorf("hidden are %q", b.s.Sensitive())
+		t.Errorf("the masked values are %q", b.s.Sensitive())
 	}
 }
 
-func TestASecretAndAConfigMapOfOneNameAreTwo(t *testing.T) {
+func TestASecretAndAConfigMapOfOneNameAreDistinguished(t *testing.T) {
 	b := newBench(&corev1.ConfigMap{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string]string{"a": "config"}},
 		&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("secret")}})
 	for kind, want := range map[string]string{ConfigMap: "config", Secret: "secret"} {
@@ -111,8 +111,8 @@ func TestErrorsOfReadsAreDistinguishedFromMissingObjects(t *testing.T) {
 		missing bool
 		want    string
 	}{
-		"the watch shows none": {func(b *bench) { b.version = "" }, true, ""},
-		"it is gone since":     {func(*bench) {}, true, ""},
+		"not in the watch": {func(b *bench) { b.version = "" }, true, ""},
+		"deleted since":    {func(*bench) {}, true, ""},
 		"the watch fails": {func(b *bench) {
 			b.Version = func(context.Context, string, string, string) (string, error) { return "1", down }
 		}, false, "reading from the API server: Secret db: down"},
@@ -133,7 +133,7 @@ func TestErrorsOfReadsAreDistinguishedFromMissingObjects(t *testing.T) {
 	}
 }
 
-func TestAFailedReadIsNotRemembered(t *testing.T) {
+func TestAFailedReadIsNotCached(t *testing.T) {
 	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("b")}})
 	b.failure = errors.New("down")
 	if _, err := b.Data(t.Context(), b.s, Secret, "db"); err == nil {
@@ -145,7 +145,7 @@ func TestAFailedReadIsNotRemembered(t *testing.T) {
 	}
 }
 
-func TestHideSecretReadsPastTheCache(t *testing.T) {
+func TestHideSecretReadsWithoutTheCache(t *testing.T) {
 	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("hunter22")}})
 	for range 2 {
 		if err := b.HideSecret(t.Context(), b.s, "db"); err != nil {
@@ -153,10 +153,10 @@ func TestHideSecretReadsPastTheCache(t *testing.T) {
 		}
 	}
 	if b.reads != 2 || !slices.Contains(b.s.Sensitive(), "hunter22") {
-		t.Errorf("%d reads; hidden are %q", b.reads, b.s.Sensitive())
+		t.Errorf("%d reads; the masked values are %q", b.reads, b.s.Sensitive())
 	}
 	if err := b.HideSecret(t.Context(), b.s, "absent"); err != nil {
-		t.Errorf("one that does not exist: %v", err)
+		t.Errorf("a Secret that does not exist: error %v", err)
 	}
 	b.failure = errors.New("down")
 	if err := b.HideSecret(t.Context(), b.s, "db"); err == nil || err.Error() != "reading Secret db: down" {
@@ -164,8 +164,8 @@ func TestHideSecretReadsPastTheCache(t *testing.T) {
 	}
 }
 
-// TestSecretsReadsEachOncePerVersion has two apps of a project log in with one Secret.
-func TestSecretsReadsEachOncePerVersion(t *testing.T) {
+// TestSecretsAreReadOncePerVersion: two apps of a project log in with one Secret.
+func TestSecretsAreReadOncePerVersion(t *testing.T) {
 	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "login"), Data: map[string][]byte{"a": []byte("b")}})
 	reader, key := b.Secrets(b.s), client.ObjectKey{Namespace: "kubeop-a-b", Name: "login"}
 	get := func() *corev1.Secret {
@@ -180,20 +180,20 @@ func TestSecretsReadsEachOncePerVersion(t *testing.T) {
 	b.version = first.ResourceVersion
 	again := get()
 	if b.reads != 1 {
-		t.Errorf("%d reads", b.reads)
+		t.Errorf("%d reads, want 1", b.reads)
 	}
 	if again.Namespace != key.Namespace || again.Name != key.Name || again.ResourceVersion != b.version || string(again.Data["a"]) != "b" {
 		t.Errorf("the second read has %+v", again)
 	}
 	b.version = "another"
 	if get(); b.reads != 2 {
-		t.Errorf("%d reads after a change", b.reads)
+		t.Errorf("%d reads after a change, want 2", b.reads)
 	}
-	b.version = "" // The watch shows none: what was read before is not to be used.
+	b.version = "" // Without a version in the watch the cached content must not be used.
 	if get(); b.reads != 3 {
-		t.Errorf("%d reads when the watch shows none", b.reads)
+		t.Errorf("%d reads without a version in the watch, want 3", b.reads)
 	}
 	if err := reader.Get(t.Context(), key, &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil || b.reads != 4 {
-		t.Errorf("what is no Secret: %v after %d reads", err, b.reads)
+		t.Errorf("an object that is no Secret: error %v after %d reads", err, b.reads)
 	}
 }

@@ -37,11 +37,11 @@ func TestMaskHidesSecretsInEveryForm(t *testing.T) {
 func TestMaskOfAliases(t *testing.T) {
 	bomb := "a: &a hunter22\nb: &b [" + strings.Repeat("*a, ", 1000) + "]\nc: [" + strings.Repeat("*b, ", 1000) + "]\n"
 	if got := mask.Of(Sensitive([]byte(bomb)))("a: &a hunter22"); got != "***" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "***")
 	}
 }
 
-// TestMaskOfManyValues: what is not parsed because it has too many values is hidden all the same.
+// TestMaskOfManyValues: YAML that is not parsed because it has too many values is masked, too.
 func TestMaskOfManyValues(t *testing.T) {
 	many := strings.Repeat("[],", 340_000)
 	for name, content := range map[string]string{
@@ -51,7 +51,7 @@ func TestMaskOfManyValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := mask.Of(Sensitive([]byte(content)))("it is hunter22, another and quoted"); got != "it is ***, *** and ***" {
-				t.Errorf("got %q", got)
+				t.Errorf("got %q, want %q", got, "it is ***, *** and ***")
 			}
 		})
 	}

@@ -60,12 +60,12 @@ func TestAPolicyThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestOnlyTheWordAllConfirmsTheRemovalOfAnApp(t *testing.T) {
+func TestOnlyTheValueAllConfirmsTheRemovalOfAnApp(t *testing.T) {
 	for value, want := range map[string]bool{"": false, v1alpha1.ConfirmAll: true, "All": false, "0123456789abcdef": false} {
 		app := webApp()
 		app.SetAnnotations(map[string]string{v1alpha1.ConfirmAnnotation: value})
 		if got := RemovalConfirmed(app); got != want {
-			t.Errorf("%q: %t", value, got)
+			t.Errorf("annotation %q: confirmed is %t, want %t", value, got, want)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestOnlyClaimsOfTheAppAreDeletedWithItsRelease(t *testing.T) {
 		left = append(left, c.Name)
 	}
 	if got := strings.Join(left, " "); got != "elsewhere other tenant" {
-		t.Errorf("left are %s", got)
+		t.Errorf("the remaining claims are %s, want %q", got, "elsewhere other tenant")
 	}
 	b.s.Client = interceptor.NewClient(b.api, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("down")
@@ -98,7 +98,7 @@ func TestOnlyClaimsOfTheAppAreDeletedWithItsRelease(t *testing.T) {
 	}
 }
 
-func TestClaimsInTheWayReportsAWayOut(t *testing.T) {
+func TestClaimsInTheWayNamesTheSolution(t *testing.T) {
 	cause := errors.New("StatefulSet db owns claim data")
 	err := ClaimsInTheWay(cause, "delete it yourself")
 	if !errors.Is(err, cause) || err.Error() != "StatefulSet db owns claim data, delete it yourself" {

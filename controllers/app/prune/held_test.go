@@ -6,8 +6,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestATokenStandsForOneList: whatever was not shown is asked anew.
-func TestATokenStandsForOneList(t *testing.T) {
+// TestATokenIsForOneList: another list needs another confirmation.
+func TestATokenIsForOneList(t *testing.T) {
 	a, b := v1alpha1.InventoryEntry{ID: "ns_a__PersistentVolumeClaim"}, v1alpha1.InventoryEntry{ID: "ns_b__PersistentVolumeClaim"}
 	shown := token("1.2.3", []v1alpha1.InventoryEntry{a, b}, false)
 	if again := token("1.2.3", []v1alpha1.InventoryEntry{b, a}, false); again != shown || shown == "" {
@@ -17,7 +17,7 @@ func TestATokenStandsForOneList(t *testing.T) {
 		"another revision":             token("1.2.4", []v1alpha1.InventoryEntry{a, b}, false),
 		"other objects, as many":       token("1.2.3", []v1alpha1.InventoryEntry{a, {ID: "ns_c__PersistentVolumeClaim"}}, false),
 		"a shorter list":               token("1.2.3", []v1alpha1.InventoryEntry{a}, false),
-		"claims go now":                token("1.2.3", []v1alpha1.InventoryEntry{a, b}, true),
+		"claims are deleted, too":      token("1.2.3", []v1alpha1.InventoryEntry{a, b}, true),
 		"nothing":                      token("1.2.3", nil, false),
 		"a revision that is not known": token("", []v1alpha1.InventoryEntry{a, b}, false),
 	} {
@@ -55,23 +55,23 @@ func TestWhyAnObjectIsHeld(t *testing.T) {
 	}
 }
 
-func TestHeldIsReadFromTheStatusUntilThisProcessLooked(t *testing.T) {
+func TestHeldObjectsAreReadFromTheStatusAfterARestart(t *testing.T) {
 	p, app := &Pruner{}, webApp()
 	app.Status.Held, app.Status.HeldToken = []string{"ConfigMap a: why"}, "0123"
 	if got := p.Held(app); got.Token != "0123" || len(got.Objects) != 1 {
-		t.Errorf("after a restart %v", got)
+		t.Errorf("after a restart the held objects are %v", got)
 	}
 	p.hold(app, "one", []v1alpha1.InventoryEntry{entry("ConfigMap", "b"), entry("ConfigMap", "c")}, false)
 	if got := p.Held(app); got.Token == "0123" || len(got.Objects) != 2 {
-		t.Errorf("after a look %v", got)
+		t.Errorf("after a reconcile the held objects are %v", got)
 	}
 	p.HoldNothing(app)
 	if got := p.Held(app); got.Token != "" || len(got.Objects) != 0 {
-		t.Errorf("nothing is held any more, and it is %v", got)
+		t.Errorf("nothing is held any more, and the held objects are %v", got)
 	}
 	p.Forget(app)
 	if got := p.Held(app); got.Token != "0123" {
-		t.Errorf("after it was forgotten %v", got)
+		t.Errorf("after the app was forgotten the held objects are %v", got)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestTheStatusNamesSomeHeldObjects(t *testing.T) {
 		status := &v1alpha1.AppStatus{Held: []string{"before"}, HeldToken: "before"}
 		Held{Objects: make([]string, n), Token: "now"}.Record(status)
 		if len(status.Held) != want || status.HeldToken != "now" {
-			t.Errorf("of %d it names %d, with token %s", n, len(status.Held), status.HeldToken)
+			t.Errorf("of %d held objects the status names %d, with token %s", n, len(status.Held), status.HeldToken)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestTheSummaryExplainsTheConfirmation(t *testing.T) {
 		"all of it is to stay":  {Held{Objects: make([]string, 2), Retained: 2, Token: "0123"}, "; 2 more left the source and stay, as status.held says"},
 	} {
 		if got := c.held.Summary(webApp(), "the source"); got != c.want {
-			t.Errorf("%s: got %q", name, got)
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ import (
 
 const shop = "kubeop-acme-shop"
 
-// bench is a Pruner of the app "web" of project "shop" of tenant "acme", before a fake API server.
+// bench is a Pruner of the app "web" of project "shop" of tenant "acme"with a fake API server.
 type bench struct {
 	*Pruner
 	t      *testing.T
@@ -63,7 +63,7 @@ func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects
 	return b
 }
 
-// unwatched is a watch that watches nothing: each object is read from the API server.
+// unwatched is a watch without objects: each object is read from the API server.
 func unwatched(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
 	return nil, false, nil
 }
@@ -101,7 +101,7 @@ func (b *bench) has(o client.Object, name string) bool {
 	return err == nil
 }
 
-// confirm has a person annotate the app.
+// confirm annotates the app with a confirmation, as a person would.
 func (b *bench) confirm(value string) {
 	b.t.Helper()
 	b.s.App.SetAnnotations(map[string]string{v1alpha1.ConfirmAnnotation: value, "a": "b"})
@@ -139,11 +139,11 @@ func TestOnlyObjectsOfTheAppAreDeleted(t *testing.T) {
 		t.Error("an object of another owner was deleted")
 	}
 	if len(removed.Left) != 0 {
-		t.Errorf("still recorded: %v", removed.Left)
+		t.Errorf("still in the inventory: %v", removed.Left)
 	}
 }
 
-func TestProtectedObjectsGoOnlyWithTheConfirmationOfTheirList(t *testing.T) {
+func TestProtectedObjectsAreDeletedOnlyAfterConfirmationOfTheirList(t *testing.T) {
 	entries := []v1alpha1.InventoryEntry{entry("ConfigMap", "a"), entry("ConfigMap", "b")}
 	cases := map[string]struct {
 		confirmation string
@@ -166,24 +166,24 @@ func TestProtectedObjectsGoOnlyWithTheConfirmationOfTheirList(t *testing.T) {
 				t.Fatal(err)
 			}
 			if gone := !b.has(&corev1.ConfigMap{}, "a") && !b.has(&corev1.ConfigMap{}, "b"); gone != c.deleted {
-				t.Errorf("deleted: %t", gone)
+				t.Errorf("deleted: %t, want %t", gone, c.deleted)
 			}
 			if _, there := b.confirmation(); there == c.deleted {
-				t.Errorf("the confirmation is still there: %t", there)
+				t.Errorf("the confirmation still exists: %t", there)
 			}
 			held, left := b.Held(b.s.App), len(removed.Left)
 			if c.deleted && (left != 0 || len(removed.Held) != 0 || len(held.Objects) != 0 || held.Token != "") {
-				t.Errorf("after the deletion %d are recorded, held are %v", left, held)
+				t.Errorf("after the deletion the inventory has %d objects, held are %v", left, held)
 			}
 			if !c.deleted && (left != 2 || len(removed.Held) != 2 || held.Token != token("one", entries, false)) {
-				t.Errorf("%d are recorded, held are %v", left, held)
+				t.Errorf("the inventory has %d objects, held are %v", left, held)
 			}
 		})
 	}
 }
 
-// TestWithoutARevisionNothingConfirms: the token is empty then, as is the annotation of an app that has none.
-func TestWithoutARevisionNothingConfirms(t *testing.T) {
+// TestWithoutARevisionNothingIsConfirmed: the token is empty then, like the annotation of an app without one.
+func TestWithoutARevisionNothingIsConfirmed(t *testing.T) {
 	b := newBench(t, webApp(), interceptor.Funcs{}, labelled(configMap("a"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm))
 	what := set(entry("ConfigMap", "a"))
 	what.Revision = ""
@@ -192,11 +192,11 @@ func TestWithoutARevisionNothingConfirms(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !b.has(&corev1.ConfigMap{}, "a") || len(removed.Held) != 1 {
-		t.Errorf("it was deleted; held are %v", removed.Held)
+		t.Errorf("the object was deleted; held are %v", removed.Held)
 	}
 }
 
-func TestNothingIsDeletedUnlessTheConfirmationCouldBeTakenOff(t *testing.T) {
+func TestNothingIsDeletedUnlessTheConfirmationCouldBeRemoved(t *testing.T) {
 	cases := map[string]func(*bench){
 		"the API server refuses": func(b *bench) {
 			b.Client = interceptor.NewClient(b.api, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -221,14 +221,14 @@ func TestNothingIsDeletedUnlessTheConfirmationCouldBeTakenOff(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if !b.has(&corev1.ConfigMap{}, "a") || len(removed.Left) != 1 {
-				t.Errorf("the object was deleted; recorded are %v", removed.Left)
+				t.Errorf("the object was deleted; the inventory is %v", removed.Left)
 			}
 		})
 	}
 }
 
-// TestAConfirmedDeletionKeepsTheRestRecorded has one object wait for its finalizer, one for a sibling, and one fail.
-func TestAConfirmedDeletionKeepsTheRestRecorded(t *testing.T) {
+// TestAConfirmedDeletionKeepsTheRestInTheInventory: one object waits for its finalizer, one is kept for a sibling, and one deletion fails.
+func TestAConfirmedDeletionKeepsTheRestInTheInventory(t *testing.T) {
 	blocked := labelled(configMap("blocked"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm)
 	blocked.SetFinalizers([]string{"example.com/wait"})
 	b := newBench(t, webApp(), interceptor.Funcs{}, blocked, labelled(configMap("free"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm),
@@ -244,7 +244,7 @@ func TestAConfirmedDeletionKeepsTheRestRecorded(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if b.has(&corev1.ConfigMap{}, "free") || !b.has(&corev1.ConfigMap{}, "wanted") || !b.has(&corev1.ConfigMap{}, "early") {
-		t.Error("the wrong objects are gone")
+		t.Error("the wrong objects were deleted")
 	}
 	var left []string
 	for _, e := range removed.Left {
@@ -254,10 +254,10 @@ func TestAConfirmedDeletionKeepsTheRestRecorded(t *testing.T) {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"ConfigMap/early for app worker", "ConfigMap/wanted for app api"}, removed.Wanted); diff != "" {
-		t.Errorf("left for others (-want +got):\n%s", diff)
+		t.Errorf("kept for others (-want +got):\n%s", diff)
 	}
 	if len(removed.Leaving) != 1 || len(removed.Held) != 0 {
-		t.Errorf("leaving %v, held %v", removed.Leaving, removed.Held)
+		t.Errorf("being deleted are %v, held are %v", removed.Leaving, removed.Held)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestClaimsStayUnderThePolicyRetainEvenWhenConfirmed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if gone := !b.has(&corev1.PersistentVolumeClaim{}, "data"); gone != deleted {
-				t.Errorf("deleted: %t", gone)
+				t.Errorf("deleted: %t, want %t", gone, deleted)
 			}
 			held := b.Held(b.s.App)
 			if want := map[bool]int{true: 0, false: 1}[deleted]; held.Retained != want || len(held.Objects) != want {
@@ -293,7 +293,7 @@ func TestClaimsStayUnderThePolicyRetainEvenWhenConfirmed(t *testing.T) {
 	}
 }
 
-func TestNothingIsDeletedWhileThePolicyOfClaimsIsNotKnown(t *testing.T) {
+func TestNothingIsDeletedWhileTheClaimPolicyCannotBeRead(t *testing.T) {
 	b := newBench(t, webApp(), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if _, ok := o.(*v1alpha1.Tenant); ok {
 			return errors.New("down")
@@ -307,7 +307,7 @@ func TestNothingIsDeletedWhileThePolicyOfClaimsIsNotKnown(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if !b.has(&corev1.ConfigMap{}, "own") || len(removed.Left) != 1 {
-		t.Errorf("it was deleted; recorded are %v", removed.Left)
+		t.Errorf("the object was deleted; the inventory is %v", removed.Left)
 	}
 }
 
@@ -318,24 +318,24 @@ func TestObjectsThatAreNeverDeletedAreReportedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !b.has(&corev1.ConfigMap{}, "kept") || len(removed.Left) != 0 || len(removed.Kept) != 1 {
-		t.Errorf("recorded %v, kept %v", removed.Left, removed.Kept)
+		t.Errorf("the inventory is %v, kept are %v", removed.Left, removed.Kept)
 	}
 	const want = "Normal " + v1alpha1.KeptReason + " left ConfigMap/kept, which is annotated: kubeop no longer looks after them"
 	select {
 	case got := <-b.events.Events:
 		if got != want {
-			t.Errorf("event %q", got)
+			t.Errorf("event %q, want %q", got, want)
 		}
 	default:
 		t.Error("there is no event")
 	}
 	b.ReportKept(t.Context(), b.s.App, nil, "is annotated")
 	if len(b.events.Events) != 0 {
-		t.Error("nothing was kept, and there is an event")
+		t.Error("there is an event although nothing was kept")
 	}
 }
 
-func TestAFailedDeletionIsTriedAgainAndStaysRecorded(t *testing.T) {
+func TestAFailedDeletionIsRetriedAndStaysInTheInventory(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "own", errors.New("no"))
 	for name, c := range map[string]struct {
 		err  error
@@ -352,7 +352,7 @@ func TestAFailedDeletionIsTriedAgainAndStaysRecorded(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if len(removed.Left) != 1 {
-				t.Errorf("recorded %v", removed.Left)
+				t.Errorf("the inventory is %v", removed.Left)
 			}
 		})
 	}
@@ -374,7 +374,7 @@ func TestOnlyAForbiddenDeletionNeedsAdministrators(t *testing.T) {
 func TestAwaitGoneNamesDeletionsInProgress(t *testing.T) {
 	s := newBench(t, webApp(), interceptor.Funcs{}).s
 	if err := AwaitGone(s, v1alpha1.ProgressingReason, nil); err != nil {
-		t.Errorf("it waits for nothing: %v", err)
+		t.Errorf("AwaitGone without objects: got %v, want nil", err)
 	}
 	err := AwaitGone(s, v1alpha1.ProgressingReason, []finalizer.Terminating{{Kind: "Pod", Name: "a"}, {Kind: "Job", Name: "b"}})
 	if !step.Waits(err) || err.Error() != "waits for Pod/a; Job/b to be gone" {
@@ -382,8 +382,8 @@ func TestAwaitGoneNamesDeletionsInProgress(t *testing.T) {
 	}
 }
 
-// TestTheOperatorLooksAtClusterScopedObjectsThatTheDeployerMayNotSee lets the deployer see nothing.
-func TestTheOperatorLooksAtClusterScopedObjectsThatTheDeployerMayNotSee(t *testing.T) {
+// TestTheOperatorReadsClusterScopedObjectsThatTheDeployerMayNot: the deployer may read nothing.
+func TestTheOperatorReadsClusterScopedObjectsThatTheDeployerMayNot(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, "a", errors.New("no"))
 	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "any"}, "a")
 	cases := map[string]struct {

@@ -16,9 +16,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/journal"
 )
 
-// TestTheNextProcessKnowsObjectsOfAnInterruptedPass has an App know of objects that an earlier process began to make, until the status reports what
-// became of them.
-func TestTheNextProcessKnowsObjectsOfAnInterruptedPass(t *testing.T) {
+// TestObjectsOfAnInterruptedPassAreKnownAfterARestart: the journal has the objects that an earlier process began to create, until the status
+// reports them.
+func TestObjectsOfAnInterruptedPassAreKnownAfterARestart(t *testing.T) {
 	api := fake.NewClientBuilder().Build()
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
 	applied := v1alpha1.InventoryEntry{ID: "kubeop-a-b_applied__ConfigMap", Version: "v1", Digest: "1234"}
@@ -43,7 +43,7 @@ func TestTheNextProcessKnowsObjectsOfAnInterruptedPass(t *testing.T) {
 
 	next := &Recorder{Journal: journal.New(api, "kubeop-system", time.Now)}
 	expect(next, applied, begun)
-	next.Keep(app, v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{applied}}, false) // A quiet pass.
+	next.Keep(app, v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{applied}}, false) // A pass that writes no status.
 	last := expect(next, applied)
 	next.Keep(app, last, true)
 	expect(next, applied)
@@ -52,8 +52,8 @@ func TestTheNextProcessKnowsObjectsOfAnInterruptedPass(t *testing.T) {
 	}
 }
 
-// TestEarlierWritesStillCount: a pass that failed in part is followed by one that writes only the rest.
-func TestEarlierWritesStillCount(t *testing.T) {
+// TestWritesOfAPartlyFailedPassStillCount: the next pass writes only the remaining objects.
+func TestWritesOfAPartlyFailedPassStillCount(t *testing.T) {
 	w, now := &Writes{}, time.Unix(100000, 0)
 	entries := []v1alpha1.InventoryEntry{{ID: "a"}, {ID: "b"}}
 	w.Add(entries, map[string]string{"a": "5"}, now)
@@ -63,14 +63,14 @@ func TestEarlierWritesStillCount(t *testing.T) {
 	}
 	w.Settled()
 	if w.Unsettled() != nil || len(w.Recent(now.Add(watchLag))) != 2 {
-		t.Errorf("once healthy, unsettled are %v, recent %v", w.Unsettled(), w.Recent(now))
+		t.Errorf("once healthy, the unsettled writes are %v, the recent ones %v", w.Unsettled(), w.Recent(now))
 	}
 	if late := now.Add(watchLag + 2*time.Second); !w.Shown(late) || w.Recent(late) != nil {
-		t.Error("what a watch had the time to show still counts")
+		t.Error("a write is still recent after the lag of a watch")
 	}
 }
 
-// TestTheInventoryOfTheNextPass follows a pass that its status does not report.
+// TestTheInventoryOfTheNextPass: the status does not report the last pass.
 func TestTheInventoryOfTheNextPass(t *testing.T) {
 	made := v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{{ID: "kubeop-a-b_made__ConfigMap", Version: "v1"}}}
 	reported := v1alpha1.InventoryEntry{ID: "kubeop-a-b_reported__ConfigMap", Version: "v1"}
@@ -100,7 +100,7 @@ func TestTheInventoryOfTheNextPass(t *testing.T) {
 	}
 }
 
-// TestAFailedLoadIsReported: what the journal has is not known then, and nothing may be deleted from it.
+// TestAFailedLoadIsReported: without the journal nothing may be deleted.
 func TestAFailedLoadIsReported(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
 	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: "kubeop-a-b_reported__ConfigMap", Version: "v1"}}

@@ -17,11 +17,11 @@ func entries(ids ...string) []v1alpha1.InventoryEntry {
 	return all
 }
 
-func TestWritesOfAMomentAgoStillCount(t *testing.T) {
+func TestRecentWritesStillCount(t *testing.T) {
 	w, now := &Writes{}, time.Unix(1000, 0)
 	w.Add(entries("a", "b"), map[string]string{"a": "1", "b": "2", "gone": "3"}, now)
 	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, w.Unsettled()); diff != "" {
-		t.Errorf("what is not in the inventory counts (-want +got):\n%s", diff)
+		t.Errorf("an object outside the inventory counts (-want +got):\n%s", diff)
 	}
 	now = now.Add(watchLag)
 	w.Add(entries("a", "b"), map[string]string{"b": "4"}, now)
@@ -34,7 +34,7 @@ func TestWritesOfAMomentAgoStillCount(t *testing.T) {
 		t.Errorf("after the lag of a watch (-want +got):\n%s", diff)
 	}
 	if w.At() != now {
-		t.Errorf("written at %s", w.At())
+		t.Errorf("written at %s, want %s", w.At(), now)
 	}
 }
 
@@ -43,21 +43,21 @@ func TestAHealthyAppHasOnlyRecentWrites(t *testing.T) {
 	w.Add(entries("a"), map[string]string{"a": "1"}, now)
 	w.Settled()
 	if w.Unsettled() != nil {
-		t.Errorf("unsettled are %v", w.Unsettled())
+		t.Errorf("the unsettled writes are %v", w.Unsettled())
 	}
 	if got := w.Recent(now.Add(watchLag)); got["a"] != "1" {
-		t.Errorf("recent are %v", got)
+		t.Errorf("the recent writes are %v", got)
 	}
 	if got := w.Recent(now.Add(watchLag + time.Nanosecond)); got != nil {
-		t.Errorf("after the lag of a watch recent are %v", got)
+		t.Errorf("after the lag of a watch the recent writes are %v", got)
 	}
 }
 
-func TestAReleaseWritesNothingThatIsRecent(t *testing.T) {
+func TestAReleaseHasNoRecentWrites(t *testing.T) {
 	w, now := &Writes{}, time.Unix(1000, 0)
 	w.Released(map[string]string{"a": "1"}, now)
 	if w.Unsettled()["a"] != "1" || w.At() != now || w.Recent(now) != nil || w.Shown(now) {
-		t.Errorf("unsettled %v at %s, recent %v", w.Unsettled(), w.At(), w.Recent(now))
+		t.Errorf("the unsettled writes are %v at %s, the recent ones %v; want none", w.Unsettled(), w.At(), w.Recent(now))
 	}
 }
 

@@ -31,14 +31,14 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// TestHowAFetchEnds takes the step of a Git app, and looks at what the queue and the condition are told.
+// TestHowAFetchEnds checks for each answer to a Git app's fetch when the queue retries, and what the condition reports.
 func TestHowAFetchEnds(t *testing.T) {
 	const interval = time.Hour
 	busy := fmt.Errorf("fetching https://git.example/a: %w", failure.ErrBusy)
 	cases := map[string]struct {
 		url    string
 		secret bool
-		// answered is how the source answers, where it is not asked in earnest.
+		// answered is the source's answer; without it the source is really fetched.
 		answered error
 		reason   string
 		says     string
@@ -79,27 +79,27 @@ func TestHowAFetchEnds(t *testing.T) {
 			result, err := run()
 			for result.RequeueAfter == step.Quiet {
 				if c := conditions.Get(app, v1alpha1.SourceReadyCondition); c != nil {
-					t.Fatalf("%v is told while the source is asked", c)
+					t.Fatalf("the condition %v is set during the fetch", c)
 				}
 				<-woken
 				result, err = run()
 			}
 			if (err != nil) != tc.failed {
-				t.Errorf("the queue is told %v", err)
+				t.Errorf("the step returns the error %v", err)
 			}
 			if d := result.RequeueAfter - tc.after; d < -tc.after/10 || d > tc.after/10 {
-				t.Errorf("looked at after %s, want about %s", result.RequeueAfter, tc.after)
+				t.Errorf("requeued after %s, want about %s", result.RequeueAfter, tc.after)
 			}
 			is := conditions.Get(app, v1alpha1.SourceReadyCondition)
 			if is == nil || is.Reason != tc.reason || !strings.Contains(is.Message, tc.says) {
-				t.Errorf("got %v, want %s that says %q", is, tc.reason, tc.says)
+				t.Errorf("the condition is %v, want reason %s and %q in the message", is, tc.reason, tc.says)
 			}
 		})
 	}
 }
 
-// TestSourcesAreFetchedForEachTenant has a tenant give up on a source, and another follow the same.
-func TestSourcesAreFetchedForEachTenant(t *testing.T) {
+// TestTenantsFetchTheSameSourceSeparately: one tenant gives up on a source, and another one follows it.
+func TestTenantsFetchTheSameSourceSeparately(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
 	f, p := newFetcher(t, app)
 	ask := func(tenant string, err error) error {
@@ -108,14 +108,14 @@ func TestSourcesAreFetchedForEachTenant(t *testing.T) {
 		return got
 	}
 	if err := ask("mallory", context.DeadlineExceeded); err == nil {
-		t.Fatal("it did not give up")
+		t.Fatal("the first tenant did not give up")
 	}
 	if err := ask("acme", nil); err != nil {
 		t.Errorf("the other tenant got %v", err)
 	}
 }
 
-// TestAnAppFollowsItsSource moves an app from a Git repository to a source of Flux.
+// TestAnAppFollowsItsSource changes an app's source from a Git repository to one of Flux.
 func TestAnAppFollowsItsSource(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
 	f, p := newFetcher(t, app)
@@ -124,18 +124,18 @@ func TestAnAppFollowsItsSource(t *testing.T) {
 	}
 	source := references.Object{Kind: sharedSource, Name: p.last.source}
 	if len(f.users.Users(source)) != 1 {
-		t.Fatal("it does not follow its repository")
+		t.Fatal("the app does not follow its repository")
 	}
 	app.Spec.Git = &v1alpha1.GitSource{SourceRef: &v1alpha1.FluxSourceReference{Kind: "GitRepository", Name: "web"}}
 	if err := f.Fetch(t.Context(), p.Subject, &Found{}); err == nil {
-		t.Fatal("there is no such source")
+		t.Fatal("the Flux source is not found")
 	}
 	if p.last.source != "" || len(f.users.Users(source)) != 0 {
-		t.Errorf("it still follows %q", p.last.source)
+		t.Errorf("the app still follows %q", p.last.source)
 	}
 }
 
-// answered asks as Reconciles do, of which the second finds the answer.
+// answered asks as Reconciles do: the second one finds the answer.
 func answered(t *testing.T, f *Fetcher, p *pass, q query[git.Commit]) (git.Commit, error) {
 	t.Helper()
 	woken := make(chan types.NamespacedName, 10)
@@ -149,7 +149,7 @@ func answered(t *testing.T, f *Fetcher, p *pass, q query[git.Commit]) (git.Commi
 	}
 }
 
-// recording are the facts of a Reconcile that looks for a source.
+// recording are the facts of a Reconcile that fetches a source.
 type recording struct {
 	Found
 	app *v1alpha1.App

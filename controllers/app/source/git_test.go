@@ -13,13 +13,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 )
 
-// TestTheReportedRevision has an app that was made of C1 meet C2, in which what it reads is the same or not.
+// TestTheReportedRevision: an app was built from C1, and the repository is at C2, where the files that it reads are the same or not.
 func TestTheReportedRevision(t *testing.T) {
 	const same, other = "as in C1", "something else"
 	for name, tc := range map[string]struct {
-		// digest is what is known of C2: "" before a build has ended.
+		// digest is that of the app's files in C2: "" before a build has ended.
 		digest string
-		// anew: the spec is new.
+		// anew: the spec changed.
 		anew bool
 		was  string
 		want string
@@ -42,7 +42,7 @@ func TestTheReportedRevision(t *testing.T) {
 			found.recognize(app)
 			found.Record(app)
 			if got := app.Status.LastAttemptedRevision; got != tc.want {
-				t.Errorf("%s is told, want %s", got, tc.want)
+				t.Errorf("the reported revision is %s, want %s", got, tc.want)
 			}
 			if got := app.Status.SourceDigest; tc.want == "C1" && got != same {
 				t.Errorf("the digest is %q, want that of C1", got)
@@ -51,8 +51,8 @@ func TestTheReportedRevision(t *testing.T) {
 	}
 }
 
-// TestABuildThatDidNotEnd has what is read be unknown again until one does.
-func TestABuildThatDidNotEnd(t *testing.T) {
+// TestABuildThatDidNotEndKeepsTheRevision makes the list of files that the app reads unknown until a build ends.
+func TestABuildThatDidNotEndKeepsTheRevision(t *testing.T) {
 	f, app := &Fetcher{}, &v1alpha1.App{}
 	app.Status.LastAttemptedRevision, app.Status.SourceDigest = "C1", "as in C1"
 	found := &Found{Files: Files{Revision: "C2", reading: (&folder.Folder{}).Reading()}}
@@ -60,14 +60,14 @@ func TestABuildThatDidNotEnd(t *testing.T) {
 	f.Built((&subject.Subjects{}).New(app), found, "")
 	found.Record(app)
 	if got := app.Status.LastAttemptedRevision; got != "C1" {
-		t.Errorf("%s is told of what nobody read", got)
+		t.Errorf("the reported revision is %s, want %q: no build has ended", got, "C1")
 	}
 	for range f.reads.Range {
-		t.Error("reads are remembered that nobody made")
+		t.Error("reads of a build that did not end are remembered")
 	}
 }
 
-// TestTheDigestOfTheReadsIdentifiesACommit has the last reads tell of a commit before it is read, and nothing be known without any.
+// TestTheDigestOfTheReadsIdentifiesACommit: the digest of a commit is computed from the files of the last build, and is unknown without one.
 func TestTheDigestOfTheReadsIdentifiesACommit(t *testing.T) {
 	commit := git.Commit{Revision: "C2", Root: &folder.Folder{}}
 	read, err := commit.Root.DigestOf(folder.Reads{"."})
@@ -77,12 +77,12 @@ func TestTheDigestOfTheReadsIdentifiesACommit(t *testing.T) {
 	for want, reads := range map[string]folder.Reads{read: {"."}, "": nil} {
 		found, err := (&Found{reads: reads}).ofCommit(commit)
 		if err != nil || found.Digest != want || found.Revision != "C2" {
-			t.Errorf("of reads %q: got %q of %s and %v, want %q", reads, found.Digest, found.Revision, err, want)
+			t.Errorf("reads %q: got digest %q of %s, error %v; want %q", reads, found.Digest, found.Revision, err, want)
 		}
 	}
 }
 
-// TestAppsOfACommitShareOneCause, and whoever was changed by hand since for one of its own.
+// TestAppsOfACommitShareOneCause: only an app that was changed by hand since then has its own.
 func TestAppsOfACommitShareOneCause(t *testing.T) {
 	cause := func(uid, revision, last string, generation int64) string {
 		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: generation}}

@@ -55,7 +55,7 @@ func (s *tagServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// bench is an Image app with a policy; restart forgets what a process remembers.
+// bench is an Image app with a policy; restart drops the memory of the process.
 type bench struct {
 	t *testing.T
 	*tagServer
@@ -89,7 +89,7 @@ func (b *bench) restart() {
 	b.Answers.wake(func(app types.NamespacedName) { woken <- app })
 }
 
-// choose takes the step, again when the registry has answered.
+// choose takes the step, and again once the registry has answered.
 func (b *bench) choose(p *pass) error {
 	for {
 		err := b.chooseImage(context.Background(), p)
@@ -100,13 +100,13 @@ func (b *bench) choose(p *pass) error {
 	}
 }
 
-// begin begins a look for the source.
+// begin starts a search for the source.
 func (b *bench) begin() *pass {
 	asked := b.queries.Get(b.app)
 	return &pass{b.subjects.New(b.app), &Found{image: &asked.image}, asked}
 }
 
-// look takes the step, and writes the status as the runner does. It returns how often the registry was asked.
+// look runs the step and writes the status as the runner does. It returns the number of requests to the registry.
 func (b *bench) look() (*pass, int, error) {
 	b.t.Helper()
 	before := b.asked
@@ -122,7 +122,7 @@ func (b *bench) look() (*pass, int, error) {
 	return p, b.asked - before, err
 }
 
-// chooses looks, and wants a tag, a number of requests, and the events.
+// chooses runs look, and wants this tag, number of requests, and events.
 func (b *bench) chooses(tag string, asked int, events ...string) *pass {
 	b.t.Helper()
 	p, times, err := b.look()
@@ -130,15 +130,15 @@ func (b *bench) chooses(tag string, asked int, events ...string) *pass {
 		b.t.Fatalf("%d requests, %v, %+v; want %d and %s", times, err, b.app.Status.Image, asked, tag)
 	}
 	if got := p.found.Image.Reference; got != b.app.Status.Image.Reference {
-		b.t.Errorf("%s is delivered", got)
+		b.t.Errorf("the delivered image is %s, want %s", got, b.app.Status.Image.Reference)
 	}
-	var told []string
+	var reported []string
 	for _, n := range p.found.Notes(b.app) {
 		if n.Event != "" {
-			told = append(told, n.Event+" "+n.Message)
+			reported = append(reported, n.Event+" "+n.Message)
 		}
 	}
-	if diff := cmp.Diff(events, told); diff != "" {
+	if diff := cmp.Diff(events, reported); diff != "" {
 		b.t.Errorf("events (-want +got):\n%s", diff)
 	}
 	return p
@@ -157,24 +157,24 @@ func TestImagePolicyFollowsTheRegistry(t *testing.T) {
 	s := b.chooses("1.0.0", 2, "Normal web: 1.0.0")
 	first := b.app.Status.Image.Reference
 	if want := b.app.Spec.Image.Reference + ":1.0.0@sha256:" + strings.Repeat("a", 64); first != want || s.Again() != 5*time.Minute {
-		t.Errorf("it chose %s, and looks again after %s; want %s", first, s.Again(), want)
+		t.Errorf("the policy chose %s, and checks again after %s; want %s", first, s.Again(), want)
 	}
 	b.server(func() { b.tags = `"1.0.0","1.1.0","2.0.0"` })
 	b.pass(2 * time.Minute)
 	if s := b.chooses("1.0.0", 0); s.Again() != 3*time.Minute {
-		t.Errorf("it looks again after %s", s.Again())
+		t.Errorf("the policy checks again after %s, want %s", s.Again(), 3*time.Minute)
 	}
 	b.pass(3 * time.Minute)
 	b.chooses("1.1.0", 2, "Normal web: 1.0.0 → 1.1.0")
 	if got := b.app.Status.Image; got.Previous != first || !got.Since.Time.Equal(b.clock.Now()) {
-		t.Errorf("the status says %+v", got)
+		t.Errorf("status.image is %+v", got)
 	}
 	second := b.app.Status.Image.Reference
 	b.server(func() { b.other = "b" })
 	b.pass(5 * time.Minute)
 	b.chooses("1.1.0", 2, "Normal web: "+second+" → "+strings.ReplaceAll(second, "aaaa", "bbbb"))
 
-	// A request looks at once, and once.
+	// A reconcile request causes one check.
 	b.server(func() { b.tags = `"1.2.0"` })
 	b.app.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
 	b.chooses("1.2.0", 2, "Normal web: 1.1.0 → 1.2.0")
@@ -201,13 +201,13 @@ func TestImagePolicyKeepsItsChoice(t *testing.T) {
 	kept := "1.0.0 stays: choosing a tag of HOST/web: HOST answered 502 Bad Gateway"
 	s := b.chooses("1.0.0", 1, "Warning "+strings.ReplaceAll(kept, "HOST", b.Listener.Addr().String()))
 	if s.Again() != registryPause {
-		t.Errorf("it looks again after %s", s.Again())
+		t.Errorf("the policy checks again after %s, want %s", s.Again(), registryPause)
 	}
 	if n := s.found.Notes(b.app)[0]; n.Condition != v1alpha1.ImageKeptCondition || n.Status != metav1.ConditionTrue || n.Reason != v1alpha1.FetchFailedReason {
-		t.Errorf("it says %+v", n)
+		t.Errorf("the note is %+v", n)
 	}
 
-	// A choice that the policy would not make any more does not stay.
+	// A choice outside the policy's range is dropped.
 	b.app.Spec.Image.Policy.SemVer, b.app.Generation = "2.x", 2
 	b.pass(time.Minute)
 	if _, _, err := b.look(); !errors.Is(err, failure.ErrUnavailable) {
@@ -222,7 +222,7 @@ func TestImagePolicyKeepsItsChoice(t *testing.T) {
 	b.app.Spec.Image.Policy.SemVer, b.app.Generation = "1.x", 3
 	s = b.chooses("1.0.0", 1)
 	if n := s.found.Notes(b.app)[0]; n.Condition != v1alpha1.ImageKeptCondition || n.Status != "" {
-		t.Errorf("once it is asked again it says %+v", n)
+		t.Errorf("after the next request the note is %+v", n)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestImagePolicyAfterARestart(t *testing.T) {
 	b.server(func() { b.tags = `"1.1.0"` })
 	b.restart()
 	if s := b.chooses("1.0.0", 0); s.Again() != 5*time.Minute {
-		t.Errorf("it looks again after %s", s.Again())
+		t.Errorf("the policy checks again after %s, want %s", s.Again(), 5*time.Minute)
 	}
 	b.pass(5 * time.Minute)
 	b.chooses("1.1.0", 2, "Normal web: 1.0.0 → 1.1.0")
@@ -240,7 +240,7 @@ func TestImagePolicyAfterARestart(t *testing.T) {
 		"another spec":     func() { b.app.Generation++ },
 		"a request":        func() { b.app.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "later"} },
 		"another registry": func() { b.app.Status.Image.Reference = "elsewhere/web:1.1.0@sha256:0" },
-		"a first look":     func() { b.app.Status.Image = nil },
+		"a first check":    func() { b.app.Status.Image = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.restart()
@@ -252,7 +252,7 @@ func TestImagePolicyAfterARestart(t *testing.T) {
 	}
 }
 
-// A choice that was not told because the status was not written is told later.
+// An image that was not reported because the status was not written is reported later.
 func TestAnImageIsReportedOnce(t *testing.T) {
 	b := newBench(t)
 	p := b.begin()

@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// deliveredApp is an App whose present spec and folder are in the cluster.
+// deliveredApp is an App whose current spec and folder were delivered.
 func deliveredApp(change func(*v1alpha1.App)) *v1alpha1.App {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1", Generation: 2, Annotations: map[string]string{v1alpha1.TreeAnnotation: "tree"}}}
 	app.Status.LastAppliedRevision, app.Status.ObservedTree = "main@sha1:1", "tree"
@@ -28,7 +28,7 @@ func deliveredApp(change func(*v1alpha1.App)) *v1alpha1.App {
 	return app
 }
 
-func TestAnAppIsDeliveredWithItsPresentSpecAndFolder(t *testing.T) {
+func TestAnAppIsDeliveredWithItsCurrentSpecAndFolder(t *testing.T) {
 	raw := func(a *v1alpha1.App) { a.Spec.Raw = &v1alpha1.RawSource{Path: "manifests"} }
 	cases := map[string]struct {
 		change func(*v1alpha1.App)
@@ -49,7 +49,7 @@ func TestAnAppIsDeliveredWithItsPresentSpecAndFolder(t *testing.T) {
 	}
 	for name, c := range cases {
 		if got := delivered(deliveredApp(c.change)); got != c.want {
-			t.Errorf("%s: delivered %t", name, got)
+			t.Errorf("%s: delivered %t, want %t", name, got, c.want)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestWhichSpecsUseTheFolder(t *testing.T) {
 		"another Git repository":  {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{}}, false},
 	} {
 		if got := usesFolder(&c.spec); got != c.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: the folder is used: %t, want %t", name, got, c.want)
 		}
 	}
 }
@@ -80,19 +80,19 @@ func passOf(app *v1alpha1.App) *pass {
 	return &pass{s, &Found{}, &lastQuery{}}
 }
 
-// TestAFailedSourceDoesNotAffectADeliveredApp unless what it says may not be believed.
+// TestAFailedSourceDoesNotAffectADeliveredApp, except if its content is not trusted.
 func TestAFailedSourceDoesNotAffectADeliveredApp(t *testing.T) {
 	cases := map[string]struct {
 		err   error
 		kept  bool
 		waits bool
-		// again: it is asked again before the interval.
+		// again: when it is fetched again before the interval.
 		again time.Duration
 	}{
 		"it cannot be reached":      {failure.ErrUnavailable, true, false, time.Second},
 		"it refuses the login":      {failure.ErrAuthentication, true, false, 0},
 		"it is not there":           {failure.ErrNotFound, true, false, 0},
-		"there is no turn for it":   {failure.ErrBusy, true, true, time.Second},
+		"it waits for its turn":     {failure.ErrBusy, true, true, time.Second},
 		"its signature is wrong":    {failure.ErrSignature, false, false, 0},
 		"its digest is another one": {failure.ErrDigest, false, false, 0},
 		"its Flux source waits":     {failure.ErrNotReady, false, true, 0},
@@ -107,13 +107,13 @@ func TestAFailedSourceDoesNotAffectADeliveredApp(t *testing.T) {
 				}))
 				err := (&Fetcher{}).end(p, fmt.Errorf("fetching: %w", c.err))
 				if !errors.Is(err, c.err) || step.Waits(err) != c.waits {
-					t.Errorf("delivered %t: %v", isDelivered, err)
+					t.Errorf("delivered %t: error %v", isDelivered, err)
 				}
 				if kept := c.kept && isDelivered; p.found.Kept != kept {
-					t.Errorf("delivered %t: what was delivered is kept: %t", isDelivered, p.found.Kept)
+					t.Errorf("delivered %t: what was delivered is kept: %t, want %t", isDelivered, p.found.Kept, kept)
 				}
 				if isDelivered && p.Again() != c.again || !isDelivered && p.Again() != 0 {
-					t.Errorf("delivered %t: it is asked again after %s", isDelivered, p.Again())
+					t.Errorf("delivered %t: it is fetched again after %s", isDelivered, p.Again())
 				}
 				if p.found.InLine != errors.Is(c.err, failure.ErrBusy) {
 					t.Errorf("it waits for its turn: %t", p.found.InLine)
@@ -134,7 +134,7 @@ func TestASourceThatAnsweredEndsWell(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeThatWasDecidedStays(t *testing.T) {
+func TestADecidedOutcomeIsNotChanged(t *testing.T) {
 	decided := step.Stop("Reason", failure.ErrUnavailable)
 	if got := outcomeOf(decided); !errors.Is(got, decided) || got.Error() != decided.Error() {
 		t.Errorf("got %v", got)
@@ -144,7 +144,7 @@ func TestAnOutcomeThatWasDecidedStays(t *testing.T) {
 	}
 }
 
-// TestStepsWhileASourceIsFetched looks at what is kept and reported before and after the time in which an answer is expected.
+// TestStepsWhileASourceIsFetched checks what is kept and reported before and after the time in which an answer is expected.
 func TestStepsWhileASourceIsFetched(t *testing.T) {
 	never := deliveredApp(func(a *v1alpha1.App) { a.Generation = 3 })
 	for name, c := range map[string]struct {
@@ -153,7 +153,7 @@ func TestStepsWhileASourceIsFetched(t *testing.T) {
 		kept  bool
 		waits bool
 	}{
-		"it was just asked":                    {deliveredApp(nil), step.Quiet - time.Second, false, true},
+		"the fetch has just begun":             {deliveredApp(nil), step.Quiet - time.Second, false, true},
 		"it lasts, and something is delivered": {deliveredApp(nil), step.Quiet, true, false},
 		"it lasts, and nothing is delivered":   {never, step.Quiet, false, true},
 	} {
@@ -167,7 +167,7 @@ func TestStepsWhileASourceIsFetched(t *testing.T) {
 	}
 }
 
-// TestAppsOfOneCommitHaveOneCause so that a source is asked once for all of them.
+// TestAppsOfOneCommitHaveOneCause: a source is fetched once for all of them.
 func TestAppsOfOneCommitHaveOneCause(t *testing.T) {
 	app := func(name, commit string) *pass {
 		a := deliveredApp(nil)
@@ -186,18 +186,18 @@ func TestAppsOfOneCommitHaveOneCause(t *testing.T) {
 	}
 	web.last.cause = web.commonCause(q)
 	if a, b := web.causeOf(q), api.causeOf(q); a == b {
-		t.Errorf("an app that comes again has the cause %q of the others", a)
+		t.Errorf("an app with a second request has the cause %q of the others", a)
 	}
 	if byHand := app("web", ""); byHand.causeOf(q) == byHand.commonCause(q) {
 		t.Error("an app that was not declared in Git shares its cause")
 	}
 	web.last.question = q
 	if got := web.causeOf(q); got != "" {
-		t.Errorf("for the question of before there is the cause %q", got)
+		t.Errorf("for the former query the cause is %q, want none", got)
 	}
 }
 
-func TestAfterARestartTheStatusHasTheLastQuestion(t *testing.T) {
+func TestAfterARestartTheStatusHasTheLastQuery(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.App)
 		want   bool
@@ -211,7 +211,7 @@ func TestAfterARestartTheStatusHasTheLastQuestion(t *testing.T) {
 	} {
 		p := passOf(deliveredApp(func(a *v1alpha1.App) { a.Status.ObservedGeneration = 2; c.change(a) }))
 		if got := p.isNew(cache.Question{Request: "any"}); got != c.want {
-			t.Errorf("%s: new %t", name, got)
+			t.Errorf("%s: the query is new: %t, want %t", name, got, c.want)
 		}
 	}
 }

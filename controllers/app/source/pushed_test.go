@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestAPushWakesTheAppsMadeFromIt: those of its tenant, all of them for a push to the platform repository.
+// TestAPushWakesTheAppsMadeFromIt: those of the tenant, or all of them for a push to the platform repository.
 func TestAPushWakesTheAppsMadeFromIt(t *testing.T) {
 	app := func(tenant, name, url string) *v1alpha1.App {
 		a := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{

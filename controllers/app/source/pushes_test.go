@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestOnlyPushesToSourcesOfAppsAreRemembered tells of pushes to URLs that no app, or only another tenant's, is made from.
+// TestOnlyPushesToSourcesOfAppsAreRemembered reports pushes to URLs that no app, or only another tenant's app, is made from.
 func TestOnlyPushesToSourcesOfAppsAreRemembered(t *testing.T) {
 	made := func(tenant string) *v1alpha1.App {
 		return &v1alpha1.App{
@@ -24,29 +24,29 @@ func TestOnlyPushesToSourcesOfAppsAreRemembered(t *testing.T) {
 	}
 	c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(made("acme"), made("beta")).WithIndex(&v1alpha1.App{}, ByGitURL, GitURLs).Build()
 	r := &Fetcher{Client: c}
-	told := func(source string) int {
+	notify := func(source string) int {
 		return len(r.pushed(t.Context(), &v1alpha1.Repository{
 			ObjectMeta: metav1.ObjectMeta{Name: "acme", Annotations: map[string]string{v1alpha1.PushedAnnotation: "now " + source}},
 			Spec:       v1alpha1.RepositorySpec{Tenant: "acme", URL: "https://git.example.com/declares"},
 		}))
 	}
 	for i := range 3 {
-		if woken := told(fmt.Sprintf("https://git.example.com/%d", i)) + told("https://git.example.com/beta"); woken > 0 {
-			t.Errorf("%d apps are woken by pushes to nobody's source", woken)
+		if woken := notify(fmt.Sprintf("https://git.example.com/%d", i)) + notify("https://git.example.com/beta"); woken > 0 {
+			t.Errorf("%d apps are woken by pushes to URLs that are no app's source", woken)
 		}
 	}
 	if len(r.pushes.last) > 0 {
-		t.Errorf("%v is remembered of them", r.pushes.last)
+		t.Errorf("the remembered pushes are %v", r.pushes.last)
 	}
-	if woken := told("https://git.example.com/acme"); woken != 1 || r.pushes.of("acme", "https://git.example.com/acme.git") != "now" {
+	if woken := notify("https://git.example.com/acme"); woken != 1 || r.pushes.of("acme", "https://git.example.com/acme.git") != "now" {
 		t.Errorf("a push to the app's source wakes %d, and is remembered as %q", woken, r.pushes.of("acme", "https://git.example.com/acme.git"))
 	}
 	if got := r.pushes.of("beta", "https://git.example.com/acme"); got != "" {
-		t.Errorf("another tenant is told %q of it", got)
+		t.Errorf("for another tenant the push is remembered as %q, want none", got)
 	}
 }
 
-// woken is a queue that looks at what is known of the push whenever an app is added, as a worker may.
+// woken is a queue that reads the remembered push whenever an app is added, as a worker may.
 type woken struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	known func() string
@@ -55,8 +55,8 @@ type woken struct {
 
 func (q *woken) Add(reconcile.Request) { q.seen = append(q.seen, q.known()) }
 
-// TestAnAppThatIsWokenKnowsThePush: no app is woken before the push is noted that wakes it.
-func TestAnAppThatIsWokenKnowsThePush(t *testing.T) {
+// TestAWokenAppFindsThePush: a push is remembered before its apps are woken.
+func TestAWokenAppFindsThePush(t *testing.T) {
 	const url = "https://git.example.com/acme"
 	made := &v1alpha1.App{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "web", Labels: map[string]string{v1alpha1.TenantLabel: "acme"}},
@@ -70,12 +70,12 @@ func TestAnAppThatIsWokenKnowsThePush(t *testing.T) {
 	q := &woken{known: func() string { return r.pushes.of("acme", url) }}
 	r.WakePushed(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: is}, q)
 	if !slices.Equal(q.seen, []string{"main@sha1:2"}) {
-		t.Errorf("apps that were woken knew of the pushes %q", q.seen)
+		t.Errorf("the woken apps found the pushes %q", q.seen)
 	}
 }
 
-// TestPushesRememberedOfATenantAreBounded: the oldest are forgotten, and those of other tenants are not.
-func TestPushesRememberedOfATenantAreBounded(t *testing.T) {
+// TestRememberedPushesOfATenantAreLimited: the oldest are dropped, and those of other tenants are not.
+func TestRememberedPushesOfATenantAreLimited(t *testing.T) {
 	var p pushes
 	p.note("beta", "of-beta", "1")
 	for i := range maxPushes + 10 {
@@ -85,6 +85,6 @@ func TestPushesRememberedOfATenantAreBounded(t *testing.T) {
 		t.Errorf("%d are remembered, want %d", n, maxPushes)
 	}
 	if p.of("acme", "9") != "" || p.of("acme", "10") != "1" || p.of("beta", "of-beta") != "1" {
-		t.Errorf("of the tenth %q is remembered, of the eleventh %q, of another tenant's %q", p.of("acme", "9"), p.of("acme", "10"), p.of("beta", "of-beta"))
+		t.Errorf("the tenth push is remembered as %q, the eleventh as %q, another tenant's as %q", p.of("acme", "9"), p.of("acme", "10"), p.of("beta", "of-beta"))
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestAQuoteIsMaskedBeforeItIsCut has the cut fall into a secret.
+// TestAQuoteIsMaskedBeforeItIsCut cuts the text in the middle of a secret.
 func TestAQuoteIsMaskedBeforeItIsCut(t *testing.T) {
 	s := (&Subjects{}).New(&v1alpha1.App{})
 	s.Hide("hunter22hunter22")
@@ -27,31 +27,31 @@ func TestAPhaseBeginsOnce(t *testing.T) {
 	subjects, app := &Subjects{Clock: clock}, &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "1"}}
 	began := clock.Now()
 	if got := subjects.New(app).Since("release"); got != began {
-		t.Errorf("began at %s", got)
+		t.Errorf("the phase began at %s, want %s", got, began)
 	}
 	clock.SetTime(began.Add(time.Minute))
 	if got := subjects.New(app).Since("release"); got != began {
-		t.Errorf("the same phase began anew at %s", got)
+		t.Errorf("the same phase began again at %s, want %s", got, began)
 	}
 	if waited := subjects.New(app).Waited("release"); waited != time.Minute {
-		t.Errorf("waited %s", waited)
+		t.Errorf("the time waited is %s, want %s", waited, time.Minute)
 	}
 	if got := subjects.New(app).Since("health of revision 2"); got != clock.Now() {
-		t.Errorf("another phase began at %s", got)
+		t.Errorf("another phase began at %s, want %s", got, clock.Now())
 	}
 	subjects.New(app).Settled()
 	if got := subjects.New(app).Since("health of revision 2"); got != clock.Now() {
-		t.Errorf("the phase that ended goes on since %s", got)
+		t.Errorf("the ended phase began at %s, want %s", got, clock.Now())
 	}
 }
 
-func TestTheEarliestLookCounts(t *testing.T) {
+func TestTheEarliestRequeueCounts(t *testing.T) {
 	s := (&Subjects{}).New(&v1alpha1.App{})
 	for _, after := range []time.Duration{time.Minute, time.Second, time.Hour} {
 		s.LookAgain(after)
 	}
 	if s.Again() != time.Second {
-		t.Errorf("looks again after %s", s.Again())
+		t.Errorf("the app comes again after %s, want %s", s.Again(), time.Second)
 	}
 }
 
