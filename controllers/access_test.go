@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestARoleWithoutOwnersHasNoBinding changes who owns a tenant, and looks into its home and into its project.
+// TestARoleWithoutOwnersHasNoBinding changes the owners of a tenant and checks the bindings in its home and its project.
 func TestARoleWithoutOwnersHasNoBinding(t *testing.T) {
 	n := newTeam(t, "handed")
 	n.push(shopFiles("shop", "web"))
@@ -45,7 +45,7 @@ func (n *team) administered() {
 	})
 }
 
-// admits waits until these are the bindings of people in the home and in project shop: "<name>: <subject>", sorted.
+// admits waits until these are the owners' bindings in the home and in project shop: "<name>: <subject>", sorted.
 func (n *team) admits(want ...string) {
 	n.t.Helper()
 	for _, namespace := range []string{v1alpha1.HomeNamespace(n.name), v1alpha1.ProjectNamespace(n.name, "shop")} {

@@ -28,18 +28,18 @@ import (
 
 // badInput is an app that cannot be delivered as it is.
 type badInput struct {
-	// helm is what stands in spec.helm, chart what its chart has beside or instead of the plain one's files, others files
+	// helm is the content of spec.helm, chart the files of its chart beside or instead of the plain one's, others files
 	// beside app.yaml.
 	helm          string
 	chart, others map[string]string
-	// project is the project of the app, "shop" where nothing is said, and more what stands in the spec beside helm.
+	// project is the project of the app, "shop" by default, and more the other fields of the spec.
 	project, more string
 
 	condition, reason string
 	stalled           bool
-	// say is what the message has to say.
+	// say are the texts that the message has to contain.
 	say []string
-	// mend is pushed and mended called, after which the app is ready; with neither it stays as it is.
+	// mend is pushed and mended called, after which the app is ready; with neither it stays broken.
 	mend   *badInput
 	mended func(*team)
 }
@@ -168,7 +168,7 @@ func packed(t *testing.T, files map[string]string) []byte {
 	return out.Bytes()
 }
 
-// badInputs are apps by their names; gone is a server that is down when they are shipped.
+// badInputs are apps by their names; gone is a server that is down when they are pushed.
 func badInputs(charts, gone *chartServer) map[string]badInput {
 	wrong, right := "sha256:"+strings.Repeat("0", 64), "sha256:"+charts.digest
 	const source, rendered, released = v1alpha1.SourceReadyCondition, v1alpha1.RenderedCondition, v1alpha1.ReleasedCondition
@@ -272,8 +272,8 @@ func badInputs(charts, gone *chartServer) map[string]badInput {
 	}
 }
 
-// TestBadInput ships apps each of which cannot be delivered, all in one commit beside a good one: each says what, where and
-// what to do, is Stalled only where trying again cannot help, and is ready when that was done.
+// TestBadInput pushes, in one commit beside a good app, apps that cannot be delivered: each reports what is wrong, where, and
+// what to do, is Stalled only if a retry cannot help, and is ready after the correction.
 func TestBadInput(t *testing.T) {
 	n := newTeam(t, "badinput")
 	charts, gone := newChartServer(t), newChartServer(t)
@@ -291,7 +291,7 @@ func TestBadInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each := *n
 			each.t = t
-			each.told(name, b)
+			each.reportsBadInput(name, b)
 		})
 	}
 	n.ready(n.app("shop", "good"))
@@ -321,7 +321,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestMissingFilesAreNamedInTheirApp refers to a chart and a values file that are not beside app.yaml: the commit tells,
+// TestMissingFilesAreNamedInTheirApp refers to a chart and a values file that are not beside app.yaml: the Repository names them
 // with the line, and the project stays as it was.
 func TestMissingFilesAreNamedInTheirApp(t *testing.T) {
 	n := newTeam(t, "lostfiles")
@@ -329,10 +329,10 @@ func TestMissingFilesAreNamedInTheirApp(t *testing.T) {
 	n.ready(n.app("shop", "web"))
 	lost := badInput{helm: "path: nowhere, valuesFiles: [production.yaml]"}
 	repository := n.synced(n.push(lost.files("lost")), metav1.ConditionFalse)
-	told := strings.Join(repository.Status.Problems, "\n")
-	t.Log(told)
+	problems := strings.Join(repository.Status.Problems, "\n")
+	t.Log(problems)
 	for _, want := range []string{"projects/shop/apps/lost/app.yaml:8: spec.helm.valuesFiles[0]", `no file "production.yaml"`, "spec.helm.path", `"nowhere"`} {
-		if !strings.Contains(told, want) {
+		if !strings.Contains(problems, want) {
 			t.Errorf("the problems do not say %q", want)
 		}
 	}
@@ -340,9 +340,9 @@ func TestMissingFilesAreNamedInTheirApp(t *testing.T) {
 	n.synced(n.push(map[string]string{"projects/shop/apps/lost": "-"}), metav1.ConditionTrue)
 }
 
-// TestAnUpgradeThatTheWorldStops is tried for ever without being held or rolled back, however often, and without filling
-// the storage. What is wrong with the input itself afterwards is rolled back to the revision that was good.
-func TestAnUpgradeThatTheWorldStops(t *testing.T) {
+// TestAnUpgradeRefusedByTheQuotaIsRetriedWithoutRollback: it is retried as often as needed, neither held nor rolled back, and without filling
+// the storage. An upgrade whose input is wrong, afterwards, is rolled back to the last good revision.
+func TestAnUpgradeRefusedByTheQuotaIsRetriedWithoutRollback(t *testing.T) {
 	n := newTeam(t, "stormy")
 	const project = "projects/shop/project.yaml"
 	app := n.app("shop", "web")
@@ -367,15 +367,15 @@ func TestAnUpgradeThatTheWorldStops(t *testing.T) {
 		return nil
 	})
 	if got := n.history(app); len(got) > 6 || !slices.Contains(got, "1 deployed") {
-		t.Errorf("the history is %v, want the good revision and a few others", got)
+		t.Errorf("the history is %v, want revision 1 deployed and at most 5 others", got)
 	}
 	if conditions.IsStalled(app) || conditions.Has(app, v1alpha1.RemediatedCondition) {
-		t.Errorf("it was given up: %+v", app.Status.Conditions)
+		t.Errorf("the app was held or rolled back, want retries: %+v", app.Status.Conditions)
 	}
 	ship("2", badInput{helm: "path: chart, values: {greeting: bad}", chart: map[string]string{"templates/more.yaml": configTemplate("more", "not/a/key: b")}})
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.HeldReason)
 	if !strings.Contains(message, "rolled back to revision 1") || !strings.Contains(message, "not/a/key") {
-		t.Errorf("Ready says %s", message)
+		t.Errorf("the message of Ready is %q, want a rollback to revision 1 because of not/a/key", message)
 	}
 	n.greets("one")
 	ship("9", more)
@@ -383,9 +383,9 @@ func TestAnUpgradeThatTheWorldStops(t *testing.T) {
 	n.ready(app)
 }
 
-// TestAnUpgradeThatDoesNotRender leaves the release as it is, and is neither counted nor held: once the cluster knows the
+// TestAnUpgradeThatDoesNotRenderLeavesTheRelease: it is neither counted nor held. It is released once the cluster knows the
 // kind, or the template is right, it is released.
-func TestAnUpgradeThatDoesNotRender(t *testing.T) {
+func TestAnUpgradeThatDoesNotRenderLeavesTheRelease(t *testing.T) {
 	n := newTeam(t, "unrendered")
 	app := n.app("shop", "web")
 	ship := func(template string) {
@@ -409,17 +409,17 @@ func TestAnUpgradeThatDoesNotRender(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		n.until(app, v1alpha1.ReleasedCondition, metav1.ConditionFalse, c.reason)
 		if got := n.history(app); conditions.IsStalled(app) != c.stalled || len(got) != 1 || got[0] != "1 deployed" {
-			t.Errorf("%s: Stalled is %t, the history %v", name, conditions.IsStalled(app), got)
+			t.Errorf("%s: Stalled is %t, the history %v; want Stalled %t and one revision", name, conditions.IsStalled(app), got, c.stalled)
 		}
 	}
 	ship(configTemplate("more", "a: b"))
 	n.ready(app)
 	if got := n.history(app); len(got) != 2 {
-		t.Errorf("the history is %v", got)
+		t.Errorf("the history is %v, want 2 revisions", got)
 	}
 }
 
-// serveWidgets does what an administrator does about a kind that the cluster does not know, and apps may hold.
+// serveWidgets defines the kind Widget and lets apps hold it, as an administrator would.
 func (n *team) serveWidgets() {
 	n.t.Helper()
 	n.create(n.object("", definition))
@@ -431,8 +431,8 @@ func (n *team) serveWidgets() {
 	})
 }
 
-// told checks what an app that cannot be delivered says.
-func (n *team) told(name string, b badInput) {
+// reportsBadInput checks the conditions of an app that cannot be delivered.
+func (n *team) reportsBadInput(name string, b badInput) {
 	t := n.t
 	t.Helper()
 	app := n.app(b.in(), name)
@@ -443,14 +443,14 @@ func (n *team) told(name string, b badInput) {
 		t.Errorf("the reason is %s, want %s", c.Reason, b.reason)
 	}
 	if conditions.GetReason(app, v1alpha1.ReadyCondition) != c.Reason || conditions.GetMessage(app, v1alpha1.ReadyCondition) != message {
-		t.Errorf("Ready says %s: %s", conditions.GetReason(app, v1alpha1.ReadyCondition), conditions.GetMessage(app, v1alpha1.ReadyCondition))
+		t.Errorf("Ready is %s: %s, want reason and message of %s", conditions.GetReason(app, v1alpha1.ReadyCondition), conditions.GetMessage(app, v1alpha1.ReadyCondition), b.condition)
 	}
 	if conditions.IsStalled(app) != b.stalled || conditions.IsReconciling(app) == b.stalled {
 		t.Errorf("Stalled is %t, Reconciling %t; want Stalled %t", conditions.IsStalled(app), conditions.IsReconciling(app), b.stalled)
 	}
 	for _, want := range b.say {
 		if !strings.Contains(message, want) {
-			t.Errorf("the message does not say %q", want)
+			t.Errorf("the message is %q, want %q in it", message, want)
 		}
 	}
 }

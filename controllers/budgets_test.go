@@ -40,30 +40,30 @@ func (n *team) hasProjects(want ...string) {
 	})
 }
 
-// problemsOf waits until a revision is known to be invalid, and returns the problems that the repository tells.
+// problemsOf waits until a revision is refused, and returns the problems in the Repository's status.
 func (n *team) problemsOf(revision string) string {
 	n.t.Helper()
 	return strings.Join(n.synced(revision, metav1.ConditionFalse).Status.Problems, "\n")
 }
 
-// A commit of many projects makes as many as the tenant may have, and no quota of the rest. What was held back is made when there is
-// room, and what exists stays whatever comes before it in Git.
-func TestAProjectTooManyIsHeldBack(t *testing.T) {
+// TestAProjectOverTheLimitIsNotCreated: a commit with too many projects creates as many as the tenant may have, and leaves no quota for
+// the others. A held-back project is created once there is room, and existing ones stay even if they come later in Git's order.
+func TestAProjectOverTheLimitIsNotCreated(t *testing.T) {
 	n := newTeam(t, "manyprojects")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.Projects = ptr.To[int32](3) })
 	files := map[string]string{}
 	for i := range 6 {
 		maps.Copy(files, shopFiles(fmt.Sprintf("p%d", i), "web"))
 	}
-	told := n.problemsOf(n.push(files))
+	problems := n.problemsOf(n.push(files))
 	n.hasProjects("p0", "p1", "p2")
 	for _, want := range []string{"projects/p3/project.yaml: projects of tenant manyprojects, with this one: 4, and the limit is 3", "spec.limits.projects of the Tenant", "projects/p5/project.yaml"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("the problems do not say %q:\n%s", want, told)
+		if !strings.Contains(problems, want) {
+			t.Errorf("the problems do not say %q:\n%s", want, problems)
 		}
 	}
-	if strings.Contains(told, "app.yaml") {
-		t.Errorf("the apps of what is held back are told of:\n%s", told)
+	if strings.Contains(problems, "app.yaml") {
+		t.Errorf("the apps of a project that was held back are reported:\n%s", problems)
 	}
 	n.ready(n.app("p0", "web"), n.app("p2", "web"))
 
@@ -71,7 +71,7 @@ func TestAProjectTooManyIsHeldBack(t *testing.T) {
 	n.push(map[string]string{"projects/p0/apps/web/app.yaml": fmt.Sprintf(rawFile, "web", "web", "bye")})
 	n.eventually(func() error {
 		if got := n.configMap("p0", "web").Data["greeting"]; got != "bye" {
-			return fmt.Errorf("what exists is not brought up to date: %q", got)
+			return fmt.Errorf("the existing project was not updated: the greeting is %q", got)
 		}
 		return nil
 	})
@@ -84,20 +84,20 @@ func TestAProjectTooManyIsHeldBack(t *testing.T) {
 	n.ready(n.app("p5", "web"), n.repository())
 }
 
-func TestAnAppTooManyIsHeldBack(t *testing.T) {
+func TestAnAppOverTheTenantsLimitIsNotCreated(t *testing.T) {
 	n := newTeam(t, "manyapps")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.Apps = ptr.To[int32](2) })
-	told := n.problemsOf(n.push(shopFiles("shop", "a", "b", "c")))
-	if want := "projects/shop/apps/c/app.yaml: apps of all projects of tenant manyapps, with this one: 3, and the limit is 2"; !strings.Contains(told, want) {
-		t.Errorf("the problems do not say %q:\n%s", want, told)
+	problems := n.problemsOf(n.push(shopFiles("shop", "a", "b", "c")))
+	if want := "projects/shop/apps/c/app.yaml: apps of all projects of tenant manyapps, with this one: 3, and the limit is 2"; !strings.Contains(problems, want) {
+		t.Errorf("the problems do not say %q:\n%s", want, problems)
 	}
 	n.ready(n.app("shop", "a"), n.app("shop", "b"))
 	n.gone(n.app("shop", "c"))
 }
 
-// What is large stays in the API server when its file is broken or gone, so that counts too: nobody gets more by breaking one file
+// Apps stay in the API server when their files are broken or gone, so they still count: nobody may exceed the limit by breaking one file
 // after the other.
-func TestAppsThatLeftTheTreeStillCount(t *testing.T) {
+func TestAppsWithBrokenFilesStillCount(t *testing.T) {
 	n := newTeam(t, "largeapps")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.TreeBytes = ptr.To(resource.MustParse("100Ki")) })
 	large := func(name string) map[string]string {
@@ -108,32 +108,32 @@ func TestAppsThatLeftTheTreeStillCount(t *testing.T) {
 	n.ready(n.app("shop", "one"))
 	files := large("two")
 	files["projects/shop/apps/one/app.yaml"] = "broken: ["
-	told := n.problemsOf(n.push(files))
-	if want := "projects/shop/apps/two/app.yaml: Projects and Apps in the cluster, by size of tenant largeapps"; !strings.Contains(told, want) {
-		t.Errorf("the problems do not say %q:\n%s", want, told)
+	problems := n.problemsOf(n.push(files))
+	if want := "projects/shop/apps/two/app.yaml: Projects and Apps in the cluster, by size of tenant largeapps"; !strings.Contains(problems, want) {
+		t.Errorf("the problems do not say %q:\n%s", want, problems)
 	}
 	n.gone(n.app("shop", "two"))
 	message := n.until(n.app("shop", "one"), v1alpha1.CurrentCondition, metav1.ConditionFalse, v1alpha1.InvalidTreeReason)
-	if !strings.Contains(message, "broken YAML") {
-		t.Errorf("the app says %q", message)
+	if want := "broken YAML"; !strings.Contains(message, want) {
+		t.Errorf("the app says %q, want %q in it", message, want)
 	}
 
 	n.push(map[string]string{"projects/shop/apps/one": "-"})
 	n.ready(n.app("shop", "two"))
 	files = large("three")
-	told = n.problemsOf(n.push(files))
-	if want := "projects/shop/apps/two/app.yaml: with this file of 60"; !strings.Contains(told, want) {
-		t.Errorf("the problems do not say %q:\n%s", want, told)
+	problems = n.problemsOf(n.push(files))
+	if want := "projects/shop/apps/two/app.yaml: with this file of 60"; !strings.Contains(problems, want) {
+		t.Errorf("the problems do not say %q:\n%s", want, problems)
 	}
 	message = n.until(n.app("shop", "two"), v1alpha1.CurrentCondition, metav1.ConditionFalse, v1alpha1.InvalidTreeReason)
-	if !strings.Contains(message, "spec.limits.treeBytes") {
-		t.Errorf("the app says %q", message)
+	if want := "spec.limits.treeBytes"; !strings.Contains(message, want) {
+		t.Errorf("the app says %q, want %q in it", message, want)
 	}
-	n.ready(n.app("shop", "two")) // What runs is as good as before.
+	n.ready(n.app("shop", "two")) // What runs is still healthy.
 }
 
-// An app that is over a limit is not applied and says which, the file and what to do; what ran before runs on, and it is delivered once
-// administrators allow it.
+// An app over a limit is not applied and reports the limit, the file and what to do. Its last version keeps running, and the new one is
+// delivered once administrators raise the limit.
 func TestAnAppOverItsLimitIsNotApplied(t *testing.T) {
 	n := newTeam(t, "bigapps")
 	config := func(name, greeting string, size int) string {
@@ -168,25 +168,25 @@ func TestAnAppOverItsLimitIsNotApplied(t *testing.T) {
 	} {
 		message := n.until(c.app, c.condition, metav1.ConditionFalse, v1alpha1.TooLargeReason)
 		if !strings.Contains(message, c.want) || !strings.Contains(message, "the limit is 64Ki") || !strings.Contains(message, "spec.limits.appBytes of the Tenant") {
-			t.Errorf("%s says %q", c.app.Name, message)
+			t.Errorf("%s reports %q", c.app.Name, message)
 		}
 		if got := n.configMap("shop", c.app.Name+"0").Data["greeting"]; got != "hello" {
-			t.Errorf("%s was applied: %q", c.app.Name, got)
+			t.Errorf("%s was applied, the greeting is %q, want %q", c.app.Name, got, "hello")
 		}
 	}
 	if refused := n.gauges("kubeop_tenant_refused_total"); refused["appBytes"] < 2 || len(refused) != 1 {
-		t.Errorf("two apps were refused, and counted is %v", refused)
+		t.Errorf("the metric counts %v refused apps, want 2", refused)
 	}
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits = v1alpha1.TenantLimits{} })
 	n.ready(raw, helm)
 	for _, name := range []string{"raw3", "helm3"} {
 		if got := n.configMap("shop", name).Data["greeting"]; got != "bye" {
-			t.Errorf("%s holds %q", name, got)
+			t.Errorf("%s holds %q, want %q", name, got, "bye")
 		}
 	}
 }
 
-// How much tenants have and may have is told of those that there are, and of no others.
+// The metrics of usage and limits have a series for each existing tenant, and no other.
 func TestUsageOfTenantsIsMeasured(t *testing.T) {
 	n := newTeam(t, "measured")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.Apps = ptr.To[int32](7) })

@@ -25,7 +25,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testkeys"
 )
 
-// encryptedFile is a file of testdata that SOPS encrypted for the first of testkeys. What it encrypted is told by secretWords.
+// encryptedFile is a file of testdata that SOPS encrypted for the first of testkeys. secretWords lists the encrypted values.
 func encryptedFile(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -37,7 +37,7 @@ func encryptedFile(t *testing.T, name string) string {
 
 var secretWords = []string{"correct horse battery", "second line", "secret-token-1234", "hunter22-variable"}
 
-// gitApp has an app "web" deliver the root of a repository of its own; spec is what else stands in spec.git.
+// gitApp has an app "web" deliver the root of a repository of its own; spec has the other fields of spec.git.
 func (n *team) gitApp(files map[string]string, spec string) *testenv.Repo {
 	n.t.Helper()
 	source := env.Repo(n.t, n.name+"-source", "", "")
@@ -73,7 +73,7 @@ func needsProcesses(t *testing.T) {
 	}
 }
 
-// TestAGitAppIsBuilt goes from a folder with a kustomization, an encrypted file and variables to what is in the cluster.
+// TestAGitAppIsBuilt delivers a folder with a kustomization, an encrypted file and variables.
 func TestAGitAppIsBuilt(t *testing.T) {
 	needsProcesses(t)
 	n := newTeam(t, "built")
@@ -86,12 +86,12 @@ func TestAGitAppIsBuilt(t *testing.T) {
 	app := n.app("shop", "web")
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.DecryptionFailedReason)
 	if want := "decryption.secretRef: Secret sops-keys does not exist"; !strings.Contains(message, want) {
-		t.Errorf("Ready says %q, want %q", message, want)
+		t.Errorf("the message of Ready is %q, want %q", message, want)
 	}
 	n.sopsKeys()
 	message = n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ValuesFailedReason)
 	if want := "substituteFrom[0]: ConfigMap words does not exist"; !strings.Contains(message, want) {
-		t.Errorf("Ready says %q, want %q", message, want)
+		t.Errorf("the message of Ready is %q, want %q", message, want)
 	}
 	words := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "words"}, Data: map[string]string{"GREETING": "hello"}}
 	n.create(words)
@@ -101,14 +101,14 @@ func TestAGitAppIsBuilt(t *testing.T) {
 		t.Errorf("the ConfigMap holds %v", data)
 	}
 	if note := n.configMap("shop", "note").Data["note.txt"]; note != "just text\nof a file\n" {
-		t.Errorf("the generated ConfigMap holds %q", note)
+		t.Errorf("the generated ConfigMap holds %q, want %q", note, "just text\nof a file\n")
 	}
 	db := &corev1.Secret{}
 	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "db"}, db); err != nil {
 		t.Fatal(err)
 	}
 	if got := string(db.Data["password"]); got != secretWords[0] {
-		t.Errorf("the password is %q", got)
+		t.Errorf("the password is %q, want %q", got, secretWords[0])
 	}
 
 	words.Data["GREETING"] = "bye"
@@ -121,8 +121,8 @@ func TestAGitAppIsBuilt(t *testing.T) {
 	n.revealsNothing(app)
 }
 
-// TestASecretIsInNoStatusEventOrLog has the API server and kustomize fail on decrypted values and on variables from a Secret, which
-// they put into their messages, and looks for them in all that is told.
+// TestASecretIsInNoStatusEventOrLog makes the API server and kustomize fail on decrypted values and on variables from a Secret, which
+// they put into their messages, and looks for these values in status, events, log and metrics.
 func TestASecretIsInNoStatusEventOrLog(t *testing.T) {
 	needsProcesses(t)
 	n := newTeam(t, "discreet")
@@ -153,7 +153,7 @@ func TestASecretIsInNoStatusEventOrLog(t *testing.T) {
 		n.eventually(func() error {
 			message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, "")
 			if !strings.Contains(message, stage.want) || conditions.GetReason(app, v1alpha1.ReadyCondition) != stage.reason {
-				return fmt.Errorf("%s: Ready says %q", stage.name, message)
+				return fmt.Errorf("%s: the message of Ready is %q", stage.name, message)
 			}
 			return nil
 		})
@@ -164,44 +164,44 @@ func TestASecretIsInNoStatusEventOrLog(t *testing.T) {
 // revealsNothing looks for the secret words in the log, in the metrics, and in every event and the status of the app.
 func (n *team) revealsNothing(app *v1alpha1.App) {
 	n.t.Helper()
-	told := map[string]string{"the log": n.log()}
+	outputs := map[string]string{"the log": n.log()}
 	status, err := json.Marshal(app)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	told["the app"] = string(status)
+	outputs["the app"] = string(status)
 	events := &eventsv1.EventList{}
 	n.eventually(func() error { // Events come after the status.
 		if err := n.admin.List(n.t.Context(), events, client.InNamespace(n.namespace())); err != nil {
 			return err
 		}
 		if len(events.Items) == 0 {
-			return errors.New("no event tells anything")
+			return errors.New("there is no event about the app")
 		}
 		return nil
 	})
 	for _, e := range events.Items {
-		told["the events"] += e.Note + "\n"
+		outputs["the events"] += e.Note + "\n"
 	}
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	for _, family := range families {
-		told["the metrics"] += family.String()
+		outputs["the metrics"] += family.String()
 	}
-	for where, text := range told {
+	for where, text := range outputs {
 		for _, word := range secretWords {
 			if strings.Contains(text, word) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(word))) {
-				n.t.Errorf("%s tells %q", where, word)
+				n.t.Errorf("%s contains the secret %q", where, word)
 			}
 		}
 	}
 }
 
-// TestAFolderThatTakesTooMuch harms no other app, tells the limit and the file, is not built again before it changes, and is delivered
-// once it is better.
-func TestAFolderThatTakesTooMuch(t *testing.T) {
+// TestAFolderOverTheBuildLimitIsReported: other apps are not affected, the message names the limit and the file, it is not built again
+// before it changes, and it is delivered once it is small enough.
+func TestAFolderOverTheBuildLimitIsReported(t *testing.T) {
 	needsProcesses(t)
 	n := newTeam(t, "toomuch")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.AppValues = ptr.To[int32](5_000_000) })
@@ -211,18 +211,18 @@ func TestAFolderThatTakesTooMuch(t *testing.T) {
 	app := n.app("shop", "web")
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.RenderFailedReason)
 	if want := "deploy/a.yaml takes more than the limit of memory, 48 MiB; it is not tried again before the app or its source changes"; message != want {
-		t.Errorf("Ready says %q, want %q", message, want)
+		t.Errorf("the message of Ready is %q, want %q", message, want)
 	}
 	tried := builtOf(n.name)
 	source.Push(map[string]string{"README.md": "two"})
 	time.Sleep(7 * time.Second) // The app's interval is 5.
 	if is := builtOf(n.name); is != tried {
-		t.Errorf("it was built %d times, and %d times for another commit that is not about it", tried, is-tried)
+		t.Errorf("the folder was built %d times, want once, and %d more times for a commit that does not change it, want none", tried, is-tried)
 	}
 	n.annotate(app, "reconcile.fluxcd.io/requestedAt", "now")
 	n.eventually(func() error {
 		if is := builtOf(n.name); is != tried+1 {
-			return fmt.Errorf("it was built %d times after somebody asked for it, want 1", is-tried)
+			return fmt.Errorf("the folder was built %d times after a reconcile request, want 1", is-tried)
 		}
 		return nil
 	})
@@ -232,9 +232,9 @@ func TestAFolderThatTakesTooMuch(t *testing.T) {
 	n.greets("hello")
 }
 
-// TestAnAppThatIsAsItWasIsNotBuiltAgain: neither to correct drift, nor for a commit about other files; and it is when a file or a variable
-// changes, or somebody asks for it.
-func TestAnAppThatIsAsItWasIsNotBuiltAgain(t *testing.T) {
+// TestAnUnchangedAppIsNotBuiltAgain: neither to correct drift, nor for a commit that changes other files. It is built again when a file or
+// a variable changes, or when somebody requests it.
+func TestAnUnchangedAppIsNotBuiltAgain(t *testing.T) {
 	needsProcesses(t)
 	n := newTeam(t, "asitwas")
 	of := func(greeting string) string {
@@ -247,12 +247,12 @@ func TestAnAppThatIsAsItWasIsNotBuiltAgain(t *testing.T) {
 	n.greets("hello")
 	is := builtOf(n.name)
 	if is == 0 {
-		t.Fatal("it was not built in another process")
+		t.Fatal("the app was not built in another process")
 	}
 	same := func(when string) {
 		t.Helper()
 		if now := builtOf(n.name); now != is {
-			t.Errorf("%s: it was built %d times", when, now-is)
+			t.Errorf("%s: the app was built %d times", when, now-is)
 			is = now
 		}
 	}
@@ -270,12 +270,12 @@ func TestAnAppThatIsAsItWasIsNotBuiltAgain(t *testing.T) {
 	n.annotate(app, "reconcile.fluxcd.io/requestedAt", "now")
 	n.greets("bye")
 	if now := builtOf(n.name); now == is {
-		t.Error("another file was not built")
+		t.Error("the app was not built after its file changed")
 	}
 }
 
-// TestALargePackIsReadInAnotherProcess: an app whose repository is of some megabytes is delivered, and of one whose files of little
-// inflate to 200 MiB the message names the limit. It is not fetched again; the next commit is.
+// TestALargePackIsReadInAnotherProcess: an app whose repository has some megabytes is delivered. A pack of few bytes whose files
+// inflate to 200 MiB is refused with the limit in the message, and is not fetched again before the next commit.
 func TestALargePackIsReadInAnotherProcess(t *testing.T) {
 	needsProcesses(t)
 	n := newTeam(t, "packed")
@@ -296,7 +296,7 @@ func TestALargePackIsReadInAnotherProcess(t *testing.T) {
 	n.eventually(func() error {
 		message := n.until(app, v1alpha1.SourceReadyCondition, metav1.ConditionFalse, "")
 		if !strings.Contains(message, limit) || !strings.Contains(message, again) {
-			return fmt.Errorf("SourceReady says %q", message)
+			return fmt.Errorf("the message of SourceReady is %q", message)
 		}
 		return nil
 	})

@@ -23,8 +23,8 @@ const (
 	gadget = `{apiVersion: trusted.example.com/v1, kind: Gadget, metadata: {name: one}, spec: {size: 1}}`
 )
 
-// TestATrustedTenantBringsItsKinds has administrators allow a tenant's apps to define kinds, and take that back.
-func TestATrustedTenantBringsItsKinds(t *testing.T) {
+// TestATrustedTenantMayDefineKinds: administrators allow a tenant's apps to define kinds, and revoke it.
+func TestATrustedTenantMayDefineKinds(t *testing.T) {
 	n := newTeam(t, "trusted")
 	n.platformRole("definitions", "cluster-kinds", "apiextensions.k8s.io", "customresourcedefinitions")
 	n.platformRole("gadgets", "deployer", "trusted.example.com", "gadgets")
@@ -33,8 +33,8 @@ func TestATrustedTenantBringsItsKinds(t *testing.T) {
 	n.push(files)
 	app := n.app("shop", "bad")
 	message := n.until(app, v1alpha1.AllowedCondition, metav1.ConditionFalse, v1alpha1.NotAllowedReason)
-	if !strings.Contains(message, "list CustomResourceDefinition.apiextensions.k8s.io in spec.clusterKinds of the Tenant") {
-		t.Errorf("the message is %s", message)
+	if want := "list CustomResourceDefinition.apiextensions.k8s.io in spec.clusterKinds of the Tenant"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 
 	n.clusterKinds("CustomResourceDefinition.apiextensions.k8s.io")
@@ -74,7 +74,7 @@ func (n *team) platformRole(name, to, group, resource string) *rbacv1.ClusterRol
 	return role
 }
 
-// granted waits until the deployer's ClusterRole is for these resources and no others.
+// granted waits until the deployer's ClusterRole covers exactly these resources.
 func (n *team) granted(role *rbacv1.ClusterRole, resources ...string) {
 	n.t.Helper()
 	n.eventually(func() error {
@@ -86,14 +86,14 @@ func (n *team) granted(role *rbacv1.ClusterRole, resources ...string) {
 			has = append(has, rule.Resources...)
 		}
 		if !slices.Equal(has, resources) {
-			return fmt.Errorf("it is for %v, want %v", has, resources)
+			return fmt.Errorf("the ClusterRole covers %v, want %v", has, resources)
 		}
 		return nil
 	})
 }
 
-// TestRevokedGrantsAreDeleted takes cluster-scoped kinds off a Tenant's list while others cannot be granted, and while the
-// tenant's own files hold the project up.
+// TestRevokedGrantsAreDeleted removes cluster-scoped kinds from a Tenant's list while others cannot be granted, and while the
+// project is blocked by the tenant's own files.
 func TestRevokedGrantsAreDeleted(t *testing.T) {
 	n := newTeam(t, "retracted")
 	const priorities, runtimes, drivers = "PriorityClass.scheduling.k8s.io", "RuntimeClass.node.k8s.io", "CSIDriver.storage.k8s.io"
@@ -112,7 +112,7 @@ func TestRevokedGrantsAreDeleted(t *testing.T) {
 		held := &rbacv1.ClusterRole{}
 		err := n.admin.Get(t.Context(), client.ObjectKey{Name: "kubeop-cluster-kinds"}, held)
 		if err == nil && strings.Contains(fmt.Sprint(held.Rules), "runtimeclasses") {
-			err = fmt.Errorf("the operator can still hand it out")
+			err = fmt.Errorf("the operator can still grant the right")
 		}
 		return err
 	})
@@ -135,15 +135,15 @@ func TestRevokedGrantsAreDeleted(t *testing.T) {
 			return err
 		}
 		if recorded := fmt.Sprint(project.Status.Inventory); strings.Contains(recorded, role.Name) {
-			return fmt.Errorf("what is gone is recorded: %s", recorded)
+			return fmt.Errorf("the inventory still has a deleted object: %s", recorded)
 		}
 		return nil
 	})
 }
 
-// TestAHangingDeletionKeepsNoRights takes cluster-scoped kinds off a Tenant's list while an object holds up the deletion of
+// TestABlockedDeletionKeepsNoRights removes cluster-scoped kinds from a Tenant's list while an object blocks the deletion of
 // its project.
-func TestAHangingDeletionKeepsNoRights(t *testing.T) {
+func TestABlockedDeletionKeepsNoRights(t *testing.T) {
 	n := newTeam(t, "grasping")
 	n.platformRole("priorities", "cluster-kinds", "scheduling.k8s.io", "priorityclasses")
 	n.platformRole("ingresses", "cluster-kinds", "networking.k8s.io", "ingressclasses")
@@ -163,8 +163,8 @@ func TestAHangingDeletionKeepsNoRights(t *testing.T) {
 	n.granted(role, "priorityclasses")
 	n.clusterKinds("Nothing.example.com")
 	n.gone(role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}})
-	if message := n.until(project, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason); !strings.Contains(message, "waits for apps web;") {
-		t.Errorf("it says %q", message)
+	if message, want := n.until(project, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason), "waits for apps web;"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 	n.edit(config, `{"metadata":{"finalizers":null}}`)
 	n.gone(config)
@@ -177,8 +177,8 @@ const (
 	engineChecks = "  healthCheckExprs:\n  - {apiVersion: judging.example.com/v1, kind: Engine, current: \"status.phase == 'Running'\", failed: \"status.phase == 'Broken'\"}\n"
 )
 
-// TestHealthOfAKindOfTheAppsOwn has an app define a kind and hold two of it, and a controller, the test, say how they are.
-func TestHealthOfAKindOfTheAppsOwn(t *testing.T) {
+// TestHealthOfAKindDefinedByTheApp: an app defines a kind and has two objects of it, whose status the test writes as a controller would.
+func TestHealthOfAKindDefinedByTheApp(t *testing.T) {
 	n := newTeam(t, "judging")
 	n.platformRole("definitions", "cluster-kinds", "apiextensions.k8s.io", "customresourcedefinitions")
 	n.platformRole("engines", "deployer", "judging.example.com", "engines")
@@ -206,7 +206,7 @@ func TestHealthOfAKindOfTheAppsOwn(t *testing.T) {
 	say("one", "Running")
 	n.eventually(func() error {
 		if got := n.until(app, v1alpha1.HealthyCondition, metav1.ConditionUnknown, v1alpha1.ProgressingReason); got != "Engine/two: is in progress, as healthCheckExprs say" {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("the message of the app is %q, want %q", got, "Engine/two: is in progress, as healthCheckExprs say")
 		}
 		return nil
 	})
@@ -220,8 +220,8 @@ func TestHealthOfAKindOfTheAppsOwn(t *testing.T) {
 	n.ready(app)
 	took("ready", said)
 	said = say("one", "Broken")
-	if got := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.UnhealthyReason); !strings.Contains(got, "Engine/one") {
-		t.Errorf("it says %q", got)
+	if got, want := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.UnhealthyReason), "Engine/one"; !strings.Contains(got, want) {
+		t.Errorf("the message is %q, want %q in it", got, want)
 	}
 	took("not ready", said)
 	said = say("one", "Running")

@@ -7,8 +7,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestAConfirmationIsOfOneListAndUsedOnce confirms one list, has another one in its place, and takes the app away a month later.
-func TestAConfirmationIsOfOneListAndUsedOnce(t *testing.T) {
+// TestAConfirmationHoldsForOneListOnce confirms one list of deletions, replaces it by another, and removes the app a month later.
+func TestAConfirmationHoldsForOneListOnce(t *testing.T) {
 	n := newTeam(t, "usedonce")
 	n.volume()
 	deliver := func(manifests ...string) *v1alpha1.App {
@@ -23,7 +23,7 @@ func TestAConfirmationIsOfOneListAndUsedOnce(t *testing.T) {
 	shorter := deliver(claim, plain("two", ask), plain("last")).Status.HeldToken
 	app := deliver(claim, plain("last"))
 	if shorter == "" || app.Status.HeldToken == shorter || len(app.Status.Held) != 2 {
-		t.Fatalf("held are %q with the token %q, before it was %q", app.Status.Held, app.Status.HeldToken, shorter)
+		t.Fatalf("status.held is %q with the token %q; want a longer list and another token than %q", app.Status.Held, app.Status.HeldToken, shorter)
 	}
 	n.annotate(app, v1alpha1.ConfirmAnnotation, shorter)
 	n.reconcile(app)
@@ -34,12 +34,12 @@ func TestAConfirmationIsOfOneListAndUsedOnce(t *testing.T) {
 	n.eventually(func() error {
 		n.there(app)
 		if left := app.Annotations[v1alpha1.ConfirmAnnotation]; left != "" || app.Status.HeldToken != "" {
-			return fmt.Errorf("the confirmation %q was used and is there, the token is %q", left, app.Status.HeldToken)
+			return fmt.Errorf("the used confirmation %q is still there; the token is %q", left, app.Status.HeldToken)
 		}
 		return nil
 	})
 
-	// What names the revision lists nothing.
+	// A confirmation by revision confirms no list.
 	n.annotate(app, v1alpha1.ConfirmAnnotation, app.Status.LastAttemptedRevision)
 	n.push(map[string]string{"projects/shop/apps/web": "-"})
 	n.gone(app)

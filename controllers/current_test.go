@@ -14,8 +14,8 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// TestARefusedVersionIsReportedByItsAppAndProject pushes a wrong app.yaml, then a wrong project.yaml: the one it is about says so
-// beside what runs, the others say nothing, and a commit about something else writes nothing.
+// TestARefusedVersionIsReportedByItsAppAndProject pushes a wrong app.yaml, then a wrong project.yaml: only the object of that file
+// reports it, beside the state of what runs, and a commit that changes other files writes nothing.
 func TestARefusedVersionIsReportedByItsAppAndProject(t *testing.T) {
 	n := newTeam(t, "outdated")
 	const file, project = "projects/shop/apps/web/app.yaml", "projects/shop/project.yaml"
@@ -27,14 +27,14 @@ func TestARefusedVersionIsReportedByItsAppAndProject(t *testing.T) {
 	revision := n.push(map[string]string{file: strings.Replace(good, "  type: Raw", "  typo: Raw", 1)})
 	message := n.until(web, v1alpha1.CurrentCondition, metav1.ConditionFalse, v1alpha1.InvalidTreeReason)
 	if !strings.HasPrefix(message, revision+" is refused: "+file+":") {
-		t.Errorf("Current says %q", message)
+		t.Errorf("the message of Current is %q", message)
 	}
 	ready := n.until(web, v1alpha1.ReadyCondition, metav1.ConditionTrue, "")
 	if !strings.HasPrefix(ready, "A newer version is refused at "+file+":") || !strings.Contains(ready, "; Applied revision ") {
-		t.Errorf("Ready says %q", ready)
+		t.Errorf("the message of Ready is %q", ready)
 	}
 	if r := web.Status.Refused; r == nil || message != r.Revision+" is refused: "+r.Place+": "+r.Problem {
-		t.Errorf("the status has %+v", r)
+		t.Errorf("status.refused is %+v", r)
 	}
 	n.happened(web, "Warning", v1alpha1.InvalidTreeReason, message)
 
@@ -43,16 +43,16 @@ func TestARefusedVersionIsReportedByItsAppAndProject(t *testing.T) {
 	n.reconcile(api)
 	n.without(v1alpha1.CurrentCondition, api, shop)
 	if n.until(web, v1alpha1.CurrentCondition, metav1.ConditionFalse, ""); web.ResourceVersion != before {
-		t.Error("a commit about something else wrote the app's status")
+		t.Error("a commit that does not change the app wrote its status")
 	}
 
 	n.synced(n.push(map[string]string{file: good}), metav1.ConditionTrue)
 	n.eventually(func() error { return n.has(v1alpha1.CurrentCondition, web) })
 	if web.Status.Refused != nil {
-		t.Errorf("after the correction the status has %+v", web.Status.Refused)
+		t.Errorf("status.refused is %+v after the correction, want none", web.Status.Refused)
 	}
 	if ready := n.until(web, v1alpha1.ReadyCondition, metav1.ConditionTrue, ""); !strings.HasPrefix(ready, "Applied revision ") {
-		t.Errorf("Ready says %q", ready)
+		t.Errorf("the message of Ready is %q", ready)
 	}
 	n.happened(web, "Normal", v1alpha1.SucceededReason, "no newer version is refused any more")
 
@@ -60,7 +60,7 @@ func TestARefusedVersionIsReportedByItsAppAndProject(t *testing.T) {
 	message = n.until(shop, v1alpha1.CurrentCondition, metav1.ConditionFalse, v1alpha1.InvalidTreeReason)
 	ready = n.until(shop, v1alpha1.ReadyCondition, metav1.ConditionTrue, "")
 	if !strings.Contains(message, project+":") || !strings.HasPrefix(ready, "A newer version is refused at "+project+":") {
-		t.Errorf("Current says %q, Ready %q", message, ready)
+		t.Errorf("the message of Current is %q, that of Ready %q", message, ready)
 	}
 	n.synced(n.push(map[string]string{project: fmt.Sprintf(projectFile, "shop")}), metav1.ConditionTrue)
 	n.eventually(func() error { return n.has(v1alpha1.CurrentCondition, shop) })
@@ -80,7 +80,7 @@ func (n *team) without(condition string, objects ...step.Object) {
 	}
 }
 
-// has is an error while an object has a condition.
+// has returns an error while an object has a condition.
 func (n *team) has(condition string, o step.Object) error {
 	if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		return err

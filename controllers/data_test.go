@@ -24,13 +24,13 @@ func (n *team) statefulSet() *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "db"}}
 }
 
-// beside adds an app that keeps the shop when the others go.
+// beside adds an app that keeps the project shop in Git when the others are removed.
 func beside(files map[string]string) map[string]string {
 	files["projects/shop/apps/api/app.yaml"] = fmt.Sprintf(rawFile, "api", "api", "hello")
 	return files
 }
 
-// TestAStatefulSetKeepsItsClaims delivers one that has Kubernetes delete its claims with it, and removes its app.
+// TestAStatefulSetKeepsItsClaims delivers a StatefulSet whose retention policy is Delete, and removes its app.
 func TestAStatefulSetKeepsItsClaims(t *testing.T) {
 	n := newTeam(t, "sets")
 	n.bind("data-db-0")
@@ -39,11 +39,11 @@ func TestAStatefulSetKeepsItsClaims(t *testing.T) {
 	set, app := n.statefulSet(), n.app("shop", "web")
 	n.there(set, app)
 	if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy.WhenDeleted != "Retain" || policy.WhenScaled != "Retain" {
-		t.Errorf("the policy is %+v", policy)
+		t.Errorf("the retention policy of claims is %+v, want Retain", policy)
 	}
 	n.eventually(func() error {
-		if told := n.events(app, v1alpha1.ClaimsRetainedReason); len(told) != 1 || !strings.Contains(told[0], "StatefulSet db") {
-			return fmt.Errorf("that it was changed is told so: %q", told)
+		if events := n.events(app, v1alpha1.ClaimsRetainedReason); len(events) != 1 || !strings.Contains(events[0], "StatefulSet db") {
+			return fmt.Errorf("the events about the changed policy are %q, want one that names StatefulSet db", events)
 		}
 		return nil
 	})
@@ -51,12 +51,12 @@ func TestAStatefulSetKeepsItsClaims(t *testing.T) {
 	n.gone(app, set)
 	n.there(n.claim("data-db-0"))
 	if n.uid(n.claim("data-db-0")) != was.UID || len(n.boundClaim("data-db-0").OwnerReferences) > 0 {
-		t.Error("the claim is another, or belongs to what is gone")
+		t.Error("the claim was recreated, or still has owners")
 	}
 }
 
-// TestOwnersOfClaimsAreKept has somebody change a StatefulSet so that it takes its claims along.
-func TestOwnersOfClaimsAreKept(t *testing.T) {
+// TestClaimsOwnedByAStatefulSetAreKept: somebody sets the retention policy of a running StatefulSet to Delete.
+func TestClaimsOwnedByAStatefulSetAreKept(t *testing.T) {
 	n := newTeam(t, "ownsclaims")
 	n.bind("data-db-0")
 	files := beside(n.shop("web", database(""), plain("last")))
@@ -68,7 +68,7 @@ func TestOwnersOfClaimsAreKept(t *testing.T) {
 	})
 	n.eventually(func() error {
 		if len(n.boundClaim("data-db-0").OwnerReferences) == 0 {
-			return errors.New("nobody owns the claim yet")
+			return errors.New("the claim has no owner yet")
 		}
 		return nil
 	})
@@ -77,7 +77,7 @@ func TestOwnersOfClaimsAreKept(t *testing.T) {
 	revision := n.push(files)
 	app := n.applied("web", revision)
 	if len(app.Status.Held) != 1 || !strings.HasPrefix(app.Status.Held[0], "StatefulSet db: owns claims that hold data and would go with it, and claimDeletionPolicy is Retain") {
-		t.Errorf("held are %q", app.Status.Held)
+		t.Errorf("status.held is %q", app.Status.Held)
 	}
 	n.annotate(app, v1alpha1.ConfirmAnnotation, app.Status.HeldToken)
 	n.reconcile(app)
@@ -90,7 +90,7 @@ func TestOwnersOfClaimsAreKept(t *testing.T) {
 			return err
 		}
 		if len(app.Status.Held) != 1 || strings.Contains(app.Status.Held[0], "Retain") {
-			return fmt.Errorf("held are %q", app.Status.Held)
+			return fmt.Errorf("status.held is %q", app.Status.Held)
 		}
 		return nil
 	})
@@ -99,8 +99,8 @@ func TestOwnersOfClaimsAreKept(t *testing.T) {
 	n.gone(n.statefulSet(), was)
 }
 
-// TestAReleaseLeavesItsClaims takes a claim out of a chart, and then the app away.
-func TestAReleaseLeavesItsClaims(t *testing.T) {
+// TestARemovedReleaseKeepsItsClaims removes a claim from a chart, and then the app.
+func TestARemovedReleaseKeepsItsClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, confirmed string
 		stays             bool
@@ -122,19 +122,19 @@ func TestAReleaseLeavesItsClaims(t *testing.T) {
 			set := n.statefulSet()
 			n.there(set)
 			if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy.WhenDeleted != "Retain" {
-				t.Errorf("the policy is %+v", policy)
+				t.Errorf("the retention policy of claims is %+v, want Retain", policy)
 			}
 			n.push(map[string]string{app + "chart/templates/claim.yaml": "-"})
 			n.eventually(func() error {
 				n.there(released)
 				if released.Status.Release.Revision == revision {
-					return errors.New("not upgraded yet")
+					return errors.New("the release was not upgraded yet")
 				}
 				return nil
 			})
 			n.ready(released)
 			if n.uid(n.claim("data")) != was {
-				t.Error("the claim is another")
+				t.Error("the claim was recreated")
 			}
 			if c.confirmed != "" {
 				n.annotate(released, v1alpha1.ConfirmAnnotation, c.confirmed)
@@ -146,7 +146,7 @@ func TestAReleaseLeavesItsClaims(t *testing.T) {
 				return
 			}
 			if n.uid(n.claim("data")) != was {
-				t.Error("the claim is another")
+				t.Error("the claim was recreated")
 			}
 		})
 	}

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestOneReadServesAllEarlierCallers has a hundred ask while a read is under way. They share the next one: the one under way may
-// have read before their objects were marked.
+// TestOneReadServesAllEarlierCallers: a hundred callers arrive during a read. They share the next one, because the current one may
+// have read before their objects were marked for deletion.
 func TestOneReadServesAllEarlierCallers(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := appsv1.AddToScheme(scheme); err != nil {
@@ -42,7 +42,7 @@ func TestOneReadServesAllEarlierCallers(t *testing.T) {
 		asking.Go(func() {
 			now, err := d.needed(t.Context(), "apps.paas.kubeop.io")
 			if err == nil && now.definition.CreationTimestamp.Unix() < oldest {
-				err = fmt.Errorf("it was answered by read %d", now.definition.CreationTimestamp.Unix())
+				err = fmt.Errorf("the answer is from read %d, which began before the call", now.definition.CreationTimestamp.Unix())
 			}
 			if err != nil {
 				t.Error(err)
@@ -60,6 +60,6 @@ func TestOneReadServesAllEarlierCallers(t *testing.T) {
 	close(goOn)
 	asking.Wait()
 	if got := reads.Load(); got != 4 {
-		t.Errorf("101 who asked took %d requests, want two for the first and two for all others", got)
+		t.Errorf("101 callers sent %d requests, want two for the first and two for all others", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// drifting pushes an app of manifests with what its spec says of drift.
+// drifting pushes an app of manifests with the given settings of drift.
 func (n *team) drifting(drift string, manifests ...string) string {
 	n.t.Helper()
 	files := n.shop("web", manifests...)
@@ -59,28 +59,28 @@ func TestDriftOfManifestsIsReported(t *testing.T) {
 		return nil
 	})
 	if message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionTrue, ""); strings.Contains(message, "hunter22") {
-		t.Error(message)
+		t.Errorf("the message of Ready contains the Secret: %q", message)
 	}
 	n.ready(app)
 	if got := n.configMap("shop", "one").Data["a"]; got != "theirs" {
-		t.Errorf("the value is %q", got)
+		t.Errorf("the edited value is %q, want it kept", got)
 	}
 
-	// What the source says anew is applied, and in the mode Correct the rest is put back.
+	// A new version of the manifest is applied, and in the mode Correct the other field is corrected too.
 	n.applied("web", n.drifting("{mode: Correct}", plain("one"), plain("gone"), secret))
 	n.eventually(func() error {
 		if got := n.configMap("shop", "one").Data["a"]; got != "b" {
-			return fmt.Errorf("the value is %q", got)
+			return fmt.Errorf("the value is %q, want %q", got, "b")
 		}
 		return nil
 	})
 	message := n.until(app, v1alpha1.DriftedCondition, metav1.ConditionFalse, v1alpha1.DriftCorrectedReason)
 	if message != "put back: Secret/key, ConfigMap/one" {
-		t.Errorf("the message is %s", message)
+		t.Errorf("the message is %s, want %q", message, "put back: Secret/key, ConfigMap/one")
 	}
 }
 
-// TestFieldsThatPeopleAddAreReported adds fields with kubectl, which others may add without a word.
+// TestFieldsThatPeopleAddAreReported adds fields with kubectl, which kubeop does not own.
 func TestFieldsThatPeopleAddAreReported(t *testing.T) {
 	n := newTeam(t, "additions")
 	const secret = "{apiVersion: v1, kind: Secret, metadata: {name: key}, stringData: {key: first}}"
@@ -101,7 +101,7 @@ func TestFieldsThatPeopleAddAreReported(t *testing.T) {
 	n.ready(app)
 }
 
-// TestARefusedDryRunIsNoFailure has a policy refuse what an app that only warns never does.
+// TestARefusedDryRunIsNoFailure: a policy refuses the dry runs of an app that only reports drift.
 func TestARefusedDryRunIsNoFailure(t *testing.T) {
 	n := newTeam(t, "refusals")
 	app := n.applied("web", n.drifting("{mode: Warn}", plain("one")))
@@ -132,7 +132,7 @@ func TestARefusedDryRunIsNoFailure(t *testing.T) {
 	})
 }
 
-// refuseDryRuns has dry runs of changes to the shop's ConfigMaps refused.
+// refuseDryRuns creates a policy that refuses dry runs of changes to the shop's ConfigMaps.
 func (n *team) refuseDryRuns() (policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
 	n.t.Helper()
 	always, shop := admissionregistrationv1.Fail, &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n.namespace()}}
@@ -160,9 +160,9 @@ func (n *team) refuseDryRuns() (policy *admissionregistrationv1.ValidatingAdmiss
 	return policy, binding
 }
 
-// TestASparedObjectIsJudgedWithoutItsLabels takes the labels away by which the watch finds a Deployment, and has it want a pod
+// TestAnIgnoredObjectWithoutLabelsIsStillChecked removes the labels by which the watch finds a Deployment, and makes it want a pod
 // that no node runs.
-func TestASparedObjectIsJudgedWithoutItsLabels(t *testing.T) {
+func TestAnIgnoredObjectWithoutLabelsIsStillChecked(t *testing.T) {
 	n := newTeam(t, "unlabelled")
 	app := n.applied("web", n.drifting("{ignore: [{paths: [/]}]}", empty))
 	moved := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "moved"}}
@@ -181,7 +181,7 @@ func TestASparedObjectIsJudgedWithoutItsLabels(t *testing.T) {
 	n.ready(app)
 }
 
-// TestAnObjectDeletedBeforeItIsHealthyIsReported deletes a Deployment whose pods no node runs.
+// TestAnObjectDeletedBeforeItIsHealthyIsReported deletes a Deployment that has no pods because no node runs them.
 func TestAnObjectDeletedBeforeItIsHealthyIsReported(t *testing.T) {
 	n := newTeam(t, "untimely")
 	app := n.app("shop", "web")
@@ -195,7 +195,7 @@ func TestAnObjectDeletedBeforeItIsHealthyIsReported(t *testing.T) {
 		}
 		const want = "Deployment/moved: was deleted, and stays away until its manifest changes, because drift.mode is Warn"
 		if message := conditions.GetMessage(app, v1alpha1.HealthyCondition); message != want {
-			return fmt.Errorf("the message is %q", message)
+			return fmt.Errorf("the message is %q, want %q", message, want)
 		}
 		return nil
 	})
@@ -207,36 +207,36 @@ func TestDriftDetectionOffAndIgnoredFields(t *testing.T) {
 	n.edit(n.configMapOf("shop", "one"), `{"data":{"a":"theirs"}}`)
 	n.reconcile(app)
 	if got := n.configMap("shop", "one").Data["a"]; got != "theirs" {
-		t.Errorf("the value is %q", got)
+		t.Errorf("the value is %q, want %q", got, "theirs")
 	}
 	n.applied("web", n.drifting("{ignore: [{paths: [/data/a], target: {kind: ConfigMap, name: o.*}}]}", plain("one"), plain("two")))
 	n.edit(n.configMapOf("shop", "one"), `{"data":{"a":"again"}}`)
 	n.edit(n.configMapOf("shop", "two"), `{"data":{"a":"again"}}`)
 	n.eventually(func() error {
 		if got := n.configMap("shop", "two").Data["a"]; got != "b" {
-			return fmt.Errorf("the value is %q", got)
+			return fmt.Errorf("the value is %q, want %q", got, "b")
 		}
 		return nil
 	})
 	n.reconcile(app)
 	if got := n.configMap("shop", "one").Data["a"]; got != "again" {
-		t.Errorf("the value is %q", got)
+		t.Errorf("the value is %q, want %q", got, "again")
 	}
 	message := n.until(n.app("shop", "web"), v1alpha1.DriftedCondition, metav1.ConditionFalse, v1alpha1.DriftCorrectedReason)
 	if message != "put back: ConfigMap/two" {
-		t.Errorf("the message is %s", message)
+		t.Errorf("the message is %s, want %q", message, "put back: ConfigMap/two")
 	}
 }
 
-// TestRepeatedDriftCorrectionsAreReported changes an object back each time that it was put back.
+// TestRepeatedDriftCorrectionsAreReported edits an object again after each correction.
 func TestRepeatedDriftCorrectionsAreReported(t *testing.T) {
 	n := newTeam(t, "fighting")
 	app := n.applied("web", n.drifting("{mode: Correct}", plain("one")))
-	config, fights := n.configMapOf("shop", "one"), 0
+	config, corrections := n.configMapOf("shop", "one"), 0
 	n.eventually(func() error {
 		n.there(config)
 		if config.Data["a"] == "b" {
-			fights++
+			corrections++
 			n.edit(config, `{"data":{"a":"mine"}}`)
 		}
 		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(app), app); err != nil {
@@ -247,14 +247,14 @@ func TestRepeatedDriftCorrectionsAreReported(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("after %d fights the conditions are %+v", fights, app.Status.Conditions)
+		return fmt.Errorf("after %d corrections the conditions are %+v", corrections, app.Status.Conditions)
 	})
-	if fights < 3 || fights > 5 {
-		t.Errorf("noticed after %d fights", fights)
+	if corrections < 3 || corrections > 5 {
+		t.Errorf("the repeated drift was reported after %d corrections", corrections)
 	}
 	n.eventually(func() error {
 		if n.there(config); config.Data["a"] != "b" {
-			return errors.New("it is not put back any more")
+			return errors.New("the object is not corrected any more")
 		}
 		return nil
 	})

@@ -15,9 +15,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestEgressLeavesOutTheClustersOwn: whatever a tenant's egress is, its pods reach no metadata service, no node and no other network of the
-// cluster by it. A node that joins is left out at once.
-func TestEgressLeavesOutTheClustersOwn(t *testing.T) {
+// TestEgressExcludesTheNetworksOfTheCluster: whatever egress a tenant may have, its pods cannot reach metadata services, nodes or the other
+// networks of the cluster. A new node is excluded at once.
+func TestEgressExcludesTheNetworksOfTheCluster(t *testing.T) {
 	n := newTeam(t, "egress")
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "egress"}}
 	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(tenant), tenant); err != nil {
@@ -48,29 +48,29 @@ func TestEgressLeavesOutTheClustersOwn(t *testing.T) {
 	} {
 		for _, network := range out {
 			if !slices.Contains(found[within], network) {
-				t.Errorf("%s is not left out of %s: %v", network, within, found[within])
+				t.Errorf("%s is not excluded from %s, only %v", network, within, found[within])
 			}
 		}
 	}
 	if _, all := found["169.254.169.254/32"]; all || len(found["198.18.7.0/24"]) > 0 || len(found) != 3 {
-		t.Errorf("egress goes to %v", found)
+		t.Errorf("egress is allowed to %v", found)
 	}
 	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(project), project); err != nil {
 		t.Fatal(err)
 	}
-	if message := conditions.GetMessage(project, v1alpha1.ReadyCondition); !strings.Contains(message, "to 169.254.169.254/32 is not let through") {
-		t.Errorf("the project says %q", message)
+	if message, want := conditions.GetMessage(project, v1alpha1.ReadyCondition), "to 169.254.169.254/32 is not let through"; !strings.Contains(message, want) {
+		t.Errorf("the project says %q, want %q in it", message, want)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "egress"}}
 	n.create(node)
-	made := node.DeepCopy() // Others write to nodes, too.
+	made := node.DeepCopy() // Other controllers write to nodes, too.
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "198.18.7.9"}}
 	if err := n.admin.Status().Patch(t.Context(), node, client.MergeFrom(made)); err != nil {
 		t.Fatal(err)
 	}
 	n.eventually(func() error {
 		if got := blocks()["198.18.7.0/24"]; !slices.Equal(got, []string{"198.18.7.9/32"}) {
-			return fmt.Errorf("of the network of a node %v is left out", got)
+			return fmt.Errorf("of the network of a node %v is excluded", got)
 		}
 		return nil
 	})

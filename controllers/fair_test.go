@@ -20,11 +20,11 @@ import (
 
 // The tests of this file are not parallel: they measure.
 
-// bystander is a tenant with one app, whose pushes are measured while another tenant does what it likes.
+// bystander is a tenant with one app, whose pushes are measured while another tenant loads the operator.
 type bystander struct {
 	*team
 	pushes int
-	// alone is how long a push takes while nobody else does anything: the median of five.
+	// alone is the time of a push without other load: the median of five.
 	alone time.Duration
 }
 
@@ -37,7 +37,7 @@ func newBystander(t *testing.T, name string) *bystander {
 	return b
 }
 
-// measure returns how long so many pushes took until they were applied, sorted.
+// measure pushes n times and returns the times until they were applied, sorted.
 func (b *bystander) measure(n int) []time.Duration {
 	b.t.Helper()
 	var took []time.Duration
@@ -46,7 +46,7 @@ func (b *bystander) measure(n int) []time.Duration {
 		greeting := fmt.Sprint("push-", b.pushes)
 		began := time.Now()
 		b.push(map[string]string{"projects/shop/apps/web/app.yaml": fmt.Sprintf(rawFile, "web", "web", greeting)})
-		pushed := time.Now() // Git's own part is none of the operator's.
+		pushed := time.Now() // The time that git push takes is not counted.
 		config := &corev1.ConfigMap{}
 		for key := (client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(b.name, "shop"), Name: "web"}); config.Data["greeting"] != greeting; time.Sleep(5 * time.Millisecond) {
 			if err := b.admin.Get(b.t.Context(), key, config); err != nil {
@@ -62,14 +62,14 @@ func (b *bystander) measure(n int) []time.Duration {
 	return took
 }
 
-// isNotHeldUp measures pushes and wants all of them, but the slowest, to take at most a second more than alone.
+// isNotHeldUp pushes n times and wants each push but the slowest to take at most a second more than alone.
 func (b *bystander) isNotHeldUp(n int) {
 	b.t.Helper()
 	took := b.measure(n)
 	b.t.Logf("a push alone took %s; of %d meanwhile the median took %s, the slowest but one %s, the slowest %s",
 		b.alone.Round(time.Millisecond), n, took[n/2].Round(time.Millisecond), took[n-2].Round(time.Millisecond), took[n-1].Round(time.Millisecond))
 	if took[n-2] > b.alone+time.Second && !testing.Short() { // With the race detector all takes several times as long.
-		b.t.Errorf("another tenant's push took %s", took[n-2])
+		b.t.Errorf("another tenant's push took %s, want at most %s", took[n-2], b.alone+time.Second)
 	}
 }
 
@@ -88,7 +88,7 @@ func (n *team) notReady() (count int) {
 	return count
 }
 
-// TestTheFirstSyncOfManyAppsDelaysNoPush has a tenant declare 400 apps at once.
+// TestTheFirstSyncOfManyAppsDelaysNoPush: a tenant declares 400 apps at once.
 func TestTheFirstSyncOfManyAppsDelaysNoPush(t *testing.T) {
 	b, many := newBystander(t, "beside1"), teamOf(t, "crowd")
 	many.push(shopFiles("shop", "first"))
@@ -106,15 +106,15 @@ func TestTheFirstSyncOfManyAppsDelaysNoPush(t *testing.T) {
 	})
 	b.isNotHeldUp(10)
 	if many.notReady() == 0 {
-		t.Error("the first sync was over before the pushes were")
+		t.Error("the first sync ended before the measured pushes")
 	}
 	for _, name := range names {
 		many.ready(many.app("shop", name))
 	}
 }
 
-// TestSourcesThatAnswerLateDelayNoPush has a tenant declare 100 Git apps on a server that answers after 1.8 seconds.
-func TestSourcesThatAnswerLateDelayNoPush(t *testing.T) {
+// TestSlowSourcesDelayNoPush: a tenant declares 100 Git apps on a server that answers after 1.8 seconds.
+func TestSlowSourcesDelayNoPush(t *testing.T) {
 	b, slow := newBystander(t, "beside2"), teamOf(t, "slowsources")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -140,8 +140,8 @@ const unlistable = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDe
     {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}},
     {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
 
-// TestAKindThatCannotBeListedDelaysNoPush has a tenant hold 40 objects of a kind that the API server fails to list, and try again each
-// second. It is told why, and can remove them.
+// TestAKindThatCannotBeListedDelaysNoPush: a tenant has 40 objects of a kind that the API server fails to list, and retries each
+// second. Its apps report why, and can be removed.
 func TestAKindThatCannotBeListedDelaysNoPush(t *testing.T) {
 	b, broken := newBystander(t, "beside3"), teamOf(t, "broken")
 	definition := broken.object("", unlistable)
@@ -168,18 +168,18 @@ func TestAKindThatCannotBeListedDelaysNoPush(t *testing.T) {
 		"{apiVersion: authorization.k8s.io/v1, kind: LocalSubjectAccessReview, metadata: {name: x}, spec: {user: a}}]}}\n"
 	pushed := time.Now()
 	broken.push(files)
-	if message := broken.until(broken.app("shop", "a40"), v1alpha1.AllowedCondition, metav1.ConditionFalse, v1alpha1.NotAllowedReason); !strings.Contains(message, "take it out: the API server cannot get") {
-		t.Errorf("of a kind that is not kept it says %q", message)
+	if message, want := broken.until(broken.app("shop", "a40"), v1alpha1.AllowedCondition, metav1.ConditionFalse, v1alpha1.NotAllowedReason), "take it out: the API server cannot get"; !strings.Contains(message, want) {
+		t.Errorf("of a kind that cannot be read, the app reports %q, want %q in it", message, want)
 	}
 	for i := range 40 {
 		message := broken.until(broken.app("shop", fmt.Sprint("a", i)), v1alpha1.AppliedCondition, metav1.ConditionFalse, "")
 		for _, want := range []string{"watching Part: the API server does not list it: ", "conversion webhook for unlistable.example"} {
 			if !strings.Contains(message, want) {
-				t.Fatalf("app a%d says %q, want %q in it", i, message, want)
+				t.Fatalf("app a%d reports %q, want %q in it", i, message, want)
 			}
 		}
 	}
-	t.Logf("all are told why after %s", time.Since(pushed).Round(time.Millisecond))
+	t.Logf("all apps report the reason after %s", time.Since(pushed).Round(time.Millisecond))
 	b.isNotHeldUp(10)
 	began := time.Now()
 	broken.push(map[string]string{file(0): "-", file(1): "-", file(40): "-"})

@@ -13,9 +13,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestABadFile pushes one fault after the other beside a change of a sibling project: the message says what and where, the
-// project of the fault keeps its last good state, and the sibling gets its change.
-func TestABadFile(t *testing.T) {
+// TestABadFileIsReportedAndItsProjectUnchanged pushes one fault after the other beside a change of a sibling project: the message names fault
+// and file, the project of the fault keeps its last good state, and the sibling gets its change.
+func TestABadFileIsReportedAndItsProjectUnchanged(t *testing.T) {
 	n := newTeam(t, "faulty")
 	good := shopFiles("shop", "web")
 	for k, v := range shopFiles("other", "side") {
@@ -53,16 +53,16 @@ func TestABadFile(t *testing.T) {
 				"projects/other/apps/side/app.yaml": fmt.Sprintf(rawFile, "side", "side", side),
 			})
 			repository := n.synced(revision, metav1.ConditionFalse)
-			told := strings.Join(repository.Status.Problems, "\n")
+			problems := strings.Join(repository.Status.Problems, "\n")
 			for _, want := range c.want {
-				if !strings.Contains(told, want) {
-					t.Errorf("the problems do not say %q:\n%s", want, told)
+				if !strings.Contains(problems, want) {
+					t.Errorf("the problems do not say %q:\n%s", want, problems)
 				}
 			}
 			if c.file != "tenants/faulty/tenant.yaml" {
 				n.eventually(func() error {
 					if got := n.configMap("other", "side").Data["greeting"]; got != side {
-						return fmt.Errorf("the sibling says %q, want %q", got, side)
+						return fmt.Errorf("the greeting of the sibling is %q, want %q", got, side)
 					}
 					return nil
 				})
@@ -85,8 +85,8 @@ func TestASymlinkIsNamedAndHeld(t *testing.T) {
 	n.ready(n.app("shop", "web"))
 	n.repo.Link("/etc/passwd", "projects/shop/apps/web/values.yaml")
 	repository := n.synced(n.push(map[string]string{}), metav1.ConditionFalse)
-	if told := strings.Join(repository.Status.Problems, "\n"); !strings.Contains(told, "projects/shop/apps/web/values.yaml") || !strings.Contains(told, "symlink") {
-		t.Errorf("the problems do not name the symlink:\n%s", told)
+	if problems := strings.Join(repository.Status.Problems, "\n"); !strings.Contains(problems, "projects/shop/apps/web/values.yaml") || !strings.Contains(problems, "symlink") {
+		t.Errorf("the problems do not name the symlink:\n%s", problems)
 	}
 	n.configMap("shop", "web")
 }
@@ -131,7 +131,7 @@ func TestAWrongPasswordIsReportedButNotShown(t *testing.T) {
 	n.reconcile(n.repository())
 	message := n.until(n.repository(), v1alpha1.FetchedCondition, metav1.ConditionFalse, v1alpha1.AuthenticationFailedReason)
 	if !strings.Contains(message, n.repo.URL) {
-		t.Errorf("the message does not say where: %s", message)
+		t.Errorf("the message is %q, want %q in it", message, n.repo.URL)
 	}
 	n.configMap("shop", "web")
 
@@ -142,7 +142,7 @@ func TestAWrongPasswordIsReportedButNotShown(t *testing.T) {
 	shown := message + n.log() + fmt.Sprint(events.Items)
 	for _, form := range []string{wrong, "wr0ng-pa$$-w%25rd", "wr0ng-pa%24%24-w%25rd", n.repo.Password} {
 		if strings.Contains(shown, form) {
-			t.Errorf("the password is shown as %q", form)
+			t.Errorf("the message contains the password as %q", form)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// turn returns the FlowSchema and the priority level by which the API server has a request of a user take its turn.
-func (n *team) turn(ctx context.Context, user string) (string, error) {
+// flowSchemaOf returns the FlowSchema and the priority level that the API server chooses for requests of a user.
+func (n *team) flowSchemaOf(ctx context.Context, user string) (string, error) {
 	n.t.Helper()
 	var header http.Header
 	config := rest.CopyConfig(env.Config)
@@ -38,26 +38,26 @@ func (n *team) turn(ctx context.Context, user string) (string, error) {
 	if err := n.admin.List(ctx, levels); err != nil {
 		return "", err
 	}
-	turn := ""
+	flow := ""
 	for _, s := range schemas.Items {
 		if string(s.UID) == header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) {
-			turn = s.Name
+			flow = s.Name
 		}
 	}
 	for _, l := range levels.Items {
 		if string(l.UID) == header.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID) {
-			turn += " " + l.Name
+			flow += " " + l.Name
 		}
 	}
-	return turn, nil
+	return flow, nil
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestEachTenantHasItsTurn asks the API server by which FlowSchema it has whom take turns.
-func TestEachTenantHasItsTurn(t *testing.T) {
+// TestEachTenantHasItsOwnFlow asks the API server for the FlowSchema of several users.
+func TestEachTenantHasItsOwnFlow(t *testing.T) {
 	n := newTeam(t, "fair")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
@@ -71,14 +71,14 @@ func TestEachTenantHasItsTurn(t *testing.T) {
 		"jane": "global-default global-default",
 	} {
 		n.eventually(func() error {
-			got, err := n.turn(t.Context(), user)
+			got, err := n.flowSchemaOf(t.Context(), user)
 			if err == nil && got != want {
-				err = fmt.Errorf("%s is of %q, want %q", user, got, want)
+				err = fmt.Errorf("the FlowSchema and level of %s are %q, want %q", user, got, want)
 			}
 			return err
 		})
 	}
-	// The accounts of a project that comes are named, and nothing is left of a tenant that goes.
+	// A new project's accounts are added, and a deleted tenant's are removed.
 	n.push(shopFiles("second", "web"))
 	n.ready(n.app("second", "web"))
 	n.eventually(func() error {

@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// hold puts a finalizer that nobody serves on an object.
+// hold adds a finalizer that no controller removes.
 func (n *team) hold(o client.Object) {
 	n.t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["example.com/held"]}}`))
@@ -24,21 +24,21 @@ func (n *team) hold(o client.Object) {
 	}
 }
 
-// waitsFor waits until what an object waits for has all parts of want.
+// waitsFor waits until the message about what an object waits for contains all of want.
 func (n *team) waitsFor(o step.Object, want ...string) {
 	n.t.Helper()
 	n.eventually(func() error {
 		message := n.until(o, v1alpha1.ReadyCondition, metav1.ConditionUnknown, "")
 		for _, part := range want {
 			if !strings.Contains(message, part) {
-				return fmt.Errorf("it does not say %q: %s", part, message)
+				return fmt.Errorf("the message does not contain %q: %s", part, message)
 			}
 		}
 		return nil
 	})
 }
 
-// leave takes a project out of Git, beside one that stays: a commit that declares nothing any more would be held.
+// leave takes a project out of Git, and keeps another one: a commit without any project would be held.
 func (n *team) leave(project string) {
 	n.t.Helper()
 	files := shopFiles("stays", "a", "b", "c")
@@ -48,7 +48,7 @@ func (n *team) leave(project string) {
 	n.push(files)
 }
 
-// force allows, as administrators do, what holds a removal to be ended.
+// force allows, as an administrator would, to end a removal that is blocked.
 func (n *team) force(o client.Object) {
 	n.t.Helper()
 	if err := n.admin.Patch(n.t.Context(), o, annotated(v1alpha1.ForceRemovalAnnotation, o.GetName())); err != nil {
@@ -56,7 +56,7 @@ func (n *team) force(o client.Object) {
 	}
 }
 
-// tells waits for an event that has all parts of want; the object that it is about may be gone.
+// tells waits for an event that contains all of want; its object may be gone.
 func (n *team) tells(reason string, want ...string) {
 	n.t.Helper()
 	n.eventually(func() error {
@@ -82,8 +82,8 @@ func (n *team) tells(reason string, want ...string) {
 	})
 }
 
-// TestAForeignFinalizerHoldsNoAppForEver deletes apps of which each has an object that somebody else's controller was to let go.
-func TestAForeignFinalizerHoldsNoAppForEver(t *testing.T) {
+// TestABlockedAppRemovalCanBeForced deletes two apps, each with an object whose finalizer no controller removes.
+func TestABlockedAppRemovalCanBeForced(t *testing.T) {
 	n := newTeam(t, "clamped")
 	n.push(withRelease(shopFiles("shop", "web")))
 	n.ready(n.app("shop", "web"), n.app("shop", "released"))
@@ -93,7 +93,7 @@ func TestAForeignFinalizerHoldsNoAppForEver(t *testing.T) {
 		n.push(map[string]string{"projects/shop/apps/" + name: "-"})
 		n.waitsFor(app, "ConfigMap/"+name+", which the finalizer example.com/held holds",
 			"kubectl annotate app "+name+" -n kubeop-clamped-shop paas.kubeop.io/force-removal="+name)
-		// What names something else forces nothing.
+		// An annotation with another value forces nothing.
 		if err := n.admin.Patch(t.Context(), app, annotated(v1alpha1.ForceRemovalAnnotation, "yes")); err != nil {
 			t.Fatal(err)
 		}
@@ -105,8 +105,8 @@ func TestAForeignFinalizerHoldsNoAppForEver(t *testing.T) {
 	}
 }
 
-// TestAForeignFinalizerHoldsNoProjectForEver deletes a project in whose namespace an account made what nobody lets go.
-func TestAForeignFinalizerHoldsNoProjectForEver(t *testing.T) {
+// TestABlockedProjectRemovalCanBeForced deletes a project whose namespace has an object of an account with a finalizer that no controller removes.
+func TestABlockedProjectRemovalCanBeForced(t *testing.T) {
 	n, bot := limited(t, "clutched")
 	var held []client.Object
 	for _, text := range []string{
@@ -119,7 +119,7 @@ func TestAForeignFinalizerHoldsNoProjectForEver(t *testing.T) {
 		n.passes(func() error { return bot.Create(t.Context(), object) })
 		held = append(held, object)
 	}
-	// A binding gives its rights for as long as it is there, so it is not waited for.
+	// A binding is not waited for: it gives its rights for as long as it exists.
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "bot"}}
 	n.hold(binding)
 	shop := n.project("shop")
@@ -129,15 +129,15 @@ func TestAForeignFinalizerHoldsNoProjectForEver(t *testing.T) {
 		"kubectl annotate project shop -n kubeop-clutched paas.kubeop.io/force-removal=shop")
 	ns := &corev1.Namespace{}
 	if err := n.admin.Get(t.Context(), client.ObjectKey{Name: n.namespace()}, ns); err != nil || ns.DeletionTimestamp != nil {
-		t.Errorf("the namespace is being deleted, and with it the rights of who could end the waiting: %v", err)
+		t.Errorf("the namespace is being deleted, and with it the rights of the accounts that could remove the finalizer: %v", err)
 	}
 	n.force(shop)
 	n.gone(append(held, shop, namespace(n.namespace()))...)
 	n.tells(v1alpha1.RemovalForcedReason, "example.com/held from ConfigMap/x", "from Secret/x")
 }
 
-// TestAForeignFinalizerHoldsNoTenantForEver says it once, at the tenant, for all that is its.
-func TestAForeignFinalizerHoldsNoTenantForEver(t *testing.T) {
+// TestABlockedTenantRemovalCanBeForced sets the annotation once, on the Tenant, for everything of it.
+func TestABlockedTenantRemovalCanBeForced(t *testing.T) {
 	n, bot := limited(t, "clasped")
 	n.hold(n.configMap("shop", "web"))
 	n.passes(func() error {
@@ -151,15 +151,15 @@ func TestAForeignFinalizerHoldsNoTenantForEver(t *testing.T) {
 	n.gone(n.app("shop", "web"), n.project("shop"), tenant, namespace(n.namespace()), namespace("kubeop-clasped"))
 }
 
-// TestAPodThatDoesNotEndHoldsNoRemovalForEver deletes a project with a pod that asks for a thousand million seconds.
-func TestAPodThatDoesNotEndHoldsNoRemovalForEver(t *testing.T) {
+// TestABlockedPodDeletionCanBeForced deletes a project with a pod that has a grace period of a thousand million seconds.
+func TestABlockedPodDeletionCanBeForced(t *testing.T) {
 	n := newTeam(t, "endless")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.MaxTerminationGracePeriod = &metav1.Duration{Duration: 30e9} })
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
 	n.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "endless"}}) // Kubernetes deletes pods of nodes that do not exist.
 	pod := n.object(n.namespace(), "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {nodeName: endless, terminationGracePeriodSeconds: 1000000000, "+podSpec+"}}")
-	// From before the policy, so to say.
+	// The pod is created past the policy, as if it were older.
 	if err := n.masterful(operatorAccount).Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}

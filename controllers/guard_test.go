@@ -22,7 +22,7 @@ import (
 
 const operatorAccount = "system:serviceaccount:" + testenv.Namespace + ":kubeop"
 
-// botFiles is how a tenant gets to the API: an app whose account may do all that the deployer may.
+// botFiles has an app with an account that has all rights of the deployer: this is how a tenant gets access to the API server.
 func botFiles() map[string]string {
 	const rights = "{apiGroups: [%s], resources: [%s], verbs: [get, list, create, update, patch, delete]}"
 	core := fmt.Sprintf(rights, `""`, "configmaps, services, persistentvolumeclaims, serviceaccounts, pods, secrets")
@@ -65,8 +65,8 @@ func (n *team) object(namespace, text string) *unstructured.Unstructured {
 	return u
 }
 
-// denied tries until a policy is what refuses, because policies and rights take a moment to be in force, and checks that
-// the message has all parts of want.
+// denied retries until a policy refuses the request, because policies and rights take a moment to be in force, and checks that
+// the message contains all of want.
 func (n *team) denied(try func() error, want ...string) {
 	n.t.Helper()
 	n.eventually(func() error {
@@ -76,7 +76,7 @@ func (n *team) denied(try func() error, want ...string) {
 		}
 		for _, part := range want {
 			if !strings.Contains(err.Error(), part) {
-				return fmt.Errorf("the message does not say %q: %w", part, err)
+				return fmt.Errorf("the message does not contain %q: %w", part, err)
 			}
 		}
 		return nil
@@ -92,7 +92,7 @@ const (
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: bot}, subjects: [%s]}"
 	tokenSecret = "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, " +
 		"metadata: {name: x, annotations: {kubernetes.io/service-account.name: %s}}}"
-	// recordSecret is what helm keeps of a revision, with labels of the revision that is filled in.
+	// recordSecret is a release record as Helm writes it, with labels of the revision that is filled in.
 	recordSecret = "{apiVersion: v1, kind: Secret, type: helm.sh/release.v1, metadata: {%s: sh.helm.release.v1.web.v%s, labels: " +
 		"{version: '%s', paas.kubeop.io/release-revision: '%s', %s}}}"
 	service     = "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {ports: [{port: 80}]%s}}"
@@ -108,8 +108,8 @@ func guarded(t *testing.T) *team {
 	return n
 }
 
-// TestTheRulesHoldPastKubeop has those who reach the API server themselves try what no app may have.
-func TestTheRulesHoldPastKubeop(t *testing.T) {
+// TestPoliciesRefuseDirectAPICalls tries, as accounts with direct access to the API server, what no app may have.
+func TestPoliciesRefuseDirectAPICalls(t *testing.T) {
 	n := guarded(t)
 	const namespace = "kubeop-guarded-shop"
 	bot, lead := n.as("system:serviceaccount:"+namespace+":bot"), n.as("lead")
@@ -188,9 +188,9 @@ func TestTheRulesHoldPastKubeop(t *testing.T) {
 	}
 }
 
-// TestAnUpdateIsHeldToTheRules changes what is there: no update gets further than a new object, and what was there before
-// the policies does not get stuck.
-func TestAnUpdateIsHeldToTheRules(t *testing.T) {
+// TestUpdatesAreHeldToThePolicies changes existing objects: an update may do no more than a creation, and objects that are older
+// than the policies can still be changed.
+func TestUpdatesAreHeldToThePolicies(t *testing.T) {
 	n := newTeam(t, "updated")
 	const namespace = "kubeop-updated-shop"
 	n.push(shopFiles("shop", "web"))
@@ -198,7 +198,7 @@ func TestAnUpdateIsHeldToTheRules(t *testing.T) {
 	n.administered()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bot"}}
 	n.create(account)
-	// The operator's name is let through, as everything was before the policies; its rights here are an administrator's.
+	// Requests in the operator's name pass, as all did before the policies; here it has an administrator's rights.
 	config := rest.CopyConfig(env.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: operatorAccount, Groups: []string{"system:masters"}}
 	before, err := client.New(config, client.Options{Scheme: n.admin.Scheme(), Mapper: n.admin.RESTMapper()})
@@ -218,15 +218,15 @@ func TestAnUpdateIsHeldToTheRules(t *testing.T) {
 	cases := map[string]struct {
 		object *unstructured.Unstructured
 		patch  string
-		// want is what the denial says; empty where the change may pass.
+		// want is part of the denial, empty if the change is allowed.
 		want string
 	}{
 		"a Service gets an IP":           {old("a", fmt.Sprintf(service, "")), `{"spec":{"externalIPs":["10.0.0.1"]}}`, "ExternalService: Service/a"},
-		"a Service leads elsewhere":      {old("b", fmt.Sprintf(service, ", type: ExternalName, externalName: x.example")), `{"spec":{"externalName":"y.example"}}`, "ExternalService: Service/b"},
+		"an external name is changed":    {old("b", fmt.Sprintf(service, ", type: ExternalName, externalName: x.example")), `{"spec":{"externalName":"y.example"}}`, "ExternalService: Service/b"},
 		"another IP":                     {old("c", fmt.Sprintf(service, ", externalIPs: [10.0.0.1]")), `{"spec":{"externalIPs":["10.0.0.1","10.0.0.2"]}}`, "ExternalService: Service/c"},
 		"an old IP stays":                {old("d", fmt.Sprintf(service, ", externalIPs: [10.0.0.1]")), `{"metadata":{"finalizers":["x.example/y"]}}`, ""},
 		"an old name stays":              {old("e", fmt.Sprintf(service, ", type: ExternalName, externalName: x.example")), `{"metadata":{"finalizers":["x.example/y"]}}`, ""},
-		"a token changes hands":          {old("f", fmt.Sprintf(tokenSecret, "bot")), `{"metadata":{"annotations":{"kubernetes.io/service-account.name":"kubeop-deployer","kubernetes.io/service-account.uid":null}}}`, "PlatformToken: Secret/f"},
+		"a token gets another account":   {old("f", fmt.Sprintf(tokenSecret, "bot")), `{"metadata":{"annotations":{"kubernetes.io/service-account.name":"kubeop-deployer","kubernetes.io/service-account.uid":null}}}`, "PlatformToken: Secret/f"},
 		"a token stays":                  {old("g", fmt.Sprintf(tokenSecret, "bot")), `{"metadata":{"labels":{"a":"b"}}}`, ""},
 		"a binding gets a foreign group": {old("h", fmt.Sprintf(group, "people")), `{"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"system:authenticated"}]}`, "ForeignSubject: RoleBinding/h"},
 		"an old foreign group stays":     {old("i", fmt.Sprintf(group, "system:authenticated")), `{"metadata":{"labels":{"a":"b"}}}`, ""},
@@ -256,7 +256,7 @@ func TestAnUpdateIsHeldToTheRules(t *testing.T) {
 	}
 }
 
-// TestAControllerMakesNoPodOfThePlatform asks for the pod by a template, which somebody else turns into a pod.
+// TestAControllerMakesNoPodOfThePlatform asks for the pod by a template, which a controller turns into a pod.
 func TestAControllerMakesNoPodOfThePlatform(t *testing.T) {
 	n := newTeam(t, "indirect")
 	n.push(shopFiles("shop", "web"))
@@ -267,15 +267,15 @@ func TestAControllerMakesNoPodOfThePlatform(t *testing.T) {
 		if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-indirect-shop", Name: "x"}, deployment); err != nil {
 			return err
 		}
-		if told := fmt.Sprint(deployment.Status.Conditions); !strings.Contains(told, "PlatformIdentity: Pod/x-") {
-			return fmt.Errorf("the Deployment does not say why it has no pods: %s", told)
+		if got := fmt.Sprint(deployment.Status.Conditions); !strings.Contains(got, "PlatformIdentity: Pod/x-") {
+			return fmt.Errorf("the Deployment does not say why it has no pods: %s", got)
 		}
 		return nil
 	})
 }
 
-// TestTheGuardsHoldUpNoDeletion deletes what has a reserved name so that the garbage collector has to change it first.
-func TestTheGuardsHoldUpNoDeletion(t *testing.T) {
+// TestPoliciesAllowGarbageCollection deletes an object with a reserved name so that the garbage collector has to change it first.
+func TestPoliciesAllowGarbageCollection(t *testing.T) {
 	n := newTeam(t, "collected")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
@@ -297,8 +297,8 @@ func TestTheGuardsHoldUpNoDeletion(t *testing.T) {
 	})
 }
 
-// TestTheOperatorIsHeldToTenants tries what one could with the operator's token.
-func TestTheOperatorIsHeldToTenants(t *testing.T) {
+// TestTheOperatorMayOnlyChangeObjectsOfTenants tries what a stolen token of the operator could be used for.
+func TestTheOperatorMayOnlyChangeObjectsOfTenants(t *testing.T) {
 	n := newTeam(t, "stolen")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
@@ -314,22 +314,22 @@ func TestTheOperatorIsHeldToTenants(t *testing.T) {
 	look := "{apiGroups: [paas.kubeop.io], resources: [tenants], verbs: [get]}"
 	made := "{apiVersion: v1, kind: Namespace, metadata: {name: x%s}}"
 	cases := map[string]struct{ namespace, object, want string }{
-		"a deployer elsewhere":            {"kube-system", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-deployer}}", "ServiceAccount/kubeop-deployer"},
-		"rights elsewhere":                {"kube-system", bind("RoleBinding", "x"), "RoleBinding/x"},
-		"rights in its own namespace":     {testenv.Namespace, bind("RoleBinding", "x"), "RoleBinding/x"},
-		"a network policy elsewhere":      {"default", "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: x}, spec: {podSelector: {}}}", "NetworkPolicy/x"},
-		"rights in the whole cluster":     {"", bind("ClusterRoleBinding", "x"), "ClusterRoleBinding/x"},
-		"the same, named as a tenant's":   {"", bind("ClusterRoleBinding", "kubeop-tenant-x"), "ClusterRoleBinding/kubeop-tenant-x"},
-		"its rights in other hands":       {"", role("kubeop-tenant-x", look+", {apiGroups: [''], resources: [namespaces], verbs: [patch]}"), "ClusterRole/kubeop-tenant-x"},
-		"changing what it may look at":    {"", role("kubeop-tenant-x", "{apiGroups: [paas.kubeop.io], resources: [tenants], verbs: [patch]}"), "ClusterRole/kubeop-tenant-x"},
-		"the same, named as a deployer's": {"", bind("ClusterRoleBinding", "kubeop-cluster-x"), "ClusterRoleBinding/kubeop-cluster-x"},
-		"core kinds for a deployer":       {"", role("kubeop-cluster-x", "{apiGroups: [''], resources: [namespaces], verbs: [patch]}"), "ClusterRole/kubeop-cluster-x"},
-		"roles for a deployer":            {"", role("kubeop-cluster-x", "{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [patch]}"), "ClusterRole/kubeop-cluster-x"},
-		"what guards others":              {"", role("kubeop-cluster-x", "{apiGroups: [networking.k8s.io], resources: [networkpolicies], verbs: [delete]}"), "ClusterRole/kubeop-cluster-x"},
-		"our kinds for a deployer":        {"", role("kubeop-cluster-x", look), "ClusterRole/kubeop-cluster-x"},
-		"a namespace of nobody":           {"", fmt.Sprintf(made, ", labels: {pod-security.kubernetes.io/enforce: restricted}"), "Namespace/x"},
-		"a namespace without limits":      {"", fmt.Sprintf(made, ", labels: {paas.kubeop.io/tenant: x, pod-security.kubernetes.io/enforce: privileged}"), "Namespace/x"},
-		"one that says nothing":           {"", fmt.Sprintf(made, ", labels: {paas.kubeop.io/tenant: x}"), "Namespace/x"},
+		"a deployer elsewhere":             {"kube-system", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-deployer}}", "ServiceAccount/kubeop-deployer"},
+		"rights elsewhere":                 {"kube-system", bind("RoleBinding", "x"), "RoleBinding/x"},
+		"rights in its own namespace":      {testenv.Namespace, bind("RoleBinding", "x"), "RoleBinding/x"},
+		"a network policy elsewhere":       {"default", "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: x}, spec: {podSelector: {}}}", "NetworkPolicy/x"},
+		"rights in the whole cluster":      {"", bind("ClusterRoleBinding", "x"), "ClusterRoleBinding/x"},
+		"the same, named as a tenant's":    {"", bind("ClusterRoleBinding", "kubeop-tenant-x"), "ClusterRoleBinding/kubeop-tenant-x"},
+		"its own rights for a tenant":      {"", role("kubeop-tenant-x", look+", {apiGroups: [''], resources: [namespaces], verbs: [patch]}"), "ClusterRole/kubeop-tenant-x"},
+		"write access to what it may read": {"", role("kubeop-tenant-x", "{apiGroups: [paas.kubeop.io], resources: [tenants], verbs: [patch]}"), "ClusterRole/kubeop-tenant-x"},
+		"the same, named as a deployer's":  {"", bind("ClusterRoleBinding", "kubeop-cluster-x"), "ClusterRoleBinding/kubeop-cluster-x"},
+		"core kinds for a deployer":        {"", role("kubeop-cluster-x", "{apiGroups: [''], resources: [namespaces], verbs: [patch]}"), "ClusterRole/kubeop-cluster-x"},
+		"roles for a deployer":             {"", role("kubeop-cluster-x", "{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [patch]}"), "ClusterRole/kubeop-cluster-x"},
+		"network policies for a deployer":  {"", role("kubeop-cluster-x", "{apiGroups: [networking.k8s.io], resources: [networkpolicies], verbs: [delete]}"), "ClusterRole/kubeop-cluster-x"},
+		"our kinds for a deployer":         {"", role("kubeop-cluster-x", look), "ClusterRole/kubeop-cluster-x"},
+		"a namespace of nobody":            {"", fmt.Sprintf(made, ", labels: {pod-security.kubernetes.io/enforce: restricted}"), "Namespace/x"},
+		"a namespace without limits":       {"", fmt.Sprintf(made, ", labels: {paas.kubeop.io/tenant: x, pod-security.kubernetes.io/enforce: privileged}"), "Namespace/x"},
+		"one that says nothing":            {"", fmt.Sprintf(made, ", labels: {paas.kubeop.io/tenant: x}"), "Namespace/x"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -389,8 +389,8 @@ metadata:
 data: {greeting: {{ .Values.greeting }}}
 `
 
-// TestEveryKindOfAppPassesTheGuards delivers one of each, and then a change of the release, which runs its hook again.
-func TestEveryKindOfAppPassesTheGuards(t *testing.T) {
+// TestEveryKindOfAppPassesThePolicies delivers one app of each type, and then a change of the release, which runs its hook again.
+func TestEveryKindOfAppPassesThePolicies(t *testing.T) {
 	n := newTeam(t, "passing")
 	source := env.Repo(t, "passing-source", "", "")
 	n.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop")})
@@ -407,7 +407,7 @@ func TestEveryKindOfAppPassesTheGuards(t *testing.T) {
 	files["projects/shop/apps/git/app.yaml"] = fmt.Sprintf(head, "git") + "{type: Git, git: {url: '" + source.URL + "', secretRef: {name: login}}}\n"
 	n.push(files)
 	n.ready(n.app("shop", "raw"), n.app("shop", "git"), n.app("shop", "released"))
-	// No node runs the pods here; that they are made says that admission let them through.
+	// No node runs the pods here; that they exist shows that admission let them through.
 	n.until(n.app("shop", "image"), v1alpha1.AppliedCondition, metav1.ConditionTrue, "")
 	n.eventually(func() error {
 		pods := &corev1.PodList{}
@@ -421,18 +421,18 @@ func TestEveryKindOfAppPassesTheGuards(t *testing.T) {
 	n.push(map[string]string{"projects/shop/apps/released/app.yaml": strings.Replace(helmFile, "greeting: hello", "greeting: bye", 1)})
 	n.eventually(func() error {
 		if got := n.configMap("shop", "released").Data["greeting"]; got != "bye" {
-			return fmt.Errorf("the release says %q", got)
+			return fmt.Errorf("the greeting of the release is %q, want %q", got, "bye")
 		}
 		return nil
 	})
 	if got := n.configMap("shop", "released-hook").Data["greeting"]; got != "bye" {
-		t.Errorf("the hook says %q", got)
+		t.Errorf("the greeting of the hook is %q, want %q", got, "bye")
 	}
 	n.ready(n.app("shop", "released"))
 }
 
-// TestThePoliciesKnowTheirObjects reads what Kubernetes found when it compared the expressions with the kinds they are
-// asked about.
+// TestThePoliciesKnowTheirObjects reads the API server's type checking of the policies' expressions against the kinds that they
+// match.
 func TestThePoliciesKnowTheirObjects(t *testing.T) {
 	n := newTeam(t, "typed")
 	for _, name := range []string{
@@ -447,7 +447,7 @@ func TestThePoliciesKnowTheirObjects(t *testing.T) {
 				return err
 			}
 			if policy.Status.TypeChecking == nil || len(policy.Status.TypeChecking.ExpressionWarnings) > 0 {
-				return fmt.Errorf("%s: %+v", name, policy.Status.TypeChecking)
+				return fmt.Errorf("type checking of policy %s: %+v", name, policy.Status.TypeChecking)
 			}
 			return nil
 		})

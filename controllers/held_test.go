@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// bound makes a claim with a volume of its own, which nobody provisioned, and waits until the two are bound.
+// bound creates a claim and its volume, and waits until they are bound.
 func (n *team) bound(project, name string) *corev1.PersistentVolumeClaim {
 	n.t.Helper()
 	namespace, class := v1alpha1.ProjectNamespace(n.name, project), ""
@@ -36,14 +36,14 @@ func (n *team) bound(project, name string) *corev1.PersistentVolumeClaim {
 			return err
 		}
 		if claim.Status.Phase != corev1.ClaimBound {
-			return fmt.Errorf("the claim is %s", claim.Status.Phase)
+			return fmt.Errorf("the phase of the claim is %s, want %s", claim.Status.Phase, corev1.ClaimBound)
 		}
 		return nil
 	})
 	return claim
 }
 
-// confirm lets the held deletions of the team's repository go that a token stands for.
+// confirm confirms the held deletions of the team's repository with a token.
 func (n *team) confirm(token string) {
 	n.t.Helper()
 	repository := n.repository()
@@ -57,7 +57,7 @@ func (n *team) confirm(token string) {
 	})
 }
 
-// held waits until the repository holds deletions back, in a list that begins with each of the lines, and returns the token.
+// held waits until the repository holds deletions whose list begins with these lines, and returns the token.
 func (n *team) held(lines ...string) string {
 	n.t.Helper()
 	repository := n.repository()
@@ -68,7 +68,7 @@ func (n *team) held(lines ...string) string {
 		}
 		for i, line := range lines {
 			if len(repository.Status.Held) <= i || !strings.HasPrefix(repository.Status.Held[i], line) {
-				return fmt.Errorf("held are %q, want %q at %d", repository.Status.Held, line, i)
+				return fmt.Errorf("status.held is %q, want %q at %d", repository.Status.Held, line, i)
 			}
 		}
 		return nil
@@ -76,8 +76,8 @@ func (n *team) held(lines ...string) string {
 	return repository.Status.HeldToken
 }
 
-// TestAProjectThatHoldsDataIsHeld: its claims are shown first, a claim that came since is asked for anew, and a confirmation of
-// an older list is none.
+// TestAProjectThatHoldsDataIsHeld: the list begins with its claims, a new claim needs a new confirmation, and a confirmation of
+// an older list is refused.
 func TestAProjectThatHoldsDataIsHeld(t *testing.T) {
 	n := newTeam(t, "holding")
 	files := shopFiles("shop", "web")
@@ -94,14 +94,14 @@ func TestAProjectThatHoldsDataIsHeld(t *testing.T) {
 	n.confirm(first)
 	second := n.held("PersistentVolumeClaim kubeop-holding-shop/disk", "PersistentVolumeClaim kubeop-holding-shop/more")
 	if second == first {
-		t.Fatal("the confirmation of one claim is that of two")
+		t.Fatal("the token for two claims equals that for one")
 	}
 	n.ready(n.app("shop", "web"))
 	commit := n.push(map[string]string{"projects/shop": "-", "projects/blog/apps/web/app.yaml": fmt.Sprintf(rawFile, "web", "web", "bye")})
 	n.synced(commit, metav1.ConditionFalse)
 	third := n.held("PersistentVolumeClaim kubeop-holding-shop/disk")
 	if third == second {
-		t.Fatal("the confirmation of one commit is that of another")
+		t.Fatal("two commits have the same token")
 	}
 	n.confirm(third)
 	n.gone(n.app("shop", "web"), &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-holding", Name: "shop"}})
@@ -112,8 +112,8 @@ func TestAProjectThatHoldsDataIsHeld(t *testing.T) {
 	}
 }
 
-// TestTheDeletionsOfACommitAreWeighedTogether: those of a project that comes after one which is being made, too.
-func TestTheDeletionsOfACommitAreWeighedTogether(t *testing.T) {
+// TestTheDeletionsOfACommitAreCountedTogether: those of a project that comes after a new one are counted, too.
+func TestTheDeletionsOfACommitAreCountedTogether(t *testing.T) {
 	n := newTeam(t, "together")
 	files := map[string]string{}
 	var names []string
@@ -138,12 +138,12 @@ func TestTheDeletionsOfACommitAreWeighedTogether(t *testing.T) {
 	n.push(files)
 	n.held("App kubeop-together-last/app4")
 	if held := len(n.repositoryNow().Status.Held); held != 10 {
-		t.Errorf("held are %d apps, want 10", held)
+		t.Errorf("%d apps are held, want 10", held)
 	}
 	n.ready(n.app("first", "app0"), n.app("last", "app0"), n.app("middle", "new59"))
 }
 
-// TestAForeignTreeIsHeld: one that was pushed to the same branch by a slip.
+// TestAForeignTreeIsHeld pushes another tenant's tree to the branch by mistake.
 func TestAForeignTreeIsHeld(t *testing.T) {
 	n := newTeam(t, "foreign")
 	files := shopFiles("shop", "web")
@@ -154,17 +154,17 @@ func TestAForeignTreeIsHeld(t *testing.T) {
 	files["projects/shop"], files["projects/blog"] = "-", "-"
 	n.push(files)
 	n.held("Project kubeop-foreign/shop", "Project kubeop-foreign/blog")
-	if message := conditions.GetMessage(n.repositoryNow(), v1alpha1.ReadyCondition); !strings.Contains(message, "it declares nothing of what runs") {
-		t.Errorf("Ready says %q", message)
+	if message, want := conditions.GetMessage(n.repositoryNow(), v1alpha1.ReadyCondition), "it declares nothing of what runs"; !strings.Contains(message, want) {
+		t.Errorf("the message of Ready is %q, want %q in it", message, want)
 	}
-	n.ready(n.app("shop", "web"), n.app("blog", "web"), n.app("wrong", "page")) // The place is the same, so what it declares may be meant.
+	n.ready(n.app("shop", "web"), n.app("blog", "web"), n.app("wrong", "page")) // The repository is the same, so new objects are created.
 	n.confirm(n.repositoryNow().Status.HeldToken)
 	n.gone(n.app("shop", "web"), n.app("blog", "web"))
 	n.ready(n.repository(), n.app("wrong", "page"))
 }
 
-// TestAStuckDeletionHidesNothing: what waits for people is told beside it.
-func TestAStuckDeletionHidesNothing(t *testing.T) {
+// TestAHeldDeletionIsReportedBesideAStuckOne deletes one project that hangs while another one is held.
+func TestAHeldDeletionIsReportedBesideAStuckOne(t *testing.T) {
 	n := newTeam(t, "hung")
 	files := shopFiles("shop", "web", "held")
 	maps.Copy(files, shopFiles("data", "web"))
@@ -175,8 +175,8 @@ func TestAStuckDeletionHidesNothing(t *testing.T) {
 	change(n, n.app("shop", "held"), func(a *v1alpha1.App) { a.Finalizers = append(a.Finalizers, finalizer) })
 	n.push(map[string]string{"projects/shop/apps/held": "-", "projects/data": "-"})
 	n.held("PersistentVolumeClaim kubeop-hung-data/disk")
-	if message := n.until(n.repository(), v1alpha1.SyncedCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason); !strings.Contains(message, "kubeop-hung-shop/held") {
-		t.Errorf("Synced says %q", message)
+	if message, want := n.until(n.repository(), v1alpha1.SyncedCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason), "kubeop-hung-shop/held"; !strings.Contains(message, want) {
+		t.Errorf("the message of Synced is %q, want %q in it", message, want)
 	}
 	change(n, n.app("shop", "held"), func(a *v1alpha1.App) {
 		a.Finalizers = slices.DeleteFunc(a.Finalizers, func(f string) bool { return f == finalizer })
@@ -185,8 +185,8 @@ func TestAStuckDeletionHidesNothing(t *testing.T) {
 	n.until(n.repository(), v1alpha1.SyncedCondition, metav1.ConditionTrue, "")
 }
 
-// TestACommitThatCannotBeReadTakesNoRefusalBack: what was wrong with the last one is still not applied.
-func TestACommitThatCannotBeReadTakesNoRefusalBack(t *testing.T) {
+// TestACommitThatCannotBeReadKeepsTheRefusals: objects that the previous commit had refused are still not applied.
+func TestACommitThatCannotBeReadKeepsTheRefusals(t *testing.T) {
 	n := newTeam(t, "unreadable")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.repository(), n.app("shop", "web"))
@@ -196,7 +196,7 @@ func TestACommitThatCannotBeReadTakesNoRefusalBack(t *testing.T) {
 	n.until(n.app("shop", "web"), v1alpha1.CurrentCondition, metav1.ConditionFalse, "")
 }
 
-// TestARefusedAppThatLeavesGitIsForgotten: what the API server found wrong in it is no problem of the commit any more.
+// TestARefusedAppThatLeavesGitIsForgotten: the API server's refusal of it is no longer among the problems.
 func TestARefusedAppThatLeavesGitIsForgotten(t *testing.T) {
 	n := newTeam(t, "forgiven")
 	n.push(shopFiles("shop", "web", "api"))
@@ -209,7 +209,7 @@ func TestARefusedAppThatLeavesGitIsForgotten(t *testing.T) {
 	n.ready(n.repository())
 }
 
-// repositoryNow is the team's repository as it is.
+// repositoryNow reads the team's repository.
 func (n *team) repositoryNow() *v1alpha1.Repository {
 	n.t.Helper()
 	repository := n.repository()
@@ -219,8 +219,8 @@ func (n *team) repositoryNow() *v1alpha1.Repository {
 	return repository
 }
 
-// TestABadFileHoldsNothingButItsObject: its siblings are delivered as the same commit says.
-func TestABadFileHoldsNothingButItsObject(t *testing.T) {
+// TestABadFileHoldsOnlyItsObject: other objects of the same commit are delivered.
+func TestABadFileHoldsOnlyItsObject(t *testing.T) {
 	n := newTeam(t, "smallest")
 	n.push(shopFiles("shop", "web", "api"))
 	n.ready(n.app("shop", "web"), n.app("shop", "api"))
@@ -234,22 +234,22 @@ func TestABadFileHoldsNothingButItsObject(t *testing.T) {
 	n.ready(n.app("shop", "third"))
 	n.eventually(func() error {
 		if got := n.configMap("shop", "api").Data["greeting"]; got != "changed" {
-			return fmt.Errorf("the greeting is %q", got)
+			return fmt.Errorf("the greeting of the sibling is %q, want %q", got, "changed")
 		}
 		return nil
 	})
 	repository := n.repository()
 	n.until(repository, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.InvalidTreeReason)
 	if len(repository.Status.Problems) != 3 {
-		t.Errorf("problems are %q", repository.Status.Problems)
+		t.Errorf("status.problems is %q", repository.Status.Problems)
 	}
 	if again := n.configMap("shop", "web"); again.ResourceVersion != web.ResourceVersion {
-		t.Error("the app whose file is bad was touched")
+		t.Error("the app with the bad file was changed")
 	}
 }
 
-// TestARecreatedRepositoryForgetsNothing: what left Git while there was none is found by its labels.
-func TestARecreatedRepositoryForgetsNothing(t *testing.T) {
+// TestARecreatedRepositoryDeletesWhatLeftGit: objects that left Git while there was no Repository are found by their labels.
+func TestARecreatedRepositoryDeletesWhatLeftGit(t *testing.T) {
 	n := newTeam(t, "forgetful")
 	n.push(shopFiles("shop", "web", "api"))
 	n.ready(n.app("shop", "web"), n.app("shop", "api"))
@@ -265,11 +265,11 @@ func TestARecreatedRepositoryForgetsNothing(t *testing.T) {
 	n.gone(n.app("shop", "web"))
 	n.ready(n.repository(), n.app("shop", "api"))
 	if again := n.configMap("shop", "api"); again.UID != config.UID {
-		t.Error("what stayed in Git was made anew")
+		t.Error("an object that is still in Git was recreated")
 	}
 }
 
-// TestARepositoryPointedElsewhereIsHeld: a tree that shares nothing with what runs changes nothing before it is confirmed.
+// TestARepositoryPointedElsewhereIsHeld: a tree that declares none of the running objects changes nothing before it is confirmed.
 func TestARepositoryPointedElsewhereIsHeld(t *testing.T) {
 	n := newTeam(t, "moved")
 	n.push(shopFiles("shop", "web"))
@@ -299,7 +299,7 @@ func TestARepositoryPointedElsewhereIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(projects.Items) != 1 {
-		t.Errorf("the foreign tree was declared: %d projects", len(projects.Items))
+		t.Errorf("the foreign tree was applied before it was confirmed: %d projects, want 1", len(projects.Items))
 	}
 	point(n.repo.URL, n.name+"-git")
 	n.ready(n.repository(), n.app("shop", "web"))

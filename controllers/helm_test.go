@@ -17,8 +17,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// shopChart holds a ConfigMap, a Service whose port is a value, and a Deployment whose replicas are: there is no node, so
-// that one of more than none never becomes healthy.
+// shopChart holds a ConfigMap, a Service with its port from the values, and a Deployment with its replicas from the values: there is no
+// node, so with one replica or more it never becomes healthy.
 var shopChart = map[string]string{
 	"Chart.yaml":  "apiVersion: v2\nname: shop\nversion: 0.1.0\nappVersion: \"1.0\"\n",
 	"values.yaml": "greeting: hello\nport: 80\nreplicas: 0\n",
@@ -55,7 +55,7 @@ spec:
 `,
 }
 
-// helmApp is the app "web" of the project "shop" with the chart beside it; helm is what else stands in spec.helm.
+// helmApp is the app "web" of the project "shop" with the chart beside it; helm has the other fields of spec.helm.
 func helmApp(helm string) map[string]string {
 	const folder = "projects/shop/apps/web/"
 	files := shopFiles("shop")
@@ -66,7 +66,7 @@ func helmApp(helm string) map[string]string {
 	return files
 }
 
-// correcting is a Helm app that does something about drift.
+// correcting is a Helm app with the given drift mode.
 func correcting(drift string) map[string]string {
 	files := helmApp("values: {greeting: one}")
 	files["projects/shop/apps/web/app.yaml"] += "  drift: " + drift + "\n"
@@ -127,8 +127,8 @@ func TestAChangedValuesObjectUpgradesTheApp(t *testing.T) {
 	n.push(helmApp("valuesFrom: [{kind: ConfigMap, name: settings}, {kind: Secret, name: more, valuesKey: word, targetPath: greeting, optional: true}]"))
 	app := n.app("shop", "web")
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ValuesFailedReason)
-	if !strings.Contains(message, "ConfigMap settings does not exist") {
-		t.Errorf("Ready says %q", message)
+	if want := "ConfigMap settings does not exist"; !strings.Contains(message, want) {
+		t.Errorf("the message of Ready is %q, want %q in it", message, want)
 	}
 	settings := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "settings"}, Data: map[string]string{"values.yaml": "greeting: one"},
@@ -162,11 +162,11 @@ func TestABadUpgradeIsRolledBackAndHeld(t *testing.T) {
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.HeldReason)
 	for _, want := range []string{"failed 2 times", "rolled back to revision 1", "Service", "99999", "forceAt"} {
 		if !strings.Contains(message, want) {
-			t.Errorf("Ready does not say %q: %s", want, message)
+			t.Errorf("the message of Ready does not contain %q: %s", want, message)
 		}
 	}
 	if !conditions.IsTrue(app, v1alpha1.RemediatedCondition) || !conditions.IsStalled(app) {
-		t.Errorf("the conditions are %+v", app.Status.Conditions)
+		t.Errorf("want Stalled and Remediated; the conditions are %+v", app.Status.Conditions)
 	}
 	if diff := cmp.Diff([]string{"1 superseded", "2 failed", "3 failed", "4 deployed"}, n.history(app)); diff != "" {
 		t.Errorf("the history (-want +got):\n%s", diff)
@@ -176,7 +176,7 @@ func TestABadUpgradeIsRolledBackAndHeld(t *testing.T) {
 	before := n.settled()
 	n.reconcile(app)
 	if diff := cmp.Diff(before, n.resourceVersions()); diff != "" {
-		t.Errorf("a held app was worked on (-before +after):\n%s", diff)
+		t.Errorf("a held app was changed (-before +after):\n%s", diff)
 	}
 	n.annotate(app, meta.ForceRequestAnnotation, "1")
 	n.eventually(func() error {
@@ -189,12 +189,12 @@ func TestABadUpgradeIsRolledBackAndHeld(t *testing.T) {
 	n.ready(app)
 	n.greets("good")
 	if conditions.Has(app, v1alpha1.RemediatedCondition) {
-		t.Errorf("the condition Remediated stayed: %+v", app.Status.Conditions)
+		t.Errorf("the condition Remediated was not removed: %+v", app.Status.Conditions)
 	}
 }
 
-// TestAnUpgradeThatDoesNotBecomeHealthy also shows that a fix is acted on in the middle of a bad rollout.
-func TestAnUpgradeThatDoesNotBecomeHealthy(t *testing.T) {
+// TestAnUnhealthyUpgradeIsRolledBack also checks that a fix is applied during a bad rollout.
+func TestAnUnhealthyUpgradeIsRolledBack(t *testing.T) {
 	n := newTeam(t, "sick")
 	app := n.app("shop", "web")
 	n.push(helmApp("values: {greeting: one}"))
@@ -209,13 +209,13 @@ func TestAnUpgradeThatDoesNotBecomeHealthy(t *testing.T) {
 
 	n.push(helmApp("values: {greeting: sick, replicas: 1}, upgrade: {timeout: 2s}, remediation: {retries: 0}"))
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.HeldReason)
-	if !strings.Contains(message, "not healthy within 2s: Deployment/web") {
-		t.Errorf("Ready says %s", message)
+	if want := "not healthy within 2s: Deployment/web"; !strings.Contains(message, want) {
+		t.Errorf("the message of Ready is %q, want %q in it", message, want)
 	}
 	n.greets("fixed")
 }
 
-func TestHelmCommandsOfPeopleAreNoticed(t *testing.T) {
+func TestHelmCommandsOfUsersAreDetected(t *testing.T) {
 	n := newTeam(t, "byhand")
 	app := n.app("shop", "web")
 	for _, greeting := range []string{"one", "two"} {
@@ -236,12 +236,12 @@ func TestHelmCommandsOfPeopleAreNoticed(t *testing.T) {
 		{"get manifest web", "greeting: two"}, {"list", "shop-0.1.0"},
 	} {
 		if out := n.helm(strings.Fields(c.command)...); !strings.Contains(out, c.want) {
-			t.Errorf("helm %s does not show %q:\n%s", c.command, c.want, out)
+			t.Errorf("the output of helm %s does not contain %q:\n%s", c.command, c.want, out)
 		}
 	}
 }
 
-func TestDrift(t *testing.T) {
+func TestDriftOfAReleaseIsReportedOrCorrected(t *testing.T) {
 	n := newTeam(t, "drift")
 	app := n.app("shop", "web")
 	n.push(helmApp("values: {greeting: one}"))
@@ -257,7 +257,7 @@ func TestDrift(t *testing.T) {
 	edit("edited")
 	message := n.until(app, v1alpha1.DriftedCondition, metav1.ConditionTrue, v1alpha1.DriftDetectedReason)
 	if !strings.Contains(message, "ConfigMap/web") || !strings.Contains(message, "greeting") {
-		t.Errorf("Drifted says %q", message)
+		t.Errorf("the message of Drifted is %q", message)
 	}
 	if !conditions.IsReady(app) {
 		t.Errorf("the app is not Ready: %+v", app.Status.Conditions)
@@ -271,7 +271,7 @@ func TestDrift(t *testing.T) {
 	n.eventually(func() error {
 		n.ready(app)
 		if len(app.Spec.Drift.Ignore) == 0 {
-			return errors.New("the app does not say yet what to ignore")
+			return errors.New("the message does not yet name the fields to ignore")
 		}
 		return nil
 	})
@@ -279,11 +279,11 @@ func TestDrift(t *testing.T) {
 	n.reconcile(app)
 	n.greets("let be")
 	if got := n.history(app); len(got) != 1 {
-		t.Errorf("drift made revisions: %v", got)
+		t.Errorf("correcting drift made new revisions: %v", got)
 	}
 }
 
-func TestARenamedReleaseMoves(t *testing.T) {
+func TestARenamedReleaseReplacesTheOldOne(t *testing.T) {
 	n := newTeam(t, "renamed")
 	app := n.app("shop", "web")
 	n.push(helmApp("values: {greeting: one}"))
@@ -291,17 +291,17 @@ func TestARenamedReleaseMoves(t *testing.T) {
 	n.push(helmApp("values: {greeting: one}, releaseName: site"))
 	n.eventually(func() error {
 		if out := n.helm("list", "--all", "--short"); out != "site\n" {
-			return fmt.Errorf("the releases are %q", out)
+			return fmt.Errorf("the releases are %q, want %q", out, "site\n")
 		}
 		return nil
 	})
 	n.ready(app)
 	if got := app.Status.Release; got.Name != "site" || got.Deployed != 1 {
-		t.Errorf("the release is %+v", got)
+		t.Errorf("status.release is %+v", got)
 	}
 	gone := &corev1.ConfigMap{}
 	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "web"}, gone); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("the old release's ConfigMap is there: %v", err)
+		t.Errorf("the old release's ConfigMap still exists: %v", err)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestAForcePushToAnOldStateIsHeld pushes a tenant's repository back to where an app was not there yet: the app runs on, what is
-// declared is still kept up, and the old state comes when somebody confirms it, once.
+// TestAForcePushToAnOldStateIsHeld force-pushes a tenant's repository to a commit before an app was added: the app keeps running and is
+// kept up to date, and the old state is applied when somebody confirms it, once.
 func TestAForcePushToAnOldStateIsHeld(t *testing.T) {
 	n := newTeam(t, "rewritten")
 	old := n.push(shopFiles("shop", "web"))
@@ -27,14 +27,14 @@ func TestAForcePushToAnOldStateIsHeld(t *testing.T) {
 	message := n.until(n.repository(), v1alpha1.AcceptedCondition, metav1.ConditionFalse, v1alpha1.HistoryRewrittenReason)
 	for _, want := range []string{old, last, "kubectl annotate repository rewritten --overwrite paas.kubeop.io/confirm-history="} {
 		if !strings.Contains(message, want) {
-			t.Errorf("the message does not say %q: %s", want, message)
+			t.Errorf("the message does not contain %q: %s", want, message)
 		}
 	}
 	repository := n.synced(last, metav1.ConditionFalse)
 	n.reconcile(repository)
 	uid := db.UID
 	if n.ready(db); db.UID != uid {
-		t.Error("the app was deleted and declared anew")
+		t.Error("the app was recreated")
 	}
 	if err := n.admin.Delete(t.Context(), db); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestAForcePushToAnOldStateIsHeld(t *testing.T) {
 			return err
 		}
 		if again.UID == uid {
-			return fmt.Errorf("app db is still going")
+			return fmt.Errorf("app db is not deleted yet")
 		}
 		return nil
 	})
@@ -69,6 +69,6 @@ func TestAForcePushToAnOldStateIsHeld(t *testing.T) {
 		return nil
 	})
 	if repository.Annotations[meta.ReconcileRequestAnnotation] == "" {
-		t.Error("removing the confirmation took another annotation along")
+		t.Error("removing the confirmation removed another annotation")
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
-// TestAMissingHookSecretIsReported: without the key every report of a push is refused, which nothing else shows. What is delivered stays
-// ready.
+// TestAMissingHookSecretIsReported: without the Secret every push hook call is refused, and only this condition shows it. Delivered apps
+// stay ready.
 func TestAMissingHookSecretIsReported(t *testing.T) {
 	n := newTeam(t, "unhooked")
 	n.push(shopFiles("shop", "web"))
@@ -27,7 +27,7 @@ func TestAMissingHookSecretIsReported(t *testing.T) {
 	message := n.until(n.repository(), v1alpha1.HookClosedCondition, metav1.ConditionTrue, v1alpha1.SecretMissingReason)
 	for _, want := range []string{testenv.Namespace + "/unhooked-hook", "every 10m0s", "kubectl create secret generic unhooked-hook"} {
 		if !strings.Contains(message, want) {
-			t.Errorf("%q does not say %q", message, want)
+			t.Errorf("the message is %q, want %q in it", message, want)
 		}
 	}
 	n.ready(n.repository())
@@ -35,8 +35,8 @@ func TestAMissingHookSecretIsReported(t *testing.T) {
 	n.eventually(func() error {
 		repository := n.repository()
 		err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)
-		if told := conditions.Get(repository, v1alpha1.HookClosedCondition); err == nil && told != nil {
-			err = fmt.Errorf("it still says %s", told.Message)
+		if condition := conditions.Get(repository, v1alpha1.HookClosedCondition); err == nil && condition != nil {
+			err = fmt.Errorf("the condition is still there: %s", condition.Message)
 		}
 		return err
 	})

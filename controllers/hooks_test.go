@@ -51,8 +51,8 @@ func (n *team) hookJob(project, app, label string) *batchv1.Job {
 	return found
 }
 
-// over has the pod of a Job end, as a kubelet would tell it, and waits for the Job's controller to hear of it. A reason is
-// that of a pod that was stopped as a whole.
+// over ends the pod of a Job, as a kubelet would report it, and waits until the Job's controller has recorded it. The reason is
+// that of a pod that was stopped as a whole, such as an eviction.
 func (n *team) over(job *batchv1.Job, phase corev1.PodPhase, reason ...string) {
 	n.t.Helper()
 	n.eventually(func() error {
@@ -61,7 +61,7 @@ func (n *team) over(job *batchv1.Job, phase corev1.PodPhase, reason ...string) {
 			return err
 		}
 		if len(pods.Items) != 1 {
-			return fmt.Errorf("%d pods of Job %s", len(pods.Items), job.Name)
+			return fmt.Errorf("%d pods of Job %s, want 1", len(pods.Items), job.Name)
 		}
 		pod := &pods.Items[0]
 		pod.Status.Phase, pod.Status.Reason = phase, strings.Join(reason, "")
@@ -70,7 +70,7 @@ func (n *team) over(job *batchv1.Job, phase corev1.PodPhase, reason ...string) {
 	n.eventually(func() error {
 		err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(job), job)
 		if apierrors.IsNotFound(err) {
-			return nil // A newer revision's hook has begun since.
+			return nil // A newer revision's hook has started since.
 		}
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func namesOf(jobs []batchv1.Job) string {
 
 const hooks = "  hooks:\n    pre:\n    - {name: migrate, image: none.example/migrate}\n    post:\n    - {name: warm, image: none.example/warm}\n"
 
-func TestHooksRunRoundARevision(t *testing.T) {
+func TestHooksRunBeforeAndAfterARevision(t *testing.T) {
 	n := newTeam(t, "hooked")
 	const file = "projects/shop/apps/web/app.yaml"
 	files := shopFiles("shop", "web")
@@ -104,14 +104,14 @@ func TestHooksRunRoundARevision(t *testing.T) {
 	app := n.app("shop", "web")
 	n.eventually(func() error {
 		if got := n.until(app, v1alpha1.HooksSucceededCondition, metav1.ConditionUnknown, v1alpha1.ProgressingReason); !strings.HasPrefix(got, "running pre hook migrate") {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("the message is %q", got)
 		}
 		return nil
 	})
 	n.absent("shop", "web")
 	container := first.Spec.Template.Spec.Containers[0]
 	if container.Env[0].Name != "KUBEOP_REVISION" || !strings.HasPrefix(container.Env[0].Value, "main@sha1:") {
-		t.Errorf("the environment is %+v", container.Env)
+		t.Errorf("the environment of the hook is %+v", container.Env)
 	}
 	n.over(first, corev1.PodSucceeded)
 	n.over(n.hookJob("shop", "web", "post-warm"), corev1.PodSucceeded)
@@ -122,10 +122,10 @@ func TestHooksRunRoundARevision(t *testing.T) {
 	}
 	n.reconcile(app)
 	if got := len(n.hookJobs("shop", "web")); got != 2 {
-		t.Errorf("%d Jobs after a pass with nothing to do", got)
+		t.Errorf("there are %d Jobs after a reconcile without changes, want none started", got)
 	}
 
-	// An operator that is killed before it could write down how the hooks ended finds it out from the Jobs.
+	// An operator that was killed before it recorded how the hooks ended reads it from the Jobs.
 	before, names := app.DeepCopy(), namesOf(n.hookJobs("shop", "web"))
 	app.Status.Hooks = nil
 	if err := n.admin.Status().Patch(t.Context(), app, client.MergeFrom(before)); err != nil {
@@ -139,40 +139,40 @@ func TestHooksRunRoundARevision(t *testing.T) {
 		return nil
 	})
 	if got := namesOf(n.hookJobs("shop", "web")); got != names {
-		t.Errorf("Jobs are %s, were %s", got, names)
+		t.Errorf("the Jobs are %s, want the same as before: %s", got, names)
 	}
 
-	// While the hook of a newer revision runs, a still newer one comes.
+	// During the hook of a newer revision, a still newer one is pushed.
 	n.push(map[string]string{file: strings.Replace(files[file], "greeting: hello", "greeting: second", 1)})
 	second := n.hookJob("shop", "web", "pre-migrate")
 	n.push(map[string]string{file: strings.Replace(files[file], "greeting: hello", "greeting: third", 1)})
 	n.eventually(func() error {
 		if got := n.until(app, v1alpha1.HooksSucceededCondition, metav1.ConditionUnknown, ""); !strings.Contains(got, "waits for Job/"+second.Name) {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("the message is %q", got)
 		}
 		return nil
 	})
 	n.over(second, corev1.PodSucceeded)
 	n.eventually(func() error {
 		if third := n.hookJob("shop", "web", "pre-migrate"); third.Name == second.Name {
-			return fmt.Errorf("the third revision's hook has not begun")
+			return fmt.Errorf("the third revision's hook has not started")
 		}
 		return nil
 	})
 	if got := n.configMap("shop", "web").Data["greeting"]; got != "hello" {
-		t.Errorf("%s was delivered before its hook ended", got)
+		t.Errorf("%s was delivered before its hook ended, want %q", got, "hello")
 	}
 	n.over(n.hookJob("shop", "web", "pre-migrate"), corev1.PodSucceeded)
 	n.over(n.hookJob("shop", "web", "post-warm"), corev1.PodSucceeded)
 	n.ready(app)
 	if got := n.configMap("shop", "web").Data["greeting"]; got != "third" {
-		t.Errorf("the greeting is %s", got)
+		t.Errorf("the greeting is %s, want %q", got, "third")
 	}
 	if got := n.hookJobs("shop", "web"); len(got) != 2 {
-		t.Errorf("%d Jobs are left, want those of the present revision", len(got))
+		t.Errorf("%d Jobs are left, want only those of the current revision", len(got))
 	}
 
-	// Without hooks nothing of them is left; with the app goes what there is.
+	// Removing the hooks removes their Jobs and status; removing the app removes the rest.
 	n.push(map[string]string{file: strings.Replace(files[file], hooks, "", 1)})
 	n.eventually(func() error {
 		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(app), app); err != nil {
@@ -185,7 +185,7 @@ func TestHooksRunRoundARevision(t *testing.T) {
 	})
 }
 
-func TestAHookThatFails(t *testing.T) {
+func TestAFailedHookIsNotRetriedBeforeARequest(t *testing.T) {
 	n := newTeam(t, "failing")
 	files := shopFiles("shop", "web", "lax")
 	files["projects/shop/apps/web/app.yaml"] += hooks
@@ -196,12 +196,12 @@ func TestAHookThatFails(t *testing.T) {
 	app := n.app("shop", "web")
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.PreHookFailedReason)
 	if !strings.Contains(message, "pre hook migrate failed: ") || !strings.Contains(message, "reconcile.fluxcd.io/forceAt") || !conditions.IsStalled(app) {
-		t.Errorf("it says %q", message)
+		t.Errorf("the message is %q", message)
 	}
 	n.absent("shop", "web")
 	n.reconcile(app)
 	if got := len(n.hookJobs("shop", "web")); got != 1 {
-		t.Errorf("%d Jobs: a hook that failed was run again", got)
+		t.Errorf("%d Jobs: a hook that failed was run again, want 1", got)
 	}
 
 	before := app.DeepCopy()
@@ -222,15 +222,15 @@ func TestAHookThatFails(t *testing.T) {
 		return nil
 	})
 	if again.Name == failed.Name {
-		t.Errorf("the second run has the first one's Job")
+		t.Errorf("the second run reused the first run's Job")
 	}
 
 	n.over(n.hookJob("shop", "lax", "pre-migrate"), corev1.PodFailed)
 	n.over(n.hookJob("shop", "lax", "post-warm"), corev1.PodSucceeded)
 	lax := n.app("shop", "lax")
 	n.ready(lax)
-	if got := conditions.GetMessage(lax, v1alpha1.ReadyCondition); !strings.Contains(got, "pre hook migrate failed and was passed over") {
-		t.Errorf("it says %q", got)
+	if got, want := conditions.GetMessage(lax, v1alpha1.ReadyCondition), "pre hook migrate failed and was passed over"; !strings.Contains(got, want) {
+		t.Errorf("the message is %q, want %q in it", got, want)
 	}
 	if h := lax.Status.Hooks; len(h) != 2 || h[0].Result != v1alpha1.HookFailed || h[0].Message == "" {
 		t.Errorf("status.hooks is %+v", h)
@@ -241,7 +241,7 @@ func TestAHookThatFails(t *testing.T) {
 	quiet := n.app("shop", "lax")
 	n.ready(quiet)
 	if transitions(quiet) != transitions(lax) {
-		t.Errorf("conditions moved since %s: %v", version, quiet.Status.Conditions)
+		t.Errorf("conditions changed since %s: %v", version, quiet.Status.Conditions)
 	}
 
 	if err := n.admin.Delete(t.Context(), lax); err != nil {
@@ -250,15 +250,15 @@ func TestAHookThatFails(t *testing.T) {
 	n.eventually(func() error {
 		for _, job := range n.hookJobs("shop", "lax") {
 			if job.OwnerReferences[0].UID == lax.UID {
-				return fmt.Errorf("Job %s is left", job.Name)
+				return fmt.Errorf("Job %s was not deleted", job.Name)
 			}
 		}
 		return nil
 	})
 }
 
-// TestAHookOutOfTime holds the revision of one app and is passed over by the other.
-func TestAHookOutOfTime(t *testing.T) {
+// TestAHookTimeoutHoldsOrPassesTheRevision: the timeout of a hook holds the revision of one app, and the other app ignores it.
+func TestAHookTimeoutHoldsOrPassesTheRevision(t *testing.T) {
 	n := newTeam(t, "late")
 	files := shopFiles("shop", "web", "lax")
 	const timed = "  hooks:\n    pre:\n    - {name: migrate, image: none.example/migrate, timeout: 20m, onFailure: %s}\n"
@@ -271,7 +271,7 @@ func TestAHookOutOfTime(t *testing.T) {
 	const why = "its last pod did not end within 20m0s and was stopped"
 	web, lax := n.app("shop", "web"), n.app("shop", "lax")
 	if got := n.until(web, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.PreHookFailedReason); !strings.Contains(got, why) || !conditions.IsStalled(web) {
-		t.Errorf("it says %q", got)
+		t.Errorf("the message is %q", got)
 	}
 	n.absent("shop", "web")
 	n.ready(lax)
@@ -289,7 +289,7 @@ func TestAHookOutOfTime(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("no event tells of it among %d", len(events.Items))
+		return fmt.Errorf("none of %d events reports the timeout", len(events.Items))
 	})
 }
 
@@ -301,7 +301,7 @@ func transitions(app *v1alpha1.App) string {
 	return all
 }
 
-// TestHooksOfARelease has the hooks run round a Helm release, and a hook without an image of its own use the app's.
+// TestHooksOfARelease runs hooks around a Helm release; a hook without an image uses the app's.
 func TestHooksOfARelease(t *testing.T) {
 	n := newTeam(t, "hookedrelease")
 	files := withRelease(shopFiles("shop"))
@@ -318,7 +318,7 @@ func TestHooksOfARelease(t *testing.T) {
 
 	job = n.hookJob("shop", "image", "pre-migrate")
 	if got := job.Spec.Template.Spec.Containers[0].Image; got != "none.example/image:1" {
-		t.Errorf("the hook's image is %s", got)
+		t.Errorf("the hook's image is %s, want %q", got, "none.example/image:1")
 	}
 	n.over(job, corev1.PodSucceeded)
 	n.ready(n.app("shop", "image"))

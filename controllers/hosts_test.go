@@ -18,8 +18,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestBadHostsDelayNoOtherTenant pushes to a repository on a healthy host, by itself and beside 60 repositories whose hosts accept and never
-// answer and 60 whose hosts refuse.
+// TestBadHostsDelayNoOtherTenant pushes to a repository on a healthy host, first alone and then beside 60 repositories on hosts that accept
+// connections but never answer and 60 on hosts that refuse connections.
 func TestBadHostsDelayNoOtherTenant(t *testing.T) {
 	const bad, pushes = 60, 20
 	n := newTeam(t, "healthy")
@@ -39,7 +39,7 @@ func TestBadHostsDelayNoOtherTenant(t *testing.T) {
 			if err != nil {
 				return
 			}
-			accepted <- conn // It is held, and nothing is said.
+			accepted <- conn // The connection is kept open without an answer.
 		}
 	}()
 	port := silent.Addr().(*net.TCPAddr).Port
@@ -57,15 +57,15 @@ func TestBadHostsDelayNoOtherTenant(t *testing.T) {
 	t.Logf("a push until applied: p50 %s, most %s alone; p50 %s, most %s beside %d hanging and %d refusing hosts",
 		alone[pushes/2], alone[pushes-1], beside[pushes/2], beside[pushes-1], bad, bad)
 	if limit := max(time.Second, 3*alone[pushes/2]); beside[pushes/2] > limit {
-		t.Errorf("half of the pushes took %s and more, want at most %s", beside[pushes/2], limit)
+		t.Errorf("the median push took %s, want at most %s", beside[pushes/2], limit)
 	}
-	// A machine that is busy with something else is slow now and then whatever the hosts do.
+	// The maximum has a higher limit, because a busy machine may delay a single push.
 	if quiet := alone[pushes-1] < 500*time.Millisecond; quiet && beside[pushes-1] > time.Second {
-		t.Errorf("a push took %s", beside[pushes-1])
+		t.Errorf("the slowest push took %s", beside[pushes-1])
 	}
 	refused := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "refuses0"}}
-	if message := n.until(refused, v1alpha1.FetchedCondition, metav1.ConditionFalse, v1alpha1.FetchFailedReason); !strings.Contains(message, "http://127.1.2.1:1/app.git") {
-		t.Errorf("the repository does not say which URL: %s", message)
+	if message, want := n.until(refused, v1alpha1.FetchedCondition, metav1.ConditionFalse, v1alpha1.FetchFailedReason), "http://127.1.2.1:1/app.git"; !strings.Contains(message, want) {
+		t.Errorf("the message of the repository is %q, want %q in it", message, want)
 	}
 	hangs := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "hangs0"}}
 	n.until(hangs, v1alpha1.FetchedCondition, metav1.ConditionFalse, v1alpha1.FetchFailedReason)
@@ -105,8 +105,8 @@ func (n *team) pushes(greeting string, times int) []time.Duration {
 	return took
 }
 
-// TestARotatedSecretIsTakenUpAtOnce changes the Secret of a repository that looks every ten minutes.
-func TestARotatedSecretIsTakenUpAtOnce(t *testing.T) {
+// TestARotatedSecretIsUsedAtOnce changes the Secret of a repository with an interval of ten minutes.
+func TestARotatedSecretIsUsedAtOnce(t *testing.T) {
 	n := newTeam(t, "rotated")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
@@ -126,16 +126,16 @@ func TestARotatedSecretIsTakenUpAtOnce(t *testing.T) {
 	repository := n.repository()
 	message := n.until(repository, v1alpha1.FetchedCondition, metav1.ConditionFalse, v1alpha1.AuthenticationFailedReason)
 	if !strings.Contains(message, "kubeop-system/rotated-git") || strings.Contains(message, "mistyped") {
-		t.Errorf("it says %q", message)
+		t.Errorf("the message is %q", message)
 	}
 	ready := conditions.Get(repository, v1alpha1.ReadyCondition)
 	if ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, first.Status.LastAppliedRevision) ||
 		!conditions.IsTrue(repository, v1alpha1.SyncedCondition) || repository.Status.LastAppliedRevision != first.Status.LastAppliedRevision {
-		t.Errorf("what is applied is not told: %+v", repository.Status)
+		t.Errorf("the status does not report the applied revision: %+v", repository.Status)
 	}
 	n.ready(n.app("shop", "web"))
 
-	// What is deleted by hand meanwhile comes back: the commit is there.
+	// An app that was deleted by hand meanwhile is recreated: the commit is stored.
 	web := n.app("shop", "web")
 	n.ready(web)
 	was := web.UID
@@ -151,7 +151,7 @@ func TestARotatedSecretIsTakenUpAtOnce(t *testing.T) {
 	n.ready(n.repository())
 }
 
-// TestAFailedFetchKeepsADeliveredAppReady takes the source of a Git app and of a chart away, and brings it back.
+// TestAFailedFetchKeepsADeliveredAppReady makes the source of a Git app and of a chart unreachable, and restores it.
 func TestAFailedFetchKeepsADeliveredAppReady(t *testing.T) {
 	n := newTeam(t, "outage")
 	source := n.gitApp(map[string]string{"apps/web/config.yaml": configNamed("web", "hello")}, "path: apps/web")
@@ -160,15 +160,15 @@ func TestAFailedFetchKeepsADeliveredAppReady(t *testing.T) {
 	source.Vanish()
 	message := n.until(app, v1alpha1.SourceReadyCondition, metav1.ConditionFalse, v1alpha1.SourceNotFoundReason)
 	if !strings.Contains(message, source.URL) {
-		t.Errorf("SourceReady does not say which URL: %s", message)
+		t.Errorf("the message of SourceReady is %q, want %q in it", message, source.URL)
 	}
 	ready := conditions.Get(app, v1alpha1.ReadyCondition)
 	if ready.Status != metav1.ConditionTrue || !strings.Contains(ready.Message, v1alpha1.SourceReadyCondition) {
-		t.Errorf("Ready says %+v", ready)
+		t.Errorf("Ready is %+v", ready)
 	}
 	n.eventually(func() error {
 		if len(n.events(app, v1alpha1.SourceNotFoundReason)) == 0 {
-			return errors.New("no event tells of it")
+			return errors.New("no event reports the failed fetch")
 		}
 		return nil
 	})
@@ -181,24 +181,24 @@ func TestAFailedFetchKeepsADeliveredAppReady(t *testing.T) {
 	n.reconcile(app)
 	n.reconcile(app)
 	if c := conditions.Get(app, v1alpha1.ReadyCondition); c.Status != metav1.ConditionTrue {
-		t.Errorf("after %s, Ready says %+v", before, c)
+		t.Errorf("after %s, Ready is %+v", before, c)
 	}
 	source.Return()
 	n.until(app, v1alpha1.SourceReadyCondition, metav1.ConditionTrue, "")
 	if message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionTrue, ""); strings.Contains(message, v1alpha1.SourceReadyCondition) {
-		t.Errorf("Ready still says %q", message)
+		t.Errorf("the message of Ready is still %q", message)
 	}
 }
 
-// TestAnAppThatWasNeverDeliveredIsNotReady although its source is what fails, and the message asks for no credentials where the
-// repository may just not exist.
+// TestAnAppThatWasNeverDeliveredIsNotReady: its source fails, and the message names both possible causes, because a repository that does
+// not exist may answer like one that needs credentials.
 func TestAnAppThatWasNeverDeliveredIsNotReady(t *testing.T) {
 	n := newTeam(t, "nosource")
 	files := shopFiles("shop")
 	files["projects/shop/apps/web/app.yaml"] = fmt.Sprintf(gitAppFile, "web", "1h", "{url: '"+n.repo.URL[:strings.LastIndex(n.repo.URL, "/")]+"/nowhere.git'}")
 	n.push(files)
 	message := n.until(n.app("shop", "web"), v1alpha1.ReadyCondition, metav1.ConditionFalse, "")
-	if !strings.Contains(message, "no Git repository at this URL, or it needs credentials") {
-		t.Errorf("it says %q", message)
+	if want := "no Git repository at this URL, or it needs credentials"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 }

@@ -46,8 +46,8 @@ func withRelease(files map[string]string) map[string]string {
 	return files
 }
 
-// TestASecondReconcileWritesNothing compares the resourceVersion of every object of every kind before and after each of
-// the four kinds was reconciled by force. Quotas, and nothing else, may be written once: they count a kind two minutes after it is first
+// TestASecondReconcileWritesNothing compares the resourceVersion of every object before and after a requested reconcile of each of
+// the four kinds. Only quotas may be written once: they count a kind two minutes after it is first
 // served, whatever is reconciled. Then everything is compared again.
 func TestASecondReconcileWritesNothing(t *testing.T) {
 	n := newTeam(t, "quiet")
@@ -81,8 +81,8 @@ func withoutQuotas(versions map[string]string) map[string]string {
 	return others
 }
 
-// settled returns the versions when Kubernetes' own controllers, which make what each namespace has and write the status of quotas and
-// namespaces, have left them alone for some seconds.
+// settled returns the versions once Kubernetes' own controllers, which create default objects in each namespace and write the status of
+// quotas and namespaces, have changed nothing for some seconds.
 func (n *team) settled() map[string]string {
 	n.t.Helper()
 	last := n.resourceVersions()
@@ -97,7 +97,7 @@ func (n *team) settled() map[string]string {
 	return last
 }
 
-// furnished reports whether Kubernetes has made what each namespace has in both of the team's.
+// furnished reports whether Kubernetes has created the default objects in both namespaces of the team.
 func (n *team) furnished(versions map[string]string) bool {
 	for _, namespace := range []string{n.namespace(), v1alpha1.HomeNamespace(n.name)} {
 		if versions["ConfigMap "+namespace+"/kube-root-ca.crt"] == "" || versions["ServiceAccount "+namespace+"/default"] == "" {
@@ -107,8 +107,8 @@ func (n *team) furnished(versions map[string]string) bool {
 	return true
 }
 
-// resourceVersions returns the versions of everything that is the team's. The objects of this API are left out: asking
-// for a reconcile writes them.
+// resourceVersions returns the versions of all objects of the team, without those of this API: a reconcile request
+// writes them.
 func (n *team) resourceVersions() map[string]string {
 	n.t.Helper()
 	kinds, err := discovery.NewDiscoveryClientForConfigOrDie(env.Config).ServerPreferredResources()
@@ -143,8 +143,8 @@ func (n *team) resourceVersions() map[string]string {
 	return versions
 }
 
-// TestAnAppThatWaitsWritesNothing delivers a Deployment that never gets a pod, because its account does not exist, beside a Secret, a kind
-// that is not watched. The app waits without writing, and its timeout runs from the first look.
+// TestAnAppThatWaitsWritesNothing delivers a Deployment that never gets a pod, because its ServiceAccount does not exist, beside a Secret, a kind
+// that is not watched. The app waits without writing, and its timeout counts from its first check.
 func TestAnAppThatWaitsWritesNothing(t *testing.T) {
 	n := newTeam(t, "patient")
 	files := shopFiles("shop")
@@ -163,11 +163,11 @@ func TestAnAppThatWaitsWritesNothing(t *testing.T) {
 	time.Sleep(4 * time.Second)
 	n.until(app, v1alpha1.HealthyCondition, metav1.ConditionFalse, v1alpha1.UnhealthyReason)
 	if !app.Status.UnhealthySince.Equal(since) || app.ResourceVersion != version {
-		t.Errorf("it was written while it waited: %+v", app.Status)
+		t.Errorf("the app was written while it waited: %+v", app.Status)
 	}
 }
 
-// TestASecretBelongsToOneApp declares one Secret in two apps. The second is told whose it is.
+// TestASecretBelongsToOneApp declares one Secret in two apps. The second reports the owner.
 func TestASecretBelongsToOneApp(t *testing.T) {
 	n := newTeam(t, "sharing")
 	secret := func(value string) map[string]string {

@@ -27,7 +27,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// images is a registry with the repository web, which policies are asked about.
+// images is a registry with the repository webfor image policies.
 var images = newTagRegistry("1.0.0")
 
 type tagRegistry struct {
@@ -69,8 +69,8 @@ func (r *tagRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Length", "2")
 }
 
-// TestRenderedImagesAreRestricted has the API server take each golden file of delivery/render in a namespace that enforces
-// Pod Security "restricted", and make a pod of each of their templates.
+// TestRenderedImagesAreRestricted applies each golden file of delivery/render, with dry runs, in a namespace that enforces
+// Pod Security "restricted", and creates a pod of each template.
 func TestRenderedImagesAreRestricted(t *testing.T) {
 	o, err := op()
 	if err != nil {
@@ -98,14 +98,14 @@ func TestRenderedImagesAreRestricted(t *testing.T) {
 				pods += o.dryRun(t, object)
 			}
 			if pods != 1 {
-				t.Errorf("it has %d pod templates", pods)
+				t.Errorf("the file has %d pod templates, want one", pods)
 			}
 		})
 	}
 	refused := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "restricted", Name: "root"}}
 	refused.Spec.Containers = []corev1.Container{{Name: "root", Image: "root"}}
 	if err := o.admin.Create(t.Context(), refused, client.DryRunAll); err == nil {
-		t.Error("the namespace takes any pod: it tests nothing")
+		t.Error("the namespace admits an unrestricted pod, so this test proves nothing")
 	}
 }
 
@@ -130,7 +130,7 @@ func documentsOf(t *testing.T, file string) []*unstructured.Unstructured {
 	}
 }
 
-// dryRun applies an object and, where it has a template, creates a pod of it. It returns the number of pods.
+// dryRun applies an object and creates a pod of its template, if it has one. It returns the number of pods.
 func (o *operator) dryRun(t *testing.T, object *unstructured.Unstructured) int {
 	t.Helper()
 	object.SetNamespace("restricted")
@@ -164,7 +164,7 @@ func imageFile(name, spec string) map[string]string {
 	return map[string]string{"projects/shop/apps/" + name + "/app.yaml": fmt.Sprintf(imageHead, name, spec)}
 }
 
-// TestAnImageAppChanges goes through what an Image app may become: its config, its image, its kind of workload.
+// TestAnImageAppChanges changes the config, the image and the kind of workload of an Image app.
 func TestAnImageAppChanges(t *testing.T) {
 	n := newTeam(t, "imaging")
 	namespace := "kubeop-imaging-shop"
@@ -177,7 +177,7 @@ func TestAnImageAppChanges(t *testing.T) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 	digest := n.templateDigest(deployment)
 	if got := n.configMap("shop", "web-config").Data["web.conf"]; got != "one" {
-		t.Errorf("the config file holds %q", got)
+		t.Errorf("the config file holds %q, want %q", got, "one")
 	}
 	n.push(map[string]string{"projects/shop/apps/web/web.conf": "two"})
 	n.eventually(func() error {
@@ -195,22 +195,22 @@ func TestAnImageAppChanges(t *testing.T) {
 	n.push(imageFile("web", "  image: {reference: registry.example/web:v2, job: {}}\n"))
 	n.gone(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: first}})
 	if second := n.onlyJob(namespace); second == first || !strings.HasPrefix(second, "web-") {
-		t.Errorf("after %s came %s", first, second)
+		t.Errorf("the Job %s was followed by %s, want another Job", first, second)
 	}
 
-	// A schedule that is none is told as the API server tells it.
+	// An invalid schedule is reported in the API server's words.
 	n.push(imageFile("web", "  image: {reference: registry.example/web:v2, schedule: '0 3 * *'}\n"))
 	message := n.until(n.app("shop", "web"), v1alpha1.AppliedCondition, metav1.ConditionFalse, v1alpha1.ApplyFailedReason)
 	if !strings.Contains(message, "CronJob/web") || !strings.Contains(message, "spec.schedule") || !strings.Contains(message, "expected exactly 5 fields") {
-		t.Errorf("it says %q", message)
+		t.Errorf("the message is %q", message)
 	}
 	n.push(imageFile("web", "  image: {reference: registry.example/web:v2, schedule: '0 3 * * *'}\n"))
 	n.ready(n.app("shop", "web"))
 
 	n.push(imageFile("web", "  image: {reference: registry.example/web:v2, replicas: 2, volumes: [{name: data, mountPath: /data, size: 1Gi}]}\n"))
 	message = n.until(n.app("shop", "web"), v1alpha1.RenderedCondition, metav1.ConditionFalse, v1alpha1.RenderFailedReason)
-	if !strings.Contains(message, "accessMode: ReadWriteMany") {
-		t.Errorf("it says %q", message)
+	if want := "accessMode: ReadWriteMany"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 }
 
@@ -236,7 +236,7 @@ func (n *team) onlyJob(namespace string) string {
 	return jobs.Items[0].Name
 }
 
-// routes is the least of the Gateway API that an HTTPRoute needs.
+// routes is a minimal definition of the Gateway API's HTTPRoute.
 const routes = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -276,13 +276,13 @@ func TestHostsBehindAGateway(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", host, diff)
 		}
 	}
-	// What left the hosts goes.
+	// The route of a removed host is deleted.
 	n.push(imageFile("web", "  image: {reference: registry.example/web:v1, replicas: 0, ports: [{name: http, port: 8080, servicePort: 80}]}\n"+
 		"  host: a.example.com\n"))
 	n.gone(n.object("kubeop-gated-shop", "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: web.b.example.com}}"))
 }
 
-// TestAnImagePolicyIsFollowed looks at what is deployed, told and asked.
+// TestAnImagePolicyIsFollowed checks what is deployed, what is reported and what the registry is asked.
 func TestAnImagePolicyIsFollowed(t *testing.T) {
 	n := newTeam(t, "policies")
 	n.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop")})
@@ -292,7 +292,7 @@ func TestAnImagePolicyIsFollowed(t *testing.T) {
 	n.ready(app)
 	digest := "@sha256:" + strings.Repeat("a", 64)
 	if got := app.Status.Image; got == nil || got.Reference != name+":1.0.0"+digest || got.Tag != "1.0.0" {
-		t.Fatalf("the status says %+v", got)
+		t.Fatalf("status.image is %+v", got)
 	}
 	images.set("1.0.0", "1.3.0", "2.0.0")
 	deployment := &appsv1.Deployment{}
@@ -301,27 +301,27 @@ func TestAnImagePolicyIsFollowed(t *testing.T) {
 			return err
 		}
 		if got := deployment.Spec.Template.Spec.Containers[0].Image; got != name+":1.3.0"+digest {
-			return fmt.Errorf("it runs %s", got)
+			return fmt.Errorf("the Deployment runs %s", got)
 		}
 		return nil
 	})
 	n.eventually(func() error {
 		events := &corev1.EventList{}
 		err := n.admin.List(t.Context(), events, client.InNamespace(app.Namespace))
-		told := func(e corev1.Event) bool {
+		reported := func(e corev1.Event) bool {
 			return e.Reason == v1alpha1.ImageChosenReason && e.Message == "web: 1.0.0 → 1.3.0"
 		}
-		if err == nil && !slices.ContainsFunc(events.Items, told) {
-			err = errors.New("no event tells of it")
+		if err == nil && !slices.ContainsFunc(events.Items, reported) {
+			err = errors.New("no event reports the new image")
 		}
 		return err
 	})
 
-	// A registry that says nothing of use does not stop the app, and nothing that it wants stops it.
+	// Neither a registry without a fitting tag nor one that asks for a long wait stops the app.
 	n.push(imageFile("web", "  image: {reference: '"+name+"', replicas: 0, policy: {semver: ^9, interval: 1s}}\n"))
 	message := n.until(app, v1alpha1.SourceReadyCondition, metav1.ConditionFalse, v1alpha1.SourceNotFoundReason)
-	if !strings.Contains(message, "none of the 3 tags is what the policy wants: semver ^9") {
-		t.Errorf("it says %q", message)
+	if want := "none of the 3 tags is what the policy wants: semver ^9"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 
 	before := images.requests()
@@ -339,6 +339,6 @@ func TestAnImagePolicyIsFollowed(t *testing.T) {
 		n.ready(n.app("shop", fmt.Sprintf("plain-%d", i)))
 	}
 	if now := images.requests(); now != before {
-		t.Errorf("apps without a policy asked the registry %d times", now-before)
+		t.Errorf("apps without a policy asked the registry %d times, want 0", now-before)
 	}
 }

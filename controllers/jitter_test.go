@@ -8,8 +8,8 @@ import (
 	"github.com/fluxcd/pkg/runtime/jitter"
 )
 
-// TestIntervalsAreSpreadByManyWorkersAtOnce; the race detector is the judge of "at once".
-func TestIntervalsAreSpreadByManyWorkersAtOnce(t *testing.T) {
+// TestConcurrentWorkersSpreadIntervals also lets the race detector check concurrent calls.
+func TestConcurrentWorkersSpreadIntervals(t *testing.T) {
 	spreadIntervals()
 	var workers sync.WaitGroup
 	var mu sync.Mutex
@@ -22,13 +22,13 @@ func TestIntervalsAreSpreadByManyWorkersAtOnce(t *testing.T) {
 				seen[interval] = true
 				mu.Unlock()
 				if off := (interval - time.Hour).Abs(); off > time.Duration(intervalJitter*float64(time.Hour)) {
-					t.Errorf("an hour became %s", interval)
+					t.Errorf("an interval of an hour became %s", interval)
 				}
 			}
 		})
 	}
 	workers.Wait()
 	if len(seen) < 900 {
-		t.Errorf("of 1,000 intervals %d differ", len(seen))
+		t.Errorf("1,000 intervals have %d different values, want at least 900", len(seen))
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// limited returns a tenant with the owner "limiter", in whose project the account bot may do everything in its namespace, as an app that
-// administrators gave more than others.
+// limited returns a tenant with the owner "limiter". In its project the account bot may do everything in its namespace, like an app with
+// extra rights from administrators.
 func limited(t *testing.T, name string) (n *team, bot client.Client) {
 	n = newTeam(t, name)
 	n.push(shopFiles("shop", "web"))
@@ -47,7 +47,7 @@ func (n *team) tenanted(change func(*v1alpha1.TenantSpec)) {
 	})
 }
 
-// passes tries until nothing refuses: what administrators allow takes a moment to be in force.
+// passes retries until nothing refuses: it takes a moment until new rights are in force.
 func (n *team) passes(try func() error) {
 	n.t.Helper()
 	n.eventually(try)
@@ -57,7 +57,7 @@ func configOfSize(name string, size int) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {x: %q}}", name, strings.Repeat("x", size))
 }
 
-func TestObjectsPastGitAreBounded(t *testing.T) {
+func TestSizesOfObjectsNotFromGitAreLimited(t *testing.T) {
 	n, bot := limited(t, "sizes")
 	jane, deployer := n.as("jane-of-sizes"), n.as("system:serviceaccount:"+n.namespace()+":kubeop-deployer")
 	text := func(size int) string { return strings.Repeat("x", size) }
@@ -78,7 +78,7 @@ func TestObjectsPastGitAreBounded(t *testing.T) {
 	cases := map[string]struct {
 		by     client.Client
 		object string
-		want   string // "" passes.
+		want   string // Empty if the object is admitted.
 	}{
 		"a ConfigMap":                         {bot, configOfSize("x", 30_000), ""},
 		"one that is too large":               {bot, configOfSize("x", 34_000), "ObjectSize: ConfigMap/x is larger than the 32768 bytes"},
@@ -116,7 +116,7 @@ func TestObjectsPastGitAreBounded(t *testing.T) {
 	n.passes(func() error { return bot.Create(t.Context(), n.object(n.namespace(), role(200_000)), client.DryRunAll) })
 }
 
-// TestATooLargeObjectMayShrink changes an object of before the policy.
+// TestATooLargeObjectMayShrink changes an object that is older than the policy.
 func TestATooLargeObjectMayShrink(t *testing.T) {
 	n, bot := limited(t, "shrinking")
 	n.create(n.object(n.namespace(), configOfSize("big", 300_000)))
@@ -135,8 +135,8 @@ func TestATooLargeObjectMayShrink(t *testing.T) {
 	n.passes(change(10))
 }
 
-// TestADeeplyNestedObjectCostsNothing has the API server asked to format what would cost it seconds.
-func TestADeeplyNestedObjectCostsNothing(t *testing.T) {
+// TestADeeplyNestedObjectIsRefusedQuickly: formatting it for the message would take the API server seconds.
+func TestADeeplyNestedObjectIsRefusedQuickly(t *testing.T) {
 	n, bot := limited(t, "nested")
 	object := n.object(n.namespace(), "{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: x}, revision: 1}")
 	var data any = strings.Repeat("x", 500_000)
@@ -148,11 +148,11 @@ func TestADeeplyNestedObjectCostsNothing(t *testing.T) {
 	began := time.Now()
 	err := bot.Create(t.Context(), object.DeepCopy(), client.DryRunAll)
 	if took := time.Since(began); err == nil || took > 2*time.Second {
-		t.Errorf("it took %s: %v", took, err)
+		t.Errorf("the refusal took %s: %v", took, err)
 	}
 }
 
-func TestGracePeriodsAreBounded(t *testing.T) {
+func TestGracePeriodsAreLimited(t *testing.T) {
 	n, bot := limited(t, "graceful")
 	pod := func(seconds int) string { return fmt.Sprintf("terminationGracePeriodSeconds: %d, ", seconds) + podSpec }
 	template := func(seconds int) string {
@@ -192,7 +192,7 @@ func TestGracePeriodsAreBounded(t *testing.T) {
 	n.denied(kill(1_000_000), "GracePeriod: Pod/x is not deleted with a grace period of 1000000 seconds")
 	n.passes(kill(3600))
 
-	// What was there before, and its pods, run on; and administrators may allow more.
+	// A Deployment that is older than the policy still makes pods, and administrators may allow longer periods.
 	old := n.object(n.namespace(), workload("Deployment", 7200))
 	old.SetName("old")
 	if err := n.masterful(operatorAccount).Create(t.Context(), old); err != nil {
@@ -202,7 +202,7 @@ func TestGracePeriodsAreBounded(t *testing.T) {
 		pods := &corev1.PodList{}
 		err := n.admin.List(t.Context(), pods, client.InNamespace(n.namespace()), client.MatchingLabels{"x": "z"})
 		if err == nil && len(pods.Items) == 0 {
-			err = errors.New("the Deployment of before has no pods")
+			err = errors.New("the older Deployment has no pods")
 		}
 		return err
 	})
@@ -242,7 +242,7 @@ func TestPriorityClassesAreThoseOfTheTenant(t *testing.T) {
 	n.passes(run(bot, "Deployment", "urgent-for-modest"))
 	n.denied(run(bot, "Deployment", "bulk-for-modest"), "allowed are urgent-for-modest,z")
 
-	// The class that every pod without one is given is nobody's choice.
+	// The default class, which every pod without a class gets, is allowed.
 	usual := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "usual-for-modest"}, Value: 10, GlobalDefault: true}
 	n.create(usual)
 	t.Cleanup(func() {
@@ -254,7 +254,7 @@ func TestPriorityClassesAreThoseOfTheTenant(t *testing.T) {
 	n.passes(run(bot, "Pod", "''"))
 }
 
-// TestATenantCannotChangeObjectsOfThePlatform has an app's account, and a person that an app let in, take away what bounds them.
+// TestATenantCannotChangeObjectsOfThePlatform tries, as an app's account and as an owner, to remove or change the objects that limit them.
 func TestATenantCannotChangeObjectsOfThePlatform(t *testing.T) {
 	n, bot := limited(t, "tethered")
 	n.administered()
@@ -275,7 +275,7 @@ func TestATenantCannotChangeObjectsOfThePlatform(t *testing.T) {
 				}, field[1]+"/"+field[2])
 			}
 			if err := n.admin.Delete(t.Context(), object.DeepCopy(), client.DryRunAll); err != nil {
-				t.Errorf("administrators may: %v", err)
+				t.Errorf("an administrator is refused, too: %v", err)
 			}
 		})
 	}
@@ -288,14 +288,14 @@ func TestATenantCannotChangeObjectsOfThePlatform(t *testing.T) {
 	n.passes(func() error {
 		return bot.Delete(t.Context(), n.object(n.namespace(), "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: bot}}"), client.DryRunAll)
 	})
-	// All at once stops at the first of the platform's.
+	// A deletion of all objects stops at the first one of the platform.
 	n.denied(func() error {
 		return bot.DeleteAllOf(t.Context(), &corev1.ResourceQuota{}, client.InNamespace(n.namespace()))
 	}, "PlatformObject: ResourceQuota/kubeop")
 }
 
-// TestMarksOfAdministrators has others than administrators set what only these may.
-func TestMarksOfAdministrators(t *testing.T) {
+// TestOnlyAdministratorsMaySetTheirAnnotations tries, as other users, to set annotations that only administrators may set.
+func TestOnlyAdministratorsMaySetTheirAnnotations(t *testing.T) {
 	n, bot := limited(t, "marking")
 	n.tenanted(func(s *v1alpha1.TenantSpec) {
 		s.Owners = []v1alpha1.Owner{{Kind: rbacv1.UserKind, Name: "keeper-of-marking", Role: "admin"}}

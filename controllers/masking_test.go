@@ -17,14 +17,14 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// revealing are expressions that fail over the value they read, which stands as a key, a number or a time in CEL's own error.
+// revealing are expressions that fail, and whose error in CEL contains the value as a key, a number or a time.
 var revealing = map[string]string{
 	"key": "%[1]s.data[%[1]s.data.word] == ''", "joined": "%[1]s.data['a' + %[1]s.data.word] == ''",
 	"number": "int(%[1]s.data.word) == 0", "time": "timestamp(%[1]s.data.word) == timestamp(0)", "itself": "%[1]s.data.word",
 	"index": "%[1]s.metadata.managedFields[%[1]s.data.word] == ''",
 }
 
-// TestNoExpressionRevealsItsInput has expressions fail over values that whoever reads an App's status may not see.
+// TestNoExpressionRevealsItsInput evaluates failing expressions over values that readers of an App's status may not see.
 func TestNoExpressionRevealsItsInput(t *testing.T) {
 	n := newTeam(t, "confidant")
 	n.push(shopFiles("shop", "web"))
@@ -47,8 +47,8 @@ func TestNoExpressionRevealsItsInput(t *testing.T) {
 			app := declare(fmt.Sprintf("spelling-%d", i), func(d *v1alpha1.Delivery) {
 				d.DependsOn = []v1alpha1.Dependency{{APIVersion: "v1", Kind: kind, Name: "vault", ReadyExpr: fmt.Sprintf(revealing["key"], "dep")}}
 			})
-			if got := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.InvalidExpressionReason); !strings.Contains(got, "may depend on a Secret") {
-				t.Errorf("it says %q", got)
+			if got, want := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.InvalidExpressionReason), "may depend on a Secret"; !strings.Contains(got, want) {
+				t.Errorf("the message is %q, want %q in it", got, want)
 			}
 			n.keeps(app, word)
 		})
@@ -87,33 +87,33 @@ func TestNoExpressionRevealsItsInput(t *testing.T) {
 						return nil
 					}
 				}
-				return fmt.Errorf("it was not judged: %+v", app.Status.Conditions)
+				return fmt.Errorf("the health of the app was not evaluated: %+v", app.Status.Conditions)
 			})
-			app.Spec = v1alpha1.AppSpec{} // It holds the word itself.
+			app.Spec = v1alpha1.AppSpec{} // The spec contains the secret word.
 			n.keeps(app, word)
 		})
 	}
 }
 
-// keeps checks that neither an App's status nor an event nor the operator's log says a word, be it as base64.
+// keeps checks that neither an App's status nor an event nor the operator's log contains a word, plain or as base64.
 func (n *team) keeps(app *v1alpha1.App, word string) {
 	n.t.Helper()
 	status, err := yaml.Marshal(app.Status)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	told := map[string]string{"the status": string(status), "the log": n.log()}
+	outputs := map[string]string{"the status": string(status), "the log": n.log()}
 	events := &eventsv1.EventList{}
 	if err := n.admin.List(n.t.Context(), events, client.InNamespace(app.Namespace)); err != nil {
 		n.t.Fatal(err)
 	}
 	for _, e := range events.Items {
-		told["the event "+e.Name] = e.Note
+		outputs["the event "+e.Name] = e.Note
 	}
-	for where, text := range told {
+	for where, text := range outputs {
 		for _, form := range []string{word, base64.StdEncoding.EncodeToString([]byte(word))} {
 			if strings.Contains(text, form) {
-				n.t.Errorf("%s of App %s says %q:\n%s", where, app.Name, form, text)
+				n.t.Errorf("%s of App %s contains %q:\n%s", where, app.Name, form, text)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func TestMetricsReportTheConditionsOfObjects(t *testing.T) {
 	if err := registry.Register(whileLeading{&states{reader}, elected}); err != nil {
 		t.Fatal(err)
 	}
-	told := func() []string {
+	collected := func() []string {
 		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)
@@ -49,8 +49,8 @@ func TestMetricsReportTheConditionsOfObjects(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	if got := told(); len(got) != 0 {
-		t.Errorf("a replica that does not lead tells %v", got)
+	if got := collected(); len(got) != 0 {
+		t.Errorf("a replica that is not the leader reports %v", got)
 	}
 	close(elected)
 	want := []string{
@@ -58,7 +58,7 @@ func TestMetricsReportTheConditionsOfObjects(t *testing.T) {
 		"gotk_reconcile_condition Repository,acme,,Unknown,Ready 1",
 		"gotk_suspend_status Repository,acme, 1",
 	}
-	if diff := cmp.Diff(want, told()); diff != "" {
+	if diff := cmp.Diff(want, collected()); diff != "" {
 		t.Error(diff)
 	}
 }

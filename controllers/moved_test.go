@@ -28,20 +28,20 @@ spec:
 
 const sized = `size: 1Mi, storageClassName: ""`
 
-// volumeApp returns the files of an app of the shop with a volume, and what its spec says beside.
+// volumeApp returns the files of an app of the shop with a volume, and more fields of its spec.
 func (n *team) volumeApp(name, volume, more string) map[string]string {
 	files := beside(shopFiles("shop"))
 	files["projects/shop/apps/"+name+"/app.yaml"] = fmt.Sprintf(volumeFile, name, volume, more)
 	return files
 }
 
-// without returns the files without an app of the shop.
+// without returns the files without those of an app of the shop.
 func without(files map[string]string, app string) map[string]string {
 	files["projects/shop/apps/"+app] = "-"
 	return files
 }
 
-// mounts waits until the app is ready and mounts a claim, which is its own or nobody's.
+// mounts waits until the app is ready and mounts a claim, which belongs to owner, or to no app.
 func (n *team) mounts(app, claim, owner string) {
 	n.t.Helper()
 	n.ready(n.app("shop", app))
@@ -60,7 +60,7 @@ func (n *team) mounts(app, claim, owner string) {
 	}
 }
 
-// startsEmpty waits until the app says that it starts empty, or no longer does, and returns what it says.
+// startsEmpty waits until the app has, or no longer has, the condition that it starts with empty volumes, and returns the message.
 func (n *team) startsEmpty(name string, is bool) string {
 	n.t.Helper()
 	app, message := n.app("shop", name), ""
@@ -77,7 +77,7 @@ func (n *team) startsEmpty(name string, is bool) string {
 	return message
 }
 
-// TestARenamedAppReportsThatItStartsEmpty renames an app twice: without a word, and with one.
+// TestARenamedAppReportsThatItStartsEmpty renames an app twice: without movedFrom, and with it.
 func TestARenamedAppReportsThatItStartsEmpty(t *testing.T) {
 	n := newTeam(t, "renames")
 	for _, c := range []string{"old-data", "new-data"} {
@@ -95,8 +95,8 @@ func TestARenamedAppReportsThatItStartsEmpty(t *testing.T) {
 		t.Errorf("the message is %s", message)
 	}
 	n.eventually(func() error {
-		if told := n.events(n.app("shop", "new"), v1alpha1.ClaimLeftBehindReason); len(told) == 0 {
-			return fmt.Errorf("no event says so")
+		if events := n.events(n.app("shop", "new"), v1alpha1.ClaimLeftBehindReason); len(events) == 0 {
+			return fmt.Errorf("no event reports the claim that was left behind")
 		}
 		return nil
 	})
@@ -107,22 +107,22 @@ func TestARenamedAppReportsThatItStartsEmpty(t *testing.T) {
 	n.startsEmpty("new", false)
 	n.there(n.claim("new-data"))
 
-	// Named again, after an app that the claims are not named after.
+	// Renamed again, from an app that the claims are not named after.
 	n.push(without(n.volumeApp("third", sized, "  movedFrom: {app: new}\n"), "new"))
 	n.gone(n.app("shop", "new"))
 	n.mounts("third", "new-data", "third")
 	n.push(n.volumeApp("third", sized, "  movedFrom: {app: old}\n"))
 	n.mounts("third", "old-data", "third")
 
-	// The renaming is reverted.
+	// The rename is reverted.
 	n.push(without(n.volumeApp("old", sized, ""), "third"))
 	n.mounts("old", "old-data", "old")
 	if n.uid(n.claim("old-data")) != was {
-		t.Error("the claim is another")
+		t.Error("the claim was recreated")
 	}
 }
 
-// TestAnAppTakesOverTheClaimsOfAnother renames an app in one commit that says so.
+// TestAnAppTakesOverTheClaimsOfAnother renames an app in one commit, with movedFrom.
 func TestAnAppTakesOverTheClaimsOfAnother(t *testing.T) {
 	n := newTeam(t, "goeson")
 	n.bind("old-data")
@@ -130,11 +130,11 @@ func TestAnAppTakesOverTheClaimsOfAnother(t *testing.T) {
 	n.mounts("old", "old-data", "old")
 	was := n.boundClaim("old-data").UID
 
-	// While the other is declared, it has its claims.
+	// While the old app is declared, it keeps its claims.
 	n.push(n.volumeApp("new", sized, "  movedFrom: {app: old}\n"))
 	message := n.until(n.app("shop", "new"), v1alpha1.AppliedCondition, metav1.ConditionFalse, v1alpha1.StillDeclaredReason)
-	if !strings.Contains(message, "app old is still declared") {
-		t.Errorf("the message is %s", message)
+	if want := "app old is still declared"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 	n.mounts("old", "old-data", "old")
 
@@ -142,24 +142,24 @@ func TestAnAppTakesOverTheClaimsOfAnother(t *testing.T) {
 	n.mounts("new", "old-data", "new")
 	n.push(without(n.volumeApp("third", sized, "  movedFrom: {app: new}\n"), "new"))
 	message = n.until(n.app("shop", "third"), v1alpha1.AppliedCondition, metav1.ConditionFalse, v1alpha1.RenderFailedReason)
-	if !strings.Contains(message, "write movedFrom: {app: old}") {
-		t.Errorf("the message is %s", message)
+	if want := "write movedFrom: {app: old}"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 	n.push(n.volumeApp("third", sized, "  movedFrom: {app: old}\n"))
 	n.mounts("third", "old-data", "third")
 	if n.uid(n.claim("old-data")) != was {
-		t.Error("the claim is another")
+		t.Error("the claim was recreated")
 	}
 	n.startsEmpty("third", false)
 }
 
-// TestAnAppMountsAClaimThatExists mounts one that nobody made yet, and then one that an app made by hand.
+// TestAnAppMountsAClaimThatExists mounts a claim before it exists, and then after it was created by hand.
 func TestAnAppMountsAClaimThatExists(t *testing.T) {
 	n := newTeam(t, "existing")
 	n.push(n.volumeApp("web", "claimName: theirs", ""))
 	message := n.until(n.app("shop", "web"), v1alpha1.AppliedCondition, metav1.ConditionFalse, v1alpha1.ClaimMissingReason)
-	if !strings.Contains(message, "there is no PersistentVolumeClaim theirs in namespace kubeop-existing-shop") {
-		t.Errorf("the message is %s", message)
+	if want := "there is no PersistentVolumeClaim theirs in namespace kubeop-existing-shop"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 	n.byHand("theirs")
 	n.bind("theirs")

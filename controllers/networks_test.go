@@ -7,8 +7,8 @@ import (
 	"github.com/kubeop/kubeop/controllers/repository"
 )
 
-// TestHostsThatSettingsName are reached wherever they are; without a setting there is none.
-func TestHostsThatSettingsName(t *testing.T) {
+// TestHostsOfSettingsAreAllowed: hosts named in settings may be reached in any network; without settings there are none.
+func TestHostsOfSettingsAreAllowed(t *testing.T) {
 	got := named(Options{
 		Platform: repository.Platform{URL: "ssh://git@git.example.com/platform.git"},
 		Network: Network{
@@ -18,9 +18,9 @@ func TestHostsThatSettingsName(t *testing.T) {
 	})
 	want := []string{"git.example.com:22", "registry.example.com:80", "10.0.0.5:5000", "registry.example.com:5050", "gitlab.example.com:443"}
 	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+		t.Errorf("the allowed hosts are %v, want %v", got, want)
 	}
 	if none := named(Options{}); len(none) > 0 {
-		t.Errorf("without settings there is %v", none)
+		t.Errorf("without settings the allowed hosts are %v, want none", none)
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// dependent is an app with a ConfigMap of its name that depends on something.
+// dependent is an app with a ConfigMap of the same name that depends on something.
 func dependent(name, on string) string {
 	return fmt.Sprintf(rawFile, name, name, "hello") + "  dependsOn: " + on + "\n"
 }
 
-// waits reads until an app says that it waits, and returns how.
+// waits waits until an app reports that it waits, and returns the message.
 func (n *team) waits(project, app string) string {
 	n.t.Helper()
 	return n.until(n.app(project, app), v1alpha1.DependenciesReadyCondition, metav1.ConditionUnknown, v1alpha1.DependencyNotReadyReason)
@@ -33,11 +33,11 @@ func (n *team) absent(project, name string) {
 	n.t.Helper()
 	err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(n.configMapOf(project, name)), &corev1.ConfigMap{})
 	if !apierrors.IsNotFound(err) {
-		n.t.Errorf("ConfigMap %s is there already: %v", name, err)
+		n.t.Errorf("ConfigMap %s exists before its app may be delivered: %v", name, err)
 	}
 }
 
-// unhealthyFile is a Raw app with a Job that ends when the test says so.
+// unhealthyFile is a Raw app with a Job that ends when the test ends it.
 const unhealthyFile = `apiVersion: paas.kubeop.io/v1alpha1
 kind: App
 metadata: {name: %[1]s}
@@ -53,7 +53,7 @@ spec:
         template: {spec: {restartPolicy: Never, containers: [{name: c, image: none.example/c}]}}
 `
 
-// end gives a Job the end that its controller would give it.
+// end completes or fails a Job, as its controller would.
 func (n *team) end(project, name string, failed bool) {
 	n.t.Helper()
 	job := &batchv1.Job{}
@@ -88,14 +88,14 @@ func TestAnAppWaitsForAnother(t *testing.T) {
 	n.push(files)
 	n.eventually(func() error {
 		if got := n.waits("shop", "web"); got != "waits for App shop/database, which does not exist" {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("the message is %q, want %q", got, "waits for App shop/database, which does not exist")
 		}
 		return nil
 	})
 	n.push(map[string]string{"projects/shop/apps/database/app.yaml": fmt.Sprintf(unhealthyFile, "database", "one")})
 	n.eventually(func() error {
 		if got := n.waits("shop", "late"); !strings.Contains(got, "App shop/web, which waits for what it depends on itself") || !strings.Contains(got, "Job/database-one") {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("the message is %q", got)
 		}
 		return nil
 	})
@@ -107,12 +107,12 @@ func TestAnAppWaitsForAnother(t *testing.T) {
 	n.ready(n.app("shop", "web"), n.app("shop", "late"))
 	t.Logf("after the dependency's event it was ready in %s, its dependents in %s more", known, time.Since(ended)-known)
 	if more := time.Since(ended) - known; more > 10*time.Second {
-		t.Errorf("the dependents took %s more", more)
+		t.Errorf("the dependents became ready %s later, want less", more)
 	}
 }
 
-// TestACommitIsDeliveredInOrder changes two apps in one commit, over and over: what depends on the other must never be
-// delivered before it.
+// TestACommitIsDeliveredInOrder changes two apps in one commit, again and again: the dependent app must never be
+// delivered first.
 func TestACommitIsDeliveredInOrder(t *testing.T) {
 	n := newTeam(t, "monorepo")
 	files := shopFiles("shop")
@@ -146,12 +146,12 @@ func TestACommitIsDeliveredInOrder(t *testing.T) {
 			return nil
 		})
 	}
-	// A commit that is about web alone waits for nothing.
+	// A commit that changes only web waits for nothing.
 	began := time.Now()
 	n.push(map[string]string{web: strings.Replace(files[web], "greeting: hello", "greeting: alone", 1)})
 	n.eventually(func() error {
 		if got := n.configMap("shop", "web").Data["greeting"]; got != "alone" {
-			return fmt.Errorf("web is at %s", got)
+			return fmt.Errorf("web is at %s, want %q", got, "alone")
 		}
 		return nil
 	})
@@ -193,14 +193,14 @@ func TestDependenciesOfOtherKinds(t *testing.T) {
 	} {
 		n.eventually(func() error {
 			if got := n.waits("shop", app); !strings.Contains(got, want) {
-				return fmt.Errorf("%s says %q, want %q", app, got, want)
+				return fmt.Errorf("the message of %s is %q, want %q", app, got, want)
 			}
 			return nil
 		})
 	}
 	refused := n.app("shop", "foreign")
 	if got := n.until(refused, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.InvalidExpressionReason); !strings.Contains(got, "Namespace is cluster-scoped") || !conditions.IsStalled(refused) {
-		t.Errorf("it says %q", got)
+		t.Errorf("the message is %q", got)
 	}
 
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-kinds-base", Name: "settings"}, Data: map[string]string{"other": "1"}}
@@ -210,10 +210,10 @@ func TestDependenciesOfOtherKinds(t *testing.T) {
 	n.create(settings)
 	n.eventually(func() error {
 		if got := n.waits("shop", "unlabelled"); !strings.Contains(got, "no such key: ready") {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("the message is %q", got)
 		}
 		if got := n.waits("shop", "greedy"); !strings.Contains(got, "costs more than the limit of 50000") {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("the message is %q", got)
 		}
 		return nil
 	})
@@ -229,8 +229,8 @@ func TestDependenciesOfOtherKinds(t *testing.T) {
 	t.Logf("after the Job's event its dependent was ready in %s", time.Since(began))
 }
 
-// TestADependencyThatGoesAway leaves what was delivered.
-func TestADependencyThatGoesAway(t *testing.T) {
+// TestADeletedDependencyKeepsTheDependent: what was delivered stays.
+func TestADeletedDependencyKeepsTheDependent(t *testing.T) {
 	n := newTeam(t, "lonely")
 	files := shopFiles("shop", "web", "database")
 	files["projects/shop/apps/web/app.yaml"] = dependent("web", "[{name: database}]")
@@ -238,12 +238,12 @@ func TestADependencyThatGoesAway(t *testing.T) {
 	n.ready(n.app("shop", "web"))
 	n.push(map[string]string{"projects/shop/apps/database": "-"})
 	if got := n.waits("shop", "web"); !strings.HasPrefix(got, "waits for App shop/database, which ") {
-		t.Errorf("it says %q", got)
+		t.Errorf("the message is %q", got)
 	}
 	n.configMap("shop", "web")
 }
 
-// TestHealthByExpression has an annotation, which kstatus knows nothing of, decide on a Job.
+// TestHealthByExpression: an annotation, which kstatus ignores, decides the health of a Job.
 func TestHealthByExpression(t *testing.T) {
 	n := newTeam(t, "judged")
 	const file = "projects/shop/apps/web/app.yaml"
@@ -254,7 +254,7 @@ func TestHealthByExpression(t *testing.T) {
 	app := n.app("shop", "web")
 	n.eventually(func() error {
 		if got := n.until(app, v1alpha1.HealthyCondition, metav1.ConditionUnknown, v1alpha1.ProgressingReason); got != "Job/web-one: is in progress, as healthCheckExprs say" {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("the message is %q, want %q", got, "Job/web-one: is in progress, as healthCheckExprs say")
 		}
 		return nil
 	})
@@ -271,11 +271,11 @@ func TestHealthByExpression(t *testing.T) {
 	n.ready(app)
 	t.Logf("ready %s after the change", time.Since(began))
 	if d := time.Since(began); d > 10*time.Second {
-		t.Errorf("it took %s", d)
+		t.Errorf("the app became ready %s after the change, want less", d)
 	}
 }
 
-// TestAWrongExpressionStalls makes an App by hand, past the check of its file.
+// TestAWrongExpressionStalls creates an App by hand, so that its file is not checked.
 func TestAWrongExpressionStalls(t *testing.T) {
 	n := newTeam(t, "wrongly")
 	n.push(shopFiles("shop", "web"))
@@ -293,7 +293,7 @@ func TestAWrongExpressionStalls(t *testing.T) {
 			change(&app.Spec.Delivery)
 			n.create(app)
 			if got := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.InvalidExpressionReason); !strings.Contains(got, "[0].") || !strings.Contains(got, ": 1:") || !conditions.IsStalled(app) {
-				t.Errorf("it says %q", got)
+				t.Errorf("the message is %q", got)
 			}
 		})
 	}

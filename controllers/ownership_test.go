@@ -10,14 +10,14 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// fixedApp is a Raw app of one ConfigMap that cannot be changed, with more of a spec.
+// fixedApp is a Raw app of one ConfigMap that cannot be changed, with more fields of its spec.
 func fixedApp(value, more string) map[string]string {
 	return map[string]string{"projects/shop/apps/bad/app.yaml": appOf("spec:\n  type: Raw\n" + more + "  raw:\n    manifests:\n" +
 		"    - {apiVersion: v1, kind: ConfigMap, metadata: {name: fixed}, immutable: true, data: {value: " + value + "}}\n")["app.yaml"]}
 }
 
-// TestForeignObjectsInTheWayAreNamed has an app find somebody else's object in the place of its own, and then change what cannot be
-// changed. Each time it says what to set, stops, and goes on once that is set.
+// TestForeignObjectsInTheWayAreNamed: an object of somebody else has the name of an app's object; later the app changes an immutable
+// field. Each time the app reports what to set, stops, and goes on once that is set.
 func TestForeignObjectsInTheWayAreNamed(t *testing.T) {
 	n := newTeam(t, "standing")
 	n.push(shopFiles("shop", "web"))
@@ -44,7 +44,7 @@ func TestForeignObjectsInTheWayAreNamed(t *testing.T) {
 		}
 		message := n.until(app, v1alpha1.AppliedCondition, metav1.ConditionFalse, v1alpha1.ApplyFailedReason)
 		if !strings.Contains(message, step.want) {
-			t.Errorf("the message does not say %q: %s", step.want, message)
+			t.Errorf("the message does not contain %q: %s", step.want, message)
 		}
 		n.until(app, v1alpha1.StalledCondition, metav1.ConditionTrue, "")
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// usualDeployment is a Deployment as most charts have it: it leaves out what Pod Security "restricted" asks for. %s is its name.
+// usualDeployment is a Deployment as in most charts: it has none of the fields that Pod Security "restricted" asks for. %s is its name.
 const usualDeployment = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: %[1]s}
@@ -41,7 +41,7 @@ func usualApps(spec string) map[string]string {
 	return files
 }
 
-// TestUsualPodsPassRestricted delivers pods that the namespace admits only because of what is filled in.
+// TestUsualPodsPassRestricted delivers pods that the namespace admits only with the fields that kubeop fills in.
 func TestUsualPodsPassRestricted(t *testing.T) {
 	n := newTeam(t, "filled")
 	n.push(usualApps(""))
@@ -73,14 +73,14 @@ func TestUsualPodsPassRestricted(t *testing.T) {
 		}
 	}
 	if manifest := n.helm("get", "manifest", "chart"); !strings.Contains(manifest, "runAsNonRoot: true") || !strings.Contains(manifest, "- ALL") {
-		t.Errorf("helm shows another manifest than was applied:\n%s", manifest)
+		t.Errorf("helm get manifest shows another manifest than the applied one:\n%s", manifest)
 	}
 	n.reconcile(chart, folder)
 	n.ready(chart, folder)
 	for _, app := range []*v1alpha1.App{chart, folder} {
 		live := &appsv1.Deployment{}
 		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(app), live); err != nil || live.ResourceVersion != versions[app.Name] {
-			t.Errorf("%s: a pass with nothing to do wrote the Deployment, or %v", app.Name, err)
+			t.Errorf("%s: a reconcile without changes wrote the Deployment, or failed: %v", app.Name, err)
 		}
 	}
 	if got := n.history(chart); len(got) != 1 {
@@ -88,7 +88,7 @@ func TestUsualPodsPassRestricted(t *testing.T) {
 	}
 }
 
-// TestARefusedPodIsReportedInFull has the author turn filling off.
+// TestARefusedPodIsReportedInFull: the author turned filling off.
 func TestARefusedPodIsReportedInFull(t *testing.T) {
 	n := newTeam(t, "unfilled")
 	n.push(usualApps("  podSecurity: {fill: Disabled}\n"))
@@ -110,7 +110,7 @@ func TestARefusedPodIsReportedInFull(t *testing.T) {
 			t.Errorf("%s: message (-want +got):\n%s", name, diff)
 		}
 		if len(app.Status.Inventory.Entries) > 0 || len(app.Status.Filled) > 0 {
-			t.Errorf("%s: something was applied or filled in: %+v", name, app.Status)
+			t.Errorf("%s: something was applied or filled in, want nothing: %+v", name, app.Status)
 		}
 	}
 	n.push(usualApps("  podSecurity: {fill: Enabled}\n"))

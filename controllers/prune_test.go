@@ -16,13 +16,13 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// deliver pushes an app of the shop that is made of manifests, and returns the revision.
+// deliver pushes an app of the shop with these manifests, and returns the revision.
 func (n *team) deliver(name string, manifests ...string) string {
 	n.t.Helper()
 	return n.push(n.shop(name, manifests...))
 }
 
-// shop returns the files of an app of the shop that is made of manifests.
+// shop returns the files of an app of the shop with these manifests.
 func (n *team) shop(name string, manifests ...string) map[string]string {
 	files := shopFiles("shop")
 	files["projects/shop/apps/"+name+"/app.yaml"] = strings.Replace(rawApp(manifests...)["app.yaml"], "name: bad", "name: "+name, 1)
@@ -45,7 +45,7 @@ func (n *team) applied(name, revision string) *v1alpha1.App {
 	return app
 }
 
-// plain returns a ConfigMap; marks are its annotations.
+// plain returns a ConfigMap with annotations.
 func plain(name string, marks ...string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, annotations: {%s}}, data: {a: b}}", name, strings.Join(marks, ", "))
 }
@@ -70,7 +70,7 @@ func (n *team) claimOf() *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "data"}}
 }
 
-// there reads what has to be there and not on its way out.
+// there checks that objects exist and are not being deleted.
 func (n *team) there(objects ...client.Object) {
 	n.t.Helper()
 	for _, o := range objects {
@@ -99,12 +99,12 @@ func TestObjectsWithDataWaitForConfirmation(t *testing.T) {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
 	if summary := conditions.GetMessage(app, v1alpha1.ReadyCondition); !strings.Contains(summary, "1 object, healthy; 2 more") || !strings.Contains(summary, "kubectl annotate app web -n "+n.namespace()+" --overwrite "+v1alpha1.ConfirmAnnotation+"="+app.Status.HeldToken) {
-		t.Errorf("the message does not say what to do: %s", summary)
+		t.Errorf("the message does not name the annotation to set: %s", summary)
 	}
 	// Events are sent in the background.
 	n.eventually(func() error {
 		if events := n.events(app, v1alpha1.KeptReason); len(events) != 1 || !strings.Contains(events[0], "ConfigMap/stays") {
-			return fmt.Errorf("that the object stays is told so: %q", events)
+			return fmt.Errorf("the events about the kept object are %q", events)
 		}
 		return nil
 	})
@@ -113,7 +113,7 @@ func TestObjectsWithDataWaitForConfirmation(t *testing.T) {
 	n.reconcile(app)
 	n.there(n.claimOf(), held, stays)
 
-	// What the source has again waits no more.
+	// An object that is in the source again is no longer held.
 	third := n.deliver("web", plain("last"), claim)
 	app = n.applied("web", third)
 	if diff := cmp.Diff(want[1:], app.Status.Held); diff != "" {
@@ -124,7 +124,7 @@ func TestObjectsWithDataWaitForConfirmation(t *testing.T) {
 	n.gone(held)
 	n.reconcile(app)
 	if len(app.Status.Held) != 0 || len(app.Status.Inventory.Entries) != 2 {
-		t.Errorf("held are %q, recorded %v", app.Status.Held, app.Status.Inventory.Entries)
+		t.Errorf("status.held is %q, the inventory %v", app.Status.Held, app.Status.Inventory.Entries)
 	}
 	n.there(n.claimOf(), stays)
 }
@@ -145,7 +145,7 @@ func (n *team) events(o client.Object, reason string) []string {
 	return out
 }
 
-// TestAnAnnotationOfTheLiveObjectProtectsIt annotates objects that their manifests do not protect.
+// TestAnAnnotationOfTheLiveObjectProtectsIt annotates live objects; the manifests have no annotation.
 func TestAnAnnotationOfTheLiveObjectProtectsIt(t *testing.T) {
 	n := newTeam(t, "handson")
 	n.applied("web", n.deliver("web", plain("one"), plain("two"), plain("last"), "{apiVersion: v1, kind: Secret, metadata: {name: key}}"))
@@ -160,7 +160,7 @@ func TestAnAnnotationOfTheLiveObjectProtectsIt(t *testing.T) {
 	}
 	app := n.applied("web", n.deliver("web", plain("last")))
 	if len(app.Status.Held) != 2 {
-		t.Errorf("held are %q", app.Status.Held)
+		t.Errorf("status.held is %q", app.Status.Held)
 	}
 	n.there(n.configMapOf("shop", "one"), n.configMapOf("shop", "two"), secret)
 }
@@ -192,13 +192,13 @@ func TestARemovedAppKeepsObjectsWithData(t *testing.T) {
 			if c.confirmed == "" {
 				n.there(n.claimOf(), n.configMapOf("shop", "held"))
 				n.eventually(func() error {
-					told := strings.Join(n.events(app, v1alpha1.KeptReason), "\n")
-					if !strings.Contains(told, "PersistentVolumeClaim/data") || !strings.Contains(told, "ConfigMap/held") || !strings.Contains(told, "ConfigMap/stays") {
-						return fmt.Errorf("what stays is told so: %s", told)
+					events := strings.Join(n.events(app, v1alpha1.KeptReason), "\n")
+					if !strings.Contains(events, "PersistentVolumeClaim/data") || !strings.Contains(events, "ConfigMap/held") || !strings.Contains(events, "ConfigMap/stays") {
+						return fmt.Errorf("the events about the kept objects are %s", events)
 					}
 					return nil
 				})
-				// It is the app's again when that comes back.
+				// A new app of that name owns the objects again.
 				n.applied("web", n.deliver("web", claim))
 				return
 			}
@@ -207,8 +207,8 @@ func TestARemovedAppKeepsObjectsWithData(t *testing.T) {
 	}
 }
 
-// TestADeletionThatHangsIsNamed has an object that left the source held by a finalizer that nobody serves.
-func TestADeletionThatHangsIsNamed(t *testing.T) {
+// TestAStuckDeletionNamesTheFinalizer: an object that left the source has a finalizer that no controller removes.
+func TestAStuckDeletionNamesTheFinalizer(t *testing.T) {
 	n := newTeam(t, "hanging")
 	n.applied("web", n.deliver("web", plain("one"), plain("two")))
 	one := n.configMap("shop", "one")
@@ -220,8 +220,8 @@ func TestADeletionThatHangsIsNamed(t *testing.T) {
 	revision := n.deliver("web", plain("two"))
 	app := n.app("shop", "web")
 	message := n.until(app, v1alpha1.AppliedCondition, metav1.ConditionUnknown, v1alpha1.ProgressingReason)
-	if !strings.Contains(message, "ConfigMap/one, which the finalizer example.com/held holds") {
-		t.Errorf("the message is %s", message)
+	if want := "ConfigMap/one, which the finalizer example.com/held holds"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 	before = n.configMap("shop", "one")
 	one = before.DeepCopy()
@@ -232,8 +232,8 @@ func TestADeletionThatHangsIsNamed(t *testing.T) {
 	n.applied("web", revision)
 }
 
-// TestADeploymentIsAwaitedWithItsPods deletes an app under the policy WaitForTermination while what its Deployment owns does
-// not go.
+// TestADeploymentIsAwaitedWithItsPods deletes an app under the policy WaitForTermination while the ReplicaSet of its Deployment
+// remains.
 func TestADeploymentIsAwaitedWithItsPods(t *testing.T) {
 	n := newTeam(t, "awaited")
 	const deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}"
@@ -242,7 +242,7 @@ func TestADeploymentIsAwaitedWithItsPods(t *testing.T) {
 	files["projects/shop/apps/api/app.yaml"] = fmt.Sprintf(rawFile, "api", "api", "hello")
 	revision := n.push(files)
 	app := n.applied("web", revision)
-	n.applied("api", revision) // Which might else be what the Deployment is left for.
+	n.applied("api", revision) // Otherwise the app might be deleted before it is applied.
 	sets := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSetList"}}
 	hold := func(finalizers ...string) {
 		n.eventually(func() error {
@@ -257,8 +257,8 @@ func TestADeploymentIsAwaitedWithItsPods(t *testing.T) {
 	hold("example.com/held")
 	n.push(map[string]string{"projects/shop/apps/web": "-"})
 	message := n.until(app, v1alpha1.RemovedCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason)
-	if !strings.Contains(message, "Deployment/web, until what it owns is gone") {
-		t.Errorf("the message is %s", message)
+	if want := "Deployment/web, until what it owns is gone"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 	hold()
 	n.gone(app)

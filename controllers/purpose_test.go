@@ -20,7 +20,7 @@ const (
 	confirmedMark = v1alpha1.ConfirmedClaimsAnnotation
 )
 
-// deleteOnPurpose deletes what the policies guard.
+// deleteOnPurpose deletes an object that the deletion policies guard, with the annotation that allows it.
 func (n *team) deleteOnPurpose(o client.Object) {
 	n.t.Helper()
 	if err := testenv.DeleteOnPurpose(n.t.Context(), n.admin, o, false); err != nil {
@@ -28,7 +28,7 @@ func (n *team) deleteOnPurpose(o client.Object) {
 	}
 }
 
-// annotated returns a patch that sets an annotation, or takes it off where the value is "".
+// annotated returns a patch that sets an annotation, or removes it if the value is "".
 func annotated(key, value string) client.Patch {
 	set := `"` + value + `"`
 	if value == "" {
@@ -37,7 +37,7 @@ func annotated(key, value string) client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+key+`":`+set+`}}}`))
 }
 
-// masterful returns a client that may do everything, under a user's name.
+// masterful returns a client with all rights, under a user's name.
 func (n *team) masterful(user string) client.Client {
 	n.t.Helper()
 	config := rest.CopyConfig(env.Config)
@@ -56,7 +56,7 @@ func crd(name string) *unstructured.Unstructured {
 	return d
 }
 
-// TestADeletionPastGitNamesTheDeletedObjects has an administrator delete what holds other people's data, one by one and all at once.
+// TestADeletionPastGitNamesTheDeletedObjects deletes, as an administrator, objects that contain other people's data, one by one and all at once.
 func TestADeletionPastGitNamesTheDeletedObjects(t *testing.T) {
 	n := newTeam(t, "guardian")
 	n.push(shopFiles("shop", "web"))
@@ -89,7 +89,7 @@ func TestADeletionPastGitNamesTheDeletedObjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			n.denied(remove, c.want...)
-			// The rest is undone: the annotations would let it go.
+			// Remove the annotation again: it would allow another deletion.
 			if err := n.admin.Patch(t.Context(), c.object, annotated(v1alpha1.AllowDeletionAnnotation, "")); err != nil {
 				t.Fatal(err)
 			}
@@ -102,12 +102,12 @@ func TestADeletionPastGitNamesTheDeletedObjects(t *testing.T) {
 	}, "DeletionGuard: Project/shop")
 	for _, o := range []client.Object{tenant, project} {
 		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || !o.GetDeletionTimestamp().IsZero() {
-			t.Errorf("%s is being deleted, or gone: %v", o.GetName(), err)
+			t.Errorf("%s was deleted: %v", o.GetName(), err)
 		}
 	}
 }
 
-// TestADeletionOnPurposePasses names each object and then deletes it.
+// TestADeletionOnPurposePasses names each object in its annotation and then deletes it.
 func TestADeletionOnPurposePasses(t *testing.T) {
 	n := newTeam(t, "deliberate")
 	n.push(shopFiles("shop", "web"))
@@ -124,14 +124,14 @@ func TestADeletionOnPurposePasses(t *testing.T) {
 	n.deleteOnPurpose(shop)
 	owner := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
 	n.deleteOnPurpose(owner)
-	// Who asks twice is not refused the second time.
+	// A second deletion of the same object is not refused.
 	if err := n.admin.Delete(t.Context(), owner); client.IgnoreNotFound(err) != nil {
 		t.Error(err)
 	}
 	n.gone(owner, namespace("kubeop-deliberate-shop"), namespace("kubeop-deliberate"))
 }
 
-// TestANamespaceIsDeletedWhenItsVolumesAreSafe, or when somebody says that it goes with its data.
+// TestANamespaceIsDeletedWhenItsVolumesAreSafe also deletes one whose annotation allows the loss of its data.
 func TestANamespaceIsDeletedWhenItsVolumesAreSafe(t *testing.T) {
 	n := newTeam(t, "volumes")
 	n.push(shopFiles("shop", "web"))
@@ -144,7 +144,7 @@ func TestANamespaceIsDeletedWhenItsVolumesAreSafe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The policy is what is asked here, not the operator: nobody is to answer before it is.
+	// This tests the policy, so the operator must not act first.
 	n.denied(func() error {
 		patch(n.admin, v1alpha1.AllowDeletionAnnotation, name)
 		patch(n.admin, retainedMark, "")
@@ -152,19 +152,19 @@ func TestANamespaceIsDeletedWhenItsVolumesAreSafe(t *testing.T) {
 	}, "kept until its volumes are safe", retainedMark, name+"/with-data")
 	patch(n.masterful(operatorAccount), retainedMark, "0 volumes")
 	if err := remove(); err != nil {
-		t.Errorf("the volumes are safe: %v", err)
+		t.Errorf("the volumes are safe, and still the deletion is refused: %v", err)
 	}
 	patch(n.admin, v1alpha1.AllowDeletionAnnotation, "")
 	n.denied(remove, "Namespace/"+name)
 	patch(n.admin, retainedMark, "")
 	patch(n.admin, v1alpha1.AllowDeletionAnnotation, name+"/with-data")
 	if err := remove(); err != nil {
-		t.Errorf("it was said to go with its data: %v", err)
+		t.Errorf("the loss of data was allowed, and still the deletion is refused: %v", err)
 	}
 	patch(n.admin, v1alpha1.AllowDeletionAnnotation, "")
 }
 
-// TestOnlyTheOperatorMarksVolumesAsSafe tries to write the marks that other rules rely on.
+// TestOnlyTheOperatorMarksVolumesAsSafe tries to write the annotations that the deletion policy relies on.
 func TestOnlyTheOperatorMarksVolumesAsSafe(t *testing.T) {
 	n := newTeam(t, "forger")
 	n.push(shopFiles("shop", "web"))
@@ -188,7 +188,7 @@ func TestOnlyTheOperatorMarksVolumesAsSafe(t *testing.T) {
 	n.denied(func() error { return n.admin.Create(t.Context(), forged, client.DryRunAll) }, retainedMark)
 }
 
-// TestADeletedHomeNamespaceDeletesItsProjects: Kubernetes' own controller empties it, and deletes Projects nowhere else.
+// TestADeletedHomeNamespaceDeletesItsProjects: the namespace controller deletes the Projects in it, which is refused in other namespaces.
 func TestADeletedHomeNamespaceDeletesItsProjects(t *testing.T) {
 	n := newTeam(t, "purposeful")
 	n.push(shopFiles("shop", "web"))
@@ -208,19 +208,19 @@ func TestADeletedHomeNamespaceDeletesItsProjects(t *testing.T) {
 			return err
 		}
 		if err == nil && shop.UID == before && shop.DeletionTimestamp.IsZero() {
-			return errors.New("the project stays")
+			return errors.New("the project was not deleted")
 		}
 		return nil
 	})
-	// Git declares it, so it comes back.
+	// Git declares the project, so it is recreated.
 	n.eventually(func() error {
 		return n.admin.Get(t.Context(), client.ObjectKeyFromObject(n.app("shop", "web")), n.app("shop", "web"))
 	})
 	n.ready(n.app("shop", "web"))
 }
 
-// TestPoliciesThatAreTurnedOffDenyNothing renders the chart: a release that has them and is upgraded keeps them, as Helm is told to.
-func TestPoliciesThatAreTurnedOffDenyNothing(t *testing.T) {
+// TestDisabledPoliciesDenyNothing renders the chart: a release that already has the policies keeps them in an upgrade, with resource policy keep.
+func TestDisabledPoliciesDenyNothing(t *testing.T) {
 	for enabled, want := range map[string]string{"true": "[Deny]", "false": "[Audit]"} {
 		rendered, err := env.Helm(t.Context(), "template", "kubeop", env.Chart(), "--set", "admissionPolicies.enabled="+enabled)
 		if err != nil {

@@ -26,7 +26,7 @@ func (n *team) configMap(project, name string) *corev1.ConfigMap {
 	return config
 }
 
-// gone waits until an object is not there any more.
+// gone waits until objects do not exist.
 func (n *team) gone(objects ...client.Object) {
 	n.t.Helper()
 	for _, o := range objects {
@@ -58,14 +58,14 @@ func TestAPushIsDelivered(t *testing.T) {
 	n.synced(second, metav1.ConditionTrue)
 	n.eventually(func() error {
 		if got := n.configMap("shop", "web").Data["greeting"]; got != "bye" {
-			return fmt.Errorf("the greeting is %q", got)
+			return fmt.Errorf("the greeting is %q, want %q", got, "bye")
 		}
 		return nil
 	})
 	app := n.app("shop", "api")
 	n.ready(app)
 	if app.Annotations[v1alpha1.RevisionAnnotation] != revision || n.configMap("shop", "api").ResourceVersion != api.ResourceVersion {
-		t.Errorf("the commit was about web, but it changed api: %v", app.Annotations)
+		t.Errorf("a commit that changes only web changed api: %v", app.Annotations)
 	}
 
 	n.push(map[string]string{"projects/shop/apps/web": "-"})
@@ -155,21 +155,21 @@ func TestManualEditsAreCorrected(t *testing.T) {
 	})
 }
 
-func TestANamespaceThatIsNotOursIsNotAdopted(t *testing.T) {
+func TestAForeignNamespaceIsNotAdopted(t *testing.T) {
 	n := newTeam(t, "strange")
 	foreign := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-strange-shop", Labels: map[string]string{"mine": "yes"}}}
 	n.create(foreign)
 	n.push(shopFiles("shop", "web"))
 	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-strange", Name: "shop"}}
 	message := n.until(shop, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.NamespaceTakenReason)
-	if !strings.Contains(message, "kubeop-strange-shop") {
-		t.Errorf("the message does not name the namespace: %s", message)
+	if want := "kubeop-strange-shop"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 	got := &corev1.Namespace{}
 	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(foreign), got); err != nil {
 		t.Fatal(err)
 	}
 	if got.ResourceVersion != foreign.ResourceVersion {
-		t.Errorf("the namespace was written: %+v", got.Labels)
+		t.Errorf("the namespace was changed: %+v", got.Labels)
 	}
 }

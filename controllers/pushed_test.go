@@ -12,8 +12,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestAPushToASourceIsDeliveredAtOnce pushes to the repository that declares an app, which has its manifests too, and to
-// another one that tells of pushes by the tenant's hook. Both apps would look again after an hour only.
+// TestAPushToASourceIsDeliveredAtOnce pushes to the repository that declares an app and has its manifests, and to
+// another one that calls the tenant's push hook. Both apps have an interval of an hour.
 func TestAPushToASourceIsDeliveredAtOnce(t *testing.T) {
 	n := newTeam(t, "pushed")
 	n.push(shopFiles("shop"))
@@ -43,7 +43,7 @@ func TestAPushToASourceIsDeliveredAtOnce(t *testing.T) {
 		t.Helper()
 		n.eventually(func() error {
 			if got := n.configMap("shop", name).Data["greeting"]; got != greeting {
-				return fmt.Errorf("%s says %q", name, got)
+				return fmt.Errorf("the greeting of %s is %q, want %q", name, got, greeting)
 			}
 			return nil
 		})

@@ -17,8 +17,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// creatable are the kinds that the chart lets a tenant's accounts create: those of the role kubeop-deployer-base, and what the owners
-// may keep.
+// creatable are the kinds that the chart lets a tenant's accounts create: those of the role kubeop-deployer-base, and those that
+// owners may create.
 func (n *team) creatable() []schema.GroupResource {
 	n.t.Helper()
 	var kinds []schema.GroupResource
@@ -46,7 +46,7 @@ func (n *team) creatable() []schema.GroupResource {
 	return kinds
 }
 
-// served returns the kinds that the API server serves. Discovery reports the groups that it could not read, such as those of definitions
+// served returns the kinds that the API server serves. Discovery reports errors of groups that it could not read, such as those of definitions
 // that other tests delete meanwhile; no tenant creates those.
 func served(t *testing.T) map[schema.GroupResource]bool {
 	t.Helper()
@@ -67,8 +67,8 @@ func served(t *testing.T) map[schema.GroupResource]bool {
 	return kinds
 }
 
-// TestEveryKindThatATenantCanCreateIsBounded holds the quotas and the policies to the chart's roles: who lets apps hold another kind
-// has it counted, and its objects' size and marks checked.
+// TestEveryKindThatATenantCanCreateIsBounded compares the quotas and policies with the chart's roles: a kind that is added to a role must
+// also be counted, and its size and marks checked.
 func TestEveryKindThatATenantCanCreateIsBounded(t *testing.T) {
 	n := newTeam(t, "bounded")
 	n.push(shopFiles("shop", "web"))
@@ -81,7 +81,7 @@ func TestEveryKindThatATenantCanCreateIsBounded(t *testing.T) {
 				return err
 			}
 			if len(quota.Status.Used) != len(quota.Spec.Hard) {
-				return fmt.Errorf("of %d numbers in %s Kubernetes counts %d", len(quota.Spec.Hard), namespace, len(quota.Status.Used))
+				return fmt.Errorf("Kubernetes counts %[3]d of %[1]d limits of the quota in %[2]s", len(quota.Spec.Hard), namespace, len(quota.Status.Used))
 			}
 			return nil
 		})
@@ -97,8 +97,8 @@ func TestEveryKindThatATenantCanCreateIsBounded(t *testing.T) {
 	serves, counted := served(t), 0
 	for _, kind := range n.creatable() {
 		for name, policy := range policies {
-			if !asksAbout(policy, kind) {
-				t.Errorf("the policy %s does not ask about %s", name, kind)
+			if !matches(policy, kind) {
+				t.Errorf("the policy %s does not match %s", name, kind)
 			}
 		}
 		if !serves[kind] {
@@ -112,17 +112,17 @@ func TestEveryKindThatATenantCanCreateIsBounded(t *testing.T) {
 		}
 	}
 	if counted < 15 {
-		t.Errorf("only %d of the kinds are served", counted)
+		t.Errorf("the API server serves only %d of the kinds", counted)
 	}
 }
 
-func asksAbout(policy *admissionregistrationv1.ValidatingAdmissionPolicy, kind schema.GroupResource) bool {
+func matches(policy *admissionregistrationv1.ValidatingAdmissionPolicy, kind schema.GroupResource) bool {
 	return slices.ContainsFunc(policy.Spec.MatchConstraints.ResourceRules, func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
 		return slices.Contains(rule.APIGroups, kind.Group) && slices.Contains(rule.Resources, kind.Resource) && slices.Contains(rule.Operations, admissionregistrationv1.Create)
 	})
 }
 
-// TestQuotasBoundATenantsPartOfTheStore has an app's account and an owner make objects until the quota refuses.
+// TestQuotasBoundATenantsPartOfTheStore creates objects as an app's account and as an owner until the quota refuses.
 func TestQuotasBoundATenantsPartOfTheStore(t *testing.T) {
 	n := newTeam(t, "filling")
 	tenant := &v1alpha1.Tenant{}

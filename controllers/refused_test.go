@@ -43,9 +43,9 @@ func appOf(spec string) map[string]string {
 	return map[string]string{"app.yaml": "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata:\n  name: bad\n" + spec}
 }
 
-// TestAnAppThatCannotBeDelivered pushes one such app after the other beside a good one. The app itself says why, nothing of
-// it is in the cluster, and the repository and the good app are well.
-func TestAnAppThatCannotBeDelivered(t *testing.T) {
+// TestAnAppThatCannotBeDeliveredReportsTheReason pushes such apps one after the other beside a good one. The app reports the reason, none of
+// its objects exist, and the repository and the good app stay ready.
+func TestAnAppThatCannotBeDeliveredReportsTheReason(t *testing.T) {
 	n := newTeam(t, "refused")
 	charts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/index.yaml" {
@@ -91,11 +91,11 @@ func TestAnAppThatCannotBeDelivered(t *testing.T) {
 			message := n.until(bad, c.condition, metav1.ConditionFalse, c.reason)
 			for _, want := range c.want {
 				if !strings.Contains(message, want) {
-					t.Errorf("the message does not say %q: %s", want, message)
+					t.Errorf("the message does not contain %q: %s", want, message)
 				}
 			}
 			if held := bad.Status.Inventory.Entries; len(held) != 0 {
-				t.Errorf("something of it was applied: %v", held)
+				t.Errorf("objects of the refused app were applied: %v", held)
 			}
 			n.push(map[string]string{"projects/shop/apps/bad": "-"})
 			n.gone(bad)
@@ -104,12 +104,12 @@ func TestAnAppThatCannotBeDelivered(t *testing.T) {
 	roles := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "taken-over"}}
 	n.gone(roles)
 	if n.configMap("shop", "web").ResourceVersion != good {
-		t.Error("the good app was touched")
+		t.Error("the good app was changed")
 	}
 	n.ready(n.repository(), n.app("shop", "web"))
 }
 
-// TestAChartCannotShowASecret has a chart fail with a value that came from a Secret.
+// TestAChartCannotShowASecret: a chart fails with a value that came from a Secret.
 func TestAChartCannotShowASecret(t *testing.T) {
 	n := newTeam(t, "telling")
 	n.push(shopFiles("shop", "web"))

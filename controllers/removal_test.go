@@ -42,8 +42,8 @@ func TestAnOrphanedProjectKeepsRunning(t *testing.T) {
 	n.configMap("shop", "released")
 }
 
-// TestATenantIsRemovedAgainstItsWill deletes a tenant whose project wants to be left.
-func TestATenantIsRemovedAgainstItsWill(t *testing.T) {
+// TestADeletedTenantIgnoresOrphanPolicies deletes a tenant whose project has the deletion policy Orphan.
+func TestADeletedTenantIgnoresOrphanPolicies(t *testing.T) {
 	n := newTeam(t, "clinging")
 	files := shopFiles("shop", "web")
 	files["projects/shop/project.yaml"] += "spec: {deletionPolicy: Orphan}\n"
@@ -54,7 +54,7 @@ func TestATenantIsRemovedAgainstItsWill(t *testing.T) {
 	n.gone(owner, namespace("kubeop-clinging-shop"), namespace("kubeop-clinging"))
 }
 
-// TestATenantOfTheSameNameInheritsNothing leaves a tenant's namespace behind and gives the name to another tenant.
+// TestATenantOfTheSameNameInheritsNothing leaves a tenant's namespace behind and creates another tenant of the name.
 func TestATenantOfTheSameNameInheritsNothing(t *testing.T) {
 	n := newTeam(t, "reused")
 	n.push(shopFiles("shop", "web"))
@@ -76,7 +76,7 @@ func TestATenantOfTheSameNameInheritsNothing(t *testing.T) {
 	n.create(second)
 	message := n.until(second, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.NamespaceTakenReason)
 	if !strings.Contains(message, v1alpha1.TenantUIDAnnotation) {
-		t.Errorf("the message does not say how to hand over: %s", message)
+		t.Errorf("the message is %q, want %q in it", message, v1alpha1.TenantUIDAnnotation)
 	}
 	home := &corev1.Namespace{}
 	if err := n.admin.Get(t.Context(), client.ObjectKey{Name: "kubeop-reused"}, home); err != nil {
@@ -91,8 +91,8 @@ func TestATenantOfTheSameNameInheritsNothing(t *testing.T) {
 	n.ready(second)
 }
 
-// TestAFinalizerThatHoldsARemovalIsNamed deletes a project in which an object has a finalizer that nobody serves.
-func TestAFinalizerThatHoldsARemovalIsNamed(t *testing.T) {
+// TestAFinalizerThatBlocksARemovalIsNamed deletes a project in which an object has a finalizer that no controller removes.
+func TestAFinalizerThatBlocksARemovalIsNamed(t *testing.T) {
 	n := newTeam(t, "stuck")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
@@ -104,12 +104,12 @@ func TestAFinalizerThatHoldsARemovalIsNamed(t *testing.T) {
 	}
 	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-stuck", Name: "shop"}}
 	n.deleteOnPurpose(shop)
-	if message := n.until(shop, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason); !strings.Contains(message, "web") {
-		t.Errorf("the project does not name the app: %s", message)
+	if message, want := n.until(shop, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason), "web"; !strings.Contains(message, want) {
+		t.Errorf("the message of the project is %q, want %q in it", message, want)
 	}
 	app := n.app("shop", "web")
-	if message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason); !strings.Contains(message, "ConfigMap/web") {
-		t.Errorf("the app does not name the object: %s", message)
+	if message, want := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason), "ConfigMap/web"; !strings.Contains(message, want) {
+		t.Errorf("the message of the app is %q, want %q in it", message, want)
 	}
 	before = n.configMap("shop", "web")
 	held = before.DeepCopy()
@@ -117,7 +117,7 @@ func TestAFinalizerThatHoldsARemovalIsNamed(t *testing.T) {
 	if err := n.admin.Patch(t.Context(), held, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	// The repository declares the project, so it comes back.
+	// The repository declares the project, so it is recreated.
 	n.eventually(func() error {
 		return n.admin.Get(t.Context(), client.ObjectKeyFromObject(n.configMapOf("shop", "web")), &corev1.ConfigMap{})
 	})

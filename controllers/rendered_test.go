@@ -17,7 +17,7 @@ func large(name string, size int) string {
 	return rawApp(configOfSize(name, size))["app.yaml"]
 }
 
-// The tenant's apps may deliver 64Ki.
+// TestAnAppBeyondItsTenantsBudgetIsRefusedAlone: the tenant's apps may deliver 64Ki.
 func TestAnAppBeyondItsTenantsBudgetIsRefusedAlone(t *testing.T) {
 	n := newTeam(t, "rendering")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.RenderedBytes = ptr.To(resource.MustParse("64Ki")) })
@@ -27,18 +27,18 @@ func TestAnAppBeyondItsTenantsBudgetIsRefusedAlone(t *testing.T) {
 	bad := n.app("shop", "bad")
 	n.ready(n.app("shop", "web"), bad)
 	if got := bad.Status.RenderedBytes; got < 40_000 || got > 41_000 {
-		t.Errorf("the status tells %d bytes", got)
+		t.Errorf("the status reports %d bytes", got)
 	}
 
 	second := strings.ReplaceAll(large("second", 30_000), "name: bad", "name: late")
 	n.push(map[string]string{"projects/shop/apps/late/app.yaml": second})
 	late := n.app("shop", "late")
-	told := n.until(late, v1alpha1.AllowedCondition, metav1.ConditionFalse, v1alpha1.TooLargeReason)
+	message := n.until(late, v1alpha1.AllowedCondition, metav1.ConditionFalse, v1alpha1.TooLargeReason)
 	for _, want := range []string{
 		"what all apps of tenant rendering deliver", "the largest others: kubeop-rendering-shop/bad 40", "and the limit is 64Ki", "spec.limits.renderedBytes of the Tenant",
 	} {
-		if !strings.Contains(told, want) {
-			t.Errorf("the app does not say %q: %s", want, told)
+		if !strings.Contains(message, want) {
+			t.Errorf("the message of the app does not contain %q: %s", want, message)
 		}
 	}
 	n.ready(n.app("shop", "web"), bad)
@@ -50,24 +50,24 @@ func TestAnAppBeyondItsTenantsBudgetIsRefusedAlone(t *testing.T) {
 		return nil
 	})
 
-	// The other shrinks, and nobody asks for the one that was refused.
+	// The other app shrinks, and the refused one is retried without a request.
 	n.push(map[string]string{"projects/shop/apps/bad/app.yaml": large("first", 10_000)})
 	n.ready(late)
 	if got := n.configMap("shop", "second").Data["x"]; len(got) != 30_000 {
-		t.Errorf("of 30000 bytes %d are there", len(got))
+		t.Errorf("the ConfigMap has %d bytes, want 30000", len(got))
 	}
 
-	// It grows too large: what is applied stays.
+	// The app grows too large: the applied version stays.
 	n.push(map[string]string{"projects/shop/apps/bad/app.yaml": large("first", 50_000)})
 	n.until(bad, v1alpha1.AllowedCondition, metav1.ConditionFalse, v1alpha1.TooLargeReason)
 	if got := n.configMap("shop", "first").Data["x"]; len(got) != 10_000 {
-		t.Errorf("of what was applied %d bytes are there", len(got))
+		t.Errorf("the applied ConfigMap has %d bytes, want 10_000", len(got))
 	}
 	n.push(map[string]string{"projects/shop/apps/late": "-"})
 	n.ready(bad)
 }
 
-// Of a release five records count, and a chart that was refused is tried again when more is allowed.
+// TestAReleaseBeyondItsTenantsBudgetIsNotRecorded: five records of a release count, and a refused chart is retried after the limit was raised.
 func TestAReleaseBeyondItsTenantsBudgetIsNotRecorded(t *testing.T) {
 	n := newTeam(t, "rendering2")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.RenderedBytes = ptr.To(resource.MustParse("64Ki")) })
@@ -77,13 +77,13 @@ func TestAReleaseBeyondItsTenantsBudgetIsNotRecorded(t *testing.T) {
 	}
 	n.push(files)
 	bad := n.app("shop", "bad")
-	told := n.until(bad, v1alpha1.ReleasedCondition, metav1.ConditionFalse, v1alpha1.TooLargeReason)
-	if !strings.Contains(told, "what all apps of tenant rendering2 deliver") || !strings.Contains(told, "(the largest others: none)") {
-		t.Errorf("the app says %q", told)
+	message := n.until(bad, v1alpha1.ReleasedCondition, metav1.ConditionFalse, v1alpha1.TooLargeReason)
+	if !strings.Contains(message, "what all apps of tenant rendering2 deliver") || !strings.Contains(message, "(the largest others: none)") {
+		t.Errorf("the message of the app is %q", message)
 	}
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.RenderedBytes = nil })
 	n.ready(bad)
 	if got := bad.Status.RenderedBytes; got < 70_000 || got > 90_000 {
-		t.Errorf("the status tells %d bytes", got)
+		t.Errorf("the status reports %d bytes", got)
 	}
 }

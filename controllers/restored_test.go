@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 )
 
-// restoredFrom is an App as a tool for backups makes it: without UID, status, and who wrote its fields.
+// restoredFrom is an App as a backup tool creates it: without UID, status, and managed fields.
 func (n *team) restoredFrom(app *v1alpha1.App) *v1alpha1.App {
 	return &v1alpha1.App{
 		ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name, Labels: app.Labels, Annotations: app.Annotations, Finalizers: app.Finalizers},
@@ -20,9 +20,9 @@ func (n *team) restoredFrom(app *v1alpha1.App) *v1alpha1.App {
 	}
 }
 
-// TestARestoredAppIsGitsAgain restores Apps from a backup: one that Git still has is taken over, with nothing but what Git says, and
-// goes when it leaves Git; one that Git has no more goes at once. A copy that somebody made of an App stays.
-func TestARestoredAppIsGitsAgain(t *testing.T) {
+// TestARestoredAppIsControlledByGit restores Apps from a backup. One that is still in Git gets the fields of Git only, and
+// is deleted when it leaves Git; one that is no longer in Git is deleted at once. A copy of an App under another name stays.
+func TestARestoredAppIsControlledByGit(t *testing.T) {
 	n := newTeam(t, "frombackup")
 	n.push(shopFiles("shop", "web", "former", "other"))
 	web, former := n.app("shop", "web"), n.app("shop", "former")
@@ -36,7 +36,7 @@ func TestARestoredAppIsGitsAgain(t *testing.T) {
 	copied.Name = "copy"
 	n.create(copied)
 
-	// Deleted, it would be declared again before it is restored: its fields' owner is made what it is afterwards.
+	// A deleted App would be recreated from Git before the restore, so the test changes its field manager instead.
 	changed := web.DeepCopy()
 	changed.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: "backup-tool", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: v1alpha1.GroupVersion.String(), FieldsType: "FieldsV1",

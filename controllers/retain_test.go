@@ -21,7 +21,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
-// bind makes a volume for a claim of the shop.
+// bind creates a volume for a claim of the shop.
 func (n *team) bind(name string) {
 	n.t.Helper()
 	n.create(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: n.name + "-" + name}, Spec: pvOf(n.namespace(), name)})
@@ -29,7 +29,7 @@ func (n *team) bind(name string) {
 
 var oneMi = resource.MustParse("1Mi")
 
-// claim returns the claim of a name in the shop.
+// claim returns a claim in the shop.
 func (n *team) claim(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: name}}
 }
@@ -43,14 +43,14 @@ func (n *team) boundClaim(name string) *corev1.PersistentVolumeClaim {
 			return err
 		}
 		if c.Status.Phase != corev1.ClaimBound {
-			return fmt.Errorf("claim %s is %s", name, c.Status.Phase)
+			return fmt.Errorf("claim %s is %s, want %s", name, c.Status.Phase, corev1.ClaimBound)
 		}
 		return nil
 	})
 	return c
 }
 
-// byHand makes a claim that no app declares, as a StatefulSet or a person does, and that may name its volume.
+// byHand creates a claim that no app declares, as a StatefulSet or a person would. It may name its volume.
 func (n *team) byHand(name string, volume ...string) *corev1.PersistentVolumeClaim {
 	n.t.Helper()
 	class := ""
@@ -76,7 +76,7 @@ func (n *team) tenant() *v1alpha1.Tenant {
 	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
 }
 
-// change patches an object as it is now: the operator may be writing it, too.
+// change patches the current version of an object, because the operator may be writing it, too.
 func change[T client.Object](n *team, o T, edit func(T)) T {
 	n.t.Helper()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -93,7 +93,7 @@ func change[T client.Object](n *team, o T, edit func(T)) T {
 	return o
 }
 
-// data returns the files of a shop whose app web has the claim data, with a project beside it, and makes its volume.
+// data creates a volume, and returns the files of a shop with the app web and its claim data, and another project.
 func (n *team) data() map[string]string {
 	n.bind("data")
 	files := n.shop("web", claim, plain("settings"))
@@ -103,7 +103,7 @@ func (n *team) data() map[string]string {
 	return files
 }
 
-// retained waits until the shop's namespace was left with its claims, and checks how.
+// retained waits until the shop's namespace was retained with these claims, and checks its annotations.
 func (n *team) retained(names ...string) *corev1.Namespace {
 	n.t.Helper()
 	ns := namespace(n.namespace())
@@ -125,28 +125,28 @@ func (n *team) retained(names ...string) *corev1.Namespace {
 	return ns
 }
 
-// locked checks that nobody may enter the shop's namespace and that nothing else was loosened.
+// locked checks that nobody has access to the shop's namespace and that its policies and quotas remain.
 func (n *team) locked() {
 	n.t.Helper()
 	in := client.InNamespace(n.namespace())
 	bindings, accounts := &rbacv1.RoleBindingList{}, &corev1.ServiceAccount{}
 	if err := n.admin.List(n.t.Context(), bindings, in); err != nil || len(bindings.Items) > 0 {
-		n.t.Errorf("bound are %v, %v", bindings.Items, err)
+		n.t.Errorf("the role bindings are %v, want none; error %v", bindings.Items, err)
 	}
 	if err := n.admin.Get(n.t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: v1alpha1.Deployer}, accounts); err == nil {
-		n.t.Error("the deployer is there")
+		n.t.Error("the ServiceAccount of the deployer still exists")
 	}
 	policies, quotas := &networkingv1.NetworkPolicyList{}, &corev1.ResourceQuotaList{}
 	if err := n.admin.List(n.t.Context(), policies, in); err != nil || len(policies.Items) != 1 {
-		n.t.Errorf("network policies are %v, %v", len(policies.Items), err)
+		n.t.Errorf("the number of network policies is %v, want 1; error %v", len(policies.Items), err)
 	}
 	if err := n.admin.List(n.t.Context(), quotas, in); err != nil || len(quotas.Items) != 3 {
-		n.t.Errorf("quotas are %v, %v", len(quotas.Items), err)
+		n.t.Errorf("the number of quotas is %v, want 3; error %v", len(quotas.Items), err)
 	}
 }
 
-// TestAProjectWithDataLeavesItsNamespaceAndHasItAgain removes a project from Git and puts it back.
-func TestAProjectWithDataLeavesItsNamespaceAndHasItAgain(t *testing.T) {
+// TestAReturningProjectAdoptsItsRetainedNamespace removes a project with data from Git and adds it again.
+func TestAReturningProjectAdoptsItsRetainedNamespace(t *testing.T) {
 	n := newTeam(t, "dataproject")
 	n.applied("web", n.push(n.data()))
 	n.byHand("stray")
@@ -162,37 +162,37 @@ func TestAProjectWithDataLeavesItsNamespaceAndHasItAgain(t *testing.T) {
 	n.locked()
 	if because := ns.Annotations[v1alpha1.RetainedBecauseAnnotation]; !strings.Contains(because, "Project kubeop-dataproject/shop was deleted") ||
 		!strings.Contains(because, "kubectl delete pvc -n kubeop-dataproject-shop data stray") || ns.Annotations[v1alpha1.RetainedAtAnnotation] == "" {
-		t.Errorf("annotations are %v", ns.Annotations)
+		t.Errorf("the annotations of the namespace are %v", ns.Annotations)
 	}
 	n.eventually(func() error {
-		told := strings.Join(n.events(n.project("shop"), v1alpha1.NamespaceRetainedReason), "\n")
-		if !strings.Contains(told, "data (1Mi), stray (1Mi)") || !strings.Contains(told, "kubectl delete pvc") {
-			return fmt.Errorf("events: %s", told)
+		events := strings.Join(n.events(n.project("shop"), v1alpha1.NamespaceRetainedReason), "\n")
+		if !strings.Contains(events, "data (1Mi), stray (1Mi)") || !strings.Contains(events, "kubectl delete pvc") {
+			return fmt.Errorf("events: %s", events)
 		}
 		return nil
 	})
 
 	n.applied("web", n.push(n.shop("web", claim, plain("settings"))))
 	if n.uid(n.claim("data")) != was || n.uid(n.claim("stray")) != stray || n.uid(ns) != space {
-		t.Error("the namespace or the claims are others")
+		t.Error("the namespace or a claim was recreated")
 	}
 	if ns.Labels[v1alpha1.RetainedLabel] != "" || ns.Annotations[v1alpha1.RetainedBecauseAnnotation] != "" {
-		t.Errorf("it is marked still: %v %v", ns.Labels, ns.Annotations)
+		t.Errorf("the namespace is still marked as retained: %v %v", ns.Labels, ns.Annotations)
 	}
 	n.ready(n.project("shop"))
 	n.gone(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "kubeop-closed"}})
 	n.byHand("new")
 }
 
-// TestOnlyConfirmedClaimsGoWithAProject deletes a project under the policy Delete after a confirmation named some of its claims.
-func TestOnlyConfirmedClaimsGoWithAProject(t *testing.T) {
+// TestOnlyConfirmedClaimsAreDeletedWithAProject deletes a project with claimDeletionPolicy Delete after some of its claims were confirmed.
+func TestOnlyConfirmedClaimsAreDeletedWithAProject(t *testing.T) {
 	for name, c := range map[string]struct {
-		// confirmed are those of an earlier confirmation, while the commit at hand is not confirmed; nil where it is.
+		// confirmed are the claims of an earlier confirmation while this commit is not confirmed; nil if this commit is.
 		confirmed, stays []string
 	}{
-		"partlyheard": {[]string{"data"}, []string{"stray"}},
-		"whollyheard": {nil, nil},
-		"notheard":    {[]string{}, []string{"data", "stray"}},
+		"someconfirmed": {[]string{"data"}, []string{"stray"}},
+		"allconfirmed":  {nil, nil},
+		"noneconfirmed": {[]string{}, []string{"data", "stray"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newTeam(t, name)
@@ -211,8 +211,8 @@ func TestOnlyConfirmedClaimsGoWithAProject(t *testing.T) {
 			if c.confirmed == nil {
 				n.confirm(token)
 			} else {
-				told := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ConfirmedClaimsAnnotation, pvc.Confirm(time.Now(), listed))
-				if err := n.self.Patch(t.Context(), n.project("shop"), client.RawPatch(types.MergePatchType, told)); err != nil {
+				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ConfirmedClaimsAnnotation, pvc.Confirm(time.Now(), listed))
+				if err := n.self.Patch(t.Context(), n.project("shop"), client.RawPatch(types.MergePatchType, patch)); err != nil {
 					t.Fatal(err)
 				}
 				if err := testenv.DeleteOnPurpose(t.Context(), n.admin, n.project("shop"), false); err != nil {
@@ -232,9 +232,9 @@ func TestOnlyConfirmedClaimsGoWithAProject(t *testing.T) {
 	}
 }
 
-// TestClaimsGoBeforeTheirNamespace removes a project with a claim that was never bound. Kubernetes empties a namespace some seconds
-// after its deletion; a claim that was bound in these would go, and nobody would have looked at it.
-func TestClaimsGoBeforeTheirNamespace(t *testing.T) {
+// TestClaimsAreDeletedBeforeTheirNamespace removes a project with an unbound claim. Kubernetes empties a namespace some seconds
+// after its deletion; a claim that became bound in that time would be deleted unchecked.
+func TestClaimsAreDeletedBeforeTheirNamespace(t *testing.T) {
 	n := newTeam(t, "claimsfirst")
 	files := n.shop("web", plain("settings"))
 	files["projects/other/project.yaml"] = fmt.Sprintf(projectFile, "other")
@@ -249,7 +249,7 @@ func TestClaimsGoBeforeTheirNamespace(t *testing.T) {
 		t.Fatalf("the namespace is being deleted before the claim is gone, error %v", err)
 	}
 	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || claim.DeletionTimestamp == nil {
-		t.Fatalf("the claim may still be bound, error %v", err)
+		t.Fatalf("the unbound claim was not deleted first, error %v", err)
 	}
 	change(n, n.claim("pending"), func(c *corev1.PersistentVolumeClaim) {
 		c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == held })
@@ -257,8 +257,8 @@ func TestClaimsGoBeforeTheirNamespace(t *testing.T) {
 	n.gone(namespace(n.namespace()))
 }
 
-// TestClaimsGoWhereNothingWasDelivered removes a project whose guardrails were refused, so that it never got a deployer.
-func TestClaimsGoWhereNothingWasDelivered(t *testing.T) {
+// TestClaimsAreDeletedWhereNothingWasDelivered removes a project whose guardrails were refused, so that it never got a deployer.
+func TestClaimsAreDeletedWhereNothingWasDelivered(t *testing.T) {
 	n := newTeam(t, "undelivered")
 	files := map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop") + "spec: {quota: {pods: \"100000\"}}\n"}
 	files["projects/other/project.yaml"] = fmt.Sprintf(projectFile, "other")
@@ -269,8 +269,8 @@ func TestClaimsGoWhereNothingWasDelivered(t *testing.T) {
 	n.gone(n.project("shop"), namespace(n.namespace()))
 }
 
-// TestATenantComesBackToItsData deletes a tenant with data and makes it again from the same file; then somebody else takes the name.
-func TestATenantComesBackToItsData(t *testing.T) {
+// TestARecreatedTenantAdoptsItsData deletes a tenant with data and creates it again from the same file; then another tenant takes the name.
+func TestARecreatedTenantAdoptsItsData(t *testing.T) {
 	n := newTeam(t, "comesback")
 	change(n, n.tenant(), func(o *v1alpha1.Tenant) {
 		o.Spec.Owners = []v1alpha1.Owner{{Kind: "User", Name: "lead", Role: "admin"}}
@@ -291,29 +291,29 @@ func TestATenantComesBackToItsData(t *testing.T) {
 	n.create(shop)
 	message := n.until(shop, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.NamespaceTakenReason)
 	if !strings.Contains(message, "another name") || !strings.Contains(message, v1alpha1.TenantUIDAnnotation) {
-		t.Errorf("the message does not say both ways out: %s", message)
+		t.Errorf("the message does not name both solutions: %s", message)
 	}
 	n.locked()
 	n.deleteTenant()
 	n.gone(shop)
-	n.retained("data") // Whoever was refused removes nothing.
+	n.retained("data") // The refused tenant deletes nothing.
 
 	again := n.tenant()
 	again.Spec = spec
 	n.create(again)
 	n.ready(again, n.app("shop", "web"))
 	if n.uid(n.claim("data")) != was || n.uid(namespace(n.namespace())) != space {
-		t.Error("the namespace or the claim is another")
+		t.Error("the namespace or the claim was recreated")
 	}
 	n.eventually(func() error {
-		if told := n.events(n.project("shop"), v1alpha1.NamespaceAdoptedReason); len(told) == 0 {
-			return fmt.Errorf("nobody says that it was adopted")
+		if events := n.events(n.project("shop"), v1alpha1.NamespaceAdoptedReason); len(events) == 0 {
+			return fmt.Errorf("no event reports the adopted namespace")
 		}
 		return nil
 	})
 }
 
-// deleteTenant deletes the tenant and returns what it was.
+// deleteTenant deletes the tenant and returns its spec.
 func (n *team) deleteTenant() v1alpha1.TenantSpec {
 	n.t.Helper()
 	tenant := n.tenant()
@@ -323,8 +323,8 @@ func (n *team) deleteTenant() v1alpha1.TenantSpec {
 	return tenant.Spec
 }
 
-// TestObjectsWithoutStatusAreAdoptedUnchanged takes Tenant, Project and App away without their finalizers, as a restored backup or
-// definitions that were deleted do, and makes them again.
+// TestObjectsWithoutStatusAreAdoptedUnchanged removes Tenant, Project and App without their finalizers, as a restore from backup or
+// a deleted CustomResourceDefinition would, and creates them again.
 func TestObjectsWithoutStatusAreAdoptedUnchanged(t *testing.T) {
 	n := newTeam(t, "restored")
 	n.applied("web", n.push(n.data()))
@@ -344,7 +344,7 @@ func TestObjectsWithoutStatusAreAdoptedUnchanged(t *testing.T) {
 	tenant, project, app := n.tenant(), n.project("shop"), n.app("shop", "web")
 	n.there(tenant, project, app)
 	spec := tenant.Spec
-	change(n, tenant, func(o *v1alpha1.Tenant) { o.Spec.Suspend = true }) // A suspended one is let go as it is.
+	change(n, tenant, func(o *v1alpha1.Tenant) { o.Spec.Suspend = true }) // A suspended object is released unchanged.
 	n.deleteOnPurpose(tenant)
 	n.gone(tenant)
 	if err := n.admin.Delete(t.Context(), n.repository()); err != nil {
@@ -361,17 +361,17 @@ func TestObjectsWithoutStatusAreAdoptedUnchanged(t *testing.T) {
 	n.ready(again, n.project("shop"), n.app("shop", "web"))
 	for _, o := range kept {
 		if n.uid(o) != uids[o] {
-			t.Errorf("%T %s was made anew", o, o.GetName())
+			t.Errorf("%T %s was recreated", o, o.GetName())
 		}
 	}
 }
 
-// vanish deletes an object without what its finalizer stands for.
+// vanish deletes an object without the work of its finalizer.
 func (n *team) vanish(o client.Object) error {
 	if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	switch o := o.(type) { // Suspended, or left as it is, so that its controller does nothing meanwhile.
+	switch o := o.(type) { // Suspended or orphaned, so that its controller does nothing meanwhile.
 	case *v1alpha1.App:
 		o.Spec.Suspend = true
 	case *v1alpha1.Project:
@@ -383,5 +383,5 @@ func (n *team) vanish(o client.Object) error {
 	if err := testenv.DeleteOnPurpose(n.t.Context(), n.admin, o, false); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return fmt.Errorf("%T %s is leaving", o, o.GetName())
+	return fmt.Errorf("%T %s is being deleted", o, o.GetName())
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
-// TestStatusesHoldNoPlainDigest: with one, whoever may read a status could try guesses of what a Secret holds. The key is put back when
+// TestStatusesHoldNoPlainDigest: with a plain digest, a reader of the status could test guesses of a Secret's content. The key is recreated when
 // somebody deletes it.
 func TestStatusesHoldNoPlainDigest(t *testing.T) {
 	n := newTeam(t, "sealed")
@@ -28,19 +28,19 @@ func TestStatusesHoldNoPlainDigest(t *testing.T) {
 	n.ready(web, chart)
 	for _, e := range web.Status.Inventory.Entries {
 		if !strings.HasPrefix(e.Digest, "h") {
-			t.Errorf("of %s the digest %s is told", e.ID, e.Digest)
+			t.Errorf("the status shows the plain digest of %s: %s", e.ID, e.Digest)
 		}
 	}
 	if len(web.Status.Inventory.Entries) == 0 || len(chart.Status.History) == 0 {
-		t.Fatalf("nothing is recorded: %+v, %+v", web.Status, chart.Status)
+		t.Fatalf("the statuses have no digests: %+v, %+v", web.Status, chart.Status)
 	}
-	told := map[string]string{"the deployed revision": chart.Status.Release.Content}
+	digests := map[string]string{"the deployed revision": chart.Status.Release.Content}
 	for _, h := range chart.Status.History {
-		told["values"], told[fmt.Sprint("revision ", h.Revision)] = h.ValuesDigest, h.Digest
+		digests["values"], digests[fmt.Sprint("revision ", h.Revision)] = h.ValuesDigest, h.Digest
 	}
-	for of, digest := range told {
+	for of, digest := range digests {
 		if !strings.HasPrefix(digest, "hmac-sha256:") {
-			t.Errorf("of %s the digest %s is told", of, digest)
+			t.Errorf("the status shows the plain digest of %s: %s", of, digest)
 		}
 	}
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: digestkey.Name}}
@@ -55,7 +55,7 @@ func TestStatusesHoldNoPlainDigest(t *testing.T) {
 		}
 		was, _ := json.Marshal(before.Data)
 		if is, _ := json.Marshal(key.Data); string(was) != string(is) {
-			t.Error("another key was put in its place")
+			t.Error("the recreated key differs from the deleted one")
 		}
 		return nil
 	})

@@ -11,13 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// runs matches what has something run in the process: additions to a manager, controllers, and registered metrics.
+// runs matches code that adds something to a manager, creates a controller, or registers a metric.
 var runs = regexp.MustCompile(`\b(mgr|manager|m)\.Add\(|\.AddReadyzCheck\(|\.AddHealthzCheck\(|\.AddMetricsServerExtraHandler\(|` +
 	`\.NewControllerManagedBy\(|\bcontroller\.New(Typed|Unmanaged)?\(|\bmetrics\.Registry\b|ctrlmetrics\.Registry\b|\bpromauto\.`)
 
-// TestEverythingThatRunsIsAddedByTheList reads the source: whatever is added to the manager is added by a part of the list, and each
+// TestAllRunnablesAreAddedByTheListOfParts reads the source: only the list of parts adds to the manager, and each
 // controller is made by the package of its kind, which the list calls.
-func TestEverythingThatRunsIsAddedByTheList(t *testing.T) {
+func TestAllRunnablesAreAddedByTheListOfParts(t *testing.T) {
 	got := map[string]int{}
 	root := os.DirFS("..")
 	for _, dir := range []string{"api", "cmd", "controllers", "delivery", "gitops", "internal"} {
@@ -42,6 +42,6 @@ func TestEverythingThatRunsIsAddedByTheList(t *testing.T) {
 		"controllers/part.go": 1, "controllers/app": 1, "controllers/project": 1, "controllers/repository": 1, "controllers/tenant": 1, "controllers/volumes": 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("files that have something run (-want +got):\n%s", diff)
+		t.Errorf("files that start something (-want +got):\n%s", diff)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
-// clusterFile is where the chart of a shared team has the object of a kind.
+// clusterFile is the path of a cluster-scoped object's template in the chart.
 func clusterFile(kind string) string {
 	return "projects/shop/apps/web/chart/templates/" + strings.ToLower(kind) + ".yaml"
 }
@@ -68,7 +68,7 @@ func (n *team) shared() []client.Object {
 	}
 }
 
-// has checks that the objects are there and stay.
+// stay checks that the objects still exist.
 func (n *team) stay(objects ...client.Object) {
 	n.t.Helper()
 	for _, o := range objects {
@@ -78,8 +78,8 @@ func (n *team) stay(objects ...client.Object) {
 	}
 }
 
-// TestClusterScopedObjectsLeaveWithTheirHelmApp when they leave the chart, when the app leaves Git and when the tenant goes.
-func TestClusterScopedObjectsLeaveWithTheirHelmApp(t *testing.T) {
+// TestClusterScopedObjectsAreDeletedWithTheirHelmApp: when they leave the chart, when the app leaves Git and when the tenant is deleted.
+func TestClusterScopedObjectsAreDeletedWithTheirHelmApp(t *testing.T) {
 	for name, leave := range map[string]func(n *team, app *v1alpha1.App){
 		"chart": func(n *team, app *v1alpha1.App) {
 			n.push(map[string]string{clusterFile("IngressClass"): "-", clusterFile("PriorityClass"): "-", clusterFile("Webhook"): "-"})
@@ -90,7 +90,7 @@ func TestClusterScopedObjectsLeaveWithTheirHelmApp(t *testing.T) {
 					return err
 				}
 				if recorded := fmt.Sprint(app.Status.Inventory); strings.Contains(recorded, "IngressClass") {
-					return fmt.Errorf("what is gone is recorded: %s", recorded)
+					return fmt.Errorf("the inventory still has deleted objects: %s", recorded)
 				}
 				return nil
 			})
@@ -111,8 +111,8 @@ func TestClusterScopedObjectsLeaveWithTheirHelmApp(t *testing.T) {
 	}
 }
 
-// TestClusterScopedObjectsLeaveWithTheirNamespace: somebody deletes it, and it is made anew with all that Git says.
-func TestClusterScopedObjectsLeaveWithTheirNamespace(t *testing.T) {
+// TestClusterScopedObjectsAreDeletedWithTheirNamespace: somebody deletes the namespace, and everything is recreated from Git.
+func TestClusterScopedObjectsAreDeletedWithTheirNamespace(t *testing.T) {
 	n := newSharing(t, "terminated")
 	raw := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "terminated-raw"}}
 	n.push(map[string]string{"projects/shop/apps/bad/app.yaml": rawApp("{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: terminated-raw}, value: 1}")["app.yaml"]})
@@ -132,8 +132,8 @@ func TestClusterScopedObjectsLeaveWithTheirNamespace(t *testing.T) {
 	}
 }
 
-// TestClusterScopedObjectsThatMayNotBeDeleted are told of, keep the app from being ready, and go once the right is back.
-func TestClusterScopedObjectsThatMayNotBeDeleted(t *testing.T) {
+// TestClusterScopedObjectsThatMayNotBeDeletedAreReported: they keep the app from being ready, and are deleted once the right is back.
+func TestClusterScopedObjectsThatMayNotBeDeletedAreReported(t *testing.T) {
 	n := newSharing(t, "untrusted")
 	app, all := n.app("shop", "web"), n.shared()
 	n.clusterKinds()
@@ -142,17 +142,17 @@ func TestClusterScopedObjectsThatMayNotBeDeleted(t *testing.T) {
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.PruneFailedReason)
 	for _, want := range []string{"IngressClass/untrusted", "PriorityClass/untrusted", "ask the administrators to delete it", "spec.clusterKinds of the Tenant"} {
 		if !strings.Contains(message, want) {
-			t.Errorf("it says %q, want %q in it", message, want)
+			t.Errorf("the message is %q, want %q in it", message, want)
 		}
 	}
 	n.stay(all...)
-	// Administrators may do it themselves, or keep it.
+	// Administrators may delete the object themselves, or keep it.
 	n.delete(all[0])
 	n.edit(all[1], `{"metadata":{"labels":{"paas.kubeop.io/app":null}}}`)
 	n.eventually(func() error {
 		message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.PruneFailedReason)
 		if strings.Contains(message, "IngressClass/") || strings.Contains(message, "PriorityClass/") || !strings.Contains(message, "ValidatingWebhookConfiguration/") {
-			return fmt.Errorf("it says %q", message)
+			return fmt.Errorf("the message is %q", message)
 		}
 		return nil
 	})
@@ -162,8 +162,8 @@ func TestClusterScopedObjectsThatMayNotBeDeleted(t *testing.T) {
 	n.stay(all[1])
 }
 
-// TestAnAppLeavesWithoutRights: its removal says what it waits for, and administrators can let it go.
-func TestAnAppLeavesWithoutRights(t *testing.T) {
+// TestAnAppIsRemovedWithoutRights: its removal reports what it waits for, and administrators can end the wait.
+func TestAnAppIsRemovedWithoutRights(t *testing.T) {
 	for name, help := range map[string]func(n *team, app *v1alpha1.App){
 		"deleted": func(n *team, _ *v1alpha1.App) {
 			for _, o := range n.shared() {
@@ -180,7 +180,7 @@ func TestAnAppLeavesWithoutRights(t *testing.T) {
 			n.push(map[string]string{"projects/shop/apps/web": "-"})
 			message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.UninstallFailedReason)
 			if !strings.Contains(message, "IngressClass/"+n.name) || !strings.Contains(message, "ask the administrators") {
-				t.Errorf("it says %q", message)
+				t.Errorf("the message is %q", message)
 			}
 			n.stay(n.shared()...)
 			help(n, app)
@@ -192,7 +192,7 @@ func TestAnAppLeavesWithoutRights(t *testing.T) {
 	}
 }
 
-// TestADefinitionThatLeftTheChartWaits for confirmation: every object of its kind would go with it.
+// TestADefinitionThatLeftTheChartWaits for confirmation: every object of its kind would be deleted with it.
 func TestADefinitionThatLeftTheChartWaits(t *testing.T) {
 	n := newTeam(t, "defining")
 	n.platformRole("definitions", "cluster-kinds", "apiextensions.k8s.io", "customresourcedefinitions")
@@ -213,15 +213,15 @@ func TestADefinitionThatLeftTheChartWaits(t *testing.T) {
 			return err
 		}
 		if len(app.Status.Held) != 1 || !strings.Contains(app.Status.Held[0], crd.Name) {
-			return fmt.Errorf("held is %q", app.Status.Held)
+			return fmt.Errorf("status.held is %q", app.Status.Held)
 		}
 		return nil
 	})
-	if message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.SucceededReason); !strings.Contains(message, "1 more left the chart and wait") {
-		t.Errorf("it says %q", message)
+	if message, want := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.SucceededReason), "1 more left the chart and wait"; !strings.Contains(message, want) {
+		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 	if n.stay(crd); crd.UID != uid {
-		t.Error("it was replaced")
+		t.Error("the definition was recreated")
 	}
 	n.annotate(app, v1alpha1.ConfirmAnnotation, app.Status.HeldToken)
 	n.gone(crd)
@@ -234,6 +234,6 @@ func (n *team) clusterRole() client.Object {
 // deleteAllowed deletes what the admission policies keep until an annotation allows it.
 func (n *team) deleteAllowed(o client.Object) {
 	n.t.Helper()
-	// A namespace may go once kubeop has made its volumes outlive it.
+	// A namespace may be deleted once kubeop has made its volumes outlive it.
 	n.eventually(func() error { return testenv.DeleteOnPurpose(n.t.Context(), n.admin, o, false) })
 }

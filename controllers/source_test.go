@@ -33,7 +33,7 @@ func configNamed(name, greeting string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {greeting: %s}}", name, greeting)
 }
 
-// TestManyAppsOfOneRepository has a commit that touches one of them be fetched by one of them, and applied by that one and the one
+// TestManyAppsOfOneRepository: a commit that changes one app is fetched once, and applied by that app and the one
 // that uses its folder.
 func TestManyAppsOfOneRepository(t *testing.T) {
 	const apps = 100
@@ -52,7 +52,7 @@ func TestManyAppsOfOneRepository(t *testing.T) {
 		}
 		interval := "1h"
 		if i == 7 {
-			interval = "2s" // The one that looks.
+			interval = "2s" // Only this app polls.
 		}
 		files["projects/shop/apps/"+name+"/app.yaml"] = fmt.Sprintf(gitAppFile, name, interval, "{url: '"+through+"', path: apps/"+name+", secretRef: {name: login}}")
 	}
@@ -73,16 +73,16 @@ func TestManyAppsOfOneRepository(t *testing.T) {
 	pushed := time.Now()
 	n.eventually(func() error {
 		if got := n.configMap("shop", "a42").Data["greeting"]; got != "bye" {
-			return fmt.Errorf("the greeting is %q", got)
+			return fmt.Errorf("the greeting is %q, want %q", got, "bye")
 		}
 		return nil
 	})
-	t.Logf("applied after %s; one app looks every 2s", time.Since(pushed))
+	t.Logf("applied after %s; one app polls every 2s", time.Since(pushed))
 	time.Sleep(3 * time.Second)
 	looks = n.looks() - looks
-	t.Logf("apps were looked at %d times", looks)
+	t.Logf("apps were reconciled %d times", looks)
 	if looks > 20 {
-		t.Errorf("apps were looked at %d times, though the commit was about two of them", looks)
+		t.Errorf("apps were reconciled %d times, though the commit changed two of them", looks)
 	}
 	var changed []string
 	for o, version := range n.resourceVersions() {
@@ -91,11 +91,11 @@ func TestManyAppsOfOneRepository(t *testing.T) {
 		}
 	}
 	if fetches.Load() != 1 {
-		t.Errorf("the commit was fetched %d times", fetches.Load())
+		t.Errorf("the commit was fetched %d times, want 1", fetches.Load())
 	}
 	slices.Sort(changed)
 	if len(changed) != 2 || !strings.HasSuffix(changed[0], "a42") || !strings.HasSuffix(changed[1], "a42-beside") {
-		t.Errorf("the commit was about a42 and a45, which uses that, and changed %v", changed)
+		t.Errorf("the commit changes a42 and a45, which uses its folder; the changed apps are %v", changed)
 	}
 	for name, want := range map[string]string{"a42": second, "a43": first, "a44": first, "a45": second, "chart": first} {
 		n.applied(name, want)
@@ -106,7 +106,7 @@ func TestManyAppsOfOneRepository(t *testing.T) {
 	}
 }
 
-// looks counts how often apps of the team's projects were reconciled.
+// looks counts the reconciles of the apps of the team's projects.
 func (n *team) looks() (count uint64) {
 	n.t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -128,12 +128,12 @@ func (n *team) looks() (count uint64) {
 		}
 	}
 	if count == 0 {
-		n.t.Fatal("no look at an app is counted")
+		n.t.Fatal("the metrics count no reconcile of an app")
 	}
 	return count
 }
 
-// counting is another address of a repository, and how many packs were fetched through it.
+// counting returns a proxy of a repository, and the number of packs fetched through it.
 func counting(t *testing.T, repository string) (at string, fetches *atomic.Int32) {
 	t.Helper()
 	to, err := url.Parse(repository)
@@ -209,7 +209,7 @@ func archiveOf(t *testing.T, manifest string) []byte {
 
 func digestOf(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
 
-// put adds an archive of one file and returns what a source's status says of it.
+// put adds an archive of one file and returns the artifact for a source's status.
 func (a *artifacts) put(t *testing.T, revision, manifest string) map[string]any {
 	t.Helper()
 	archive := archiveOf(t, manifest)
@@ -318,13 +318,13 @@ func TestAFluxSourceIsFollowed(t *testing.T) {
 	n.reconcile(web)
 	flux.mu.Lock()
 	if flux.asked != 2 {
-		t.Errorf("downloaded %d times", flux.asked)
+		t.Errorf("the artifact was downloaded %d times, want 2", flux.asked)
 	}
 	flux.mu.Unlock()
 	n.fluxStatus(source, map[string]any{"artifact": map[string]any{"url": flux.URL + "/gitrepository/kubeop-flux-shop/source/main@sha1-1.tar.gz", "revision": "main@sha1:9", "digest": "sha256:" + strings.Repeat("0", 64)}})
 	n.says(web, "is expected")
 	if got := n.configMap("shop", "web").Data["greeting"]; got != "bye" {
-		t.Errorf("what was applied changed to %q", got)
+		t.Errorf("the applied greeting changed to %q, want %q", got, "bye")
 	}
 }
 
@@ -344,7 +344,7 @@ func (n *team) fluxStatus(source *unstructured.Unstructured, status map[string]a
 	}
 }
 
-// says waits until the app's source is not ready, with a message that holds the text.
+// says waits until the app's source is not ready, with a message that contains the text.
 func (n *team) says(app *v1alpha1.App, text string) {
 	n.t.Helper()
 	n.eventually(func() error {

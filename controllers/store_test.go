@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// mayHave waits until the quota of a project lets between least and most ConfigMaps be there.
+// mayHave waits until the quota of a project allows between least and most ConfigMaps.
 func (n *team) mayHave(project string, least, most int64) *corev1.ResourceQuota {
 	n.t.Helper()
 	quota := &corev1.ResourceQuota{}
@@ -23,14 +23,14 @@ func (n *team) mayHave(project string, least, most int64) *corev1.ResourceQuota 
 			return err
 		}
 		if hard := quota.Spec.Hard["count/configmaps"]; hard.Value() < least || hard.Value() > most {
-			return fmt.Errorf("the quota of %s lets %s ConfigMaps be there, want %d to %d", project, hard.String(), least, most)
+			return fmt.Errorf("the quota of %s allows %s ConfigMaps, want %d to %d", project, hard.String(), least, most)
 		}
 		return nil
 	})
 	return quota
 }
 
-// The bound is 3Mi: 96 ConfigMaps. 70 in one project leave few to the other, whose app is told.
+// TestProjectsShareTheirTenantsPartOfTheStore: the limit of 3Mi is 96 ConfigMaps. 70 in one project leave few to the other, whose app reports it.
 func TestProjectsShareTheirTenantsPartOfTheStore(t *testing.T) {
 	n := newTeam(t, "storing")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.StoreBytes = ptr.To(resource.MustParse("3Mi")) })
@@ -46,12 +46,12 @@ func TestProjectsShareTheirTenantsPartOfTheStore(t *testing.T) {
 	few := n.mayHave("blog", 3, 30)
 	n.mayHave("shop", 70, 100)
 	if cpu, was := few.Spec.Hard["requests.cpu"], calm.Spec.Hard["requests.cpu"]; cpu.Cmp(was) != 0 {
-		t.Errorf("the quota of processors changed from %s to %s", was.String(), cpu.String())
+		t.Errorf("the CPU quota changed from %s to %s", was.String(), cpu.String())
 	}
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-storing", Name: "blog"}}
 	n.eventually(func() error {
-		if told := n.until(project, v1alpha1.ReadyCondition, metav1.ConditionTrue, ""); !strings.Contains(told, "near spec.limits.storeBytes") {
-			return fmt.Errorf("the project says %q", told)
+		if message := n.until(project, v1alpha1.ReadyCondition, metav1.ConditionTrue, ""); !strings.Contains(message, "near spec.limits.storeBytes") {
+			return fmt.Errorf("the message of the project is %q", message)
 		}
 		return nil
 	})
@@ -63,10 +63,10 @@ func TestProjectsShareTheirTenantsPartOfTheStore(t *testing.T) {
 	n.push(map[string]string{"projects/blog/apps/bad/app.yaml": rawApp(many...)["app.yaml"]})
 	bad := n.app("blog", "bad")
 	n.eventually(func() error {
-		told := n.until(bad, v1alpha1.AppliedCondition, metav1.ConditionFalse, "")
+		message := n.until(bad, v1alpha1.AppliedCondition, metav1.ConditionFalse, "")
 		for _, want := range []string{"exceeded quota: kubeop", "all objects of tenant storing may take 3Mi", "spec.limits.storeBytes of the Tenant"} {
-			if !strings.Contains(told, want) {
-				return fmt.Errorf("the app does not say %q: %s", want, told)
+			if !strings.Contains(message, want) {
+				return fmt.Errorf("the message of the app does not contain %q: %s", want, message)
 			}
 		}
 		return nil
@@ -78,7 +78,7 @@ func TestProjectsShareTheirTenantsPartOfTheStore(t *testing.T) {
 		}
 		return nil
 	})
-	// Kubernetes counts in a moment what is gone, and what is left is shared again.
+	// Kubernetes soon counts the deletion, and the remainder is shared again.
 	for i := range 70 {
 		if err := n.admin.Delete(t.Context(), n.object("kubeop-storing-shop", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: x%d}}", i))); err != nil {
 			t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestAnAppGetsAVolumeLater gives an Image app a volume, takes it away and gives it back. What the API server filled in for the
-// strategy without a volume must not be in the way of the one with it.
+// TestAnAppGetsAVolumeLater gives an Image app a volume, removes it and adds it again. Fields of the rolling update strategy that the API
+// server has set by default must not block the strategy Recreate, which a volume needs.
 func TestAnAppGetsAVolumeLater(t *testing.T) {
 	n := newTeam(t, "later")
 	for _, step := range []struct {

@@ -38,7 +38,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
-// env is the control plane of this package's tests; op is the operator that works on it, as its own service account.
+// env is the control plane of this package's tests; op is the operator that runs on it, as its own service account.
 var (
 	env *testenv.Env
 	op  = sync.OnceValues(startOperator)
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, &env)
 }
 
-// built counts by tenant what was built in another process.
+// built counts the builds in other processes by tenant.
 var built sync.Map
 
 func builtOf(tenant string) int64 {
@@ -59,8 +59,8 @@ func builtOf(tenant string) int64 {
 	return n.(*atomic.Int64).Load()
 }
 
-// evaluates has what tenants wrote evaluated in processes of this test binary. The memory of a build and the processor time of a pack are
-// small, so that little is too much.
+// evaluates runs the evaluation of tenants' content in processes of this test binary. The limits for the memory of a build and the CPU time
+// of a pack are low, so that small inputs exceed them.
 func evaluates() func(context.Context, apart.Call) ([]byte, error) {
 	builds := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{Memory: 48 << 20}, Log: logr.Discard()})
 	packs := sandbox.New(sandbox.Options{Processes: 1, Limits: sandbox.Limits{CPU: 60 * time.Millisecond}, Log: logr.Discard()})
@@ -82,9 +82,9 @@ func evaluates() func(context.Context, apart.Call) ([]byte, error) {
 	}
 }
 
-// operator is a running operator and what it logged.
+// operator is a running operator and its log.
 type operator struct {
-	// admin reads and writes past any cache; self does so as the operator's service account.
+	// admin is a client without cache; self is one as the operator's service account.
 	admin, self client.Client
 	hookAddr    string
 
@@ -178,14 +178,14 @@ spec:
 `
 )
 
-// newTeam makes a tenant whose repository calls the hook after each push, for a test that runs beside others.
+// newTeam makes a tenant whose repository calls the push hook. The test runs in parallel.
 func newTeam(t *testing.T, name string) *team {
 	t.Helper()
 	t.Parallel()
 	return teamOf(t, name)
 }
 
-// teamOf is newTeam for a test that has several, or the operator for itself.
+// teamOf is newTeam for a test that has several tenants, or that does not run in parallel.
 func teamOf(t *testing.T, name string) *team {
 	t.Helper()
 	o, err := op()
@@ -285,11 +285,11 @@ func (n *team) synced(revision string, status metav1.ConditionStatus) *v1alpha1.
 	return repository
 }
 
-// eventually tries f until it returns nil, for at most 90 s. What takes longer than 30 s is slower than a busy machine
-// explains, and is shown.
+// eventually tries f until it returns nil, for at most 90 s. After 30 s, longer than a busy machine explains, it logs
+// the state.
 func (n *team) eventually(f func() error) {
 	n.t.Helper()
-	began, told := time.Now(), false
+	began, logged := time.Now(), false
 	for {
 		err := f()
 		if err == nil {
@@ -298,15 +298,15 @@ func (n *team) eventually(f func() error) {
 		if time.Since(began) > 90*time.Second {
 			n.t.Fatalf("not within 90s: %v\n%s", err, n.state())
 		}
-		if time.Since(began) > 30*time.Second && !told {
+		if time.Since(began) > 30*time.Second && !logged {
 			n.t.Logf("SLOW, not within 30s: %v\n%s", err, n.state())
-			told = true
+			logged = true
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// state shows how the team's repository and apps are, for the message of a failed test.
+// state describes the team's repository and apps for the message of a failed test.
 func (n *team) state() string {
 	n.t.Helper()
 	state := ""

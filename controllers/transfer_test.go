@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// two pushes the shop with two apps of the given manifests.
+// two pushes the project shop with two apps of the given manifests.
 func (n *team) two(web, api []string) string {
 	n.t.Helper()
 	files := n.shop("web", web...)
@@ -37,7 +37,7 @@ func (n *team) uids(objects ...client.Object) []types.UID {
 	return out
 }
 
-// owned waits until objects are an app's.
+// owned waits until objects belong to an app.
 func (n *team) owned(app string, objects ...client.Object) {
 	n.t.Helper()
 	n.eventually(func() error {
@@ -50,13 +50,13 @@ func (n *team) owned(app string, objects ...client.Object) {
 	})
 }
 
-// records waits until the app is ready and has recorded so many objects.
+// records waits until the app is ready and its inventory has count objects.
 func (n *team) records(name string, count int) {
 	n.t.Helper()
 	app := n.app("shop", name)
 	n.eventually(func() error {
 		if n.ready(app); len(app.Status.Inventory.Entries) != count || len(app.Status.Held) != 0 {
-			return fmt.Errorf("app %s recorded %v, held are %q", name, app.Status.Inventory.Entries, app.Status.Held)
+			return fmt.Errorf("the inventory of app %s is %v, status.held is %q", name, app.Status.Inventory.Entries, app.Status.Held)
 		}
 		return nil
 	})
@@ -82,7 +82,7 @@ func TestObjectsMoveBetweenApps(t *testing.T) {
 	n.records("web", 1)
 	n.records("api", 5)
 
-	// And back, in a commit that takes the app away.
+	// The objects move back, in a commit that removes the app.
 	files := n.shop("web", web...)
 	files["projects/shop/apps/api"] = "-"
 	n.push(files)
@@ -90,7 +90,7 @@ func TestObjectsMoveBetweenApps(t *testing.T) {
 	n.gone(n.app("shop", "api"), n.configMapOf("shop", "api"))
 	n.records("web", 5)
 	if diff := cmp.Diff(before, n.uids(moved...)); diff != "" {
-		t.Errorf("objects were made anew (-want +got):\n%s", diff)
+		t.Errorf("objects were recreated (-want +got):\n%s", diff)
 	}
 }
 
@@ -113,12 +113,12 @@ func TestTwoAppsSwapObjects(t *testing.T) {
 		n.records("api", 2)
 	}
 	if diff := cmp.Diff(before, n.uids(one, two)); diff != "" {
-		t.Errorf("objects were made anew (-want +got):\n%s", diff)
+		t.Errorf("objects were recreated (-want +got):\n%s", diff)
 	}
 }
 
-// TestNothingIsStolen declares an object in a second app, while the first one declares it and after that is gone.
-func TestNothingIsStolen(t *testing.T) {
+// TestAnAppTakesNoObjectOfAnotherApp declares an object in a second app, while the first one declares it and after that app is gone.
+func TestAnAppTakesNoObjectOfAnotherApp(t *testing.T) {
 	n := newTeam(t, "stealing")
 	files := n.shop("web", plain("mine"))
 	files["projects/shop/apps/web/app.yaml"] += "  deletionPolicy: Orphan\n"
@@ -127,23 +127,23 @@ func TestNothingIsStolen(t *testing.T) {
 	before := n.uids(mine)
 	files = n.shop("api", plain("mine"), plain("api"))
 	n.push(files)
-	told := func() {
+	refused := func() {
 		t.Helper()
 		message := n.until(n.app("shop", "api"), v1alpha1.AppliedCondition, metav1.ConditionFalse, v1alpha1.ApplyFailedReason)
-		if !strings.Contains(message, "ConfigMap/mine: belongs to app web") {
-			t.Errorf("the message is %s", message)
+		if want := "ConfigMap/mine: belongs to app web"; !strings.Contains(message, want) {
+			t.Errorf("the message is %q, want %q in it", message, want)
 		}
 		n.owned("web", mine)
 	}
-	told()
+	refused()
 	n.push(map[string]string{"projects/shop/apps/web": "-"})
 	n.gone(n.app("shop", "web"))
-	told()
+	refused()
 	files["projects/shop/apps/api/app.yaml"] += "  takeOwnership: true\n"
 	n.push(files)
 	n.owned("api", mine)
 	n.ready(n.app("shop", "api"))
 	if diff := cmp.Diff(before, n.uids(mine)); diff != "" {
-		t.Errorf("it was made anew (-want +got):\n%s", diff)
+		t.Errorf("the object was recreated (-want +got):\n%s", diff)
 	}
 }

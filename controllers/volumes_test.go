@@ -15,7 +15,7 @@ func (n *team) pv(name string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: n.name + "-" + name}}
 }
 
-// saysOfVolumes waits until the shop's namespace says something of its volumes, "" for nothing.
+// saysOfVolumes waits until the annotation about volumes of the shop's namespace is want, "" for none.
 func (n *team) saysOfVolumes(want string) {
 	n.t.Helper()
 	ns := namespace(n.namespace())
@@ -24,13 +24,13 @@ func (n *team) saysOfVolumes(want string) {
 			return err
 		}
 		if got := ns.Annotations[v1alpha1.VolumesRetainedAnnotation]; got != want {
-			return fmt.Errorf("it says %q, want %q", got, want)
+			return fmt.Errorf("the annotation is %q, want %q", got, want)
 		}
 		return nil
 	})
 }
 
-// TestVolumesOutliveANamespaceThatMayBeDeleted allows the deletion of a project's namespace, and deletes it.
+// TestVolumesOutliveANamespaceThatMayBeDeleted allows the deletion of a project's namespace, and deletes the namespace.
 func TestVolumesOutliveANamespaceThatMayBeDeleted(t *testing.T) {
 	n := newTeam(t, "outlives")
 	n.applied("web", n.push(n.data()))
@@ -44,7 +44,7 @@ func TestVolumesOutliveANamespaceThatMayBeDeleted(t *testing.T) {
 	volume, theirs := n.pv("data"), n.pv("theirs")
 	n.there(volume, theirs)
 	if volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain || theirs.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
-		t.Errorf("reclaim policies are %s and, of a volume of somebody else's, %s", volume.Spec.PersistentVolumeReclaimPolicy, theirs.Spec.PersistentVolumeReclaimPolicy)
+		t.Errorf("the reclaim policy is %s, want Retain; that of a foreign volume is %s, want it unchanged", volume.Spec.PersistentVolumeReclaimPolicy, theirs.Spec.PersistentVolumeReclaimPolicy)
 	}
 	change(n, namespace(n.namespace()), func(ns *corev1.Namespace) { delete(ns.Annotations, v1alpha1.AllowDeletionAnnotation) })
 	n.saysOfVolumes("")
@@ -60,11 +60,11 @@ func TestVolumesOutliveANamespaceThatMayBeDeleted(t *testing.T) {
 			return err
 		}
 		if volume.Status.Phase != corev1.VolumeReleased {
-			return fmt.Errorf("the volume is %s", volume.Status.Phase)
+			return fmt.Errorf("the phase of the volume is %s, want %s", volume.Status.Phase, corev1.VolumeReleased)
 		}
 		return nil
 	})
-	// As docs/data.md has it: the volume is given to the claim that the app makes anew.
+	// As docs/data.md describes: the volume is assigned to the claim that the app recreates.
 	change(n, volume, func(v *corev1.PersistentVolume) {
 		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: n.namespace(), Name: "data"}
 	})
@@ -89,7 +89,7 @@ func pvOf(namespace, claim string) corev1.PersistentVolumeSpec {
 	return spec
 }
 
-// TestTheOperatorChangesOnlyTheReclaimPolicyOfAVolume tries with the operator's account what a stolen token of it could be for.
+// TestTheOperatorChangesOnlyTheReclaimPolicyOfAVolume tries what a stolen token of the operator could be used for.
 func TestTheOperatorChangesOnlyTheReclaimPolicyOfAVolume(t *testing.T) {
 	n := newTeam(t, "volumerules")
 	operator := n.as(operatorAccount)
@@ -98,12 +98,12 @@ func TestTheOperatorChangesOnlyTheReclaimPolicyOfAVolume(t *testing.T) {
 		edit      func(*corev1.PersistentVolume)
 		allowed   bool
 	}{
-		"that it stays":         {"kubeop-acme-shop", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, true},
-		"that it goes":          {"kubeop-acme-shop", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Recycle" }, false},
-		"of no claim":           {"", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, false},
-		"of the cluster's own":  {"kube-system", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, false},
+		"Retain":                {"kubeop-acme-shop", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, true},
+		"Recycle":               {"kubeop-acme-shop", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Recycle" }, false},
+		"without a claim":       {"", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, false},
+		"of a system namespace": {"kube-system", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, false},
 		"of the operator's own": {"kubeop-system", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, false},
-		"whose it is": {"kubeop-acme-shop", func(v *corev1.PersistentVolume) {
+		"its claim": {"kubeop-acme-shop", func(v *corev1.PersistentVolume) {
 			v.Spec.PersistentVolumeReclaimPolicy, v.Spec.ClaimRef.Namespace = "Retain", "kubeop-evil-shop"
 		}, false},
 		"its class": {"kubeop-acme-shop", func(v *corev1.PersistentVolume) {
