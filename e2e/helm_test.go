@@ -212,7 +212,7 @@ func TestHelmHookThatNeedsWhatWasInstalled(t *testing.T) {
 	n.push("Ship")
 	n.appReady("web")
 	if got := kubectl(t, "get", "job", "web-greet", "-n", n.namespace(), "-o", "jsonpath={.status.succeeded}"); got != "1" {
-		t.Errorf("the hook succeeded %q times", got)
+		t.Errorf("the hook succeeded %q times, want %q", got, "1")
 	}
 	n.waitForReady("hasty", v1alpha1.InstallFailedReason, "Job/hasty-greet", "exit code 1", "connection refused")
 	must(t, platform.Ready(t.Context(), &v1alpha1.App{}, n.namespace(), "web"))
@@ -229,7 +229,7 @@ func TestHelmTests(t *testing.T) {
 	app := &v1alpha1.App{}
 	must(t, platform.Client.Get(t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "web"}, app))
 	if got := app.Status.History[0].Test; got != "Succeeded" {
-		t.Errorf("the tests of revision 1 ended with %q", got)
+		t.Errorf("the tests of revision 1 ended with %q, want %q", got, "Succeeded")
 	}
 
 	n.chart("web", with+"values: {message: two, page: fail}", tests)

@@ -37,11 +37,11 @@ func TestFailedHooksAreReported(t *testing.T) {
 	n.push("Migrate what cannot be reached")
 	n.waitForReady("web", v1alpha1.PreHookFailedReason, "pre hook migrate failed", "exit code 1", `calling: Get "http://127.0.0.1:1/***"`, "connection refused")
 	n.appReady("slow")
-	if got := kubectl(t, "get", "app", "slow", "-n", n.namespace(), "-o", "jsonpath={.status.hooks[0].message}"); !strings.Contains(got, "did not end within 2s and was stopped") {
-		t.Errorf("the message of the slow hook is %q", got)
+	if got, want := kubectl(t, "get", "app", "slow", "-n", n.namespace(), "-o", "jsonpath={.status.hooks[0].message}"), "did not end within 2s and was stopped"; !strings.Contains(got, want) {
+		t.Errorf("the message of the slow hook is %q, want %q in it", got, want)
 	}
 	if got := kubectl(t, "get", "deployments", "-n", n.namespace(), "-o", "name"); got != "deployment.apps/slow" {
-		t.Errorf("there are %s", got)
+		t.Errorf("there are %s, want %q", got, "deployment.apps/slow")
 	}
 	if out := kubectl(t, "get", "apps,events", "-n", n.namespace(), "-o", "yaml"); strings.Contains(out, secret) {
 		t.Errorf("the Secret is in the output:\n%s", out)
@@ -82,6 +82,6 @@ func TestAHookRunsOnceWhateverIsKilled(t *testing.T) {
 		t.Errorf("%d pods were made for hooks, want 1", got)
 	}
 	if got := kubectl(t, "logs", "-n", n.namespace(), "job/"+begun.Name); got != "worked for 4s" {
-		t.Errorf("the hook printed %q", got)
+		t.Errorf("the hook printed %q, want %q", got, "worked for 4s")
 	}
 }

@@ -45,8 +45,8 @@ func TestWhatAnImageMayBe(t *testing.T) {
 		}
 	}
 	logs := kubectl(t, "logs", "-n", imagesProject, "-l", "app.kubernetes.io/name=migrate")
-	if !strings.Contains(logs, "hello from migrate") {
-		t.Errorf("the Job printed %q", logs)
+	if want := "hello from migrate"; !strings.Contains(logs, want) {
+		t.Errorf("the Job printed %q, want %q in it", logs, want)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestANewTagIsDeployed(t *testing.T) {
 	})
 	t.Logf("push of the image → ready: %.1f s", time.Since(pushed).Seconds())
 	if got := kubectl(t, "get", "deployment", "policy", "-n", imagesProject, "-o", "jsonpath={..image}"); got != app.Status.Image.Reference {
-		t.Errorf("it runs %s", got)
+		t.Errorf("it runs %s, want %s", got, app.Status.Image.Reference)
 	}
 	until(t, "an event reports it", func(ctx context.Context) error {
 		events, err := platform.Kubectl(ctx, "get", "events", "-n", imagesProject)

@@ -53,7 +53,7 @@ func TestRemovingDefinitionsAndOperatorRemovesNothingElse(t *testing.T) {
 	must(t, err)
 	n.unnoticed("without kubeop", before)
 	if may := kubectl(t, "auth", "can-i", "list", "pods", "-n", n.namespace(), "--as", n.name+"-viewer"); may != "yes" {
-		t.Errorf("without kubeop a viewer may list pods: %s", may)
+		t.Errorf("without kubeop a viewer may list pods: %s, want %q", may, "yes")
 	}
 	if _, err := platform.Kubectl(t.Context(), "delete", "namespace", n.namespace()); err == nil || !strings.Contains(err.Error(), "DeletionGuard: ") {
 		t.Errorf("without kubeop, deleting a namespace by a slip ended with %v", err)

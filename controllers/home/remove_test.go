@@ -89,19 +89,19 @@ func TestOnlyItsOwnNamespaceIsRemoved(t *testing.T) {
 func TestNothingIsDeletedBeforeTheNamespaceIsClosed(t *testing.T) {
 	b := newBench(t, shop(), emptyClaim("scratch"))
 	if got := b.remove(b.removal()); got != "soon, after 500ms" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "soon, after 500ms")
 	}
 	if !b.has(closed()) || !b.has(emptyClaim("scratch")) || b.namespace() == nil {
 		t.Error("it has to be closed first, and nothing else done")
 	}
 	if got := b.remove(b.removal()); got != "waits Deleting: waits for claims scratch (0) to be gone, after 1s" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "waits Deleting: waits for claims scratch (0) to be gone, after 1s")
 	}
 	if b.has(emptyClaim("scratch")) || b.namespace() == nil {
 		t.Error("the claim without data has to go before the namespace")
 	}
 	if got := b.remove(b.removal()); got != "waits Deleting: namespace kubeop-acme-shop is being deleted, after 1s" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "waits Deleting: namespace kubeop-acme-shop is being deleted, after 1s")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestClaimsThatHoldDataKeepTheNamespace(t *testing.T) {
 func TestClaimsWithoutDataGoBeforeTheNamespaceIsRetained(t *testing.T) {
 	b := newBench(t, shop(), closed(), dataClaim("data"), emptyClaim("scratch"))
 	if got := b.remove(b.removal()); got != "waits Deleting: waits for claims scratch (0) to be gone, after 1s" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "waits Deleting: waits for claims scratch (0) to be gone, after 1s")
 	}
 	if b.namespace().Labels[v1alpha1.RetainedLabel] != "" {
 		t.Error("it is retained while claims are still to go")
@@ -190,7 +190,7 @@ func TestADeletionOfClaimsThatIsRefused(t *testing.T) {
 func TestWithoutADeployerNothingIsDeletedOneByOne(t *testing.T) {
 	b := newBench(t, shop(), emptyClaim("scratch"), roleBinding("kubeop-admin"))
 	if got := b.remove(Removal{}); got != "waits Deleting: namespace kubeop-acme-shop is being deleted, after 1s" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "waits Deleting: namespace kubeop-acme-shop is being deleted, after 1s")
 	}
 	if b.has(closed()) || !b.has(emptyClaim("scratch")) || !b.has(roleBinding("kubeop-admin")) {
 		t.Error("the namespace alone is to be deleted")
@@ -238,7 +238,7 @@ func TestObjectsThatHoldTheNamespaceAreWaitedFor(t *testing.T) {
 				t.Errorf("the finalizer was taken off: %t, want %t", !c.freed, c.freed)
 			}
 			if freed := strings.Count(b.reported(), "Warning RemovalForced removed finalizers by force: example.com/x from ConfigMap/held") == 2; freed != c.freed {
-				t.Errorf("events say that it was: %t", freed)
+				t.Errorf("events say that it was: %t, want %t", freed, c.freed)
 			}
 			if b.namespace() == nil {
 				t.Error("the namespace went before what is in it")
@@ -273,13 +273,13 @@ func TestATenantIsNamedAsSuch(t *testing.T) {
 	b := newBench(t, shop(), closed(), dataClaim("data"))
 	b.Of = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", DeletionTimestamp: &metav1.Time{Time: deletedAt}}}
 	if got := b.remove(b.removal()); got != "done" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "done")
 	}
 	if because := b.namespace().Annotations[v1alpha1.RetainedBecauseAnnotation]; !strings.HasPrefix(because, "Tenant acme was deleted, ") {
 		t.Errorf("it says %q", because)
 	}
 	if b.resource() != "tenant" {
-		t.Errorf("its command names a %s", b.resource())
+		t.Errorf("its command names a %s, want %q", b.resource(), "tenant")
 	}
 }
 
@@ -295,6 +295,6 @@ func TestNothingIsDeletedOneByOneInANamespaceThatIsBeingDeleted(t *testing.T) {
 		t.Errorf("the namespace is closed, emptied or retained: %v", b.namespace().Labels)
 	}
 	if got := b.reported(); got != "" {
-		t.Errorf("events: %s", got)
+		t.Errorf("events: %s, want none", got)
 	}
 }

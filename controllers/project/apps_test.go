@@ -69,7 +69,7 @@ func TestRightsThatCannotBeTakenBackDoNotKeepTheAppsFromGoing(t *testing.T) {
 	want := "waits Deleting: waits for apps web; kubectl get apps -n kubeop-acme-shop says what holds them; " +
 		"spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: Deployment.apps, after 1s"
 	if got := steptest.Outcome(t, b.removeApps(t.Context(), s)); got != want {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if b.resources() != nil {
 		t.Errorf("the deployer still may write %v", b.resources())
@@ -133,7 +133,7 @@ func TestAFailedListOfAppsIsNoEmptyProject(t *testing.T) {
 		return nil
 	}
 	if got := steptest.Outcome(t, b.removeApps(t.Context(), b.newScope(shop(deletedProject)))); got != "failed Failed: listing the apps of kubeop-acme-shop: the API server is away" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "failed Failed: listing the apps of kubeop-acme-shop: the API server is away")
 	}
 }
 

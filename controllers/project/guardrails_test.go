@@ -82,7 +82,7 @@ func TestGuardBoundsANamespace(t *testing.T) {
 	})
 	b := newBench(t)
 	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(project, reaching("203.0.113.0/24")))); got != "done" {
-		t.Fatalf("got %q", got)
+		t.Fatalf("got %q, want %q", got, "done")
 	}
 	meta := metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName}
 	quota, limits := &corev1.ResourceQuota{ObjectMeta: meta}, &corev1.LimitRange{ObjectMeta: meta}
@@ -102,7 +102,7 @@ func TestGuardBoundsANamespace(t *testing.T) {
 		t.Errorf("default requests (-want +got):\n%s", diff)
 	}
 	if item.Type != corev1.LimitTypeContainer {
-		t.Errorf("limits are of a %s", item.Type)
+		t.Errorf("limits are of a %s, want %s", item.Type, corev1.LimitTypeContainer)
 	}
 	if diff := cmp.Diff(map[string]string{"pods": "0"}, amounts(priority.Spec.Hard)); diff != "" {
 		t.Errorf("pods of the system's priorities (-want +got):\n%s", diff)

@@ -53,7 +53,7 @@ func TestSecretsAreReadOnceAVersion(t *testing.T) {
 	for range 2 {
 		for n := range repositories {
 			if got := read(n); got != "first" {
-				t.Fatalf("secret %d says %q", n, got)
+				t.Fatalf("secret %d says %q, want %q", n, got, "first")
 			}
 		}
 		if gets != burst || lists != 1 {

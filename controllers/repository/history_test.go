@@ -151,7 +151,7 @@ func TestARewrittenHistoryIsHeld(t *testing.T) {
 			"kubectl annotate repository acme --overwrite paas.kubeop.io/confirm-history=" + hashOf(revision)}
 		b.want("2", says...)
 		if got := b.repository.Status.LastAttemptedRevision; got != last {
-			t.Errorf("%s: the status says %s", name, got)
+			t.Errorf("%s: the status says %s, want %s", name, got, last)
 		}
 		// Nor is it forgotten with the process, nor is the remote asked to compare at each look.
 		b.restart()
@@ -181,7 +181,7 @@ func TestAConfirmationLetsOneCommitInOnce(t *testing.T) {
 	b.pushBack(foreign)
 	b.want("foreign")
 	if said := b.repository.Annotations[v1alpha1.ConfirmHistoryAnnotation]; said != "" {
-		t.Errorf("the confirmation is still there: %s", said)
+		t.Errorf("the confirmation is still there: %s, want none", said)
 	}
 	b.pushOn("on", 2)
 	b.want("on")
@@ -197,7 +197,7 @@ func TestAConfirmationOfTheAcceptedCommitIsRemoved(t *testing.T) {
 	b.annotate(hashOf(b.repository.Status.LastAttemptedRevision))
 	b.want("1")
 	if said := b.repository.Annotations[v1alpha1.ConfirmHistoryAnnotation]; said != "" {
-		t.Errorf("the confirmation is still there: %s", said)
+		t.Errorf("the confirmation is still there: %s, want none", said)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestALastCommitThatIsGone(t *testing.T) {
 	b.lose()
 	b.want("", foreign+" does not descend from "+last)
 	if got := b.repository.Status.LastAttemptedRevision; got != last {
-		t.Errorf("the status says %s", got)
+		t.Errorf("the status says %s, want %s", got, last)
 	}
 	b.annotate(hashOf(foreign))
 	b.want("foreign")
@@ -312,7 +312,7 @@ func TestACommitThatIsNotSignedIsHeld(t *testing.T) {
 	b.lose()
 	b.want("2", "is not signed")
 	if got := b.repository.Status.LastAttemptedRevision; got != signed {
-		t.Errorf("the status says %s", got)
+		t.Errorf("the status says %s, want %s", got, signed)
 	}
 	b.signedBy(who, "4")
 	b.want("4")

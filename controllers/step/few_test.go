@@ -17,6 +17,6 @@ func TestFewNamesFiveObjects(t *testing.T) {
 		}
 	}
 	if got := Few([]time.Duration{time.Second, time.Minute}); got != "1s; 1m0s" {
-		t.Errorf("objects with a String method: got %q", got)
+		t.Errorf("objects with a String method: got %q, want %q", got, "1s; 1m0s")
 	}
 }

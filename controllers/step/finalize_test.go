@@ -84,7 +84,7 @@ func TestTheCauseIsReadOnce(t *testing.T) {
 		}
 	}
 	if asked != 1 {
-		t.Errorf("asked %d times", asked)
+		t.Errorf("asked %d times, want 1", asked)
 	}
 	if _, left := b.meant.Load(b.app.UID); left {
 		t.Error("the object is gone and remembered")

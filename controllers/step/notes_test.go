@@ -57,8 +57,8 @@ func TestNotes(t *testing.T) {
 	if diff := cmp.Diff(want, told(b.app)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
-	if got := <-b.events.Events; !strings.Contains(got, "DriftDetected spec.replicas") {
-		t.Errorf("the event says %q", got)
+	if got, want := <-b.events.Events, "DriftDetected spec.replicas"; !strings.Contains(got, want) {
+		t.Errorf("the event says %q, want %q in it", got, want)
 	}
 	run(drifted)
 	if len(b.events.Events) != 0 {

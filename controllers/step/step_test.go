@@ -78,7 +78,7 @@ func TestDurationsAreByNamespace(t *testing.T) {
 		c.Collect(series)
 	}
 	if len(series) != 1 {
-		t.Errorf("two apps of a namespace are %d series", len(series))
+		t.Errorf("two apps of a namespace are %d series, want 1", len(series))
 	}
 }
 
@@ -253,7 +253,7 @@ func TestARequestIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := b.app.Status.LastHandledReconcileAt; got != "now" {
-		t.Errorf("answered %q", got)
+		t.Errorf("answered %q, want %q", got, "now")
 	}
 }
 
@@ -387,7 +387,7 @@ func TestACheckpointIsThereBeforeTheStepGoesOn(t *testing.T) {
 			t.Errorf("the status is %+v", seen.Status)
 		}
 		if b.app.Generation != 3 {
-			t.Errorf("the object in hand became generation %d", b.app.Generation)
+			t.Errorf("the object in hand became generation %d, want 3", b.app.Generation)
 		}
 		return nil
 	}))

@@ -150,7 +150,7 @@ func TestATenantWaitsForItsProjectsAndDeletesThem(t *testing.T) {
 			s := b.newScope(acme(deletedTenant, func(a *v1alpha1.Tenant) { a.Spec.DeletionPolicy = c.tenants }))
 			want := "waits Deleting: waits for projects blog, shop; kubectl get projects -n kubeop-acme says what holds them, after 1s"
 			if got := steptest.Outcome(t, b.removeProjects(t.Context(), s)); got != want {
-				t.Errorf("got %q", got)
+				t.Errorf("got %q, want %q", got, want)
 			}
 			for _, p := range []*v1alpha1.Project{shop, blog} {
 				if !b.get(p) || p.DeletionTimestamp == nil || p.Spec.DeletionPolicy != c.want {
@@ -165,7 +165,7 @@ func TestATenantWaitsForItsProjectsAndDeletesThem(t *testing.T) {
 	b := newBench(t)
 	b.failing = true
 	if got := steptest.Outcome(t, b.removeProjects(t.Context(), b.newScope(acme(deletedTenant)))); got != "failed Failed: listing the projects of acme: the API server is away" {
-		t.Errorf("projects that cannot be listed: %q", got)
+		t.Errorf("projects that cannot be listed: %q, want %q", got, "failed Failed: listing the projects of acme: the API server is away")
 	}
 }
 

@@ -83,7 +83,7 @@ func TestAnAdmittedSizeCountsUntilTheStatusRecordsLess(t *testing.T) {
 	r.Observe(web, 200)
 	sums(200)
 	if asked, _ := r.LastAdmitted(web); asked != 200 {
-		t.Errorf("asked was %d", asked)
+		t.Errorf("asked was %d, want 200", asked)
 	}
 	r.Gone(web)
 	r.Gone(api)
@@ -114,7 +114,7 @@ func TestARefusedAppIsWokenOnceThereIsRoom(t *testing.T) {
 		t.Errorf("woken are %v, want api once", *woken)
 	}
 	if _, times := r.LastAdmitted(api); times != 1 {
-		t.Errorf("woken %d times", times)
+		t.Errorf("woken %d times, want 1", times)
 	}
 	if err := r.Admit("acme", api, 50, 100); err != nil {
 		t.Error(err)

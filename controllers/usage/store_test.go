@@ -83,11 +83,11 @@ func TestShareCountsAllNamespacesOfTheTenant(t *testing.T) {
 	w.has("kubeop-acme", 5) // Its home.
 	w.has("kubeop-acme-blog", 40)
 	if got := w.shares("kubeop-acme-shop"); got != 60 {
-		t.Errorf("below half the project may have %d", got)
+		t.Errorf("below half the project may have %d, want 60", got)
 	}
 	w.has("kubeop-acme-blog", 50)
 	if got := w.shares("kubeop-acme-shop"); got != 45 {
-		t.Errorf("of 45 that are left the project may have %d", got)
+		t.Errorf("of 45 that are left the project may have %d, want 45", got)
 	}
 	taken, err := w.store.Taken(t.Context(), "acme")
 	if err != nil || taken != 55*32<<10 {
@@ -96,18 +96,18 @@ func TestShareCountsAllNamespacesOfTheTenant(t *testing.T) {
 	before := w.reads
 	w.shares("kubeop-acme-shop")
 	if read := w.reads - before; read != 1 {
-		t.Errorf("nothing changed, and %d quotas were read", read)
+		t.Errorf("nothing changed, and %d quotas were read, want 1", read)
 	}
 	w.tenant.Spec.MaxObjectSize = ptr.To(resource.MustParse("64Ki"))
 	if got := w.shares("kubeop-acme-shop"); got != 0 {
-		t.Errorf("with objects twice as large the project may have %d", got)
+		t.Errorf("with objects twice as large the project may have %d, want 0", got)
 	}
 	w.mu.Lock()
 	delete(w.quotas, "kubeop-acme-blog")
 	w.mu.Unlock()
 	w.store.Changed("acme", "kubeop-acme-blog")
 	if got := w.shares("kubeop-acme-shop"); got != 60 {
-		t.Errorf("the other project is gone, and this one may have %d", got)
+		t.Errorf("the other project is gone, and this one may have %d, want 60", got)
 	}
 	w.err = errors.New("not listed yet")
 	w.store.Changed("acme", "kubeop-acme-blog")

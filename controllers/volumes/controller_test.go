@@ -168,7 +168,7 @@ func TestOnlyATenantsNamespaceAnnotatedWithItsNameIsReconciled(t *testing.T) {
 				t.Error("the namespace still names volumes")
 			}
 			if got := b.policy("pv-1"); got != corev1.PersistentVolumeReclaimDelete {
-				t.Errorf("the volume has policy %s", got)
+				t.Errorf("the volume has policy %s, want %s", got, corev1.PersistentVolumeReclaimDelete)
 			}
 		})
 	}
@@ -255,7 +255,7 @@ func TestTheAnnotationNamesTwentyVolumes(t *testing.T) {
 		0: "0 volumes", 1: "1 volume: v0", 20: "20 volumes: " + twenty, 21: "21 volumes: " + twenty + ", and 1 more", 25: "25 volumes: " + twenty + ", and 5 more",
 	} {
 		if got := summary(names(n)); got != want {
-			t.Errorf("of %d it says %q", n, got)
+			t.Errorf("of %d it says %q, want %q", n, got, want)
 		}
 	}
 	if got, want := message(names(21)), "The namespace may be deleted. These volumes are kept: "+twenty+", and 1 more"; got != want {
@@ -276,7 +276,7 @@ func TestOnlyChangedMarksOfNamespacesWakeTheController(t *testing.T) {
 		"nothing changed":         {allowed(), allowed(), false},
 	} {
 		if got := annotated.Update(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
-			t.Errorf("%s: woken %t", name, got)
+			t.Errorf("%s: woken %t, want %t", name, got, c.want)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -284,7 +284,7 @@ func TestOnlyChangedMarksOfNamespacesWakeTheController(t *testing.T) {
 		want      bool
 	}{"not annotated": {shop(nil), false}, "allowed": {allowed(), true}, "marked": {marked, true}} {
 		if got := annotated.Create(event.CreateEvent{Object: c.namespace}); got != c.want {
-			t.Errorf("new and %s: woken %t", name, got)
+			t.Errorf("new and %s: woken %t, want %t", name, got, c.want)
 		}
 	}
 	if annotated.Delete(event.DeleteEvent{Object: allowed()}) {

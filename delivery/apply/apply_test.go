@@ -130,7 +130,7 @@ func TestOnlyChangedObjectsAreWritten(t *testing.T) {
 	b.must(0, b.config("one", "a"), b.config("two", "a"))
 	b.must(1, b.config("one", "b"), b.config("two", "a"))
 	if got := b.read("one").Data["key"]; got != "b" {
-		t.Errorf("the value is %q", got)
+		t.Errorf("the value is %q, want %q", got, "b")
 	}
 }
 
@@ -196,13 +196,13 @@ func TestForeignObjectsAreNotAdopted(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if got := b.read("one").Data["key"]; got != "theirs" {
-		t.Errorf("the value is %q", got)
+		t.Errorf("the value is %q, want %q", got, "theirs")
 	}
 	if got := b.read("two").Data["key"]; got != "a" {
-		t.Errorf("the other object was held up: %q", got)
+		t.Errorf("the other object was held up: %q, want %q", got, "a")
 	}
 	if got := inventory.Names(b.recorded); got != "ConfigMap/two" {
-		t.Errorf("recorded is %s", got)
+		t.Errorf("recorded is %s, want %q", got, "ConfigMap/two")
 	}
 }
 
@@ -216,7 +216,7 @@ func TestAnotherAppsObjectIsNotTaken(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if got := b.read("one").Data["key"]; got != "a" {
-		t.Errorf("the value is %q", got)
+		t.Errorf("the value is %q, want %q", got, "a")
 	}
 }
 
@@ -232,7 +232,7 @@ func TestAnInvalidObjectHoldsUpNothing(t *testing.T) {
 		t.Errorf("%d writes and %v", writes, err)
 	}
 	if got := inventory.Names(b.recorded); got != "ConfigMap/one, Ingress/web" {
-		t.Errorf("recorded is %s", got)
+		t.Errorf("recorded is %s, want %q", got, "ConfigMap/one, Ingress/web")
 	}
 }
 
@@ -276,7 +276,7 @@ func TestPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := inventory.Names(left); got != "ConfigMap/held" {
-		t.Errorf("left is %s", got)
+		t.Errorf("left is %s, want %q", got, "ConfigMap/held")
 	}
 	b.read("two")
 	held = b.read("held")
@@ -297,13 +297,13 @@ func TestLedgerForgetsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := inventory.Names(l.Inventory().Entries); got != "ConfigMap/one, ConfigMap/two" {
-		t.Errorf("before pruning, recorded is %s", got)
+		t.Errorf("before pruning, recorded is %s, want %q", got, "ConfigMap/one, ConfigMap/two")
 	}
 	if err := l.Prune(t.Context(), map[string]string{v1alpha1.AppLabel: "web"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := inventory.Names(l.Inventory().Entries); got != "ConfigMap/one" {
-		t.Errorf("after pruning, recorded is %s", got)
+		t.Errorf("after pruning, recorded is %s, want %q", got, "ConfigMap/one")
 	}
 }
 

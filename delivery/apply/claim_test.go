@@ -282,7 +282,7 @@ func TestAnObjectWithoutARecordedDigestIsApplied(t *testing.T) {
 	b.recorded[0].Digest = "" // The process ended before it could record what it wrote.
 	b.must(1, b.config("one", "b"))
 	if got := b.read("one").Data["key"]; got != "b" {
-		t.Errorf("the value is %q", got)
+		t.Errorf("the value is %q, want %q", got, "b")
 	}
 }
 
@@ -295,7 +295,7 @@ func TestLabelsThatAreTakenAwayComeBack(t *testing.T) {
 	}
 	b.must(1, b.config("one", "a"))
 	if got := b.read("one").Labels[v1alpha1.AppLabel]; got != "web" {
-		t.Errorf("the label is %q", got)
+		t.Errorf("the label is %q, want %q", got, "web")
 	}
 }
 

@@ -69,7 +69,7 @@ func TestFieldsOfOthersAreNotCorrected(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got := b.get(config, "data", "key"); got != "theirs" {
-		t.Errorf("the value is %v", got)
+		t.Errorf("the value is %v, want %q", got, "theirs")
 	}
 	// A new manifest is applied.
 	if _, writes := b.pass(Set{Leave: true}, b.config("one", "b")); writes != 1 || b.get(config, "data", "key") != "b" {
@@ -130,7 +130,7 @@ func TestSparedFieldsStay(t *testing.T) {
 				t.Errorf("%d writes, want %d; put back is %s", writes, c.writes, inventory.Names(result.Corrected))
 			}
 			if _, writes := b.pass(set, second); writes != 0 {
-				t.Errorf("%d more writes", writes)
+				t.Errorf("%d more writes, want 0", writes)
 			}
 			containers := b.get(first, "spec", "template", "spec", "containers").([]any)
 			if got := containers[1].(map[string]any)["image"]; got != c.want {
@@ -308,13 +308,13 @@ func TestSparedMetadataIsLeft(t *testing.T) {
 			b.pass(set, labelled("a"))
 			b.by("somebody", `{"metadata":{"labels":{"theirs":"changed"}}}`, labelled("a"))
 			if _, writes := b.pass(set, labelled("a")); writes != 0 {
-				t.Errorf("%d writes", writes)
+				t.Errorf("%d writes, want 0", writes)
 			}
 			if _, writes := b.pass(set, labelled("b")); writes != 1 || b.get(labelled("b"), "data", "key") != "b" {
 				t.Errorf("%d writes, the value is %v", writes, b.get(labelled("b"), "data", "key"))
 			}
 			if got := b.get(labelled("b"), "metadata", "labels", "theirs"); got != "changed" {
-				t.Errorf("the label is %v", got)
+				t.Errorf("the label is %v, want %q", got, "changed")
 			}
 		})
 	}

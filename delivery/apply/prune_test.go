@@ -47,7 +47,7 @@ func TestADeleteThatIsRefusedIsNotForgotten(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if got := inventory.Names(removed.Left); got != "ConfigMap/one" {
-		t.Errorf("left is %s", got)
+		t.Errorf("left is %s, want %q", got, "ConfigMap/one")
 	}
 	// The next pass goes on where this one ended, and so does one after the process was killed before it recorded anything.
 	removed, err = garbage.Remove(t.Context(), garbage.Removal{Live: b.Live, Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
@@ -319,7 +319,7 @@ func TestObjectsThatOtherAppsDeclareAreLeftForThem(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got := inventory.Names(removed.Left); got != "ConfigMap/moved, ConfigMap/unknown" {
-		t.Errorf("left is %s", got)
+		t.Errorf("left is %s, want %q", got, "ConfigMap/moved, ConfigMap/unknown")
 	}
 	b.read("moved")
 	b.read("unknown")

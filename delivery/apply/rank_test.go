@@ -87,7 +87,7 @@ func TestOnlyObjectsThatNeedAFailedObjectWait(t *testing.T) {
 		}
 	}
 	if got := inventory.Names(b.recorded); got != "ConfigMap/one, Deployment/web" {
-		t.Errorf("recorded is %s", got)
+		t.Errorf("recorded is %s, want %q", got, "ConfigMap/one, Deployment/web")
 	}
 }
 
@@ -120,10 +120,10 @@ func TestAWebhookThatIsDown(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if got := b.read("one").Data["key"]; got != "b" {
-		t.Errorf("the other ConfigMap holds %q", got)
+		t.Errorf("the other ConfigMap holds %q, want %q", got, "b")
 	}
-	if got := inventory.Names(b.recorded); !strings.Contains(got, "Deployment/web") {
-		t.Errorf("recorded is %s", got)
+	if got, want := inventory.Names(b.recorded), "Deployment/web"; !strings.Contains(got, want) {
+		t.Errorf("recorded is %q, want %q in it", got, want)
 	}
 }
 

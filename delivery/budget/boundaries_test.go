@@ -10,7 +10,7 @@ func TestALimitIsTheMostThatIsLetThrough(t *testing.T) {
 	l := App{Objects: 3, Bytes: 100, Values: 10}
 	for n, refused := range map[int]bool{0: false, 3: false, 4: true} {
 		if got := l.TooMany(n) != nil; got != refused {
-			t.Errorf("%d objects are refused: %t", n, got)
+			t.Errorf("%d objects are refused: %t, want %t", n, got, refused)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestWeightCountsAsJSONDoes(t *testing.T) {
 	} {
 		w := Weight{}
 		if w.add(c.value); w != c.want {
-			t.Errorf("%s: %+v", name, w)
+			t.Errorf("%s: %+v, want %+v", name, w, c.want)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestWeightCountsAsJSONDoes(t *testing.T) {
 func TestEachFileThatDeclaresCountsAtLeastOneKibibyte(t *testing.T) {
 	for size, want := range map[int64]int64{0: 1024, 1: 1024, 1024: 1024, 1025: 1025} {
 		if got := Declared(size); got != want {
-			t.Errorf("%d bytes count %d", size, got)
+			t.Errorf("%d bytes count %d, want %d", size, got, want)
 		}
 	}
 }
@@ -75,11 +75,11 @@ func TestEachFileThatDeclaresCountsAtLeastOneKibibyte(t *testing.T) {
 func TestNoMoreThanTheMostIsOffered(t *testing.T) {
 	most := &Exceeded{Field: AppObjects, What: "objects of the app", Is: 5001, Limit: 5000}
 	if got := most.Error(); got != "objects of the app: 5001, and more than 5000 are not possible; remove some" {
-		t.Errorf("at the most: %s", got)
+		t.Errorf("at the most: %s, want %q", got, "objects of the app: 5001, and more than 5000 are not possible; remove some")
 	}
 	below := &Exceeded{Field: AppObjects, What: "objects of the app", Is: 5000, Limit: 4999}
 	if got := below.Error(); got != "objects of the app: 5000, and the limit is 4999; remove some, or ask an administrator of the cluster for more with spec.limits.appObjects of the Tenant" {
-		t.Errorf("below the most: %s", got)
+		t.Errorf("below the most: %s, want %q", got, "objects of the app: 5000, and the limit is 4999; remove some, or ask an administrator of the cluster for more with spec.limits.appObjects of the Tenant")
 	}
 }
 

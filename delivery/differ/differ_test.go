@@ -103,7 +103,7 @@ func TestIgnore(t *testing.T) {
 			}
 			paths, all := rules.Spared(live)
 			if all != test.all {
-				t.Errorf("all is %v", all)
+				t.Errorf("all is %v, want %v", all, test.all)
 			}
 			if diff := cmp.Diff(object(t, test.want).Object, Yielding(object(t, want), live, paths).Object); diff != "" {
 				t.Error(diff)

@@ -13,7 +13,7 @@ func TestSeal(t *testing.T) {
 	const plain = "0123456789abcdef"
 	for name, seal := range map[string]func(Seal) string{"Of": func(s Seal) string { return s.Of(plain) }, "Short": func(s Seal) string { return s.Short(plain) }} {
 		if got := seal(nil); got != plain {
-			t.Errorf("%s without a key is %q", name, got)
+			t.Errorf("%s without a key is %q, want %q", name, got, plain)
 		}
 		if seal(one) == plain || strings.Contains(seal(one), plain) && name == "Short" {
 			t.Errorf("%s is %q", name, seal(one))

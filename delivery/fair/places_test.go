@@ -163,7 +163,7 @@ func TestEnterEndsWithItsContext(t *testing.T) {
 	}
 	leave()
 	if x.Taken() != 0 {
-		t.Errorf("%d places are taken", x.Taken())
+		t.Errorf("%d places are taken, want 0", x.Taken())
 	}
 }
 

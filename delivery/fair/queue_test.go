@@ -47,7 +47,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	fill(&q, "b", 1)
 	fill(&q, "c", 2)
 	if got := strings.Join(drain(&q, 10), " "); got != "a0 b0 c0 a1 c1 a2" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %q", got, "a0 b0 c0 a1 c1 a2")
 	}
 }
 
@@ -57,12 +57,12 @@ func TestBursts(t *testing.T) {
 	fill(&q, "b", 1)
 	fill(&q, "c", 3)
 	if got := strings.Join(drain(&q, 3), " "); got != "a0 a1 b0" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %q", got, "a0 a1 b0")
 	}
 	q.Add("new", "new0")
 	q.Add("a", "a5")
 	if got := strings.Join(drain(&q, 10), " "); got != "c0 c1 new0 a2 a3 c2 a4 a5" {
-		t.Errorf("then %s", got)
+		t.Errorf("then %s, want %q", got, "c0 c1 new0 a2 a3 c2 a4 a5")
 	}
 }
 
@@ -224,7 +224,7 @@ func TestLowPriorityComesAfterTheSameTenantOnly(t *testing.T) {
 	q.AddBehind("b", "b late")
 	q.Add("c", "c soon")
 	if got := strings.Join(drain(&q, 9), ", "); got != "a soon, b late, c soon, a late" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %q", got, "a soon, b late, c soon, a late")
 	}
 }
 

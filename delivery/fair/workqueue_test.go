@@ -126,7 +126,7 @@ func TestAnObjectIsHeldOnce(t *testing.T) {
 	b.Done("a/1")
 	b.wants()
 	if b.shares.taken != 1 {
-		t.Errorf("%d places are taken", b.shares.taken)
+		t.Errorf("%d places are taken, want 1", b.shares.taken)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestFailuresAreDelayed(t *testing.T) {
 		b.Done("a/1")
 	}
 	if n := b.NumRequeues("a/1"); n != 3 {
-		t.Errorf("%d failures", n)
+		t.Errorf("%d failures, want 3", n)
 	}
 	b.AddRateLimited("a/1")
 	b.clock.Step(7 * time.Second)
@@ -203,7 +203,7 @@ func TestFailuresAreDelayed(t *testing.T) {
 	b.ready(1)
 	b.Forget("a/1")
 	if n := b.NumRequeues("a/1"); n != 0 {
-		t.Errorf("%d failures after they were forgotten", n)
+		t.Errorf("%d failures after they were forgotten, want 0", n)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestPriorityIsWithinTheTenant(t *testing.T) {
 	b.AddWithOpts(priorityqueue.AddOpts{Priority: &low, After: time.Second}, "a/1")
 	b.Add("a/1")
 	if _, priority, _ := b.GetWithPriority(); priority != 0 {
-		t.Errorf("its priority is %d", priority)
+		t.Errorf("its priority is %d, want 0", priority)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestDownloadsBelowTheLimitScanNoFiles(t *testing.T) {
 	}
 	sources.WantError(t, stores.disk.Check(t.Context(), "acme"), nil, "")
 	if stores.disk.Sum() != 90*limit.KiB {
-		t.Errorf("%d bytes count: it was looked", stores.disk.Sum())
+		t.Errorf("%d bytes count: it was looked, want %d", stores.disk.Sum(), 90*limit.KiB)
 	}
 	stores.keep(t, "acme", 91)
 	sources.WantError(t, stores.disk.Check(t.Context(), "acme"), nil, "") // Over the limit, it is looked.

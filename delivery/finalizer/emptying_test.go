@@ -203,7 +203,7 @@ func TestFinalizersAreTakenOffWhereThatIsForced(t *testing.T) {
 			}
 			err := a.Get(t.Context(), client.ObjectKeyFromObject(held), &corev1.ConfigMap{})
 			if gone := apierrors.IsNotFound(err); gone != c.force {
-				t.Errorf("gone is %t: %v", gone, err)
+				t.Errorf("gone is %t: %v, want %t", gone, err, c.force)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestChecksJudgeInThePlaceOfKstatus(t *testing.T) {
 				}
 			}
 			if asked := w.told(); asked != "Get:1" {
-				t.Errorf("three looks at one version asked %s", asked)
+				t.Errorf("three looks at one version asked %s, want %q", asked, "Get:1")
 			}
 		})
 	}

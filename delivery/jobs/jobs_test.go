@@ -118,10 +118,10 @@ func TestImageOf(t *testing.T) {
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": container}}}}}
 	service := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service"}}
 	if got := ImageOf([]*unstructured.Unstructured{service, deployment}); got != "web:1" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "web:1")
 	}
 	if got := ImageOf([]*unstructured.Unstructured{service}); got != "" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want none", got)
 	}
 }
 

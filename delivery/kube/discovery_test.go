@@ -93,7 +93,7 @@ func TestDiscoveryMayNotWatch(t *testing.T) {
 		t.Errorf("logged %d lines:\n%s", lines, log)
 	}
 	if calls.Load() != 0 {
-		t.Errorf("called %d times", calls.Load())
+		t.Errorf("called %d times, want 0", calls.Load())
 	}
 }
 
@@ -133,7 +133,7 @@ func TestDiscoveryCalls(t *testing.T) {
 	}
 	eventually(t, "it is called", func() bool { return calls.Load() > seen })
 	if made := calls.Load() - seen; made != 1 {
-		t.Errorf("called %d times for a burst in which no second passed", made)
+		t.Errorf("called %d times for a burst in which no second passed, want 1", made)
 	}
 	rest(2, 10)
 	undefine(t, "calls.example")
@@ -201,7 +201,7 @@ func TestAKindThatReturnsWithAnotherScope(t *testing.T) {
 	asked := o.count(path)
 	time.Sleep(2 * time.Second)
 	if more := o.count(path) - asked; more != 0 {
-		t.Errorf("%d more requests for a kind that was given up", more)
+		t.Errorf("%d more requests for a kind that was given up, want 0", more)
 	}
 
 	define(t, group, "Cluster")

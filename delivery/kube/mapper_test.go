@@ -76,7 +76,7 @@ func TestMapper(t *testing.T) {
 
 	below.scope = meta.RESTScopeRoot
 	if got := scope("A", "v1"); got != meta.RESTScopeNameNamespace {
-		t.Errorf("before a reset it is %s", got)
+		t.Errorf("before a reset it is %s, want %s", got, meta.RESTScopeNameNamespace)
 	}
 	m.Reset()
 	if got := scope("A", "v1"); got != meta.RESTScopeNameRoot || below.resets != 1 {
@@ -87,7 +87,7 @@ func TestMapper(t *testing.T) {
 	below.during = func() { below.scope, below.during = meta.RESTScopeNamespace, nil; m.Reset() }
 	scope("C", "v1")
 	if got := scope("C", "v1"); got != meta.RESTScopeNameNamespace {
-		t.Errorf("after a reset in between it is %s", got)
+		t.Errorf("after a reset in between it is %s, want %s", got, meta.RESTScopeNameNamespace)
 	}
 }
 

@@ -110,7 +110,7 @@ func TestTheTenantOfANamespace(t *testing.T) {
 	t.Parallel()
 	o, name := newOperator(t), project(t)
 	if got := o.TenantOf(name); got != "" {
-		t.Errorf("before namespaces are watched: %q", got)
+		t.Errorf("before namespaces are watched: %q, want none", got)
 	}
 	patch := []byte(`{"metadata":{"labels":{"paas.kubeop.io/tenant":"acme"}}}`)
 	if _, err := admin(t).CoreV1().Namespaces().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
@@ -119,7 +119,7 @@ func TestTheTenantOfANamespace(t *testing.T) {
 	o.Begin(namespaceKind)
 	eventually(t, "its tenant is known", func() bool { return o.TenantOf(name) == "acme" })
 	if got := o.TenantOf("default"); got != "" {
-		t.Errorf("a namespace that is nobody's is of %q", got)
+		t.Errorf("a namespace that is nobody's is of %q, want none", got)
 	}
 }
 

@@ -194,7 +194,7 @@ func TestTheCachedFieldsAreEnoughForHealth(t *testing.T) {
 		t.Errorf("got %v, %t, %v", meta, known, err)
 	}
 	if n := o.count("GET /apis/apps/v1/deployments"); n != 1 {
-		t.Errorf("%d watches of Deployments", n)
+		t.Errorf("%d watches of Deployments, want 1", n)
 	}
 
 	if err := o.direct.Delete(t.Context(), web); err != nil {

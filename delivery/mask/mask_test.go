@@ -28,7 +28,7 @@ func TestMask(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 			if again := Of(tc.values)(tc.want); again != tc.want {
-				t.Errorf("masked twice it is %q", again)
+				t.Errorf("masked twice it is %q, want %q", again, tc.want)
 			}
 		})
 	}

@@ -154,7 +154,7 @@ func TestRetainedNamespacesHaveTheLabel(t *testing.T) {
 		"retained":   {Found{Namespace: shop(label(v1alpha1.RetainedLabel, "true"))}, true},
 	} {
 		if got := c.found.Retained(); got != c.want {
-			t.Errorf("%s: got %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
 		}
 	}
 }

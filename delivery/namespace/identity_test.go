@@ -48,7 +48,7 @@ func TestWhoATenantIs(t *testing.T) {
 
 func TestTenantWithoutIdentityOwnsNoNamespace(t *testing.T) {
 	if id := Identity(owned("tenants/acme")); id != "" {
-		t.Errorf("identity is %s", id)
+		t.Errorf("identity is %s, want none", id)
 	}
 	left := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.TenantUIDAnnotation: "old"}}}
 	if (Owner{Tenant: "new"}).was(left) {

@@ -59,13 +59,13 @@ func TestAnOwnerIsDescribedByItsDifferencesFromOurs(t *testing.T) {
 	}
 	for name, c := range cases {
 		if got := Describe(c.theirs, ours); got != c.want {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
 
 func TestTheHomeOfAnObjectIsTheNamespaceOfItsProject(t *testing.T) {
 	if got := HomeOf(labels("acme", "shop", "web")); got != "kubeop-acme-shop" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %q", got, "kubeop-acme-shop")
 	}
 }

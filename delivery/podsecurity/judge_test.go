@@ -91,7 +91,7 @@ func TestTheVersionOfTheClusterDecides(t *testing.T) {
 	}{{"1", "34", 2}, {"1", "35", 0}, {"1", "35+", 0}, {"1", "99", 0}, {"", "", 0}} {
 		err := Judge{Level: "restricted", Version: VersionOf(c.major, c.minor), Tenant: "acme"}.Check([]*unstructured.Unstructured{object})
 		if broken := strings.Count(fmt.Sprint(err), "breaks rule"); broken != c.broken {
-			t.Errorf("version %q.%q: %d rules are broken: %v", c.major, c.minor, broken, err)
+			t.Errorf("version %q.%q: %d rules are broken: %v, want %d", c.major, c.minor, broken, err, c.broken)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestShareLetsBeMadeWhatTheRestHolds(t *testing.T) {
 			got, less := b.Share(given, list(c.used), list(c.before), c.taken*32<<10)
 			holds(t, got, c.want)
 			if less != c.less {
-				t.Errorf("less: %t", less)
+				t.Errorf("less: %t, want %t", less, c.less)
 			}
 			holds(t, given, hard)
 		})

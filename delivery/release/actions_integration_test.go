@@ -75,7 +75,7 @@ func TestChartTestsAreRunAndReported(t *testing.T) {
 			}
 			r.Policy.Retry = later
 			if out := tm.deploy(r); out.Test.Result != "" {
-				t.Errorf("before the tests: %q", out.Test.Result)
+				t.Errorf("before the tests: %q, want none", out.Test.Result)
 			}
 			if out, err := tm.Test(t.Context(), r); !out.Running || err != nil {
 				t.Fatal(out, err)
@@ -89,7 +89,7 @@ func TestChartTestsAreRunAndReported(t *testing.T) {
 				t.Errorf("failed with %v: %+v", out.Failed, out)
 			}
 			if ran := tm.versions()["configmaps/a"] != ""; ran != test.ran {
-				t.Errorf("the good test ran: %v", ran)
+				t.Errorf("the good test ran: %v, want %v", ran, test.ran)
 			}
 			tm.requests.take()
 			if out, err := tm.Test(t.Context(), r); out.Running || err != nil || len(tm.requests.take()) > 0 || len(tm.notified) > 0 {
@@ -201,23 +201,23 @@ func TestValues(t *testing.T) {
 	r.Input.ValuesFiles = []string{"values-prod.yaml"}
 	tm.deploy(r)
 	if got := tm.color(); got != "prod" {
-		t.Errorf("with a values file of the chart: %s", got)
+		t.Errorf("with a values file of the chart: %s, want %q", got, "prod")
 	}
 	r.Input.Values = map[string]any{"color": "red"}
 	tm.deploy(r)
 	if got := tm.color(); got != "red" {
-		t.Errorf("with a value over it: %s", got)
+		t.Errorf("with a value over it: %s, want %q", got, "red")
 	}
 	r.Input.Values, r.Input.ValuesFiles = map[string]any{"other": 1}, nil
 	r.Actions.Upgrade.PreserveValues = true
 	tm.deploy(r)
 	if got := tm.color(); got != "red" {
-		t.Errorf("with the last values preserved: %s", got)
+		t.Errorf("with the last values preserved: %s, want %q", got, "red")
 	}
 	r.Input.Values, r.Actions.Upgrade.PreserveValues = map[string]any{}, false
 	tm.deploy(r)
 	if got := tm.color(); got != "blue" {
-		t.Errorf("with no values: %s", got)
+		t.Errorf("with no values: %s, want %q", got, "blue")
 	}
 }
 

@@ -276,7 +276,7 @@ func TestExistingObjectsAreAdoptedOrRefused(t *testing.T) {
 				t.Errorf("%s, %v", diff, got.Annotations)
 			}
 			if asked := verbs(tm.requests.take()); asked != "GET PATCH POST POST POST POST" {
-				t.Errorf("asked %s", asked)
+				t.Errorf("asked %s, want %q", asked, "GET PATCH POST POST POST POST")
 			}
 		})
 	}

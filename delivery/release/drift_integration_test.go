@@ -46,7 +46,7 @@ func (t *team) editDeployment(edit func(*appsv1.Deployment)) {
 	}
 }
 
-func TestDrift(t *testing.T) {
+func TestDriftOfAReleaseIsReportedOrCorrected(t *testing.T) {
 	replicas := int32(2)
 	deployment := func(fields ...differ.Change) []cluster.Difference {
 		return []cluster.Difference{{Object: "Deployment/web", Fields: fields}}
@@ -141,7 +141,7 @@ func TestDrift(t *testing.T) {
 				t.Errorf("after correcting: %v, %v", again, err)
 			}
 			if left := tm.deploy(r); left.Release.Revision != 1 {
-				t.Errorf("revision %d", left.Release.Revision)
+				t.Errorf("revision %d, want 1", left.Release.Revision)
 			}
 		})
 	}

@@ -156,7 +156,7 @@ func TestTheActionsOfATenantShareItsWorkersAcrossNamespaces(t *testing.T) {
 	other := types.NamespacedName{Namespace: "other", Name: "shop"}
 	launchIn(t, e, other, func(context.Context, *pool.Worker) result { return result{} })
 	if got := <-notified; got != other {
-		t.Errorf("%s ended first", got)
+		t.Errorf("%s ended first, want %s", got, other)
 	}
 	select {
 	case <-began:

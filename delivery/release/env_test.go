@@ -325,7 +325,7 @@ func (t *team) await(r Request) {
 	select {
 	case app := <-t.notified:
 		if app != r.App {
-			t.Fatalf("notified of %s", app)
+			t.Fatalf("notified of %s, want %s", app, r.App)
 		}
 	case <-time.After(time.Minute):
 		t.Fatal("no action ended in a minute")

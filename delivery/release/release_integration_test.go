@@ -60,7 +60,7 @@ func TestLifecycle(t *testing.T) {
 	}
 	for _, name := range []string{"web", "web-hook"} {
 		if got := tm.configMap(name).Labels[v1alpha1.TenantLabel]; got != "acme" {
-			t.Errorf("ConfigMap %s belongs to tenant %q", name, got)
+			t.Errorf("ConfigMap %s belongs to tenant %q, want %q", name, got, "acme")
 		}
 	}
 
@@ -205,7 +205,7 @@ func TestEditsByHandAreCorrected(t *testing.T) {
 		t.Error(err)
 	}
 	if again := tm.deploy(r); again.Release.Revision != 1 {
-		t.Errorf("correcting made revision %d", again.Release.Revision)
+		t.Errorf("correcting made revision %d, want 1", again.Release.Revision)
 	}
 }
 

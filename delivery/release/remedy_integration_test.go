@@ -215,7 +215,7 @@ func TestRevisionsMarkedAsFailedAreRemediated(t *testing.T) {
 		t.Errorf("marked as failed: %v, %v", done, err)
 	}
 	if again := tm.settle(r); again.Release != out.Release {
-		t.Errorf("a rollback was marked as failed: %+v", again.Release)
+		t.Errorf("a rollback was marked as failed: %+v, want %+v", again.Release, out.Release)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestARollbackRestoresOnlyProvenRevisions(t *testing.T) {
 				}
 				tm.deploy(tm.knowing(tm.good("green")))
 				if got := tm.statuses()[2]; got != helm.StatusFailed.String() {
-					t.Errorf("the revision marked as failed is %s", got)
+					t.Errorf("the revision marked as failed is %s, want %s", got, helm.StatusFailed.String())
 				}
 			}
 			out := tm.settle(tm.knowing(tm.broken()))

@@ -51,7 +51,7 @@ func TestFluxDriverRunsAllPhases(t *testing.T) {
 	// One read and one patch for each app with a request. The driver may not restart controllers of others.
 	want := []phase{{Name: install, Apps: 3, Writes: 3}, {Name: upgrade, Apps: 3, Writes: 3}, {Name: requested, Apps: 3, Writes: 3}, {Name: oneOf, Apps: 1, Writes: 1}, {Name: removal, Apps: 3}}
 	if len(phases) != len(want) {
-		t.Fatalf("%d phases: %+v", len(phases), phases)
+		t.Fatalf("%d phases: %+v, want %d", len(phases), phases, len(want))
 	}
 	for i, p := range phases {
 		if p.Name != want[i].Name || p.Apps != want[i].Apps || p.Writes != want[i].Writes || p.Reconciles != want[i].Writes || p.Audit != 0 {

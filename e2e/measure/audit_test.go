@@ -158,7 +158,7 @@ func TestWhatWrites(t *testing.T) {
 		{"create", "selfsubjectaccessreviews"}: false, {"dry-run patch", "deployments"}: false, {"list", "secrets"}: false, {"get", "(discovery)"}: false,
 	} {
 		if got := r.Writes(); got != want {
-			t.Errorf("%s writes: %t", r, got)
+			t.Errorf("%s writes: %t, want %t", r, got, want)
 		}
 	}
 }

@@ -68,6 +68,6 @@ func TestPercentile(t *testing.T) {
 		}
 	}
 	if got := Percentile(nil, 0.5); got != 0 {
-		t.Errorf("got %g of nothing", got)
+		t.Errorf("got %g of nothing, want 0", got)
 	}
 }

@@ -205,14 +205,14 @@ func TestAFaultSuppressesFindingsAroundAndInsideIt(t *testing.T) {
 		"spec.image": true, "spec.image.reference": true, "spec": true, "spec.images": false, "spec.ports": true, "spec.ports[1]": false, "spec.env": false,
 	} {
 		if got := d.explained(path); got != want {
-			t.Errorf("%s is explained: %t", path, got)
+			t.Errorf("%s is explained: %t, want %t", path, got, want)
 		}
 	}
 	for path, want := range map[string]bool{
 		"spec.ports[0].name": true, "spec.ports[0].port": false, "spec.x.type": true, "spec.type": false, "spec.x.y.type": false,
 	} {
 		if got := d.misspelt(path); got != want {
-			t.Errorf("%s is misspelt: %t", path, got)
+			t.Errorf("%s is misspelt: %t, want %t", path, got, want)
 		}
 	}
 }

@@ -151,16 +151,16 @@ func TestAFieldIsFoundByItsPath(t *testing.T) {
 		}
 	}
 	if got := (&Document{}).Line("spec"); got != 0 {
-		t.Errorf("a file without a document has a field in line %d", got)
+		t.Errorf("a file without a document has a field in line %d, want 0", got)
 	}
 }
 
 func TestTextsOfFilesAreBoundedAndOnOneLine(t *testing.T) {
 	if got, want := Quote(strings.Repeat("ä", 60)), `"`+strings.Repeat("ä", 60)+`"`; got != want {
-		t.Errorf("60 characters: %s", got)
+		t.Errorf("60 characters: %s, want %s", got, want)
 	}
 	if got, want := Quote(strings.Repeat("ä", 61)), `"`+strings.Repeat("ä", 60)+`…"`; got != want {
-		t.Errorf("61 characters: %s", got)
+		t.Errorf("61 characters: %s, want %s", got, want)
 	}
 	for want, value := range map[string]any{`"a\nb"`: "a\nb", `{"a":[1]}`: map[string]any{"a": []any{int64(1)}}, "null": nil, "true": true} {
 		if got := Show(value); got != want {

@@ -88,7 +88,7 @@ func TestPlatformDeclaresTheTenant(t *testing.T) {
 		t.Fatalf("want the one tenant, got %+v", c)
 	}
 	if url := declared[*v1alpha1.Tenant](got)[0].Spec.Repository.URL; url != "https://git.example/acme.git" {
-		t.Errorf("the tenant is bound to %s", url)
+		t.Errorf("the tenant is bound to %s, want %q", url, "https://git.example/acme.git")
 	}
 }
 
@@ -98,7 +98,7 @@ func TestAcmeDeclaresOneAppOfEachType(t *testing.T) {
 	for _, a := range declared[*v1alpha1.App](got) {
 		if a.Namespace == "kubeop-acme-images" {
 			if a.Spec.Type != v1alpha1.AppImage {
-				t.Errorf("%s is of type %s", a.Name, a.Spec.Type)
+				t.Errorf("%s is of type %s, want %s", a.Name, a.Spec.Type, v1alpha1.AppImage)
 			}
 			continue
 		}

@@ -84,7 +84,7 @@ func TestPushesInQuickSuccessionChangeTheRepositoryOnce(t *testing.T) {
 			path += "?source=https://git.example.com/manifests"
 		}
 		if answer := call(handler, path, "X-Signature", mac, strings.NewReader(body)); answer.Code != http.StatusAccepted {
-			t.Fatalf("call %d is answered %d", i, answer.Code)
+			t.Fatalf("call %d is answered %d, want %d", i, answer.Code, http.StatusAccepted)
 		}
 	}
 	to.count(t, 1)
@@ -109,7 +109,7 @@ func TestPushesInQuickSuccessionChangeTheRepositoryOnce(t *testing.T) {
 	}
 	to.count(t, 3)
 	if answer := call(handler, "/hook/acme", "X-Signature", mac, strings.NewReader(body)); answer.Code != http.StatusAccepted {
-		t.Errorf("a later call is answered %d", answer.Code)
+		t.Errorf("a later call is answered %d, want %d", answer.Code, http.StatusAccepted)
 	}
 	to.count(t, 4)
 }
@@ -134,13 +134,13 @@ func TestACallIsAnswered503WhileTheAPIServerIsAway(t *testing.T) {
 	s.Client = to
 	handler, mac := s.Handler(), sign([]byte(body), []byte(key))
 	if answer := call(handler, "/hook/acme", "X-Signature", mac, strings.NewReader(body)); answer.Code != http.StatusServiceUnavailable {
-		t.Errorf("the call is answered %d", answer.Code)
+		t.Errorf("the call is answered %d, want %d", answer.Code, http.StatusServiceUnavailable)
 	}
 	to.mu.Lock()
 	to.broken = false
 	to.mu.Unlock()
 	if answer := call(handler, "/hook/acme", "X-Signature", mac, strings.NewReader(body)); answer.Code != http.StatusAccepted {
-		t.Errorf("the next is answered %d", answer.Code)
+		t.Errorf("the next is answered %d, want %d", answer.Code, http.StatusAccepted)
 	}
 	s.Clock.(*clocktesting.FakeClock).Step(markPause)
 	to.count(t, 1)

@@ -208,7 +208,7 @@ func TestABuildThatTakesTooLong(t *testing.T) {
 		}
 	}
 	if n := b.places.Taken(); n != 1 {
-		t.Errorf("%d places are taken while it runs on", n)
+		t.Errorf("%d places are taken while it runs on, want 1", n)
 	}
 	close(release)
 	b.isIdle()
@@ -248,7 +248,7 @@ func TestEndlessBuildsOfSomeTenantsLeavePlaces(t *testing.T) {
 		}
 	}
 	if n := b.places.Taken(); n != 6 {
-		t.Errorf("three tenants have %d places", n)
+		t.Errorf("three tenants have %d places, want 6", n)
 	}
 	if _, err := b.Do(Task[string]{Key: "few", Tenant: "few", Within: time.Hour, Run: func(context.Context) (string, error) { return "", nil }}); err != nil {
 		t.Errorf("a fourth tenant: %v", err)

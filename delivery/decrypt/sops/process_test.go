@@ -152,7 +152,7 @@ func TestCredentialsOfTheOperatorAreNeverUsed(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n != 0 {
-		t.Errorf("what the environment names was asked %d times", n)
+		t.Errorf("what the environment names was asked %d times, want 0", n)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestCredentialsOfTheSecretAreUsedBesideThoseOfTheOperator(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n != 0 {
-		t.Errorf("what the environment names was asked %d times", n)
+		t.Errorf("what the environment names was asked %d times, want 0", n)
 	}
 }
 

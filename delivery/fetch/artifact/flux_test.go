@@ -44,7 +44,7 @@ func TestDownloadArtifact(t *testing.T) {
 		}
 	}
 	if asked.Load() != 1 {
-		t.Errorf("asked %d times", asked.Load())
+		t.Errorf("asked %d times, want 1", asked.Load())
 	}
 	right := sources.DigestOf(archive)
 	wrong := "sha256:" + strings.Repeat("0", 64)
@@ -86,7 +86,7 @@ func TestArtifactHosts(t *testing.T) {
 		"source-controller.a.b.svc": false, "evil.flux-system.svc": false, "source-controller.flux-system.svc.evil.example": false, "x.source-controller.a.svc": false,
 	} {
 		if got := matchesHost("source-controller.*.svc", host); got != want {
-			t.Errorf("%s: %t", host, got)
+			t.Errorf("%s: %t, want %t", host, got, want)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	}
 	all.Wait()
 	if blobs := strings.Count(strings.Join(server.Requests(), "\n"), "/blobs/"); blobs != 1 {
-		t.Errorf("downloaded %d times", blobs)
+		t.Errorf("downloaded %d times, want 1", blobs)
 	}
 	// After a restart, too: one request says that nothing changed.
 	got, err := NewStore(dir, loopback).Fetch(t.Context(), ofServer(server))

@@ -206,7 +206,7 @@ func TestUnusedAnswersAreForgotten(t *testing.T) {
 	s.clock.Step(2 * time.Hour)
 	_, _ = s.query("a", Question{MaxAge: time.Minute})
 	if n := len(s.memory.known); n != 1 {
-		t.Errorf("%d answers are kept", n)
+		t.Errorf("%d answers are kept, want 1", n)
 	}
 }
 
@@ -326,7 +326,7 @@ func TestPrepareThatFails(t *testing.T) {
 		}
 	}
 	if prepared != 1 {
-		t.Errorf("the Secret was read %d times", prepared)
+		t.Errorf("the Secret was read %d times, want 1", prepared)
 	}
 }
 

@@ -231,7 +231,7 @@ func TestChartCredentialsAreNotSentToOtherHosts(t *testing.T) {
 		}
 	}
 	if got := other.Requests(); got != "/abs.tgz\n/abs.tgz" {
-		t.Errorf("the other host got %q", got)
+		t.Errorf("the other host got %q, want %q", got, "/abs.tgz\n/abs.tgz")
 	}
 	store := NewStore(t.TempDir(), loopback)
 	if _, err := store.Fetch(t.Context(), Source{Repository: server.URL + "/stable", Name: "web", Auth: auth}); err != nil {

@@ -199,7 +199,7 @@ func TestOnlyArchivesAreFetchedElsewhere(t *testing.T) {
 		}
 	}
 	if got := other.all(); got != "" {
-		t.Errorf("the other host got %q", got)
+		t.Errorf("the other host got %q, want none", got)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestChartTokenServers(t *testing.T) {
 				t.Errorf("the token server got %q, want %q", got, tc.got)
 			}
 			if got := third.all(); got != "" {
-				t.Errorf("the third got %q", got)
+				t.Errorf("the third got %q, want none", got)
 			}
 		})
 	}

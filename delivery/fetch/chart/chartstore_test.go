@@ -335,7 +335,7 @@ func TestChartFailureIsShared(t *testing.T) {
 		sources.WantError(t, err, failure.ErrUnavailable, "answered 503")
 	})
 	if asked != 1 {
-		t.Errorf("asked %d times", asked)
+		t.Errorf("asked %d times, want 1", asked)
 	}
 	if _, err := store.Fetch(t.Context(), src); err == nil || asked != 2 {
 		t.Errorf("asked %d times: a failure is nobody's answer who came after it; %v", asked, err)

@@ -142,7 +142,7 @@ func TestLargeIndexCostsLittleMemory(t *testing.T) {
 				t.Errorf("the heap grew by %d and %d bytes, want less than 30 MB", first, again)
 			}
 			if got := requests(); got != "1 indexes, 1 unchanged, 1 archives" {
-				t.Errorf("got %s", got)
+				t.Errorf("got %s, want %q", got, "1 indexes, 1 unchanged, 1 archives")
 			}
 			if about, err := os.Stat(sources.OnlyFile(t, store.Dir, "*", indexFile)); err != nil || about.Size() > 3*limit.MiB {
 				t.Errorf("on disk it takes %d bytes, %v", about.Size(), err)

@@ -146,18 +146,18 @@ func TestFilesOfAnEarlierProcessCountForNoTenant(t *testing.T) {
 func TestTheTenantWithMost(t *testing.T) {
 	d, _ := diskOf()
 	if got := d.most(); got != "" {
-		t.Errorf("of none: %q", got)
+		t.Errorf("of none: %q, want none", got)
 	}
 	dir := t.TempDir()
 	d.Find(filepath.Dir(fileOf(t, dir, "found/a", 100)))
 	if got := d.most(); got != "" {
-		t.Errorf("what counts for no tenant makes it %q", got)
+		t.Errorf("what counts for no tenant makes it %q, want none", got)
 	}
 	d.Claim("small", fileOf(t, dir, "b", 8))
 	d.Claim("big", fileOf(t, dir, "c", 20))
 	for range 20 { // Maps are walked in any order.
 		if got := d.most(); got != "big" {
-			t.Fatalf("got %q", got)
+			t.Fatalf("got %q, want %q", got, "big")
 		}
 	}
 	d.arrive("small", 30*limit.KiB)
@@ -331,7 +331,7 @@ func TestAFullDiskLosesUnownedFilesAndThoseOfTheLargestTenant(t *testing.T) {
 		t.Errorf("cleared: %s", diff)
 	}
 	if d.Sum() != 8*limit.KiB {
-		t.Errorf("%d bytes are left", d.Sum())
+		t.Errorf("%d bytes are left, want %d", d.Sum(), 8*limit.KiB)
 	}
 }
 
@@ -358,7 +358,7 @@ func TestASweepKeepsFilesUsedSinceTheStartLongest(t *testing.T) {
 		}
 	}
 	if store.tidied != 2 {
-		t.Errorf("tidied %d times", store.tidied)
+		t.Errorf("tidied %d times, want 2", store.tidied)
 	}
 	if err := os.Remove(claimed); err != nil {
 		t.Fatal(err)

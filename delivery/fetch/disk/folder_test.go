@@ -62,7 +62,7 @@ func TestUsesOfDeletedFilesAreForgotten(t *testing.T) {
 	used.Mark(there)
 	used.Mark(filepath.Join(dir, "gone"))
 	if used.Len() != 2 {
-		t.Fatalf("%d uses", used.Len())
+		t.Fatalf("%d uses, want 2", used.Len())
 	}
 	used.Tidy()
 	if used.Len() != 1 || !used.take(there) || used.take(there) {

@@ -28,7 +28,7 @@ func TestWhichKindsAreKindsOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := errors.Is(fmt.Errorf("fetching: %w", tc.err), tc.kind); got != tc.is {
-				t.Errorf("got %v", got)
+				t.Errorf("got %v, want %v", got, tc.is)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
 		t.Errorf("got %s and %s, want %s", commit.Revision, commit.Hash, want)
 	}
 	if got := text(t, commit, "apps/web/app.yaml"); got != "kind: App\n" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "kind: App\n")
 	}
 	if got := server.Seen(); !cmp.Equal(got, []string{"GET /app.git/info/refs", "POST /app.git/git-upload-pack"}) {
 		t.Errorf("requests: %v", got)

@@ -41,7 +41,7 @@ func TestFetchWithCredentials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.server.Set(func() { tc.server.Allow = tc.allow })
 			if commit := fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: tc.server.RepoURL(), Auth: tc.auth}); commit.Hash != hash {
-				t.Errorf("got %s", commit.Hash)
+				t.Errorf("got %s, want %s", commit.Hash, hash)
 			}
 		})
 	}
@@ -131,7 +131,7 @@ func TestFetchRedirected(t *testing.T) {
 		t.Errorf("the other host was asked: %v", leaked)
 	}
 	if commit := fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: server.URL + "/moved", Auth: auth}); commit.Hash != hash {
-		t.Errorf("got %s", commit.Hash)
+		t.Errorf("got %s, want %s", commit.Hash, hash)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestFetchOverSSH(t *testing.T) {
 	store := NewStore(t.TempDir(), loopback)
 	src := Source{URL: server.RepoURL(), Auth: authOf(server)}
 	if commit := fetchOK(t, store, src); commit.Hash != hash {
-		t.Errorf("got %s", commit.Hash)
+		t.Errorf("got %s, want %s", commit.Hash, hash)
 	}
 	repo.Write("a", "2")
 	repo.Push("second")

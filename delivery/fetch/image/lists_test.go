@@ -101,7 +101,7 @@ func TestACancelledRequestIsNotCached(t *testing.T) {
 		_, _ = lists.get("key", time.Minute, func() (*tagList, error) { asked++; return nil, fmt.Errorf("asking: %w", context.Canceled) })
 	}
 	if asked != 2 {
-		t.Errorf("asked %d times", asked)
+		t.Errorf("asked %d times, want 2", asked)
 	}
 }
 

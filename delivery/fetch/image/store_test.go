@@ -401,7 +401,7 @@ func TestAccepts(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := Accepts(tc.name, &v1alpha1.ImagePolicy{SemVer: tc.semver}, tc.reference, tc.tag); got != tc.want {
-				t.Errorf("got %t", got)
+				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
 	}

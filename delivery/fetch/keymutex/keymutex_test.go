@@ -77,7 +77,7 @@ func TestWhoGivesUpLeavesTheMutexToOthers(t *testing.T) {
 		unlock()
 		(<-waited)()
 		if len(m.held) != 0 {
-			t.Errorf("%d names are remembered", len(m.held))
+			t.Errorf("%d names are remembered, want 0", len(m.held))
 		}
 	})
 }

@@ -36,7 +36,7 @@ func TestTheBeginningIsKeptAndTheRestAccepted(t *testing.T) {
 		}
 	}
 	if got := string(b.Bytes()); got != "12345" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "12345")
 	}
 	none := &Beginning{}
 	if _, err := io.WriteString(none, "1"); err != nil || len(none.Bytes()) != 0 {

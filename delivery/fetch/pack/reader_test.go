@@ -97,7 +97,7 @@ func TestAPackThatTakesTooMuchIsNotReadAgain(t *testing.T) {
 	sources.WantError(t, read(), failure.ErrTooLarge, why)
 	sources.WantError(t, read(), failure.ErrTooLarge, "this commit is not fetched again")
 	if len(p.calls) != 1 {
-		t.Errorf("it was read %d times", len(p.calls))
+		t.Errorf("it was read %d times, want 1", len(p.calls))
 	}
 	sources.WantError(t, Check(at.Dir, at.What, at.Limits), failure.ErrTooLarge, why)
 	more := at.Limits

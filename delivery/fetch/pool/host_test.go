@@ -47,7 +47,7 @@ func TestFailuresThatOpenTheCircuitBreakerOfAHost(t *testing.T) {
 				try(h, a.source, a.reach, noon.Add(time.Duration(i)*time.Second))
 			}
 			if got := h.state(); got != tc.want {
-				t.Errorf("got %s", got)
+				t.Errorf("got %s, want %s", got, tc.want)
 			}
 			if last := tc.attempts[len(tc.attempts)-1].reach; h.proven != (last == Answered) || h.running != 0 {
 				t.Errorf("proven is %v, %d run", h.proven, h.running)
@@ -82,7 +82,7 @@ func TestEachProbeThatFailsDoublesTheRest(t *testing.T) {
 	now = now.Add(time.Hour)
 	open()
 	if rest := h.until.Sub(now); rest != 5*time.Second {
-		t.Errorf("after an answer it rests for %s at first", rest)
+		t.Errorf("after an answer it rests for %s at first, want %s", rest, 5*time.Second)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestAProbeWithoutAnswerProlongsTheRest(t *testing.T) {
 	at := h.until
 	try(h, "a", Silent, at)
 	if rest := h.until.Sub(at); rest != 2*firstRest {
-		t.Errorf("after the probe it rests for %s", rest)
+		t.Errorf("after the probe it rests for %s, want %s", rest, 2*firstRest)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		t.Fatalf("what begins at a host that rested is no probe: %s", h.state())
 	}
 	if got := h.admits(noon.Add(time.Hour), true); got != hold {
-		t.Errorf("beside a probe: %v", got)
+		t.Errorf("beside a probe: %v, want %v", got, hold)
 	}
 	h.leave(true)
 	if h.state() != Open || h.running != 0 {
@@ -158,7 +158,7 @@ func TestTasksOfSeveralHostsOpenNoBreaker(t *testing.T) {
 		h.learn(&running{Task: &Task{Source: "a"}, host: h, began: noon}, Unconnected, noon)
 	}
 	if h.state() != Closed {
-		t.Errorf("it is %s", h.state())
+		t.Errorf("it is %s, want %s", h.state(), Closed)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestTheBreakerOfATenantsAppsIsItsOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if same := all.of(&tc.task) == mine; same != tc.same {
-				t.Errorf("the same is %v", same)
+				t.Errorf("the same is %v, want %v", same, tc.same)
 			}
 		})
 	}

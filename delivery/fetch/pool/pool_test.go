@@ -319,7 +319,7 @@ func TestBreaker(t *testing.T) {
 	b.submit(b.task("again", "bad", "acme"))
 	b.end("again", nil)
 	if state := b.hosts["tenant acme"]["bad"].state(); state != Closed {
-		t.Errorf("the breaker is %s after an answer", state)
+		t.Errorf("the breaker is %s after an answer, want %s", state, Closed)
 	}
 }
 

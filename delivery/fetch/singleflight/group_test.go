@@ -69,7 +69,7 @@ func TestWhoArrivedBeforeTheQuestionSharesItsAnswer(t *testing.T) {
 				t.Errorf("asked %d times, want once for the first two and once for the late one", asked)
 			}
 			if len(group.calls) != 0 {
-				t.Errorf("%d answers are kept though nobody waits", len(group.calls))
+				t.Errorf("%d answers are kept though nobody waits, want 0", len(group.calls))
 			}
 			if got, _ := group.Do(t.Context(), "x", 0, ask); got != 3 {
 				t.Errorf("an answer that was not kept serves: %d", got)

@@ -90,8 +90,8 @@ func TestAuthShowsNothing(t *testing.T) {
 			}
 		}
 	}
-	if got := fmt.Sprint(auth); !strings.Contains(got, "bearerToken") {
-		t.Errorf("says nothing: %s", got)
+	if got, want := fmt.Sprint(auth), "bearerToken"; !strings.Contains(got, want) {
+		t.Errorf("says nothing: %q, want %q in it", got, want)
 	}
 }
 
@@ -271,10 +271,10 @@ func TestRedactTakesOutEveryFormOfASecret(t *testing.T) {
 		})
 	}
 	if got := (Auth{Password: "ab", BearerToken: "abc"}).Redact("abc"); got != "***" {
-		t.Errorf("a secret within a secret leaves %q", got)
+		t.Errorf("a secret within a secret leaves %q, want %q", got, "***")
 	}
 	if got := (Auth{}).Redact("text"); got != "text" {
-		t.Errorf("without a secret: %q", got)
+		t.Errorf("without a secret: %q, want %q", got, "text")
 	}
 }
 

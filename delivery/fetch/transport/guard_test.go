@@ -151,7 +151,7 @@ func TestOnlyStorageIsOnAnotherHost(t *testing.T) {
 	sources.WantError(t, send(t.Context(), client, home, nil), failure.ErrInvalid, "the server redirects to "+away.URL+": use the URL it redirects to")
 	sources.WantError(t, send(t.Context(), client, away, nil), failure.ErrInvalid, "the server redirects to "+away.URL)
 	if len(away.requests) != 0 {
-		t.Errorf("the other host got %d requests", len(away.requests))
+		t.Errorf("the other host got %d requests, want 0", len(away.requests))
 	}
 	if err := send(FromStorage(t.Context()), client, away, nil); err != nil {
 		t.Errorf("an index may name an archive on another host: %v", err)
@@ -167,7 +167,7 @@ func TestARegistryReachesStorageByARedirectOnly(t *testing.T) {
 	}
 	sources.WantError(t, send(FromStorage(t.Context()), client, away, nil), failure.ErrInvalid, "the server redirects to "+away.URL)
 	if len(away.requests) != 0 {
-		t.Errorf("the other host got %d requests", len(away.requests))
+		t.Errorf("the other host got %d requests, want 0", len(away.requests))
 	}
 	if err := send(FromStorage(t.Context()), client, home, nil); err != nil {
 		t.Errorf("a redirect to storage: %v", err)

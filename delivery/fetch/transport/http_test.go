@@ -38,7 +38,7 @@ func TestStatusError(t *testing.T) {
 			sources.WantError(t, err, tc.kind, tc.says)
 			for _, kind := range []error{failure.ErrAuthentication, failure.ErrNotFound, failure.ErrUnavailable} {
 				if is, want := errors.Is(err, kind), errors.Is(tc.kind, kind); is != want {
-					t.Errorf("it is %q: %v", kind, is)
+					t.Errorf("it is %q: %v, want %v", kind, is, want)
 				}
 			}
 		})
@@ -137,7 +137,7 @@ func TestSafeURL(t *testing.T) {
 		"https://%zz":                                                      "the repository",
 	} {
 		if got := SafeURL(raw); got != want {
-			t.Errorf("%s: got %s", raw, got)
+			t.Errorf("%s: got %s, want %s", raw, got, want)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func TestSameOrigin(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := SameOrigin(a, b); got != tc.want {
-				t.Errorf("got %v", got)
+				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -65,7 +65,7 @@ func TestARegistryGetsTheCredentialsOfItsChallenge(t *testing.T) {
 			}
 			defer registry.Close()
 			if want := tc.auth.Anonymous() && tc.auth.DockerConfig == nil; registry.Anonymous() != want {
-				t.Errorf("anonymous is %v", registry.Anonymous())
+				t.Errorf("anonymous is %v, want %v", registry.Anonymous(), want)
 			}
 			found, err := registry.Resolve(t.Context(), "1.0")
 			if err == nil && found.Digest.String() != digest {

@@ -45,7 +45,7 @@ func TestReadAuth(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.says)
 			}
 			if final := errors.Is(err, failure.ErrInvalid); final != tc.final {
-				t.Errorf("final is %v", final)
+				t.Errorf("final is %v, want %v", final, tc.final)
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func TestTheTokenServiceIsAHostWithItsPort(t *testing.T) {
 		"https://auth.example:8443/": false, "https://evil.example/": false,
 	} {
 		if got := service.serves(at(raw)); got != want {
-			t.Errorf("%s: got %v", raw, got)
+			t.Errorf("%s: got %v, want %v", raw, got, want)
 		}
 	}
 	if (*TokenService)(nil).serves(at("https://auth.example/")) {
@@ -95,7 +95,7 @@ func TestWhichTokenServicesAreTrusted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if sent := req.Header.Get("Authorization") != ""; sent != tc.trusted {
-				t.Errorf("credentials are sent: %v", sent)
+				t.Errorf("credentials are sent: %v, want %v", sent, tc.trusted)
 			}
 			if refusal := service.Refusal(http.StatusUnauthorized); (refusal == nil) != tc.trusted {
 				t.Errorf("the refusal is explained by %v", refusal)

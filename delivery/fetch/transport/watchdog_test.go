@@ -70,7 +70,7 @@ func TestAReadIsEndedByTheLimitOfItsTime(t *testing.T) {
 				}
 				sources.WantError(t, err, failure.ErrSlow, "the time for it is over: "+tc.says)
 				if got != "" {
-					t.Errorf("got %q beside the error", got)
+					t.Errorf("got %q beside the error, want none", got)
 				}
 			})
 		})

@@ -105,7 +105,7 @@ func TestATemplateDoesNotSortTheNextOnesLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := rendered(t, first, map[string]any{})["web/templates/a.yaml"]; got != "[a b] [c d]" {
-		t.Fatalf("rendered %q", got)
+		t.Fatalf("rendered %q, want %q", got, "[a b] [c d]")
 	}
 	second, _, err := e.Open(source, nil)
 	if err != nil {
@@ -157,7 +157,7 @@ func TestAChartIsReadOnce(t *testing.T) {
 	}
 	all.Wait()
 	if reads.Load() != 1 {
-		t.Errorf("read %d times", reads.Load())
+		t.Errorf("read %d times, want 1", reads.Load())
 	}
 }
 

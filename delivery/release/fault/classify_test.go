@@ -67,7 +67,7 @@ func TestIsEnvironment(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := IsEnvironment(test.err); got != test.want {
-				t.Errorf("IsEnvironment is %v for %v", got, test.err)
+				t.Errorf("IsEnvironment is %v for %v, want %v", got, test.err, test.want)
 			}
 		})
 	}

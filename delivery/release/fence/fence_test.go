@@ -61,7 +61,7 @@ func TestFence(t *testing.T) {
 				t.Errorf("got %v after %d looks, want %v after %d", err, looks, test.want, test.looks)
 			}
 			if closed := errors.Is(test.want, ErrFenced); f.IsShut() != closed {
-				t.Errorf("closed is %v", f.IsShut())
+				t.Errorf("closed is %v, want %v", f.IsShut(), closed)
 			}
 		})
 	}

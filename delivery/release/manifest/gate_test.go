@@ -172,8 +172,8 @@ func TestGateStampsHooks(t *testing.T) {
 	if err := g.PassHooks([]*helm.Hook{hook}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(hook.Manifest, "owner: shop") {
-		t.Errorf("not stamped: %s", hook.Manifest)
+	if want := "owner: shop"; !strings.Contains(hook.Manifest, want) {
+		t.Errorf("not stamped: %q, want %q in it", hook.Manifest, want)
 	}
 }
 

@@ -71,14 +71,14 @@ func TestAnAppThatWasNotifiedMayWaitAgain(t *testing.T) {
 	a := fullAdmission(t, "a")
 	a.ended("acme")
 	if got := names(a.next("acme")); got != "a" {
-		t.Fatalf("notified are %q", got)
+		t.Fatalf("notified are %q, want %q", got, "a")
 	}
 	if !a.admit("acme", types.NamespacedName{Name: "faster"}) || a.admit("acme", types.NamespacedName{Name: "a"}) {
 		t.Fatal("one place was free")
 	}
 	a.ended("acme")
 	if got := names(a.next("acme")); got != "a" {
-		t.Errorf("notified are %q, and a waits for ever", got)
+		t.Errorf("notified are %q, and a waits for ever, want %q", got, "a")
 	}
 }
 

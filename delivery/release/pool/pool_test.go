@@ -105,11 +105,11 @@ func TestATenantHasAboutHalfOfTheWorkers(t *testing.T) {
 				a := types.NamespacedName{Namespace: "other", Name: other}
 				launchIn(t, p, a, nothing)
 				if got := <-notified; got != a {
-					t.Errorf("%s ended first", got)
+					t.Errorf("%s ended first, want %s", got, a)
 				}
 			}
 			if len(began) != 0 {
-				t.Errorf("%d more than %d stuck actions of one namespace run on %d workers", len(began), tt.share, tt.workers)
+				t.Errorf("%d more than %d stuck actions of one namespace run on %d workers, want 0", len(began), tt.share, tt.workers)
 			}
 			close(release)
 			for range 8 {
@@ -139,7 +139,7 @@ func TestOneTenantFindsAWorkerWhileOthersActionsNeverEnd(t *testing.T) {
 		select {
 		case got := <-notified:
 			if got != few {
-				t.Errorf("%s ended first", got)
+				t.Errorf("%s ended first, want %s", got, few)
 			}
 		case <-time.After(30 * time.Second):
 			t.Fatal("a fourth tenant's action does not begin")

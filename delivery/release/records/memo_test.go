@@ -85,6 +85,6 @@ func TestHistoryForgetsDeletedRecords(t *testing.T) {
 		t.Errorf("got %+v", got[0])
 	}
 	if len(m.snapshots) != 2 {
-		t.Errorf("%d snapshots are kept", len(m.snapshots))
+		t.Errorf("%d snapshots are kept, want 2", len(m.snapshots))
 	}
 }

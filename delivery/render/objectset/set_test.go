@@ -131,7 +131,7 @@ func TestTheItemsOfAListAreObjectsOfTheirOwn(t *testing.T) {
 				names = append(names, o.GetKind()+"/"+o.GetName())
 			}
 			if got := strings.Join(names, " "); got != c.names {
-				t.Errorf("got %s", got)
+				t.Errorf("got %s, want %s", got, c.names)
 			}
 			if (err == nil) != (c.want == "") || (err != nil && err.Error() != c.want) {
 				t.Errorf("error %v", err)

@@ -105,7 +105,7 @@ func TestTextWithoutVariablesIsLeftAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if text := got[0].Object["data"].(map[string]any)["a"]; text != "${NAME}" {
-				t.Errorf("got %v", text)
+				t.Errorf("got %v, want %q", text, "${NAME}")
 			}
 		})
 	}

@@ -281,7 +281,7 @@ func FuzzSetPath(f *testing.F) {
 			}
 		}
 		if at != "X" {
-			t.Errorf("found %v at the path", at)
+			t.Errorf("found %v at the path, want %q", at, "X")
 		}
 	})
 }

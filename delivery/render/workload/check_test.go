@@ -130,7 +130,7 @@ func TestTheClaimOfAVolume(t *testing.T) {
 		"none, for the pod's time": {moved, v1alpha1.ImageVolume{Name: "data"}, ""},
 	} {
 		if got := ClaimOf(c.app, c.v); got != c.want {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestTheVersionOfAnImageIsItsTagWhereThatCanBeALabel(t *testing.T) {
 		"a/b:" + strings.Repeat("1", 63): strings.Repeat("1", 63), "a/b:" + strings.Repeat("1", 64): "",
 	} {
 		if got := versionOf(reference); got != want {
-			t.Errorf("%s: %q", reference, got)
+			t.Errorf("%s: %q, want %q", reference, got, want)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestTheVersionOfAnImageIsItsTagWhereThatCanBeALabel(t *testing.T) {
 func TestGatewayOf(t *testing.T) {
 	for setting, want := range map[string]Gateway{"": {}, "a/b": {Namespace: "a", Name: "b"}, "a/b/c": {Namespace: "a", Name: "b", Section: "c"}} {
 		if got := GatewayOf(setting); got != want {
-			t.Errorf("%q: %+v", setting, got)
+			t.Errorf("%q: %+v, want %+v", setting, got, want)
 		}
 	}
 }

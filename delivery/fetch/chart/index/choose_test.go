@@ -75,7 +75,7 @@ func TestIsName(t *testing.T) {
 		"web": true, "Web2": true, "a": true, "a.b-c_d": true, "": false, "-web": false, "web-": false, ".web": false, "../web": false, "a/b": false, "a b": false, "web\n": false,
 	} {
 		if got := IsName(chart); got != want {
-			t.Errorf("%q: %v", chart, got)
+			t.Errorf("%q: %v, want %v", chart, got, want)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func checkCall(t *testing.T, calls <-chan call) {
 			t.Errorf("the webhook was called with %+v", change)
 		}
 		if got.path != "/team/demo" {
-			t.Errorf("the webhook was called at %s", got.path)
+			t.Errorf("the webhook was called at %s, want %q", got.path, "/team/demo")
 		}
 		if want := "sha256=" + sign("key", got.body); got.signature != want {
 			t.Errorf("signature %s, want %s", got.signature, want)
@@ -237,8 +237,8 @@ func TestCachedAnswersAreCurrent(t *testing.T) {
 	if out, err := git(store.Path("demo"), "branch", "other", "main"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if got := advertised("first"); !strings.Contains(got, "refs/heads/other") {
-		t.Errorf("a new branch is missing: %q", got)
+	if got, want := advertised("first"), "refs/heads/other"; !strings.Contains(got, want) {
+		t.Errorf("a new branch is missing: %q, want %q in it", got, want)
 	}
 	if out, err := git(store.Path("demo"), "pack-refs", "--all"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -247,7 +247,7 @@ func TestCachedAnswersAreCurrent(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if got := advertised("first"); got != first {
-		t.Errorf("after the deletion of the branch the answer is %q", got)
+		t.Errorf("after the deletion of the branch the answer is %q, want %q", got, first)
 	}
 	if err := store.Create(Wanted{User: "dev", Password: "second"}, "demo"); err != nil {
 		t.Fatal(err)
