@@ -58,16 +58,7 @@ func markSize(obj Object, size int) bool {
 	return true
 }
 
-func labelsOf(obj Object) prometheus.Labels {
-	return prometheus.Labels{"kind": kindOf(obj), "namespace": obj.GetNamespace(), "name": obj.GetName()}
-}
-
 func mebibytes(n int) float64 { return float64(n) / (1 << 20) }
-
-func kindOf(obj Object) string {
-	name := fmt.Sprintf("%T", obj)
-	return name[strings.LastIndex(name, ".")+1:]
-}
 
 // refusedForSize reports whether the API server refused an object for its size: itself, or because etcd did, which it passes on
 // as nothing but a text.

@@ -2,9 +2,13 @@ package release
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/pool"
 )
 
@@ -70,4 +74,36 @@ func (p *pass) start(ctx context.Context, j job) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return Outcome{Running: true, Queued: err != nil, Action: string(j.act), Why: j.why}, nil
+}
+
+// digests returns two digests. digest is of the input: while it is equal, no action is needed. trial is of the input, of how it is
+// installed, upgraded and tested, and of what Policy allows: a trial that failed for its input is not repeated.
+func (r *Request) digests() (digest, trial string, err error) {
+	if r.Input.Chart.Digest == "" {
+		return "", "", errors.New("the chart has no digest")
+	}
+	values := r.Input.Values
+	if values == nil {
+		values = map[string]any{}
+	}
+	input, err := json.Marshal(struct {
+		Render      int
+		Chart, Name string
+		Values      map[string]any
+		Files       []string                 `json:",omitempty"`
+		Renderers   []v1alpha1.PostRenderer  `json:",omitempty"`
+		Common      *v1alpha1.CommonMetadata `json:",omitempty"`
+		Admission   string                   `json:",omitempty"`
+	}{renderVersion, r.Input.Chart.Digest, r.Name, values, r.Input.ValuesFiles, r.Input.PostRenderers, r.Input.CommonMetadata, r.Input.Admission})
+	if err != nil {
+		return "", "", fault.Render(fmt.Errorf("reading the values: %w", err))
+	}
+	digest = decide.Digest(input)
+	how, err := json.Marshal(v1alpha1.HelmActions{
+		Wait: r.Actions.Wait, Install: r.Actions.Install, Upgrade: r.Actions.Upgrade, Test: r.Actions.Test,
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("reading the actions: %w", err)
+	}
+	return digest, decide.Digest(append([]byte(digest+r.Policy.Allowance), how...)), nil
 }

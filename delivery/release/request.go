@@ -3,9 +3,7 @@ package release
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +15,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
-	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
@@ -169,35 +166,3 @@ func (r *Request) check() error {
 
 // renderVersion is part of every digest. Raise it when the same input makes other objects than before.
 const renderVersion = 2
-
-// digests returns two digests. digest is of the input: while it is equal, no action is needed. trial is of the input, of how it is
-// installed, upgraded and tested, and of what Policy allows: a trial that failed for its input is not repeated.
-func (r *Request) digests() (digest, trial string, err error) {
-	if r.Input.Chart.Digest == "" {
-		return "", "", errors.New("the chart has no digest")
-	}
-	values := r.Input.Values
-	if values == nil {
-		values = map[string]any{}
-	}
-	input, err := json.Marshal(struct {
-		Render      int
-		Chart, Name string
-		Values      map[string]any
-		Files       []string                 `json:",omitempty"`
-		Renderers   []v1alpha1.PostRenderer  `json:",omitempty"`
-		Common      *v1alpha1.CommonMetadata `json:",omitempty"`
-		Admission   string                   `json:",omitempty"`
-	}{renderVersion, r.Input.Chart.Digest, r.Name, values, r.Input.ValuesFiles, r.Input.PostRenderers, r.Input.CommonMetadata, r.Input.Admission})
-	if err != nil {
-		return "", "", fault.Render(fmt.Errorf("reading the values: %w", err))
-	}
-	digest = decide.Digest(input)
-	how, err := json.Marshal(v1alpha1.HelmActions{
-		Wait: r.Actions.Wait, Install: r.Actions.Install, Upgrade: r.Actions.Upgrade, Test: r.Actions.Test,
-	})
-	if err != nil {
-		return "", "", fmt.Errorf("reading the actions: %w", err)
-	}
-	return digest, decide.Digest(append([]byte(digest+r.Policy.Allowance), how...)), nil
-}

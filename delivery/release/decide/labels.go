@@ -1,8 +1,6 @@
 package decide
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -80,15 +78,6 @@ const (
 	TestFailed = "Failed"
 )
 
-// digestLength keeps the digest within the length of a label value (63); 160 bits are enough against accidental collisions.
-const digestLength = 40
-
-// Digest returns the digest of a text as a label value.
-func Digest(text []byte) string {
-	hash := sha256.Sum256(text)
-	return hex.EncodeToString(hash[:])[:digestLength]
-}
-
 // LabelValue returns the name as a label value; a name that is too long or has other characters is hashed.
 func LabelValue(name string) string {
 	if len(validation.IsValidLabelValue(name)) == 0 {
@@ -97,29 +86,9 @@ func LabelValue(name string) string {
 	return Digest([]byte(name))
 }
 
-// count parses a number in exactly the form in which kubeop writes it, because admission compares numbers as text. It returns 0 for
-// anything else.
-func count(label string) int {
-	n, err := strconv.Atoi(label)
-	if err != nil || strconv.Itoa(n) != label {
-		return 0
-	}
-	return max(n, 0)
-}
-
 // KeyOf returns the name of a revision's record, as Helm names it.
 func KeyOf(release string, number int) string {
 	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, release, number)
-}
-
-// numberOf is the inverse of KeyOf.
-func numberOf(release, key string) (int, bool) {
-	prefix := storage.HelmStorageType + "." + release + ".v"
-	if len(key) <= len(prefix) || key[:len(prefix)] != prefix {
-		return 0, false
-	}
-	n := count(key[len(prefix):])
-	return n, n > 0
 }
 
 // NewLabels returns the labels of a new revision with this content: those of the release that are not kubeop's, and those that record the

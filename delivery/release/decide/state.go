@@ -7,6 +7,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -47,6 +48,26 @@ func StateOf(release string, records []metav1.PartialObjectMetadata) State {
 	}
 	slices.SortFunc(s, func(a, b Revision) int { return a.Number - b.Number })
 	return s
+}
+
+// numberOf is the inverse of KeyOf.
+func numberOf(release, key string) (int, bool) {
+	prefix := storage.HelmStorageType + "." + release + ".v"
+	if len(key) <= len(prefix) || key[:len(prefix)] != prefix {
+		return 0, false
+	}
+	n := count(key[len(prefix):])
+	return n, n > 0
+}
+
+// count parses a number in exactly the form in which kubeop writes it, because admission compares numbers as text. It returns 0 for
+// anything else.
+func count(label string) int {
+	n, err := strconv.Atoi(label)
+	if err != nil || strconv.Itoa(n) != label {
+		return 0
+	}
+	return max(n, 0)
 }
 
 func revisionOf(number int, m *metav1.ObjectMeta) Revision {
