@@ -99,12 +99,10 @@ func (s *session) readChart() error {
 	if s.chart != nil {
 		return nil
 	}
-	c, files, err := s.pass.engine.charts.Open(s.pass.request.Input.Chart, s.pass.request.Input.ValuesFiles)
-	if err != nil {
-		return err
-	}
-	s.chart, s.values = c, charts.Merge(files, s.pass.request.Input.Values)
-	return nil
+	in := s.pass.request.Input
+	var err error
+	s.chart, s.values, err = s.pass.engine.charts.Open(in.Chart, in.ValuesFiles, in.Values)
+	return err
 }
 
 // evaluate evaluates the chart in a process of its own. An input that exceeded a limit is recorded and not evaluated again, unless a person

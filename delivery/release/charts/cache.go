@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 
+	"github.com/kubeop/kubeop/delivery/chartvalues"
 	"github.com/kubeop/kubeop/delivery/lru"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
@@ -33,14 +34,14 @@ type reading struct {
 	err   error
 }
 
-// Open returns the parsed chart, which is the caller's to change, as the SDK does, and the values in its values files.
-// A chart is parsed once for all apps that use it. Its errors are ErrRender, or the store's, which may pass.
-func (s *Cache) Open(c Chart, valuesFiles []string) (*chart.Chart, map[string]any, error) {
+// Open returns the parsed chart, which is the caller's to change, as the SDK does, and the values in its values files
+// with other values over them. A chart is parsed once for all apps that use it. Its errors are ErrRender, or the store's, which may pass.
+func (s *Cache) Open(c Chart, valuesFiles []string, over map[string]any) (*chart.Chart, map[string]any, error) {
 	parsed, err := s.get(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err := Values(parsed, valuesFiles)
+	values, err := Values(parsed, valuesFiles, over)
 	if err != nil {
 		return nil, nil, fault.Render(err)
 	}
@@ -196,8 +197,8 @@ func DeepCopy(value any) any {
 	return value
 }
 
-// Values merges values files of the chart in order.
-func Values(c *chart.Chart, files []string) (map[string]any, error) {
+// Values merges values files of the chart in order, and other values over them.
+func Values(c *chart.Chart, files []string, over map[string]any) (map[string]any, error) {
 	merged := map[string]any{}
 	for _, name := range files {
 		i := slices.IndexFunc(c.Raw, func(f *chart.File) bool { return f.Name == path.Clean(name) })
@@ -213,23 +214,9 @@ func Values(c *chart.Chart, files []string) (map[string]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("values file %s of chart %s: %w", name, c.Name(), err)
 		}
-		merged = Merge(merged, values)
+		merged = chartvalues.Merge(merged, values)
 	}
-	return merged, nil
-}
-
-// Merge lays over on base and changes neither. A null stays: over the chart's own values it takes the key away.
-func Merge(base, over map[string]any) map[string]any {
-	out := maps.Clone(base)
-	for key, value := range over {
-		above, isMap := value.(map[string]any)
-		below, both := out[key].(map[string]any)
-		if isMap && both {
-			value = Merge(below, above)
-		}
-		out[key] = value
-	}
-	return out
+	return chartvalues.Merge(merged, over), nil
 }
 
 // Resolve is a copy of the chart without the subcharts that the values disable, as Helm sees it when it renders. Helm

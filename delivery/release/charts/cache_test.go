@@ -57,7 +57,7 @@ func TestActionsDoNotSeeEachOther(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			c, _, err := e.Open(source, nil)
+			c, _, err := e.Open(source, nil, nil)
 			if err != nil {
 				t.Error(err)
 				return
@@ -73,7 +73,7 @@ func TestActionsDoNotSeeEachOther(t *testing.T) {
 		})
 	}
 	all.Wait()
-	c, _, err := e.Open(source, nil)
+	c, _, err := e.Open(source, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,14 +100,14 @@ func TestATemplateDoesNotSortTheNextOnesLists(t *testing.T) {
 		"Chart.yaml":       sources.ChartYAML + "keywords: [b, a]\nsources: [d, c]\n",
 		"templates/a.yaml": "{{ sortAlpha .Chart.Keywords }} {{ sortAlpha .Chart.Sources }}",
 	})}
-	first, _, err := e.Open(source, nil)
+	first, _, err := e.Open(source, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := rendered(t, first, map[string]any{})["web/templates/a.yaml"]; got != "[a b] [c d]" {
 		t.Fatalf("rendered %q, want %q", got, "[a b] [c d]")
 	}
-	second, _, err := e.Open(source, nil)
+	second, _, err := e.Open(source, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,12 +119,12 @@ func TestATemplateDoesNotSortTheNextOnesLists(t *testing.T) {
 func TestChartValuesFiles(t *testing.T) {
 	e := &Cache{}
 	source := Chart{Files: parent(), Digest: "1"}
-	_, got, err := e.Open(source, []string{"values-prod.yaml", "./values-eu.yaml"})
-	want := map[string]any{"color": "red", "nested": map[string]any{"a": 1.0, "b": 2.0}}
+	_, got, err := e.Open(source, []string{"values-prod.yaml", "./values-eu.yaml"}, map[string]any{"nested": map[string]any{"b": 3.0}})
+	want := map[string]any{"color": "red", "nested": map[string]any{"a": 1.0, "b": 3.0}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
-	_, _, err = e.Open(source, []string{"values-us.yaml"})
+	_, _, err = e.Open(source, []string{"values-us.yaml"}, nil)
 	if !errors.Is(err, fault.ErrRender) || !strings.Contains(err.Error(), "chart web has no values file values-us.yaml") {
 		t.Errorf("got %v", err)
 	}
@@ -150,7 +150,7 @@ func TestAChartIsReadOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, _, err := e.Open(source, nil); err != nil {
+			if _, _, err := e.Open(source, nil, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -164,10 +164,10 @@ func TestAChartIsReadOnce(t *testing.T) {
 func TestABadChartIsReadAgain(t *testing.T) {
 	files := fstest.MapFS{}
 	e := &Cache{}
-	if _, _, err := e.Open(Chart{Files: files, Digest: "1"}, nil); !errors.Is(err, fault.ErrRender) {
+	if _, _, err := e.Open(Chart{Files: files, Digest: "1"}, nil, nil); !errors.Is(err, fault.ErrRender) {
 		t.Fatalf("got %v", err)
 	}
-	if _, _, err := e.Open(Chart{Files: parent(), Digest: "1"}, nil); err != nil {
+	if _, _, err := e.Open(Chart{Files: parent(), Digest: "1"}, nil, nil); err != nil {
 		t.Errorf("a failure is remembered: %v", err)
 	}
 }
@@ -177,7 +177,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 	e := &Cache{}
 	for i := range 12 {
 		c := Chart{Files: sources.ChartFolder(map[string]string{"a.txt": big}), Digest: fmt.Sprint(i)}
-		if _, _, err := e.Open(c, nil); err != nil {
+		if _, _, err := e.Open(c, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -158,7 +158,7 @@ func TestAliasesThatBlowUp(t *testing.T) {
 		}
 	}
 	chosen := Chart{Files: sources.ChartFolder(map[string]string{"prod.yaml": aliasBomb})}
-	if _, _, err := (&Cache{}).Open(chosen, []string{"prod.yaml"}); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
+	if _, _, err := (&Cache{}).Open(chosen, []string{"prod.yaml"}, nil); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
 		t.Errorf("a values file of the app: %v", err)
 	}
 	harmless := sources.ChartFolder(map[string]string{"values.yaml": "a: &a 1\nb: *a\n", "templates/values.yaml": aliasBomb + "{{", "other.yaml": aliasBomb})

@@ -135,11 +135,10 @@ func (in *Input) run(ask func([]byte) ([]byte, error), note func(string)) (out *
 		return nil, err
 	}
 	note("reading the values of chart " + c.Name())
-	files, err := charts.Values(c, in.ValuesFiles)
+	values, err := charts.Values(c, in.ValuesFiles, in.Values)
 	if err != nil {
 		return nil, fault.Render(err)
 	}
-	values := charts.Merge(files, in.Values)
 	if in.Previous != nil {
 		values = chartutil.CoalesceTables(values, in.Previous)
 	}

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/chartvalues"
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
@@ -22,8 +22,7 @@ const defaultValuesKey = "values.yaml"
 // Merge returns the values for a chart. Each source is merged over the earlier ones: valuesFiles in their order, then valuesFrom in theirs,
 // then the inline values. files is the app's folder; it may be nil without valuesFiles.
 //
-// Merging works as in Helm: mappings are merged key by key, at any depth; other values, including lists, are replaced. A null replaces the
-// earlier value and stays null, so that it also removes the chart's own default. Numbers are parsed as by `helm install -f`.
+// Merging works as in Helm; see chartvalues.Merge. Numbers are parsed as by `helm install -f`.
 //
 // Errors name the file, or the kind, name and key, and never contain values of a ConfigMap or Secret. A missing source is a
 // render.ErrMissing (valuesFrom) or an fs.ErrNotExist (valuesFiles); any other error of lookup is returned as it is.
@@ -34,7 +33,7 @@ func Merge(helm *v1alpha1.HelmSource, files fs.FS, lookup render.Lookup) (map[st
 		if err != nil {
 			return nil, err
 		}
-		values = mergeOver(values, layer)
+		values = chartvalues.Merge(values, layer)
 	}
 	for _, ref := range helm.ValuesFrom {
 		if err := mergeReference(&values, ref, lookup); err != nil {
@@ -48,7 +47,7 @@ func Merge(helm *v1alpha1.HelmSource, files fs.FS, lookup render.Lookup) (map[st
 	if err := json.Unmarshal(helm.Values.Raw, &layer); err != nil {
 		return nil, fmt.Errorf("values: %w", err)
 	}
-	return mergeOver(values, layer), nil
+	return chartvalues.Merge(values, layer), nil
 }
 
 func valuesFile(files fs.FS, name string) (map[string]any, error) {
@@ -127,7 +126,7 @@ func mergeContent(values *map[string]any, ref v1alpha1.ValuesReference, content 
 		// YAML parsers quote the text that they report.
 		return errors.New("the content is not a YAML mapping")
 	}
-	*values = mergeOver(*values, layer)
+	*values = chartvalues.Merge(*values, layer)
 	return nil
 }
 
@@ -136,18 +135,4 @@ func valuesKey(ref v1alpha1.ValuesReference) string {
 		return defaultValuesKey
 	}
 	return ref.ValuesKey
-}
-
-// mergeOver merges over into base and changes neither.
-func mergeOver(base, over map[string]any) map[string]any {
-	merged := maps.Clone(base)
-	for key, value := range over {
-		above, ok := value.(map[string]any)
-		below, both := merged[key].(map[string]any)
-		if ok && both {
-			value = mergeOver(below, above)
-		}
-		merged[key] = value
-	}
-	return merged
 }
