@@ -3,11 +3,11 @@ package apply
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // ErrPending says that an object will be applied as soon as some operation in progress has ended; nothing is wrong.
@@ -27,9 +27,9 @@ func (e *quotaError) Unwrap() error { return e.error }
 // Is reports that quotaError is an ErrQuota.
 func (e *quotaError) Is(reason error) bool { return reason == ErrQuota }
 
-// OverQuota reports whether the API server refused an object because of a quota. Only the message of the refusal says so.
+// OverQuota reports whether the API server refused an object because of a quota.
 func OverQuota(err error) bool {
-	return errors.Is(err, ErrQuota) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota:")
+	return errors.Is(err, ErrQuota) || quota.Exceeded(err)
 }
 
 // Only reports whether all objects in an error of Apply failed for one of these reasons: ErrPending, ErrContested, ErrForeign or ErrQuota.

@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/delivery/fingerprint"
+	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // target is one object of a set while it is being applied.
@@ -77,7 +77,7 @@ func replaced(err error) bool {
 		return false
 	}
 	ofUID := func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" }
-	return apierrors.IsConflict(err) && !ofQuota(err) || apierrors.IsInvalid(err) && slices.ContainsFunc(status.Status().Details.Causes, ofUID)
+	return apierrors.IsConflict(err) && !quota.Contended(err) || apierrors.IsInvalid(err) && slices.ContainsFunc(status.Status().Details.Causes, ofUID)
 }
 
 // precondition is the resourceVersion or the UID that the object must have; otherwise the API server refuses the patch. "" allows any.
@@ -99,7 +99,7 @@ func (t *target) patch(ctx context.Context, from precondition) (metav1.Object, e
 		return t.set.Client.Patch(ctx, written, client.RawPatch(types.ApplyPatchType, data),
 			client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership, client.FieldValidation(metav1.FieldValidationIgnore))
 	}
-	err = t.whenServed(ctx, t.object, func() error { return retry.OnError(retry.DefaultBackoff, ofQuota, write) })
+	err = t.whenServed(ctx, t.object, func() error { return quota.Retry(write) })
 	if OverQuota(err) {
 		return nil, &quotaError{err}
 	}
@@ -126,11 +126,4 @@ func conditioned(object map[string]any, from precondition) map[string]any {
 	}
 	object["metadata"] = metadata
 	return object
-}
-
-// ofQuota reports whether a conflict is about the namespace's quota: other objects were counted at the same time. Such a conflict is
-// retried at once.
-func ofQuota(err error) bool {
-	var status apierrors.APIStatus
-	return apierrors.IsConflict(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "resourcequotas"
 }

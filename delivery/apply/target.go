@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/metadata"
 	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // apply writes the object and returns the API server's answer, or nil if there was nothing to write.
@@ -118,7 +119,7 @@ func (t *target) settled(manifest *unstructured.Unstructured) bool {
 // names a resourceVersion that no object has, so the API server creates the object or answers with a conflict.
 func (t *target) create(ctx context.Context, c fieldmanager.Unmanaged) (metav1.Object, error) {
 	written, err := t.patch(ctx, mustNotExist)
-	if !apierrors.IsConflict(err) || ofQuota(err) {
+	if !apierrors.IsConflict(err) || quota.Contended(err) {
 		return written, err
 	}
 	live, asked := metadata.Read(ctx, t.set.Client, t.kind(), t.key())

@@ -1,8 +1,11 @@
 package quota
 
 import (
+	"errors"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 )
@@ -10,6 +13,17 @@ import (
 // contention is how long to retry a conflict about a quota: some two seconds.
 var contention = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 8}
 
-// Create creates an object. A creation can only conflict about the quota of its namespace: the API server counts the object in the quota,
-// and gives up without creating anything if other objects were counted at the same time.
-func Create(create func() error) error { return retry.RetryOnConflict(contention, create) }
+// Retry calls write, which may create an object, and again while the answer is a conflict about a quota.
+func Retry(write func() error) error { return retry.OnError(contention, Contended, write) }
+
+// Contended reports whether the API server refused an object because other objects were counted in its namespace's quota at the same time.
+// Nothing was written then.
+func Contended(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsConflict(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "resourcequotas"
+}
+
+// Exceeded reports whether the API server refused an object because it would exceed a quota. Only the message of the refusal says so.
+func Exceeded(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota:")
+}

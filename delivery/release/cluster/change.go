@@ -108,7 +108,7 @@ func (ch *change) helper() *resource.Helper {
 
 func (ch *change) create() error {
 	var o runtime.Object
-	err := quota.Create(func() (err error) {
+	err := quota.Retry(func() (err error) {
 		o, err = ch.helper().Create(ch.info.Namespace, true, ch.want)
 		return err
 	})

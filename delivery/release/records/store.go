@@ -94,7 +94,7 @@ func (s Store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.R
 		return nil, err
 	}
 	var made *corev1.Secret
-	err = quota.Create(func() (err error) {
+	err = quota.Retry(func() (err error) {
 		made, err = s.client.Create(ctx, secret, metav1.CreateOptions{})
 		return err
 	})
