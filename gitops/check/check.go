@@ -20,13 +20,13 @@ import (
 // Result is a checked document.
 type Result struct {
 	*document.Document
-	// Object is what the document became; nil where its place, its fields or its values are wrong.
+	// Object is the typed object that the document declares; nil if its place, its fields or its values are wrong.
 	Object client.Object
-	// faults are the fields the findings are about, as far as other findings may follow from them.
+	// faults are the fields that are wrong by themselves. A finding that only follows from one of them is not reported.
 	faults []fault
 }
 
-// Version checks the document of the file that says which layout the repository has.
+// Version checks the document of kubeop.yaml, which names the layout of the repository.
 func Version(document *document.Document) *Result {
 	d := &Result{Document: document}
 	if len(d.Findings) > 0 {
@@ -81,7 +81,7 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 	return d
 }
 
-// Name says why the folder's name can be no object's; "" if one can have it.
+// Name says why no object can have the name of the folder; "" if one can.
 func (kinds Kinds) Name(at identity.Ref) string {
 	why := cmp.Or(kinds[at.Kind()].wrongName(at.Key().Name), reservedNamespace(at))
 	if why == "" {

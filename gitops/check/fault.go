@@ -8,18 +8,18 @@ import (
 // fault is a field that is wrong by itself.
 type fault struct {
 	field string
-	// unknown: there is no such field. meant is the path its author may have meant, if one is near enough.
+	// unknown: the schema has no such field. meant is the path of the known field with a similar name; "" if no name is similar.
 	unknown bool
 	meant   string
 }
 
-// explained reports whether a fault at the field, around it or inside it makes any rule about the field moot.
+// explained reports whether the field, a field around it or a field inside it has a fault. A rule about the field then adds nothing.
 func (d *Result) explained(path string) bool {
 	return slices.ContainsFunc(d.faults, func(f fault) bool { return within(f.field, path) || within(path, f.field) })
 }
 
-// misspelt reports whether the field is missing because it was written with another name: one that is meant for it, or
-// one beside it that may mean anything.
+// misspelt reports whether the field is missing because its name was misspelt: an unknown field has a name similar to it, or an unknown
+// field beside it has a name similar to none.
 func (d *Result) misspelt(path string) bool {
 	return slices.ContainsFunc(d.faults, func(f fault) bool {
 		return f.unknown && (f.meant == path || f.meant == "" && parent(f.field) == parent(path))
@@ -30,7 +30,7 @@ func parent(path string) string {
 	return path[:max(strings.LastIndexByte(path, '.'), 0)]
 }
 
-// within reports whether path is the field around or a field inside it.
+// within reports whether path is the field named around, or a field inside that one.
 func within(path, around string) bool {
 	rest, ok := strings.CutPrefix(path, around)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

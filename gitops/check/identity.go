@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// isKind checks that the document is of the kind its path says, so that the rest can be judged.
+// isKind checks that the document has the apiVersion and kind that its path requires. Without them, no schema applies.
 func (d *Result) isKind(at identity.Ref) bool {
 	if d.writtenOtherwise("apiVersion") || d.writtenOtherwise("kind") {
 		return false
@@ -29,7 +29,7 @@ func (d *Result) isKind(at identity.Ref) bool {
 	return true
 }
 
-// writtenOtherwise reports a misspelt top field, which helps more than a report that the field is missing.
+// writtenOtherwise reports a misspelt top-level field instead of a missing one.
 func (d *Result) writtenOtherwise(name string) bool {
 	if d.Value[name] != nil {
 		return false
@@ -43,7 +43,7 @@ func (d *Result) writtenOtherwise(name string) bool {
 	return false
 }
 
-// identify checks that the document is the object its path says, and that it says nothing the path decides.
+// identify checks that the document names the object of its path, and sets no field that the path or kubeop decides.
 func (d *Result) identify(at identity.Ref) {
 	if _, ok := d.Value["status"]; ok {
 		d.AddAt("status", "status is written by kubeop; remove it")
@@ -68,7 +68,7 @@ func (d *Result) wrongKind(at identity.Ref) {
 	d.AddAt("kind", "kind is %s; at this path it must be %q", orMissing(kind), at.Kind())
 }
 
-// orMissing shows a value of a file, which may be of any type.
+// orMissing shows a value of any type from a file; "missing" for nil.
 func orMissing(value any) string {
 	if value == nil {
 		return "missing"
@@ -86,7 +86,7 @@ func (d *Result) checkName(name any, folder string) {
 	}
 }
 
-// writtenByPath are the fields of metadata that are not the author's, and why.
+// writtenByPath are the fields of metadata that a file may not set, and the reasons.
 var writtenByPath = map[string]string{
 	"namespace":       "the path decides the namespace; remove it",
 	"finalizers":      "finalizers are kubeop's; remove them",
@@ -118,7 +118,7 @@ func (d *Result) notForFiles(path, key string) {
 	d.AddAt(path, "%s: only name, labels and annotations are written in files; remove it", path)
 }
 
-// checkStamps checks labels or annotations: text, well formed, and none of kubeop's own.
+// checkStamps checks labels or annotations: their values are text, they are well formed, and kubeop's own are not among them.
 func (d *Result) checkStamps(path string, value any, at identity.Ref) {
 	stamps, ok := value.(map[string]any)
 	if !ok {
@@ -140,7 +140,7 @@ func (d *Result) checkStamps(path string, value any, at identity.Ref) {
 	}
 }
 
-// ownStamp says what is wrong with writing a label of kubeop's, which is worse when it names another tenant.
+// ownStamp says why a file may not set a label or annotation of kubeop. A tenant label with another tenant's name has its own message.
 func ownStamp(key, value string, at identity.Ref) string {
 	if key == v1alpha1.TenantLabel && value != at.Tenant {
 		return fmt.Sprintf("%s names the tenant %s, but the file belongs to %q; remove it", key, document.Quote(value), at.Tenant)

@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/expr"
 )
 
-// checkOrder checks what the schema cannot: expressions, what may be depended on, and that hooks have an image.
+// checkOrder checks what the schema cannot check: expressions, dependencies, and that hooks have an image.
 func (d *Result) checkOrder(app *v1alpha1.App) {
 	for i := range app.Spec.DependsOn {
 		on, at := &app.Spec.DependsOn[i], fmt.Sprintf("spec.dependsOn[%d]", i)

@@ -13,8 +13,8 @@ import (
 // Folder is everything in an app's folder, by path relative to it.
 type Folder map[string]fs.DirEntry
 
-// Find returns the regular file or folder at a path, or nil. reported: there is none because something on the way to it is
-// neither, which is a finding already.
+// Find returns the regular file or folder at a path, or nil. reported: a part of the path is a symlink or submodule, which is reported
+// elsewhere.
 func (f Folder) Find(name string) (e fs.DirEntry, reported bool) {
 	name = path.Clean(name)
 	for i, c := range name + "/" {
@@ -25,7 +25,7 @@ func (f Folder) Find(name string) (e fs.DirEntry, reported bool) {
 	return f[name], false
 }
 
-// Paths checks every path in the spec that leads into the app's folder. Where the document became no object, there is nothing to check.
+// Paths checks every path in the spec that leads into the app's folder. It checks nothing if the document has no valid object.
 func (d *Result) Paths(beside Folder) {
 	app, ok := d.Object.(*v1alpha1.App)
 	if !ok {

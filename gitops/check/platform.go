@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// isPlatformProject reports whether a project is one of the platform itself, which has the name of its namespace.
+// isPlatformProject reports whether an object is a Project of the platform itself. Such a Project has the name of its namespace.
 func isPlatformProject(at identity.Ref) bool {
 	return at.Tenant == v1alpha1.PlatformTenant && at.Kind() == v1alpha1.ProjectKind
 }
@@ -21,7 +21,8 @@ func reservedNamespace(at identity.Ref) string {
 	return ""
 }
 
-// checkPlatform refuses in a tenant's project what only projects of the platform may set, and the other way round.
+// checkPlatform refuses fields that only projects of the platform may set in a tenant's project, and fields that only a tenant's project
+// may set in one of the platform.
 func (d *Result) checkPlatform(at identity.Ref) {
 	if at.Kind() != v1alpha1.ProjectKind {
 		return

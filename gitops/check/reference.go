@@ -38,7 +38,7 @@ func (d *Result) checkImage() {
 	}
 }
 
-// wrongImage says what is wrong with an image reference; nothing if a runtime can read it.
+// wrongImage says what is wrong with an image reference; "" if a runtime can read it.
 func wrongImage(reference string) string {
 	m := imageReference.FindStringSubmatch(reference)
 	switch {
@@ -59,7 +59,7 @@ func withoutRegistry(name string) string {
 	first, rest, found := strings.Cut(name, "/")
 	switch {
 	case !found:
-		return "library/" + name // of the registry that is meant when none is named
+		return "library/" + name // the default registry, Docker Hub, keeps such images there
 	case first == "localhost" || strings.ContainsAny(first, ".:") || strings.ToLower(first) != first:
 		return rest
 	}

@@ -56,8 +56,8 @@ func (d *Result) addUnknown(field, key string, known []string) {
 	d.AddAt(field, "unknown field %s%s", field, hint)
 }
 
-// nearest finds the known name that a typing error most likely turned into name: at most two edits away, and fewer for
-// short names, where everything is near everything.
+// nearest finds the known name that is most similar to a misspelt one: at most two edits away, and fewer for short names, because short
+// names are all similar.
 func nearest(name string, known []string) (string, bool) {
 	best, least := "", min(2, len(name)/3)+1
 	for _, k := range slices.Sorted(slices.Values(known)) {
@@ -71,7 +71,7 @@ func nearest(name string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// edits counts the insertions, deletions and replacements between two names (Levenshtein); limit or more is limit.
+// edits returns the Levenshtein distance of two names, or limit if the distance is larger.
 func edits(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

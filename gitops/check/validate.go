@@ -11,8 +11,8 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// wrongName says why no object of the kind can have the name; nothing if one can. The rules of the root are all about
-// the name, and there is nothing else in this object for others to check.
+// wrongName says why no object of the kind can have the name; "" if one can. All CEL rules at the root of the schemas are about the name,
+// and the object that is validated here has no other field.
 func (k *kind) wrongName(name string) string {
 	object := map[string]any{"metadata": map[string]any{"name": name}}
 	errs, _ := k.rules.Validate(context.Background(), nil, k.schema, object, nil, celconfig.RuntimeCELCostBudget)
@@ -22,11 +22,10 @@ func (k *kind) wrongName(name string) string {
 	return errs[0].Detail
 }
 
-// validate checks the document as the API server will: pruned nulls, defaults, schema, list keys, CEL rules, in its
-// order. Rules about a change (oldSelf) are left to the API server. The name is that of the folder, which has been
-// checked.
+// validate checks the document as the API server will: pruned nulls, defaults, schema, list keys, CEL rules, in its order. Rules about a
+// change (oldSelf) are left to the API server. The name is that of the folder, which has been checked.
 //
-// What only follows from something else that is wrong is left out: it would stand above its cause and hide it.
+// An error that only follows from another error is left out, because it could be listed before its cause and hide it.
 func (d *Result) validate(k *kind, name string) {
 	object := runtime.DeepCopyJSON(d.Value)
 	object["metadata"] = map[string]any{"name": name}
@@ -42,7 +41,7 @@ func (d *Result) validate(k *kind, name string) {
 		if err.Type == field.ErrorTypeRequired && d.misspelt(err.Field) {
 			continue
 		}
-		if err.Type != field.ErrorTypeDuplicate { // each of the two is sound by itself
+		if err.Type != field.ErrorTypeDuplicate { // each of the two items is valid by itself
 			d.faults = append(d.faults, fault{field: err.Field})
 		}
 		d.AddAt(err.Field, "%s", schemaMessage(err))
@@ -51,8 +50,7 @@ func (d *Result) validate(k *kind, name string) {
 	d.addRules(broken)
 }
 
-// addRules reports CEL rules that do not hold, of each field the first: several rules about one field mostly say the
-// same.
+// addRules reports the first broken CEL rule of each field, because several rules about one field mostly say the same.
 func (d *Result) addRules(broken field.ErrorList) {
 	reported := map[string]bool{}
 	for _, err := range broken {

@@ -28,7 +28,7 @@ var inWords = map[string]string{
 	`^sha256:[0-9a-f]{64}$`: "must be a digest, as sha256: and 64 hexadecimal digits",
 }
 
-// grammar corrects the validators' messages about one value or none.
+// grammar corrects the grammar of the validators' messages about lengths.
 var grammar = strings.NewReplacer(
 	"must be at least 1 chars long", "must not be empty",
 	"must have at least 1 items", "must not be empty",
@@ -36,11 +36,11 @@ var grammar = strings.NewReplacer(
 	"chars long", "characters long",
 )
 
-// wantedPattern is how the validators name a pattern.
+// wantedPattern matches the validators' message about a pattern.
 var wantedPattern = regexp.MustCompile(`^must match '(.*)'$`)
 
-// schemaMessage words an error of the schema as "field: what is wrong". The validators repeat the field and the
-// value.
+// schemaMessage formats a schema error as "field: what is wrong", without the repetitions of the field and the value in the validators'
+// text.
 func schemaMessage(err *field.Error) string {
 	switch err.Type {
 	case field.ErrorTypeRequired:
@@ -63,7 +63,7 @@ func schemaMessage(err *field.Error) string {
 	return fmt.Sprintf("%s: %s", err.Field, detail)
 }
 
-// wanted words a pattern that a value does not match.
+// wanted describes the pattern that a value does not match.
 func wanted(pattern string, err *field.Error) string {
 	words, known := inWords[pattern]
 	text, _ := err.BadValue.(string)

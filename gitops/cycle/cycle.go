@@ -1,20 +1,20 @@
-// Package cycle finds what depends on itself, directly or over others.
+// Package cycle finds dependency cycles.
 package cycle
 
 import "slices"
 
-// Graph finds the nodes on cycles, as strongly connected components (Tarjan, 1972). It visits each node and each edge once, for any number
-// of queried nodes.
+// Graph finds the nodes that lie on cycles, with Tarjan's algorithm for strongly connected components (1972). It visits each node and each
+// edge once, however many nodes are queried.
 type Graph[K comparable] struct {
 	edges func(K) []K
-	// order is that of the visit, from 1; low the earliest node that can be reached; component that of a node, once it is complete; size how
-	// many nodes a component has.
+	// order numbers the nodes as they are visited, from 1. low is the lowest number that a node reaches. component is the component of a
+	// node, set when the component is complete. size is the number of nodes in a component.
 	order, low, component map[K]int
 	size                  map[int]int
 	stack                 []K
 }
 
-// New returns the graph of the nodes that edges leads to: it returns those that a node depends on.
+// New returns a graph. edges returns the nodes that a node depends on.
 func New[K comparable](edges func(K) []K) *Graph[K] {
 	return &Graph[K]{edges: edges, order: map[K]int{}, low: map[K]int{}, component: map[K]int{}, size: map[int]int{}}
 }
@@ -49,8 +49,8 @@ func (g *Graph[K]) visit(node K) {
 	g.stack = g.stack[:from]
 }
 
-// Shortest returns a shortest way from a node that lies on a cycle back to itself, both ends named. It costs a walk over the node's
-// component.
+// Shortest returns a shortest cycle through a node that lies on one. The node is the first and the last element. The cost is a
+// breadth-first search, limited to the node's component after Has(node).
 func (g *Graph[K]) Shortest(node K) []K {
 	cameFrom := map[K]K{}
 	for queue := []K{node}; len(queue) > 0; queue = queue[1:] {

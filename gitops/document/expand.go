@@ -6,16 +6,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A document is expanded within these bounds: a few lines of aliases to aliases can stand for more memory than there is.
+// These limits of an expanded document stop alias bombs.
 const (
 	maxDepth  = 64
 	maxValues = 100_000
 	maxText   = MaxSize
-	// maxItems of one list: the API server's check for items that are there twice compares each with each.
+	// maxItems is the most items in one list, because the API server's check for duplicates compares every two items.
 	maxItems = 2000
 )
 
-// expansion turns YAML nodes into the values JSON has. What JSON has not is an error: the API server would not see what
+// expansion converts YAML nodes to JSON values. A YAML value that JSON does not have is an error, because the API server would not see what
 // the author wrote.
 type expansion struct {
 	*Document
@@ -48,8 +48,8 @@ func (e *expansion) expand(n *yaml.Node, depth int) any {
 	return nil
 }
 
-// exhausted counts a node and stops the expansion, once and with one finding, when a bound is passed. The depth also
-// ends an alias that holds itself.
+// exhausted counts a node. It stops the expansion with one finding when a limit is exceeded. The limit of the depth also stops an alias
+// that contains itself.
 func (e *expansion) exhausted(n *yaml.Node, line, depth int) bool {
 	e.values++
 	e.text += len(n.Value)
@@ -81,7 +81,7 @@ func (e *expansion) mapping(n *yaml.Node, depth int) map[string]any {
 		if !ok {
 			continue
 		}
-		e.text += len(name) // of a key written again too: to look it up costs as much
+		e.text += len(name) // Duplicate keys count, too: looking them up costs as much.
 		if line, again := first[name]; again {
 			e.Add(key.Line, "%q is written a second time; the first is in line %d", name, line)
 			continue
@@ -92,7 +92,7 @@ func (e *expansion) mapping(n *yaml.Node, depth int) map[string]any {
 	return object
 }
 
-// key returns a key as JSON has it: numbers and booleans become text, as kubectl does.
+// key converts a key to a JSON key: numbers and booleans become text, as in kubectl.
 func (e *expansion) key(n *yaml.Node) (string, bool) {
 	line := n.Line
 	for n.Kind == yaml.AliasNode {
@@ -137,7 +137,7 @@ func (e *expansion) scalar(n *yaml.Node) any {
 	return nil
 }
 
-// float decodes a number; integers beyond 64 bits are among them, as in JSON.
+// float decodes a number as float64. As in JSON, that includes integers that do not fit into 64 bits.
 func (e *expansion) float(n *yaml.Node) any {
 	var f float64
 	if n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {

@@ -1,4 +1,4 @@
-// Package document reads YAML documents that know their lines, within bounds of what they may stand for.
+// Package document parses YAML documents, limits their expanded size, and knows the line of each field.
 package document
 
 import (
@@ -7,13 +7,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxFindings bounds what is reported about one file; more does not help its author.
+// maxFindings is how many findings are reported about one file.
 const maxFindings = 20
 
 // Document is one parsed YAML document.
 type Document struct {
 	File string
-	// Value is the document as JSON has it. With any finding it may be incomplete.
+	// Value is the document as JSON values. It may be incomplete if there are findings.
 	Value    map[string]any
 	Findings []Finding
 	// Size of the file in bytes.
@@ -22,16 +22,16 @@ type Document struct {
 	root *yaml.Node
 }
 
-// Finding is something wrong in a file, before it is known which object that holds back.
+// Finding is an error in a file. It does not say which object is affected.
 type Finding struct {
 	File string
 	// Line from 1; 0 is the file itself.
 	Line int
 	// Why says what is wrong and what to do.
 	Why string
-	// Misplaced: the file is named like one that declares an object, and lies where none is read from.
+	// Misplaced: the file has the name of a declaration, but no declaration is read from its folder.
 	Misplaced bool
-	// Err is the store's, when the file could not be read.
+	// Err is the error of the store, if the file could not be read.
 	Err error
 }
 
@@ -50,9 +50,9 @@ func (d *Document) Add(line int, format string, args ...any) {
 // Full reports that nothing more will be reported about the file, so that nothing more needs to be looked for.
 func (d *Document) Full() bool { return len(d.Findings) > maxFindings }
 
-// AddAt reports something wrong at the line of a field, or of the nearest field around it that is written.
+// AddAt reports an error at the line of a field, or of the innermost field around it that the file has.
 func (d *Document) AddAt(field, format string, args ...any) {
-	if !d.Full() { // finding the line costs more than the finding
+	if !d.Full() { // Looking up the line is expensive.
 		d.Add(d.Line(field), format, args...)
 	}
 }

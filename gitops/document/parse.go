@@ -51,7 +51,7 @@ func (d *Document) parse(data []byte) {
 	d.Value, _ = e.expand(d.root, 0).(map[string]any)
 }
 
-// empty reports whether nothing is between two document markers, as after a trailing "---".
+// empty reports whether a document between two markers is empty, as after a trailing "---".
 func empty(n *yaml.Node) bool {
 	return len(n.Content) == 0 || (n.Content[0].Kind == yaml.ScalarNode && n.Content[0].ShortTag() == "!!null" &&
 		n.Content[0].Value == "")

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Line finds a field such as "spec.image.ports[0].name". Keys that hold dots themselves are found as the validators
-// write them, "quota.requests.cpu" or "quota[requests.cpu]".
+// Line returns the line of a field such as "spec.image.ports[0].name", or of the innermost field around it that the file has. A key that
+// contains dots is found as the validators write it: "quota.requests.cpu" or "quota[requests.cpu]".
 func (d *Document) Line(field string) int {
 	if d.root == nil {
 		return 0

@@ -18,7 +18,7 @@ func Quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// Show words a value of a file, which may be of any type and as large as the file.
+// Show formats a value of any type from a file, and cuts it if it is long.
 func Show(value any) string {
 	if text, ok := value.(string); ok {
 		return Quote(text)
@@ -30,7 +30,7 @@ func Show(value any) string {
 	return cut(string(data))
 }
 
-// cut bounds one message.
+// cut limits the length of a message.
 func cut(text string) string {
 	const most = 400
 	runes := []rune(text)
@@ -40,7 +40,8 @@ func cut(text string) string {
 	return string(runes[:most]) + "…"
 }
 
-// Printable replaces what would break the one line that a message is; names and keys in a commit may hold anything.
+// Printable replaces control characters and invalid UTF-8, so that a message stays on one line. Names and keys in a commit may contain any
+// bytes.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -1,5 +1,5 @@
-// Package identity names the Tenants, Projects and Apps of repositories: by their place in the repository, from which the key of the
-// object in the cluster follows.
+// Package identity identifies the Tenants, Projects and Apps of repositories by their place in the repository. The key of the object in the
+// cluster follows from the place.
 package identity
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Ref names a Tenant, a Project or an App by its place: the parts that are empty say which.
+// Ref identifies a Tenant, a Project or an App. Of a Tenant, Project and App are empty; of a Project, App is.
 type Ref struct{ Tenant, Project, App string }
 
 // Kind of the object.
@@ -35,17 +35,17 @@ func (r Ref) Key() client.ObjectKey {
 	return client.ObjectKey{Name: r.Tenant}
 }
 
-// Path is "tenant/project/app" as far as there are parts: sorted by it, what is inside comes after what it is in.
+// Path is "tenant", "tenant/project" or "tenant/project/app". Sorted by Path, an object comes after its parent.
 func (r Ref) Path() string {
 	return strings.TrimRight(r.Tenant+"/"+r.Project+"/"+r.App, "/")
 }
 
-// String is how people name the object: "App kubeop-acme-shop/web".
+// String returns the kind and the key of the object: "App kubeop-acme-shop/web".
 func (r Ref) String() string {
 	return r.Kind() + " " + strings.TrimPrefix(r.Key().String(), "/")
 }
 
-// Parent is what the object is in; the zero Ref of a Tenant.
+// Parent is the Project of an App or the Tenant of a Project; the zero Ref for a Tenant.
 func (r Ref) Parent() Ref {
 	switch {
 	case r.App != "":
@@ -56,8 +56,8 @@ func (r Ref) Parent() Ref {
 	return Ref{}
 }
 
-// Of names an object of this API by its kind, namespace and name: the namespace cannot be forged, labels can. It
-// reports false where no repository can declare such an object.
+// Of returns the Ref of an object in the cluster, from its kind, namespace and name. It does not use labels, because they can be forged. It
+// returns false if no repository can declare such an object.
 func Of(o client.Object) (Ref, bool) {
 	namespace := o.GetNamespace()
 	var r Ref

@@ -1,5 +1,5 @@
-// Package plan decides about objects that a commit no longer declares: which go at once, and which wait until a
-// person confirms it, because of what would go with them. It reads nothing: what hangs below an object is counted by the caller.
+// Package plan decides about objects that a commit no longer declares: which are deleted at once, and which deletions are held until a
+// person confirms them, because other objects or data would be lost, too. It reads nothing: the caller counts what an object contains.
 package plan
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// manyApps is how many apps of a tenant may go with one commit without a confirmation, whatever part of its apps they are.
+// manyApps is how many apps of a tenant one commit may remove without a confirmation, whatever share of the tenant's apps that is.
 const manyApps = 5
 
-// Loss is an object that left the commit, and what is deleted or kept with it.
+// Loss is an object that the commit no longer declares, and what its deletion affects.
 type Loss struct {
 	Ref identity.Ref
 	UID string
-	// Namespaces are those that the object has made.
+	// Namespaces are the namespaces that belong to the object.
 	Namespaces []string
-	// Claims are those with data in its namespaces.
+	// Claims are the claims with data in these namespaces.
 	Claims []Claim
-	// Apps and Pods are counted in its namespaces; of an App nothing is.
+	// Apps and Pods are their numbers in these namespaces; 0 for an App.
 	Apps, Pods int
 }
 
@@ -34,37 +34,38 @@ type Claim struct {
 	Namespace, Name, UID string
 	// Size as Kubernetes writes it, such as "10Gi".
 	Size string
-	// Goes: its policy is Delete, so a confirmation that lists it deletes it with its data.
+	// Goes: the policy of the claim is Delete, so a confirmed deletion deletes the claim with its data.
 	Goes bool
 }
 
-// Commit is what is weighed.
+// Commit is a commit, with the objects that it removes.
 type Commit struct {
 	// Revision as "branch@sha1:<commit>".
 	Revision string
 	Losses   []Loss
-	// Apps counts the apps of each tenant of which one or more go, those included.
+	// Apps is the number of apps of each tenant that loses some, including the lost ones.
 	Apps map[string]int
-	// Emptied: the commit declares nothing at all. Foreign: it declares nothing of what is there. Misplaced is a file that looks like a
-	// declaration moved to a wrong place; "" for none.
+	// Emptied: the commit declares no object at all. Foreign: it declares none of the existing objects. Misplaced is a file that looks like
+	// a declaration moved to a wrong folder; "" for none.
 	Emptied, Foreign bool
 	Misplaced        string
 }
 
-// Verdict is what becomes of the losses.
+// Verdict says which objects are deleted, and which deletions are held.
 type Verdict struct {
-	// Go are to be deleted: Apps, then Projects, then Tenants.
+	// Go are the objects to delete, in this order: Apps, then Projects, then Tenants.
 	Go []Loss
-	// Held are kept until they are confirmed; Why says what is doubtful, Lines list them, data first, and Token confirms them.
+	// Held are the objects whose deletion waits for a confirmation. Why is the reason, Lines list the objects and their claims, and Token is
+	// the value that confirms the deletion.
 	Held  []Loss
 	Why   string
 	Lines []string
 	Token string
 }
 
-// Weigh decides what is deleted and what is held. An object inside another one that leaves is decided about with that. The confirmation is the
-// Token of an earlier verdict, or "". It is valid for the same commit and the same list of UIDs. So it is valid only once: an object that
-// is created again has another UID.
+// Weigh decides what is deleted and what is held. An object inside another removed object shares the decision about that object. The
+// confirmation is the Token of an earlier verdict, or "". It is valid only for the same commit and the same list of UIDs. So it is valid
+// only once: an object that is created again has another UID.
 func (c Commit) Weigh(confirmation string) Verdict {
 	var v Verdict
 	outer := c.outermost()
@@ -89,7 +90,7 @@ func (c Commit) Weigh(confirmation string) Verdict {
 	return v
 }
 
-// outermost leaves out objects that are deleted with their project or tenant, and sorts the rest: inner objects first.
+// outermost returns the losses without those that are deleted with their project or tenant, sorted: Apps, then Projects, then Tenants.
 func (c Commit) outermost() []Loss {
 	going := map[identity.Ref]bool{}
 	for _, l := range c.Losses {
@@ -116,8 +117,8 @@ func rank(r identity.Ref) int {
 	return 2
 }
 
-// doubt says why a loss may be a slip: a branch emptied by a bad merge, a path that moved, a script that removed too much.
-// Such a commit is not wrong, so nothing else stops it, and what it deletes cannot be restored.
+// doubt says why the removal of an object may be a mistake, such as a branch emptied by a bad merge, a path that moved, or a script that
+// removed too much; "" if it is not doubtful. Such a commit is valid, so no other check stops it, and deleted data cannot be restored.
 func (c Commit) doubt(l Loss) string {
 	switch gone := c.appsThatGo(l.Ref.Tenant); {
 	case c.Emptied:
@@ -136,7 +137,7 @@ func (c Commit) doubt(l Loss) string {
 	return ""
 }
 
-// appsThatGo counts the apps of a tenant that the commit removes, those in its projects included.
+// appsThatGo counts the apps of a tenant that the commit removes, including those in removed projects.
 func (c Commit) appsThatGo(tenant string) int {
 	n := 0
 	for _, l := range c.outermost() {
@@ -151,8 +152,8 @@ func (c Commit) appsThatGo(tenant string) int {
 	return n
 }
 
-// token is bound to the commit and to what a person is shown: the objects and the claims, by their UIDs, the namespaces and how many
-// apps. Pods come and go by themselves.
+// token identifies the commit and the list that a person confirms: the UIDs of objects and claims, the namespaces, and the number of apps.
+// It does not include the number of pods, which changes without anyone's action.
 func (c Commit) token(held []Loss) string {
 	var ids []string
 	for _, l := range held {
@@ -167,7 +168,7 @@ func (c Commit) token(held []Loss) string {
 	return commit[:min(len(commit), 12)] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// lines list what is held: data first, then the objects, the largest first.
+// lines list what is held: first the claims, then the objects, Tenants before Projects before Apps.
 func lines(held []Loss) []string {
 	var data, objects []string
 	for _, l := range slices.Backward(held) {

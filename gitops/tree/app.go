@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// readApp checks an app's folder as a whole: the digest of the folder covers app.yaml and all it uses.
+// readApp reads an app's folder. It is checked as a whole: the digest of the folder covers app.yaml and all files that app.yaml uses.
 func (p *pass) readApp(n node, before *App) *App {
 	app := &App{node: n}
 	if wrong := p.wrongName(&n); len(wrong) > 0 {
@@ -32,7 +32,7 @@ func (p *pass) readApp(n node, before *App) *App {
 	return app
 }
 
-// checkApp checks app.yaml and that what it uses is beside it.
+// checkApp checks app.yaml, and that the files and folders it names are in the app's folder.
 func (p *pass) checkApp(n, before *node) *check.Result {
 	beside, findings := p.look(n.dir)
 	for name, e := range beside {
@@ -56,8 +56,8 @@ func (p *pass) checkApp(n, before *node) *check.Result {
 	return d
 }
 
-// look lists an app's folder to its depths. Symlinks and submodules are findings wherever they are: what a chart or a
-// kustomization would read through them is not in this commit.
+// look lists an app's folder recursively. Every symlink and submodule is a finding, because the files that a chart or a kustomization would
+// read through it are not in this commit.
 func (p *pass) look(dir string) (check.Folder, []document.Finding) {
 	all := check.Folder{}
 	var findings []document.Finding

@@ -15,19 +15,19 @@ type treeBudget struct {
 	spending
 }
 
-// spending is what was spent up to one point in time.
+// spending is how much of a budget was spent up to one point in time.
 type spending struct {
 	bytes int64
-	// over is how many files were over the limit.
+	// over is how many findings there were about an exceeded limit.
 	over int
 }
 
-// fits reports whether a file of so many bytes may be kept.
+// fits reports whether the budget has room for a file of this size.
 func (b *treeBudget) fits(size int64) bool {
 	return b == nil || b.bytes+budget.Declared(size) <= b.limit
 }
 
-// exhausted reports whether not even the smallest file may be kept, so that no more files are read.
+// exhausted reports whether the budget has no room for even the smallest file. No more files are read then.
 func (b *treeBudget) exhausted() bool { return !b.fits(0) }
 
 func (b *treeBudget) spend(bytes int64) {
@@ -36,7 +36,8 @@ func (b *treeBudget) spend(bytes int64) {
 	}
 }
 
-// reuse spends what a folder took that is the same as before; false where that is not the same now.
+// reuse spends the bytes that an unchanged folder took in the earlier reading. It returns false if the folder must be read again: a file in
+// it exceeded the limit then, or the folder exceeds the limit now.
 func (b *treeBudget) reuse(n *node) bool {
 	switch {
 	case b == nil:
@@ -48,7 +49,7 @@ func (b *treeBudget) reuse(n *node) bool {
 	return true
 }
 
-// now is what was spent until now.
+// now returns what was spent so far.
 func (b *treeBudget) now() spending {
 	if b == nil {
 		return spending{}
@@ -56,14 +57,14 @@ func (b *treeBudget) now() spending {
 	return b.spending
 }
 
-// record stores on a folder's node what was spent on it since then.
+// record stores in a folder's node what was spent since the given point, which is before the folder was read.
 func (b *treeBudget) record(n *node, since spending) {
 	if b != nil {
 		n.spent, n.over = b.bytes-since.bytes, b.over > since.over
 	}
 }
 
-// exceeded is the finding that a file, or all from it on, is over the limit.
+// exceeded returns the finding that a file exceeds the limit.
 func (b *treeBudget) exceeded(file string, size int64) document.Finding {
 	b.over++
 	what := fmt.Sprintf("with this file of %d bytes and those before it, the files project.yaml and app.yaml of tenant %s take too much", size, b.tenant)
@@ -71,14 +72,14 @@ func (b *treeBudget) exceeded(file string, size int64) document.Finding {
 	return document.Finding{File: file, Why: over.Error()}
 }
 
-// rest is the finding that nothing is read from an entry of a folder on, because the budget is exhausted.
+// rest returns the finding that an entry of a folder and all entries after it are not read, because the budget is exhausted.
 func (b *treeBudget) rest(file string, left int) document.Finding {
 	f := b.exceeded(file, 0)
 	f.Why = fmt.Sprintf("this and the %d folders after it are not read: %s", left, f.Why)
 	return f
 }
 
-// takes is what is remembered of the node itself, in bytes.
+// takes returns how much of the budget the node's own object or problems take, in bytes.
 func (n *node) takes() int64 {
 	if n.object == nil {
 		return weightOf(n.problems)
@@ -86,7 +87,7 @@ func (n *node) takes() int64 {
 	return budget.Declared(n.size)
 }
 
-// weightOf is what problems take in memory, in bytes.
+// weightOf returns how much memory problems take, in bytes.
 func weightOf(problems []Problem) (sum int64) {
 	for i := range problems {
 		sum += int64(len(problems[i].File) + len(problems[i].Why) + perProblem)
@@ -94,5 +95,5 @@ func weightOf(problems []Problem) (sum int64) {
 	return sum
 }
 
-// perProblem is what a Problem takes beside its texts.
+// perProblem is how much memory a Problem takes in addition to its texts, in bytes.
 const perProblem = 128

@@ -2,8 +2,8 @@ package tree
 
 import "github.com/kubeop/kubeop/gitops/identity"
 
-// Changes calls changed with every object whose folder differs between the trees: new, changed or deleted, in the order of Git, the outer
-// object first. before is nil if nothing is known. Only changed folders are read.
+// Changes calls changed with every object whose folder is new, changed or deleted, in the order of Git, parents first. before is nil if
+// there is no earlier tree. Unchanged folders are not visited.
 func Changes(before, after *Tree, changed func(identity.Ref)) {
 	var was []*Tenant
 	if before != nil && before.Scope == after.Scope {
@@ -24,7 +24,7 @@ func Changes(before, after *Tree, changed func(identity.Ref)) {
 	})
 }
 
-// implicit reports whether a tenant that is in one of two trees, or both, declares no Tenant.
+// implicit reports whether one of two nodes of a tenant declares no Tenant. A nil node does not count.
 func implicit(b, a *Tenant) bool {
 	return b != nil && b.implicit || a != nil && a.implicit
 }
@@ -43,8 +43,7 @@ func changesOf(b, a *Project, changed func(identity.Ref)) {
 	both(earlier, apps, func(b, a *App) { changed(refOf(b, a)) })
 }
 
-// both walks two sorted lists side by side and calls f with each pair that is not the same node; one of it is nil where
-// the other list has no such name.
+// both merges two sorted lists by name and calls f with each pair of nodes that differ. b or a is nil if its list does not have the name.
 func both[N named](before, after []N, f func(b, a N)) {
 	var none N
 	for len(before)+len(after) > 0 {
@@ -64,8 +63,8 @@ func both[N named](before, after []N, f func(b, a N)) {
 	}
 }
 
-// differ reports whether the object itself, or its problems, differ; nodes of a Tenant or Project change with anything
-// that is below them.
+// differ reports whether the object itself changed, or has or had problems. Different nodes do not suffice: the node of a Tenant or Project
+// is also new when something below it changed.
 func differ[N named](b, a N) bool {
 	var none N
 	if b == none || a == none {
@@ -83,7 +82,7 @@ func refOf[N named](b, a N) identity.Ref {
 	return b.Ref()
 }
 
-// Shares reports whether both trees have a folder for the same object. The cost is small if they do.
+// Shares reports whether the trees have an object in common. It stops at the first one.
 func (t *Tree) Shares(other *Tree) (shared bool) {
 	other.Walk(func(n Node) bool {
 		_, shared = t.Find(n.Ref())
@@ -92,7 +91,7 @@ func (t *Tree) Shares(other *Tree) (shared bool) {
 	return shared
 }
 
-// Walk calls f with every folder that stands for an object, in the order of Git, until it returns false.
+// Walk calls f with the node of every object, in the order of Git, until f returns false.
 func (t *Tree) Walk(f func(Node) bool) {
 	for _, tenant := range t.Tenants {
 		if !tenant.walk(f) {

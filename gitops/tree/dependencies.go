@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxNamed is how many apps of a cycle are named.
+	// maxNamed is how many apps of a cycle a message names.
 	maxNamed = 20
-	// maxCycles is for how many apps that lie on a cycle it is looked for and named; each costs a walk.
+	// maxCycles is for how many apps of a tenant the message names the cycle. Each one costs a search of the graph.
 	maxCycles = 100
 )
 
@@ -29,8 +29,8 @@ func dependenciesOf(app *v1alpha1.App, at identity.Ref) []identity.Ref {
 	return slices.DeleteFunc(refs, func(r identity.Ref) bool { return r == identity.Ref{} })
 }
 
-// dependency returns the App that a dependency names; the zero Ref for another kind. No dependency leads out of
-// the tenant, but for one to an App of the platform itself.
+// dependency returns the App that a dependency names; the zero Ref for another kind. The App belongs to the same tenant or to the platform
+// itself.
 func dependency(app *v1alpha1.App, at identity.Ref, i int) identity.Ref {
 	d := &app.Spec.DependsOn[i]
 	if d.GroupVersionKind() != v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind) {
@@ -43,8 +43,8 @@ func dependency(app *v1alpha1.App, at identity.Ref, i int) identity.Ref {
 	return identity.Ref{Tenant: tenant, Project: cmp.Or(d.Project, at.Project), App: d.Name}
 }
 
-// refuseCycles refuses each app that depends on itself, directly or over others: none of them could ever be delivered. An app
-// is refused even if another app closed the cycle. It is accepted again when the cycle is gone.
+// refuseCycles refuses each app on a dependency cycle, because none of them could ever be delivered. All apps of a cycle are refused, not
+// only the one whose change closed it. They are accepted again when the cycle is gone.
 func (p *pass) refuseCycles(t, before *Tenant) {
 	apps := map[identity.Ref]*App{}
 	for _, project := range t.Projects {
@@ -81,7 +81,7 @@ func (p *pass) refuseCycles(t, before *Tenant) {
 	}
 }
 
-// fromFolder is the app as it was read from its folder.
+// fromFolder returns the app as it was read from its folder, before any refusal because of a cycle.
 func (a *App) fromFolder() *App {
 	if a.asRead != nil {
 		return a.asRead
@@ -89,7 +89,7 @@ func (a *App) fromFolder() *App {
 	return a
 }
 
-// refused returns the app as one that lies on a cycle, which is the nth that was found.
+// refused returns a copy of the app that is refused because of a cycle. nth counts the refused apps of the tenant.
 func (p *pass) refused(app *App, graph *cycle.Graph[identity.Ref], nth int) *App {
 	plain := app.fromFolder()
 	finding := document.Finding{File: layout.Join(plain.dir, layout.AppFile), Why: "dependsOn makes a ring"}
@@ -105,7 +105,7 @@ func (p *pass) refused(app *App, graph *cycle.Graph[identity.Ref], nth int) *App
 	return &refused
 }
 
-// with returns the project with other apps in the place of its own.
+// with returns a copy of the project with the given apps instead of its own.
 func (p *Project) with(apps []*App) *Project {
 	now := *p
 	now.Apps = apps
@@ -113,7 +113,8 @@ func (p *Project) with(apps []*App) *Project {
 	return &now
 }
 
-// keep replaces projects by equal ones of the earlier tree, so that an unchanged project is the same node in both trees.
+// keep replaces each project that equals its node in the earlier tree by that node, so that an unchanged project is the same node in both
+// trees.
 func (t *Tenant) keep(before *Tenant) {
 	for i, project := range t.Projects {
 		was := find(before.Projects, project.ref.Project)

@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// readLayout reads kubeop.yaml. Without a known layout nothing else can be understood, so nothing else is read.
+// readLayout reads kubeop.yaml. If the layout is not known, nothing else is read.
 func (p *pass) readLayout(root listing, before *node) node {
 	n := node{dir: "."}
 	e, there := root.file(layout.VersionFile)
@@ -30,8 +30,8 @@ func (p *pass) readLayout(root listing, before *node) node {
 	return n
 }
 
-// readFile checks a Tenant or a Project, which is one file in the folder named like it, or takes the verdict over from
-// before where the file is the same. It returns the file's name; "" for none. One that is only nearly named so is not read.
+// readFile reads the file that declares a Tenant or a Project. If the file is unchanged, the result comes from the earlier node. readFile
+// returns the name of the file; "" for none. A file with a similar name, such as tenant.yml, is reported and not read.
 func (p *pass) readFile(n *node, l listing, want string, before *node) string {
 	name := l.nearest(want)
 	if name == "" {
@@ -93,11 +93,11 @@ func (p *pass) bindOnce(t *Tenant, l listing) {
 	t.Projects, t.Strays, t.Unknown = nil, nil, true
 }
 
-// tooLarge finds that a file is over the limit, before it is read. before is the node of the same folder in the tree before: where that
-// is the same, it knows what the file is with its aliases written out.
+// tooLarge returns a finding if a file exceeds the budget, without reading it. before is the folder's node in the earlier tree. If the file
+// is unchanged, that node knows its size with aliases expanded.
 func (p *pass) tooLarge(n *node, file string, e fs.DirEntry, before *node) []document.Finding {
 	if p.budget.fits(document.MaxSize) {
-		return nil // As nearly always: its size need not be looked up.
+		return nil // The common case: a file of any allowed size fits.
 	}
 	info, err := e.Info()
 	if err != nil {
@@ -105,13 +105,13 @@ func (p *pass) tooLarge(n *node, file string, e fs.DirEntry, before *node) []doc
 	}
 	size := info.Size()
 	if size > document.MaxSize {
-		return nil // What is larger than any file may be is reported as such.
+		return nil // Reading the file reports that it is larger than MaxSize.
 	}
 	if before.file == n.file {
 		n.size = before.size
 	}
 	switch {
-	case !p.budget.fits(size): // Reported by its own size, whatever else is known: a new process would report the same.
+	case !p.budget.fits(size): // Compare the plain size first, so that the message is the same after a restart.
 		return []document.Finding{p.budget.exceeded(file, size)}
 	case !p.budget.fits(n.size):
 		return []document.Finding{p.budget.exceeded(file, n.size)}
@@ -119,7 +119,7 @@ func (p *pass) tooLarge(n *node, file string, e fs.DirEntry, before *node) []doc
 	return nil
 }
 
-// keep spends the budget for an object; false, with why, where there is too little left.
+// keep spends budget for an object. If too little is left, it adds a problem to the node and returns false.
 func (p *pass) keep(n *node, d *check.Result, text []byte) bool {
 	n.size = max(int64(d.Size), int64(len(text)))
 	if !p.budget.fits(n.size) {
@@ -130,7 +130,7 @@ func (p *pass) keep(n *node, d *check.Result, text []byte) bool {
 	return true
 }
 
-// budgetOf returns the budget of a tenant; its file was read before.
+// budgetOf returns the budget of a tenant. tenant.yaml must have been read before.
 func (p *pass) budgetOf(t *Tenant) *treeBudget {
 	limits := p.limits
 	if t.object != nil {
@@ -139,8 +139,8 @@ func (p *pass) budgetOf(t *Tenant) *treeBudget {
 	return &treeBudget{tenant: t.ref.Tenant, limit: limits.TreeBytes}
 }
 
-// wrongName finds that the folder can be no object's. Until it is renamed, nothing else needs to be reported about it: the
-// name in the file must change too.
+// wrongName returns a finding if no object can have the folder's name. Nothing else is reported about the folder then: when it is renamed,
+// the name in its file must change, too.
 func (p *pass) wrongName(n *node) []document.Finding {
 	if why := p.kinds.Name(n.ref); why != "" {
 		return []document.Finding{{File: n.dir, Why: why}}
@@ -148,7 +148,7 @@ func (p *pass) wrongName(n *node) []document.Finding {
 	return nil
 }
 
-// checkFile reads the file and makes the typed object of it.
+// checkFile reads and checks a file, and returns the result with the typed object.
 func (p *pass) checkFile(file string, n *node) *check.Result {
 	return p.kinds.Object(p.read(file), n.ref, n.file != "" && p.accepted[n.ref] == n.file)
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// decode fills an object with what is remembered of it.
+// decode decodes the object that the node stores as JSON.
 func decode[T client.Object](n *node, object T) T {
 	if err := json.Unmarshal(n.object, object); err != nil {
-		panic(err) // node.take wrote it from such an object.
+		panic(err) // node.take encoded it from the same type.
 	}
 	return object
 }
 
-// Object makes the object that a folder declares, with what only the path and the repository decide written on it:
-// its kind, namespace, labels and annotations. It holds nothing else that the file does not say: defaults are left to the
-// API server. The revision is that of the commit being read, as "branch@sha1:<commit>".
+// Object returns the object that a folder declares. The path and the repository decide its kind, its namespace, and kubeop's labels and
+// annotations; everything else is from the file. The API server adds the defaults. revision is the commit of the tree, as
+// "branch@sha1:<commit>".
 func (t *Tree) Object(n Node, revision string) client.Object {
 	self := n.self()
 	ref := self.ref
@@ -45,7 +45,7 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 	return object
 }
 
-// File is the file that declares the object of a folder, from the root of the repository.
+// File returns the path of the file that declares an object, from the root of the repository.
 func (t *Tree) File(n Node) string {
 	name := map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[n.Ref().Kind()]
 	return path.Join(t.Scope.Path, n.self().dir, name)

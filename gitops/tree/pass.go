@@ -16,23 +16,23 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// pass is one reading of one commit. Paths are from where the files begin.
+// pass is one reading of one commit. Paths are relative to Scope.Path.
 type pass struct {
 	kinds check.Kinds
 	root  Files
 	files Files
 	scope Scope
-	// platform: the folder of the platform's own projects is read, see Reader.
+	// platform: the folder platform/ is read, see Reader.
 	platform bool
-	// accepted are the digests of what the API server accepted, by what they declare.
+	// accepted are the digests of the files and folders whose objects the API server has accepted, by object.
 	accepted map[identity.Ref]string
-	// limits are the limits of tenants without limits of their own. budget is what is left for the tenant to which the folder belongs; nil
-	// outside of a tenant's folder.
+	// limits apply to tenants that set no limits. budget is the budget of the tenant whose folder is being read; nil outside of a tenant's
+	// folder.
 	limits budget.Limits
 	budget *treeBudget
 }
 
-// in returns the pass with limits of its own for what is listed below a folder.
+// in returns a copy of the pass for one folder, so that the limit on listed files counts for this folder alone.
 func (p *pass) in(dir string) (*pass, error) {
 	sub, err := p.root.Sub(dir)
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *pass) in(dir string) (*pass, error) {
 	return &within, nil
 }
 
-// below are the files of a folder under the paths that they have from the root.
+// below gives access to the files of one folder by their paths from the root.
 type below struct {
 	Files
 	dir string
@@ -58,19 +58,19 @@ func (b below) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(b
 // Digest implements Files.
 func (b below) Digest(name string) (string, error) { return b.Files.Digest(b.from(name)) }
 
-// from returns the path from the folder; what is not in it is not there.
+// from converts a path from the root to a path from the folder; "" for a path outside of the folder.
 func (b below) from(name string) string {
 	if name == b.dir {
 		return "."
 	}
 	if len(name) <= len(b.dir) || name[:len(b.dir)+1] != b.dir+"/" {
-		return "" // which is no valid path
+		return "" // The empty path is invalid, so the file is not found.
 	}
 	return name[len(b.dir)+1:]
 }
 
-// readFailure is the finding that the store did not give a file. That it is too large is final; all else may be given the next
-// time.
+// readFailure returns the finding that the store could not read a file. A file that is too large stays so; other errors are kept in Err,
+// because reading again may help.
 func readFailure(file string, err error) document.Finding {
 	if errors.Is(err, failure.ErrTooLarge) {
 		return document.Finding{File: file, Why: err.Error()}
@@ -78,7 +78,8 @@ func readFailure(file string, err error) document.Finding {
 	return document.Finding{File: file, Why: "reading it from the repository: " + err.Error(), Err: err}
 }
 
-// problems converts findings to Problems of an object, whose last accepted version stays because of them; the zero Ref for no object.
+// problems converts findings to Problems of an object, and spends budget for them. The last accepted version of the object stays in the
+// cluster. The zero Ref stands for no object.
 func (p *pass) problems(of identity.Ref, findings ...document.Finding) []Problem {
 	var all []Problem
 	for _, f := range findings {
@@ -90,14 +91,14 @@ func (p *pass) problems(of identity.Ref, findings ...document.Finding) []Problem
 	return all
 }
 
-// listing is what a folder holds.
+// listing lists the entries of a folder.
 type listing struct {
 	entries []fs.DirEntry
-	// unusable are the entries that are neither files nor folders, with why they cannot be used.
+	// unusable are the entries that are neither files nor folders, with the findings about them.
 	unusable map[string]document.Finding
 }
 
-// list lists a folder. What has nothing to do with kubeop at the root is left out.
+// list lists a folder. At the root it leaves out entries that do not concern kubeop.
 func (p *pass) list(dir string) (listing, error) {
 	entries, err := fs.ReadDir(p.files, dir)
 	if err != nil {
@@ -116,7 +117,7 @@ func (p *pass) list(dir string) (listing, error) {
 	return l, nil
 }
 
-// strays returns the findings about what cannot be used, but for the entries of those names.
+// strays returns the findings about unusable entries, except those with the given names.
 func (l listing) strays(but ...string) []document.Finding {
 	var found []document.Finding
 	for name, f := range l.unusable {
@@ -141,7 +142,7 @@ func (l listing) folder(name string) bool {
 	return slices.ContainsFunc(l.entries, func(e fs.DirEntry) bool { return e.Name() == name && e.IsDir() })
 }
 
-// nearest returns the name of the regular file that is named as wanted, or else nearly so; "" for none.
+// nearest returns the regular file with the wanted name or, without one, a file with a similar name; "" for none.
 func (l listing) nearest(want string) string {
 	found := ""
 	for _, e := range l.entries {
@@ -163,10 +164,10 @@ func (p *pass) digest(file string, e fs.DirEntry) (string, error) {
 	return p.files.Digest(file)
 }
 
-// maxValues is how many values a parser may have to build of a file, as yamlcheck.MaxValues counts: each takes some 200 bytes while it is read.
+// maxValues is how many values a file may contain, as counted by yamlcheck.MaxValues. The parser uses about 200 bytes for each.
 const maxValues = 200_000
 
-// read parses the file at name. With findings it cannot be used.
+// read reads and parses a file. If the document has findings, its value must not be used.
 func (p *pass) read(name string) *document.Document {
 	d := &document.Document{File: name}
 	data, err := readAtMost(p.files, name, document.MaxSize+1)

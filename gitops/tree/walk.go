@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// readRoot reads the layout version and then either all tenants or the projects of one.
+// readRoot reads the layout version, and then all tenants and the platform's projects, or the projects of one tenant.
 func (p *pass) readRoot(t, before *Tree) {
 	l, err := p.list(".")
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *pass) readRoot(t, before *Tree) {
 	t.Tenants = []*Tenant{p.readImplicit(p.scope.Tenant, tops[0], l, before)}
 }
 
-// tops are the folders of the root that are read, first the one with what the repository is for.
+// tops are the folders of the root that are read. The first one has the tenants or, in a tenant's repository, the projects.
 func (p *pass) tops() []string {
 	switch {
 	case p.scope.Tenant != "":
@@ -49,7 +49,7 @@ func (p *pass) tops() []string {
 	return []string{layout.TenantsFolder}
 }
 
-// readImplicit reads the projects in a folder of the root, of a tenant that is not declared there.
+// readImplicit reads the projects of a tenant that the repository does not declare, from a folder of the root.
 func (p *pass) readImplicit(name, dir string, root listing, before *Tree) *Tenant {
 	_, unknown := root.unusable[dir]
 	tenant := &Tenant{node: node{ref: identity.Ref{Tenant: name}}, Unknown: unknown, implicit: true}
@@ -62,11 +62,11 @@ func (p *pass) readImplicit(name, dir string, root listing, before *Tree) *Tenan
 	return tenant
 }
 
-// isPlatform reports whether a name is that of the platform itself, whose projects have a folder of their own and of which no Tenant can be
-// declared.
+// isPlatform reports whether a tenant's name is the one reserved for the platform itself. No Tenant of this name can be declared, and the
+// platform's projects are in the folder platform/.
 func (p *pass) isPlatform(tenant string) bool { return p.platform && tenant == v1alpha1.PlatformTenant }
 
-// readPlatform reads the projects of the platform itself. They have the limits of a tenant that sets none.
+// readPlatform reads the projects of the platform itself. They have the default limits.
 func (p *pass) readPlatform(t, before *Tree, root listing) {
 	_, unusable := root.unusable[layout.PlatformFolder]
 	if !p.platform || !unusable && !root.folder(layout.PlatformFolder) {
@@ -115,7 +115,8 @@ func (p *pass) readTenants(t, before *Tree, there bool) {
 	sortByName(t.Tenants)
 }
 
-// readOrReuse reads the folder of a node, or returns the node of the earlier tree if the folder is unchanged.
+// readOrReuse reads a folder, or returns its node of the earlier tree if the folder is unchanged, could be read completely, and still fits
+// into the budget.
 func readOrReuse[N named](p *pass, n node, e fs.DirEntry, before N, read func(n node, before N) N) N {
 	var none N
 	var err error
@@ -153,7 +154,7 @@ func (p *pass) readTenant(n node, before *Tenant) *Tenant {
 	return t
 }
 
-// open lists the folder of a node if an object of its kind can have that name.
+// open lists the folder of a node. It returns false if no object of the kind can have the folder's name, or the folder cannot be listed.
 func (p *pass) open(n *node, name string) (*pass, listing, bool) {
 	if wrong := p.wrongName(n); len(wrong) > 0 {
 		n.problems = p.problems(n.ref, wrong...)
