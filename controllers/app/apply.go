@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// applier applies the objects of Apps that are not Helm's.
+// applier applies the objects of Apps, except Helm Apps.
 type applier struct {
 	engine    *apply.Applier
 	inventory *record.Recorder
@@ -25,8 +25,8 @@ type applier struct {
 	admitter  *admitter
 }
 
-// apply applies the objects and deletes what left the source. What is recorded grows before it shrinks, so that nothing that was applied is ever
-// forgotten.
+// apply applies the objects and deletes what left the source. New objects are recorded in the inventory before they are written, and
+// deleted ones are removed from it afterwards, so that no applied object is ever missing there.
 func (a *applier) apply(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, s.App.Spec.Within())
 	defer cancel()
@@ -57,7 +57,8 @@ func (a *applier) apply(ctx context.Context, s *scope) error {
 		s.unhealthySince, s.outcome.wrote = nil, true
 		s.writes.Add(result.Entries, result.Written, s.Now())
 	}
-	// If two Apps each want an object of the other, both have to give up theirs first; and pruning frees quota.
+	// Prune after these errors, too: two Apps that each want an object of the other must both give theirs up, and deleted objects free
+	// quota.
 	if err != nil && !apply.Only(err, apply.ErrContested, apply.ErrQuota) {
 		return a.notApplied(s, err)
 	}
@@ -83,7 +84,7 @@ func (a *applier) notApplied(s *scope, err error) error {
 	return step.Refused(v1alpha1.ApplyFailedReason, a.admitter.explained(s, err), apply.ErrForeign)
 }
 
-// prune deletes what left the source, but for what is protected, and what other Apps take over.
+// prune deletes the objects that left the source, except protected objects and those that other Apps take over.
 func (a *applier) prune(ctx context.Context, s *scope, made, stale []v1alpha1.InventoryEntry) error {
 	if !s.App.Spec.Prunes() || len(stale) == 0 {
 		s.held = a.pruner.HoldNothing(s.App)
@@ -102,7 +103,7 @@ func (a *applier) prune(ctx context.Context, s *scope, made, stale []v1alpha1.In
 	return nil
 }
 
-// declare takes down what a Reconcile found the App to declare.
+// declare records for the sibling Apps which objects this App declares.
 func (a *applier) declare(s *scope) {
 	a.transfers.Declare(handover.Pass{
 		App: s.App, Objects: s.objects, Rendered: s.outcome.declared, SourceRevision: s.found.Files.Revision,

@@ -32,13 +32,13 @@ type retried struct{ request string }
 
 // buildGit builds the folder of a Git App.
 func (r *renderer) buildGit(ctx context.Context, s *scope) ([]*unstructured.Unstructured, error) {
-	spec := s.App.Spec.Git.DeepCopy() // A build that takes long goes on with it.
+	spec := s.App.Spec.Git.DeepCopy() // A long build still uses the spec after the Reconcile.
 	from := build.Source{Files: s.found.Files.FS, Git: spec, Variables: r.variables(ctx, s, spec.SubstituteFrom), Limits: s.Limits.App}
 	return r.build(ctx, s, from, s.found.Files.Revision, spec.Decryption)
 }
 
-// variables reads the ConfigMaps and Secrets with variables. It is done before the build, which may go on after the Reconcile and must not use
-// the scope.
+// variables reads the ConfigMaps and Secrets with variables before the build begins. The build may outlive the Reconcile, so it must not
+// use the scope.
 func (r *renderer) variables(ctx context.Context, s *scope, refs []v1alpha1.SubstituteReference) []build.Variable {
 	var held []build.Variable
 	lookup := r.inputs.Lookup(ctx, s.Subject)
@@ -94,7 +94,7 @@ func (r *renderer) build(ctx context.Context, s *scope, from build.Source, ident
 	if files.FromCommit() {
 		request.Reads, request.Same = files.Noted, files.ReadsAs
 	}
-	small, did, err := from.Small() // To have a turn would take longer.
+	small, did, err := from.Small() // A small source is built at once: waiting for a turn would take longer.
 	done := made{small, files}
 	if !did {
 		done, err = r.builds.Do(r.task(s, request, files))
@@ -148,10 +148,10 @@ func (r *renderer) keys(ctx context.Context, s *scope, with *v1alpha1.Decryption
 	return &build.Keys{Secret: with.SecretRef.Name, Data: data}, nil
 }
 
-// errNoKeys is wrapped when the Secret with the keys does not exist. It may be on its way, and wakes the App.
+// errNoKeys is wrapped when the Secret with the keys does not exist. The creation of the Secret wakes the App.
 var errNoKeys = errors.New("nothing is decrypted without it")
 
-// waitForTurn waits until a build may begin, at first quietly.
+// waitForTurn waits for the build's turn. For the first step.QuietInLine it does not change the conditions.
 func (r *renderer) waitForTurn(s *scope, why error) error {
 	s.found.InLine = true
 	if waited := s.Waited("build in line"); waited < step.QuietInLine {

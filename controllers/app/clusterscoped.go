@@ -9,8 +9,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// pruneClusterScoped deletes the cluster-scoped objects that left the chart and that the upgrade left: those that the project may not delete any
-// more, and definitions, which wait for confirmation. It is the last step, so that nothing else waits for them.
+// pruneClusterScoped deletes the cluster-scoped objects that left the chart and that Helm's upgrade did not delete: objects that the
+// project may no longer delete, and CustomResourceDefinitions, which wait for confirmation. It is the last step, so that no other step
+// waits for these deletions.
 func (r *releaser) pruneClusterScoped(ctx context.Context, s *scope) error {
 	var stale []v1alpha1.InventoryEntry
 	for _, e := range record.Outside(s.inventory.Entries, s.App.Namespace) {

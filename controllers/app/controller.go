@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/podsecurity"
 )
 
-// Reconciler reconciles Apps. Each concern has its state and what it needs; the Reconciler has the order.
+// Reconciler reconciles Apps. Each concern holds its own state and dependencies; the Reconciler only defines the order of the steps.
 type Reconciler struct {
 	steps    *step.Runner
 	refusals *refusal.Index
@@ -71,7 +71,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 	)...)
 }
 
-// withoutInventory ends a pass over an App of which it is not known what it holds: nothing is made or deleted without that.
+// withoutInventory ends the Reconcile of an App whose inventory could not be loaded. Without the inventory, no object is written or
+// deleted.
 func (r *Reconciler) withoutInventory(ctx context.Context, s *scope, unknown error) (ctrl.Result, error) {
 	fail := func(context.Context, *scope) error { return step.Fail(v1alpha1.ApplyFailedReason, unknown) }
 	if !s.App.DeletionTimestamp.IsZero() {
@@ -102,7 +103,7 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	return r.dependencies.Await(ctx, s.Subject)
 }
 
-// fetch brings the source at hand.
+// fetch finds the App's source.
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	return r.sources.Fetch(ctx, s.Subject, &s.found)
 }
@@ -125,12 +126,12 @@ func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 		current: r.refusals.Report(v1alpha1.AppKind, app, app.Status.Refused), unhealthySince: app.Status.UnhealthySince,
 	}
 	if since := s.unhealthySince; since != nil && since.Time.Before(s.writes.At()) {
-		s.unhealthySince = nil // It is about objects that were written again since.
+		s.unhealthySince = nil // The objects were written again after that time.
 	}
 	return s
 }
 
-// forget drops what is known of an App that is gone, in every concern.
+// forget drops the state of a deleted App in every concern.
 func (r *Reconciler) forget(app *v1alpha1.App) {
 	for _, concern := range []interface{ Forget(*v1alpha1.App) }{
 		r.recorder, r.dependencies, r.sources, r.hooks, r.projects, r.renderer, r.admitter, r.applier, r.releaser, r.assessor, r.subjects,

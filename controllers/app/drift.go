@@ -16,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
 
-// findDrift finds out whether others changed objects of the release, and corrects that where it is to be. Only objects that moved since Helm left
-// them are compared, and no state of them twice.
+// findDrift finds drift of the objects of a release, and corrects it if the App says so. It compares only objects that changed since Helm
+// wrote them, and compares each state of them once.
 func (r *releaser) findDrift(ctx context.Context, s *scope, request release.Request) error {
 	mode, state := s.App.Spec.DriftMode(), r.drift.Get(s.App)
 	if mode == v1alpha1.DriftOff {
@@ -48,7 +48,7 @@ func (r *releaser) findDrift(ctx context.Context, s *scope, request release.Requ
 	return nil
 }
 
-// driftKey stands for the state that the moved objects are in, and for what the App says about drift.
+// driftKey identifies the state of the changed objects together with the App's settings for drift.
 func driftKey(app *v1alpha1.App, moved []v1alpha1.InventoryEntry) string {
 	var key strings.Builder
 	fmt.Fprintln(&key, app.Generation)
@@ -58,8 +58,8 @@ func driftKey(app *v1alpha1.App, moved []v1alpha1.InventoryEntry) string {
 	return key.String()
 }
 
-// compare has the moved objects compared with the release. Those that do not differ, and those that were corrected, are recorded as they are now;
-// the others stay recorded as Helm left them.
+// compare compares the changed objects with the release. It records the present state of objects that do not differ and of corrected ones.
+// Objects that still differ stay recorded in the state that Helm wrote.
 func (r *releaser) compare(ctx context.Context, s *scope, request release.Request, moved []v1alpha1.InventoryEntry) error {
 	correct := s.App.Spec.DriftMode() == v1alpha1.DriftCorrect
 	refs := make([]cluster.Ref, 0, len(moved))
@@ -90,14 +90,15 @@ func (r *releaser) compare(ctx context.Context, s *scope, request release.Reques
 	return nil
 }
 
-// statesAfter are the entries with the states that objects have after a comparison, without those that still differ.
+// statesAfter returns the entries with the states of the objects after a comparison. Entries of objects that still differ keep their former
+// state.
 func statesAfter(entries, moved []v1alpha1.InventoryEntry, differences []cluster.Difference) []v1alpha1.InventoryEntry {
 	differs, now := map[string]bool{}, map[string]string{}
 	for _, d := range differences {
 		differs[d.Object] = true
 	}
 	for _, e := range moved {
-		id, _ := inventory.ParseObjectID(e.ID) // It was parsed before.
+		id, _ := inventory.ParseObjectID(e.ID) // compare has parsed the ID without an error.
 		if !differs[id.Kind+"/"+id.Name] {
 			now[e.ID] = e.Digest
 		}

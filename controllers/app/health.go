@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/mask"
 )
 
-// assessor judges the health of what Apps deliver.
+// assessor checks the health of the objects that Apps deliver.
 type assessor struct {
 	watch     *kube.Watch
 	explainer func(namespace string, mask func(string) string) (health.Explainer, error)
@@ -78,7 +78,8 @@ func (a *assessor) assess(ctx context.Context, s *scope) error {
 	return step.Wait(v1alpha1.ProgressingReason, again, "%s", verdict)
 }
 
-// judgedPhase names what is judged: a generation of the App or, of a Helm App, a revision of its release.
+// judgedPhase names the phase in which an App waits for its health: per generation of the App or, for a Helm App, per revision of its
+// release.
 func judgedPhase(s *scope) string {
 	if s.App.Spec.Helm == nil {
 		return fmt.Sprintf("health of generation %d", s.App.Generation)
@@ -86,7 +87,7 @@ func judgedPhase(s *scope) string {
 	return fmt.Sprintf("health of revision %d", s.recordedRevision().revision)
 }
 
-// look judges the objects of the source, or of a release those that are recorded.
+// look checks the objects of the source or, for a release, the recorded objects.
 func (a *assessor) look(ctx context.Context, s *scope) (health.Verdict, error) {
 	checks := a.checks.Get(s.App).compiled
 	refs := health.Refs(s.objects, checks)
@@ -128,7 +129,8 @@ func afterDeletion(spec *v1alpha1.AppSpec) string {
 	return ", and is put back"
 }
 
-// actionOf returns how the deployed revision was made. If the engine was not called, because the chart is not available, the status has it.
+// actionOf returns the settings of the Helm action that made the deployed revision. If the engine was not called because the chart is not
+// available, the recorded revision decides.
 func actionOf(s *scope) *v1alpha1.HelmAction {
 	spec := s.App.Spec.Helm
 	installed := s.recordedRevision().revision <= 1

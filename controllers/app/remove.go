@@ -27,7 +27,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// remover removes what Apps delivered that are deleted.
+// remover removes the objects of deleted Apps.
 type remover struct {
 	watch     project.Watch
 	direct    client.Reader
@@ -41,9 +41,9 @@ type remover struct {
 	applier   *applier
 }
 
-// remove deletes what the App delivered and waits until it is gone. It leaves everything under the policy Orphan, and leaves it to Kubernetes where
-// the whole namespace is going, but for what is cluster-scoped: its deployer is named there by its ClusterRoleBinding, which outlives the
-// namespace.
+// remove deletes the objects that the App delivered and waits until they are gone. Under the policy Orphan it deletes nothing. If the whole
+// namespace is being deleted, Kubernetes deletes the namespaced objects, and remove deletes only the cluster-scoped ones: the
+// ClusterRoleBinding of the deployer outlives the namespace.
 func (r *remover) remove(ctx context.Context, s *scope) error {
 	live, err := r.namespace(ctx, s.App.Namespace)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *remover) remove(ctx context.Context, s *scope) error {
 }
 
 // freeHeld returns why the removal waits. If a foreign finalizer holds an object, the error explains how to end that; if administrators
-// allowed it, freeHeld removes the finalizer. It looks at all objects, not only at the few that the message names.
+// allowed it, freeHeld removes the finalizer. It checks all objects, not only the few that the message names.
 func (r *remover) freeHeld(ctx context.Context, s *scope, why error, held bool) error {
 	switch {
 	case !step.Waits(why) || !held:
@@ -95,19 +95,19 @@ func (r *remover) freeHeld(ctx context.Context, s *scope, why error, held bool) 
 	return why
 }
 
-// removeObjects deletes what is recorded. What is protected stays, unless a person confirmed that it goes, too, and claims under the policy Retain
-// even then: to take a folder out of Git costs no data. Held: a foreign finalizer holds one of the objects.
+// removeObjects deletes the recorded objects. Protected objects stay unless a person confirmed their deletion, and claims under the policy
+// Retain stay even then, so that removing a folder from Git never deletes data. held: a foreign finalizer holds one of the objects.
 func (r *remover) removeObjects(ctx context.Context, s *scope, going bool) (held bool, err error) {
 	s.outcome.declared = true
 	r.recorder.Drop(s.App)
-	r.applier.declare(s) // It declares nothing any more.
+	r.applier.declare(s) // From now on the App declares no objects.
 	retain, err := r.pruner.Retains(ctx, s.Subject)
 	if err != nil {
 		return false, err
 	}
 	dependents := prune.Dependents(s.Subject)
 	if going {
-		dependents = nil // The claims go, or their volumes stay, with the namespace, where the deployer may look no more.
+		dependents = nil // The claims are deleted with the namespace, in which the deployer can no longer read.
 	}
 	removed, err := garbage.Remove(ctx, garbage.Removal{Live: r.engine.Live,
 		Client: r.pruner.Sees(s.Subject), Entries: s.inventory.Entries, Owner: s.Labels(), Guarded: true,
@@ -115,7 +115,7 @@ func (r *remover) removeObjects(ctx context.Context, s *scope, going bool) (held
 		Foreground: s.App.Spec.DeletionPolicy == v1alpha1.AppDeletionWaitForTermination,
 		Wanted:     r.transfers.Search(s.Subject, "").Wanted,
 	})
-	s.inventory = inventory.Join(removed.Left, removed.Kept) // All that is kept is reported at once, in the end.
+	s.inventory = inventory.Join(removed.Left, removed.Kept) // Kept objects stay recorded, so that one event reports them all in the end.
 	if err != nil {
 		return false, step.Fail(v1alpha1.PruneFailedReason, prune.Forbidden(err, ", or set deletionPolicy: Orphan in the App to let go of it"))
 	}
@@ -129,7 +129,8 @@ func (r *remover) removeObjects(ctx context.Context, s *scope, going bool) (held
 	return false, nil
 }
 
-// namespace returns the App's namespace, or nil when there is none. One that the watch does not show may have lost its labels.
+// namespace returns the App's namespace, or nil if it does not exist. The watch does not show a namespace without labels, so such a
+// namespace is read from the API server.
 func (r *remover) namespace(ctx context.Context, name string) (metav1.Object, error) {
 	if live, err := r.watch.Namespace(ctx, name); live != nil || err != nil {
 		return live, err

@@ -23,7 +23,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
-// renderer makes objects of sources, and values for charts.
+// renderer renders sources to objects, and merges the values for charts.
 type renderer struct {
 	inputs  *inputs.Reader
 	sources *source.Fetcher
@@ -35,7 +35,7 @@ type renderer struct {
 	retried subject.Memory[retried]
 }
 
-// render makes objects of the source; of a Helm App it makes the values, the chart's templates being rendered by the release.
+// render renders the source to objects. For a Helm App it only merges the values: the release engine renders the chart's templates.
 func (r *renderer) render(ctx context.Context, s *scope) error {
 	if s.App.Spec.Helm != nil {
 		return r.renderValues(ctx, s)
@@ -79,7 +79,7 @@ func (r *renderer) renderValues(ctx context.Context, s *scope) error {
 		s.values = values
 		return nil
 	}
-	// A missing ConfigMap or Secret may be on its way; it wakes the App when it is there.
+	// A missing ConfigMap or Secret wakes the App when it is created.
 	if errors.Is(err, render.ErrMissing) {
 		return step.Fail(v1alpha1.ValuesFailedReason, err)
 	}
@@ -93,7 +93,7 @@ func valuesOf(s *scope, lookup render.Lookup) (map[string]any, error) {
 	return values.Merge(s.App.Spec.Helm, s.found.Folder, lookup)
 }
 
-// renderOutcome separates errors that need a change of the source from those that may pass.
+// renderOutcome separates errors that only a change of the source can solve from errors that may pass.
 func renderOutcome(err error) error {
 	switch {
 	case step.Ended(err):

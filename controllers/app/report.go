@@ -35,16 +35,16 @@ func releaseError(err error) error {
 	return err
 }
 
-// failed separates charts that cannot succeed from attempts that are repeated.
+// failed separates failures that only a change can solve from failures that are retried.
 func (r *releaser) failed(s *scope, outcome release.Outcome) error {
-	s.Settled() // The next try begins quietly again.
+	s.Settled() // The next try starts a new quiet period.
 	pause := max(outcome.Retry.At.Sub(s.Now()), 100*time.Millisecond)
 	outcome.Failed = r.admitter.explained(s, outcome.Failed)
 	switch {
 	case errors.As(outcome.Failed, new(*fault.ClaimsInTheWay)):
 		return prune.ClaimsInTheWay(outcome.Failed, "or keep the claim unchanged in the chart")
 	case policy.OnlyUnknownKinds(outcome.Failed):
-		// The kind's definition may be on its way.
+		// The CustomResourceDefinition of the kind may still be created.
 		return step.FailAfter(v1alpha1.NotAllowedReason, pause, outcome.Failed)
 	case errors.As(outcome.Failed, new(*budget.Exceeded)):
 		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)
@@ -72,7 +72,7 @@ func failureReason(outcome release.Outcome) string {
 	return v1alpha1.UpgradeFailedReason
 }
 
-// held describes what happened to an input that is not tried again.
+// held says what happened to a release that is not retried.
 func held(outcome release.Outcome) error {
 	done := "left unchanged"
 	if m := outcome.Remediation; m != nil && m.Kind == v1alpha1.RemediationRollback {

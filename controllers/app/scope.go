@@ -26,14 +26,14 @@ import (
 // scope holds the facts of one Reconcile.
 type scope struct {
 	*subject.Subject
-	// found is what the source was found to be.
+	// found is the source that the Reconcile found.
 	found source.Found
 	// objects and values are set by render. values is set only for a Helm App; its objects are in the inventory.
 	objects []*unstructured.Unstructured
 	values  map[string]any
-	// admitted is what was found out when the objects were checked.
+	// admitted is the result of the checks of the objects.
 	admitted admission
-	// inventory is what is recorded, and writes are the versions in which it was written.
+	// inventory lists the recorded objects, and writes has the versions in which they were written.
 	inventory v1alpha1.Inventory
 	writes    *record.Writes
 	// unhealthySince is set by assess.
@@ -45,32 +45,33 @@ type scope struct {
 	volumes volumeFacts
 	drift   drift.Report
 	outcome outcome
-	// current is whether a newer version is refused.
+	// current says whether a newer version of the App is refused.
 	current refusal.Report
 }
 
 // outcome is how far the Reconcile came.
 type outcome struct {
-	// declared: objects are all that the source declares. wrote: apply wrote objects. applied: the revision is in the cluster as a whole.
+	// declared: scope.objects is the complete list of what the source declares. wrote: apply wrote objects. applied: the whole revision is
+	// in the cluster.
 	declared, wrote, applied bool
 	// done: every step has succeeded.
 	done bool
-	// ceded are objects that left the source and are left for other Apps.
+	// ceded are objects that left the source and that other Apps take over.
 	ceded handover.Ceded
-	// noted: the notes of this Reconcile are taken. reported: the status has all that is recorded.
+	// noted: Notes was called. reported: the status was written with all recorded facts.
 	noted, reported bool
 }
 
 // volumeFacts are the facts about claims.
 type volumeFacts struct {
-	// retained are StatefulSets that are delivered so that they keep their claims, and lastRetained those of which an event was last sent.
+	// retained are StatefulSets that are changed so that they keep their claims. lastRetained names those of the last event about this.
 	retained     []string
 	lastRetained *string
-	// empty says which volumes start empty though a claim for them is left, "" for none.
+	// empty says which volumes start empty although an older claim for them exists; "" for none.
 	empty string
 }
 
-// StatusWritten implements step.Notified: the status has what is recorded.
+// StatusWritten implements step.Notified.
 func (s *scope) StatusWritten() {
 	s.outcome.reported = true
 	if s.outcome.noted {
@@ -102,8 +103,8 @@ func (s *scope) Record() {
 	s.release.record(s.App)
 }
 
-// brought reports whether this Reconcile brought something into the cluster that the status does not report yet. Only then it reports the size: an
-// operator that begins to count writes no status for it alone.
+// brought reports whether this Reconcile wrote objects or a release that the status does not report yet. Only then Record writes the size,
+// so that a restarted operator, which counts anew, does not write every status.
 func (s *scope) brought() bool {
 	if o := s.release.outcome; o != nil {
 		was := s.App.Status.Release
@@ -136,13 +137,13 @@ func (s *scope) delivery() string {
 	return summary + s.held.Summary(s.App, "the source")
 }
 
-// Notes are the conditions beside the steps', and events of what is reported once.
+// Notes returns the conditions that belong to no step, and the events.
 func (s *scope) Notes() []step.Note {
 	s.outcome.noted = true
 	return slices.Concat(s.found.Notes(s.App), s.hooks.Notes(s.App), s.release.notes, s.drift.Notes, s.volumeNotes(), s.current.Notes, s.release.why())
 }
 
-// volumeNotes report volumes that start empty, and once what was changed for the sake of data.
+// volumeNotes report volumes that start empty, and, once, the StatefulSets that were changed so that they keep their claims.
 func (s *scope) volumeNotes() []step.Note {
 	var notes []step.Note
 	if s.App.Spec.Image != nil {
@@ -166,7 +167,7 @@ func (s *scope) volumeNotes() []step.Note {
 // Heading says in front of Ready's message that a newer version of the App is refused.
 func (s *scope) Heading() string { return s.current.Heading() }
 
-// Details are Helm's last words about a failed action.
+// Details returns Helm's last log lines about a failed action.
 func (s *scope) Details() string {
 	if s.release.outcome == nil {
 		return ""
@@ -174,7 +175,7 @@ func (s *scope) Details() string {
 	return strings.Join(s.release.outcome.Log, "\n")
 }
 
-// hookRevision is what the hooks run for: objects, or a chart with its values.
+// hookRevision identifies what the hooks run for: the objects, or the chart with its values.
 func (s *scope) hookRevision() hook.Revision {
 	revision := hook.Revision{Name: s.found.Revision, Delivered: s.objects, Image: jobs.ImageOf(s.objects), Seal: s.release.seal}
 	if helm := s.App.Spec.Helm; helm != nil {
@@ -183,8 +184,8 @@ func (s *scope) hookRevision() hook.Revision {
 	return revision
 }
 
-// unhealthyFrom returns since when the App is not healthy: from the status, or the beginning of this check. A time in the future was
-// written before the clock was set back; with it the deadline would be hours away.
+// unhealthyFrom returns since when the App is not healthy: the time in the status, else the beginning of this phase. A time in the future
+// is ignored: it was written before the clock was set back, and would delay the deadline.
 func (s *scope) unhealthyFrom(began, now time.Time) time.Time {
 	if s.unhealthySince == nil || s.unhealthySince.After(now) {
 		s.unhealthySince = &metav1.Time{Time: began}

@@ -15,8 +15,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// uninstall removes the release with everything in it. Its claims stay; those that go are deleted afterwards. It is not begun while objects of the
-// release own claims, which would go with them, unless those go.
+// uninstall uninstalls the release. Claims stay, unless a person confirmed their deletion and the policy is not Retain: then they are
+// deleted afterwards. Otherwise the uninstallation does not begin while objects of the release own claims, which would be deleted with
+// their owners.
 func (r *releaser) uninstall(ctx context.Context, s *scope) error {
 	retain, err := r.pruner.Retains(ctx, s.Subject)
 	if err != nil {
@@ -29,8 +30,8 @@ func (r *releaser) uninstall(ctx context.Context, s *scope) error {
 	return prune.DeleteClaims(ctx, s.Subject)
 }
 
-// uninstallRelease removes the release, but for claims that hold data, and waits until it is gone. Claims that belong to its objects are taken along
-// only if it was confirmed that they go.
+// uninstallRelease uninstalls the release, except claims that hold data, and waits until it is gone. Claims owned by its objects are
+// deleted with them only if claimsGo is set.
 func (r *releaser) uninstallRelease(ctx context.Context, s *scope, claimsGo bool) error {
 	request := r.request(ctx, s)
 	if claimsGo {

@@ -30,10 +30,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
-// debounce gathers changes that come in a burst, such as those of several ConfigMaps by one kubectl apply, into one Reconcile.
+// debounce delays a Reconcile, so that a burst of changes, such as several ConfigMaps of one kubectl apply, causes only one.
 const debounce = 300 * time.Millisecond
 
-// wakes are what wakes Apps.
+// wakes has the watches and events that wake Apps.
 type wakes struct {
 	cluster      Cluster
 	queue        *wake.Queue
@@ -45,33 +45,33 @@ type wakes struct {
 // Wake has an App reconciled.
 func (r *Reconciler) Wake(app types.NamespacedName) { r.wakes.queue.Add(app) }
 
-// SetupWithManager adds the controller. It is the one list of what wakes an App; ended Helm actions come over released.
+// SetupWithManager adds the controller. It is the one list of what wakes an App. ended delivers the Apps whose Helm action ended.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.GenericEvent, options controller.Options) error {
 	w := r.wakes
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.App{}, source.ByGitURL, source.GitURLs); err != nil {
 		return fmt.Errorf("indexing apps by their Git repository: %w", err)
 	}
 	c, err := ctrl.NewControllerManagedBy(mgr).
-		// Its own spec and annotations: suspension, requests, confirmations, the commit that declares it.
+		// The App's own spec and annotations: suspension, requests, confirmations, the commit that declares it.
 		For(&v1alpha1.App{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		// Its project becomes ready, its tenant may have more, a repository that it is made from was pushed to.
+		// The App's project becomes ready, the limits of its tenant change, or its source repository has a new push.
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.ofProject), builder.WithPredicates(readyChanged)).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(w.ofTenant), builder.WithPredicates(termsChanged)).
 		Watches(&v1alpha1.Repository{}, handler.Funcs{UpdateFunc: w.sources.WakePushed}, builder.WithPredicates(source.PushReported)).
-		// A Project or an App that it depends on.
+		// A Project or an App that the App depends on.
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.dependents(v1alpha1.ProjectKind)), builder.WithPredicates(w.dependencies.Changed(v1alpha1.ProjectKind))).
 		Watches(&v1alpha1.App{}, handler.EnqueueRequestsFromMapFunc(w.dependents(v1alpha1.AppKind)), builder.WithPredicates(w.dependencies.Changed(v1alpha1.AppKind))).
-		// A Helm action of its own that ended; a newer version of it that is refused, or no longer.
+		// A Helm action of the App ended; a newer version of the App is refused, or no longer refused.
 		WatchesRawSource(runtimesource.Channel(ended, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(w.refusals.Wakes(v1alpha1.AppKind)).
-		// What is no object of the manager's cache: see start.
+		// Events that do not come from the manager's cache: see start.
 		WatchesRawSource(runtimesource.Func(w.start)).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(w.cluster.Client, r))
 	if err != nil {
 		return err
 	}
-	// What it delivers, and other objects that it depends on.
+	// The objects that the App delivers, and other objects that it depends on.
 	w.cluster.Watch.OnKind(func(kind schema.GroupVersionKind, informer cache.Informer) error {
 		if health.HasStatus(kind) {
 			return c.Watch(&runtimesource.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(w.concerned(kind.GroupKind()))})
@@ -81,8 +81,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.Gener
 	return nil
 }
 
-// start has Apps woken by ConfigMaps, Secrets and Flux sources that they are made from, by their own Secrets and release records, by sources that
-// answer or change, and by kinds that are served now. Siblings that wait for each other, and builds that ended, use the queue, too.
+// start wakes Apps on changes of the ConfigMaps, Secrets and Flux sources that they use, on changes of their own Secrets and release
+// records, when a source answers or changes, and when the API server serves new kinds. Sibling Apps and ended builds use the same queue.
 func (w *wakes) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	w.queue.Start(queue)
 	w.sources.Start()
@@ -112,7 +112,7 @@ func delivering(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// concerned maps an object to the App that delivers it and the Apps that depend on it.
+// concerned maps an object to the App that delivers it and to the Apps that depend on it.
 func (w *wakes) concerned(kind schema.GroupKind) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		return append(delivering(ctx, o), requestsFor(w.dependencies.Dependents(o, kind))...)
@@ -134,7 +134,7 @@ func requestsFor(apps []types.NamespacedName) []reconcile.Request {
 	return requests
 }
 
-// ofProject maps a project to its Apps. One that has no namespace yet has none.
+// ofProject maps a project to its Apps. A project without a namespace has no Apps yet.
 func (w *wakes) ofProject(ctx context.Context, project client.Object) []reconcile.Request {
 	namespace := project.(*v1alpha1.Project).Status.Namespace
 	if namespace == "" {
@@ -163,7 +163,7 @@ func (w *wakes) ofTenant(ctx context.Context, tenant client.Object) (requests []
 	return requests
 }
 
-// termsChanged passes Tenants on that changed how much their Apps may hold, or the Pod Security level of their namespaces.
+// termsChanged passes updates of Tenants that change the limits of their Apps, or the Pod Security level of their namespaces.
 var termsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -174,7 +174,7 @@ var termsChanged = predicate.Funcs{
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
-// readyChanged lets a project's change through when it becomes ready or stops being so.
+// readyChanged passes updates of a Project that change whether it is ready.
 var readyChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Project), e.ObjectNew.(*v1alpha1.Project)

@@ -1,4 +1,4 @@
-// Package dependency waits for what Apps depend on (spec.dependsOn), and knows who depends on what.
+// Package dependency waits until the dependencies of Apps (spec.dependsOn) are ready, and knows which Apps depend on an object.
 package dependency
 
 import (
@@ -28,10 +28,10 @@ import (
 // maxNamed is how many dependencies a message names.
 const maxNamed = 3
 
-// byExpression marks references to Apps and Projects that an expression judges.
+// byExpression marks references to Apps and Projects whose readiness is decided by an expression.
 const byExpression = " by expression"
 
-// Checker judges dependencies.
+// Checker checks whether dependencies are ready.
 type Checker struct {
 	Client  client.Reader
 	Clients *kube.Clients
@@ -50,15 +50,15 @@ type compiled struct {
 	answers     map[string]answer
 }
 
-// readiness is how it is with one dependency.
+// readiness says whether one dependency is ready.
 type readiness struct {
-	// lacks is what keeps it from being ready, in words that follow its name; "" when it is ready.
+	// lacks says why the dependency is not ready, as text to append to its name; "" if it is ready.
 	lacks string
-	// watched: a watch reports when it changes.
+	// watched: a watch wakes the App when the dependency changes.
 	watched bool
 }
 
-// Await waits for the App's dependencies. What the App delivered before does not change meanwhile.
+// Await waits for the App's dependencies. The objects that the App delivered before do not change meanwhile.
 func (c *Checker) Await(ctx context.Context, s *subject.Subject) error {
 	on := s.App.Spec.DependsOn
 	c.dependents.Set(s.Key(), dependenciesOf(s.App, s.Owner.Tenant, s.Owner.Project))
@@ -66,7 +66,7 @@ func (c *Checker) Await(ctx context.Context, s *subject.Subject) error {
 		return step.Stop(v1alpha1.InvalidExpressionReason, err)
 	}
 	var waits []string
-	look := step.LastLook // Events bring what matters; this is for the words of the message.
+	look := step.LastLook // Events wake the App when a dependency becomes ready; this only refreshes the message.
 	for i := range on {
 		now, err := c.check(ctx, s, &on[i])
 		if err != nil {
@@ -100,8 +100,8 @@ func (c *Checker) Dependents(o client.Object, kind schema.GroupKind) []types.Nam
 	return c.dependents.Users(references.Object{Namespace: o.GetNamespace(), Kind: kind.String(), Name: o.GetName()})
 }
 
-// Changed lets a change of an App or Project through when others depend on it and it becomes ready or stops being so. Expressions may look at
-// anything, so what they judge is let through at each change.
+// Changed passes an update of an App or Project that changes its readiness. An expression may use any field, so every update passes if an
+// expression decides about the object.
 func (c *Checker) Changed(kind string) predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -148,8 +148,8 @@ func dependenciesOf(app *v1alpha1.App, tenant, project string) []references.Obje
 	return on
 }
 
-// namespaceOf is where the object of a dependency is, for an app of a project. No dependency leads out of the tenant, but for one to an App of the
-// platform itself.
+// namespaceOf returns the namespace of a dependency's object, for an App of the given project. The object belongs to the same tenant or, if
+// it is an App, to the platform itself.
 func namespaceOf(d *v1alpha1.Dependency, tenant, project string) string {
 	if d.Platform {
 		return v1alpha1.ProjectNamespace(v1alpha1.PlatformTenant, d.Project)
@@ -221,7 +221,7 @@ func (c *Checker) allowed(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// checkOwn judges an App or a Project, which the operator's own cache holds.
+// checkOwn checks an App or a Project, which is in the operator's own cache.
 func (c *Checker) checkOwn(ctx context.Context, s *subject.Subject, key client.ObjectKey, on step.Object, ready *expr.Expr) (readiness, error) {
 	err := c.Client.Get(ctx, key, on)
 	switch {
@@ -243,10 +243,11 @@ func (c *Checker) checkOwn(ctx context.Context, s *subject.Subject, key client.O
 	return now, err
 }
 
-// checkPlatform judges an App of the platform itself for a tenant's. Its messages are the administrators'.
+// checkPlatform checks an App of the platform itself for a tenant's App. It does not quote the platform App's messages, which are for
+// administrators.
 func (c *Checker) checkPlatform(ctx context.Context, key client.ObjectKey) (readiness, error) {
 	on := &v1alpha1.App{}
-	if v1alpha1.TenantOf(key.Namespace) != v1alpha1.PlatformTenant { // The App of another tenant must not be told from none.
+	if v1alpha1.TenantOf(key.Namespace) != v1alpha1.PlatformTenant { // A tenant must not learn whether another tenant's App exists.
 		return readiness{lacks: ", which does not exist", watched: true}, nil
 	}
 	err := c.Client.Get(ctx, key, on)
@@ -261,8 +262,8 @@ func (c *Checker) checkPlatform(ctx context.Context, key client.ObjectKey) (read
 	return readiness{watched: true}, nil
 }
 
-// notReady returns why an App or Project is not ready with its present spec and, of an App, its present folder; "" when it is. The Repository
-// declares an App after those that it depends on, so their specs are at least those of this App's commit.
+// notReady returns why an App or Project is not ready with its present spec and, for an App, its present folder; "" if it is ready. The
+// Repository applies an App after its dependencies, so their specs are at least as new as the commit of this App.
 func notReady(on step.Object) string {
 	now := conditions.Get(on, v1alpha1.ReadyCondition)
 	app, _ := on.(*v1alpha1.App)
@@ -270,7 +271,7 @@ func notReady(on step.Object) string {
 	case now == nil:
 		return ", which was not looked at yet"
 	case now.Status != metav1.ConditionTrue && conditions.Has(on, v1alpha1.DependenciesReadyCondition) && !conditions.IsTrue(on, v1alpha1.DependenciesReadyCondition):
-		return ", which waits for what it depends on itself" // To quote it in turn would have a ring of Apps change their messages for ever.
+		return ", which waits for what it depends on itself" // Apps on a dependency cycle would quote each other for ever.
 	case now.Status != metav1.ConditionTrue:
 		return ": " + now.Message
 	case now.ObservedGeneration != on.GetGeneration(),
@@ -283,7 +284,8 @@ func notReady(on step.Object) string {
 	return ""
 }
 
-// summaryOf is what makes a change of an App or Project worth a look of those that depend on it; its messages change more often.
+// summaryOf returns the part of an App's or Project's state that matters to its dependents. The messages are not part of it, because they
+// change more often.
 func summaryOf(o client.Object) string {
 	on := o.(step.Object)
 	ready := conditions.IsReady(on) && notReady(on) == ""

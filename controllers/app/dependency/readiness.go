@@ -17,35 +17,35 @@ import (
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
-// question is the question whether an object that is neither an App nor a Project is ready.
+// question asks whether an object that is neither an App nor a Project is ready.
 type question struct {
 	kind schema.GroupVersionKind
 	key  client.ObjectKey
-	// ready is the compiled text; nil where kstatus decides.
+	// ready is the compiled text; nil if kstatus decides.
 	ready *expr.Expr
 	text  string
 }
 
 func (q question) String() string { return q.kind.GroupKind().String() + " " + q.key.String() }
 
-// id identifies the question among all of the App.
+// id identifies the question among all questions of the App.
 func (q question) id() string { return q.String() + " " + q.text }
 
-// answer is what was found about an object in one of its versions.
+// answer is the readiness of one version of an object.
 type answer struct {
 	version string
 	readiness
 }
 
-// checkOther judges an object by what the watch holds of it; what that does not hold is read with the deployer of the namespace that it is in,
-// once for each version the watch shows.
+// checkOther checks an object with kstatus from the watch's cache. If an expression needs the whole object, checkOther reads it as the
+// deployer of the object's namespace, once for each version that the watch shows. It also reads objects that the watch does not have.
 func (c *Checker) checkOther(ctx context.Context, s *subject.Subject, q question) (readiness, error) {
 	held, known, err := c.Watch.Object(ctx, q.kind, q.key)
 	if err != nil {
 		return readiness{}, err
 	}
 	if !known || held == nil {
-		// No watch reports it: it carries no tenant's label, or is not there.
+		// No watch reports the object: it has no tenant label, or does not exist.
 		now, err := c.read(ctx, s, q)
 		now.watched = false
 		return now, err
@@ -69,7 +69,7 @@ func (c *Checker) checkOther(ctx context.Context, s *subject.Subject, q question
 	return now, nil
 }
 
-// read reads the object and judges it.
+// read reads the object from the API server and checks it.
 func (c *Checker) read(ctx context.Context, s *subject.Subject, q question) (readiness, error) {
 	reader, err := c.Clients.As(q.key.Namespace)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *Checker) read(ctx context.Context, s *subject.Subject, q question) (rea
 	return evaluate(ctx, s, q.ready, object)
 }
 
-// byStatus judges an object by kstatus.
+// byStatus checks an object with kstatus.
 func byStatus(s *subject.Subject, object *unstructured.Unstructured) readiness {
 	lacks, _, err := health.WhyUnhealthy(object)
 	if err != nil {
@@ -101,13 +101,13 @@ func byStatus(s *subject.Subject, object *unstructured.Unstructured) readiness {
 	return readiness{lacks: lacks, watched: true}
 }
 
-// evaluate has an expression judge an object.
+// evaluate checks an object with an expression.
 func evaluate(ctx context.Context, s *subject.Subject, ready *expr.Expr, object *unstructured.Unstructured) (readiness, error) {
 	self, err := unstructuredOf(s.App)
 	if err != nil {
 		return readiness{}, err
 	}
-	delete(self.Object, "status") // It changes with what is found here.
+	delete(self.Object, "status") // The status changes with the result of this check.
 	is, err := ready.True(ctx, map[string]any{"dep": object.Object, "self": self.Object})
 	switch {
 	case errors.Is(err, expr.ErrMissing):

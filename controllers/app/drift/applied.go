@@ -18,23 +18,24 @@ import (
 	"github.com/kubeop/kubeop/delivery/mask"
 )
 
-// maxPreviews bounds how many objects one pass compares by dry-run.
+// maxPreviews is how many objects one Reconcile compares with a dry-run.
 const maxPreviews = 20
 
-// Applied finds out how the objects of Apps differ that are applied, and not released by Helm.
+// Applied finds drift of the objects of Apps, except Helm Apps.
 type Applied struct {
 	Applier *apply.Applier
 
 	states subject.Memory[State]
 }
 
-// Get returns what is known of the drift of an App.
+// Get returns the drift state of an App.
 func (a *Applied) Get(app *v1alpha1.App) *State { return a.states.Get(app) }
 
 // Forget drops what is known of an App.
 func (a *Applied) Forget(app *v1alpha1.App) { a.states.Forget(app) }
 
-// Prepare says in a set what is to become of drift: it is left where it is not to be corrected, or where that was done too often in a row.
+// Prepare sets in an apply.Set how to handle drift. Drift is left alone if the App does not want corrections, or during the pause after too
+// many corrections in a row.
 func (a *Applied) Prepare(s *subject.Subject, writes *record.Writes, set *apply.Set) error {
 	rules, err := differ.ReadRules(s.App.Spec.Drift.Ignore)
 	if err != nil {
@@ -46,7 +47,7 @@ func (a *Applied) Prepare(s *subject.Subject, writes *record.Writes, set *apply.
 	return nil
 }
 
-// Compare reports what became of drift. What was left is compared with the source, and no state of it twice.
+// Compare reports corrected drift. If the App only wants reports, it compares changed objects with the source, each state of them once.
 func (a *Applied) Compare(ctx context.Context, s *subject.Subject, result apply.Result) (Report, error) {
 	d := a.Get(s.App)
 	known := d.objects
@@ -69,18 +70,19 @@ func (a *Applied) Compare(ctx context.Context, s *subject.Subject, result apply.
 	return d.Report(s), nil
 }
 
-// object is what is known of an object that others changed.
+// object is the result of the last comparison of a changed object.
 type object struct {
-	// state is that of the object, and of what the App says, in which it was compared; words say how it differed, "" for not.
+	// state identifies the state of the object, and the App's settings, at the comparison. words say how the object differed; "" if it did
+	// not.
 	state, words string
-	// unclear is why that could not be found out, tries how often in a row, and compared when it was last tried.
+	// unclear is why the comparison failed, tries how often it failed in a row, and compared when it was last tried.
 	unclear  string
 	tries    int
 	compared time.Time
 }
 
-// due reports whether to compare the object. What was refused is not compared again for a while, whatever changes: events may come all
-// the time.
+// due reports whether to compare the object. A failed comparison is repeated only after a backoff, even if the object changes, because
+// objects may change all the time.
 func (o object) due(state string, now time.Time) bool {
 	if o.tries > 0 {
 		return !now.Before(o.again())
@@ -90,7 +92,7 @@ func (o object) due(state string, now time.Time) bool {
 
 func (o object) again() time.Time { return o.compared.Add(backoff.Pause(o.tries)) }
 
-// compare remembers how objects differ from the source, and compares some of which it is not known, those that waited longest first.
+// compare keeps the known results for changed objects, and compares up to maxPreviews of the others, those that waited longest first.
 func (a *Applied) compare(ctx context.Context, s *subject.Subject, known map[string]object, moved []apply.Deviation) error {
 	d := a.Get(s.App)
 	var due []apply.Deviation
@@ -114,8 +116,8 @@ func (a *Applied) compare(ctx context.Context, s *subject.Subject, known map[str
 	return nil
 }
 
-// compareOne finds out by a dry-run how an object differs from the source. Nothing is applied, so that the API server refuses it, for a quota or
-// a webhook, is no failure of the App: it is reported, and tried again.
+// compareOne compares an object with the source by a dry-run. If the API server refuses the dry-run, because of a quota or a webhook, the
+// App does not fail: the refusal is reported, and the comparison is tried again.
 func (a *Applied) compareOne(ctx context.Context, s *subject.Subject, m apply.Deviation) (object, error) {
 	now := object{state: stateOf(s.App, m), compared: s.Now()}
 	live, corrected, err := a.Applier.Preview(ctx, s.Client, m)
@@ -135,7 +137,7 @@ func (a *Applied) compareOne(ctx context.Context, s *subject.Subject, m apply.De
 	return now, nil
 }
 
-// gather brings together what is known of objects that others changed, and has the App reconciled when the rest is due.
+// gather collects the results for all changed objects, and schedules a Reconcile for those that are still to be compared.
 func (d *State) gather(s *subject.Subject, moved []apply.Deviation) {
 	d.found = nil
 	for _, m := range moved {

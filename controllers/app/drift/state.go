@@ -1,4 +1,4 @@
-// Package drift knows how the objects of an App differ from what was applied, and what was corrected.
+// Package drift detects and reports the drift of an App's objects, and limits how often it is corrected.
 package drift
 
 import (
@@ -19,25 +19,25 @@ import (
 // freeCorrections is how many corrections in a row are made without a pause.
 const freeCorrections = 3
 
-// State is what is known of the drift of one App. It outlives a Reconcile.
+// State is the drift state of one App. It is kept in memory between Reconciles.
 type State struct {
 	// found is how objects differ. key identifies the state in which a release was compared; "" means that it has to be compared.
 	found []string
 	key   string
-	// objects are what is known of single objects, by inventory ID, where drift is only reported. unclear says why some could not be
-	// compared, and uncompared counts those that wait to be compared.
+	// objects are the results for single objects, by inventory ID, if drift is only reported. unclear says why some could not be compared,
+	// and uncompared counts those that wait to be compared.
 	objects    map[string]object
 	unclear    []string
 	uncompared int
-	// corrected lists the corrected fields, until the status reports them; corrections counts how often that was in a row, and correctedAt is when
-	// it last was.
+	// corrected lists the corrected fields until the status reports them. corrections counts the corrections in a row, and correctedAt is
+	// the time of the last one.
 	corrected   string
 	corrections int
 	correctedAt time.Time
 }
 
-// Rest returns the pause before the next correction, 0 or less for none: after three in a row, longer each time. Someone may be changing
-// the same field again and again, which only people can end. Fifteen minutes without a correction end the row.
+// Rest returns the remaining pause before the next correction; 0 or less for none. After three corrections in a row, each pause is longer,
+// because someone else may keep changing the same field, which only people can end. Fifteen minutes without a correction end the row.
 func (d *State) Rest(now time.Time) time.Duration {
 	past := now.Sub(d.correctedAt)
 	if past > 3*backoff.Last {
@@ -62,24 +62,24 @@ func (d *State) Compared(key string) bool { return key != "" && key == d.key }
 // Found records how objects differ in the state that a key identifies. Without a key, the next pass compares them again.
 func (d *State) Found(key string, differences []string) { d.key, d.found = key, differences }
 
-// Report is what a pass reports of drift.
+// Report is what a Reconcile reports about drift.
 type Report struct {
 	Notes []step.Note
-	// corrected is the State of the correction that is reported; nil for none.
+	// corrected is the State whose correction is reported; nil if none is.
 	corrected *State
 }
 
 // None is the report of an App without drift detection.
 func None() Report { return Report{Notes: []step.Note{{Condition: v1alpha1.DriftedCondition}}} }
 
-// Reported notes that the status has the report.
+// Reported records that the report is in the status.
 func (r Report) Reported() {
 	if r.corrected != nil {
 		r.corrected.corrected = ""
 	}
 }
 
-// Report is the condition Drifted. A correction stays reported until something else is.
+// Report returns the condition Drifted. After a correction, the condition stays until there is something else to report.
 func (d *State) Report(s *subject.Subject) Report {
 	note := step.Note{Condition: v1alpha1.DriftedCondition, Status: "False", Reason: v1alpha1.NoDriftDetectedReason}
 	before := conditions.Get(s.App, v1alpha1.DriftedCondition)
@@ -100,7 +100,7 @@ func (d *State) Report(s *subject.Subject) Report {
 	return Report{Notes: []step.Note{note}}
 }
 
-// words say how objects differ, and of how many that is not known.
+// words say how objects differ, and how many are not compared yet.
 func (d *State) words() string {
 	words := step.Few(slices.Concat(d.found, d.unclear))
 	if d.uncompared == 0 {
@@ -112,7 +112,7 @@ func (d *State) words() string {
 	return fmt.Sprintf("%s%d changed objects are not compared yet", words, d.uncompared)
 }
 
-// Describe says how an object differs from what its author has.
+// Describe says how a live object differs from its author: the source or the release.
 func Describe(object string, missing bool, fields []differ.Change, author string) string {
 	if missing {
 		return object + " is gone"

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// logLines is how much of a failed hook's log is reported.
+	// logLines is how many lines of a failed hook's log are reported.
 	logLines = 5
-	// notYet is what a Job says of itself that simply runs.
+	// notYet ends the explanation of a Job that is just running.
 	notYet = "has not completed yet"
 )
 
-// runJob makes a hook's Job where there is none, and returns nil once it has a result. What ran for an earlier revision is left to end first:
-// half a migration is worse than a late one.
+// runJob creates a hook's Job if it does not exist, and returns nil once the Job has a result. It first waits for Jobs of an earlier
+// revision to end, because an interrupted migration is worse than a late one.
 func (r *Runner) runJob(ctx context.Context, s *subject.Subject, plan *Plan, h *run, admit Admit) error {
 	if err := r.Watch.Follow(jobs.Kind); err != nil {
 		return err
@@ -84,13 +84,13 @@ func unfinished(ctx context.Context, s *subject.Subject, except string) ([]*unst
 	return all, nil
 }
 
-// beginning is what the start of a Job takes: the check of it, and the Jobs that are there.
+// beginning has what start needs: the check of the new Job, and the existing hook Jobs.
 type beginning struct {
 	admit Admit
 	there []*unstructured.Unstructured
 }
 
-// start clears away the Jobs of earlier revisions and makes the hook's.
+// start deletes the Jobs of earlier revisions and creates the Job of the hook.
 func (r *Runner) start(ctx context.Context, s *subject.Subject, plan *Plan, h *run, with beginning) error {
 	if err := plan.clear(ctx, s, with.there); err != nil {
 		return err
@@ -116,8 +116,7 @@ func (r *Runner) start(ctx context.Context, s *subject.Subject, plan *Plan, h *r
 	return r.whileItRuns(ctx, s, plan, h, job)
 }
 
-// clear deletes Jobs that are not of the present revision, exactly those that were looked at: whether another Job of the same name runs is
-// not known yet.
+// clear deletes ended Jobs that are not of the present revision. It names their UIDs, because a new Job of the same name may be running.
 func (p *Plan) clear(ctx context.Context, s *subject.Subject, ended []*unstructured.Unstructured) error {
 	for _, job := range ended {
 		if p.ran(job) {
@@ -132,7 +131,7 @@ func (p *Plan) clear(ctx context.Context, s *subject.Subject, ended []*unstructu
 	return nil
 }
 
-// ran reports whether a Job is of the present revision; it stays, for its log.
+// ran reports whether a Job is of the present revision. Such a Job is kept for its log.
 func (p *Plan) ran(job *unstructured.Unstructured) bool {
 	for _, h := range p.runs {
 		if h.Is(job) {
@@ -142,13 +141,13 @@ func (p *Plan) ran(job *unstructured.Unstructured) bool {
 	return false
 }
 
-// whileItRuns waits for the Job's event, and reports why that takes a while.
+// whileItRuns waits for an event of the Job. After step.Quiet it reports why the Job has not ended.
 func (r *Runner) whileItRuns(ctx context.Context, s *subject.Subject, plan *Plan, h *run, job *unstructured.Unstructured) error {
 	waited := s.Waited("hook " + job.GetName())
 	running := fmt.Errorf("running %s", h)
 	if waited >= step.Quiet {
 		plan.running = &v1alpha1.RunningHook{Job: job.GetName()}
-		// Why it lasts may be in the words of its program.
+		// The explanation may contain output of the hook's program, so mask the Secrets that the program knows.
 		if err := r.hideSecrets(ctx, s, h); err != nil {
 			return err
 		}
@@ -162,7 +161,7 @@ func (r *Runner) whileItRuns(ctx context.Context, s *subject.Subject, plan *Plan
 	return step.WaitQuietly(waited, step.Quiet, step.LastLook, running)
 }
 
-// finish takes down how a hook ended.
+// finish records how a hook ended.
 func (r *Runner) finish(ctx context.Context, s *subject.Subject, plan *Plan, h *run, job *unstructured.Unstructured) error {
 	r.seen.Get(s.App).running = ""
 	s.Settled()
@@ -191,7 +190,7 @@ func (r *Runner) finish(ctx context.Context, s *subject.Subject, plan *Plan, h *
 	return nil
 }
 
-// outOfTime says that a hook's pod did not end in time. The pod is gone by then, so what was last reported of it is the cause.
+// outOfTime says that a hook's pod did not end in time. Its pod no longer exists, so the cause is the last message in the status.
 func outOfTime(app *v1alpha1.App, h *run) string {
 	why := fmt.Sprintf("no pod of it ended within its timeout of %s", h.Timeout())
 	if last := app.Status.RunningHook; last != nil && last.Job == h.Name() && last.Message != "" {
@@ -200,7 +199,7 @@ func outOfTime(app *v1alpha1.App, h *run) string {
 	return why
 }
 
-// hideSecrets reads the Secrets that the hook or the App's own pods were given, so that none of them is shown with its log.
+// hideSecrets reads the Secrets that the hook and the App's own pods use, so that the hook's log is reported without their values.
 func (r *Runner) hideSecrets(ctx context.Context, s *subject.Subject, h *run) error {
 	names := secretsIn(h.Hook.Env, h.Hook.EnvFrom)
 	if image := s.App.Spec.Image; image != nil {
@@ -219,7 +218,7 @@ func (r *Runner) hideSecrets(ctx context.Context, s *subject.Subject, h *run) er
 	return nil
 }
 
-// secretsIn names the Secrets that an environment is made from.
+// secretsIn returns the names of the Secrets that environment variables are read from.
 func secretsIn(env []corev1.EnvVar, from []corev1.EnvFromSource) []string {
 	var names []string
 	for _, source := range from {

@@ -16,40 +16,40 @@ import (
 
 // Revision is what the hooks of one Reconcile run for.
 type Revision struct {
-	// Name of the revision, which the hooks are given.
+	// Name of the revision. Hooks receive it.
 	Name string
 	// Delivered identifies what the App delivers: a revision with the same Delivered as the last one runs no hook.
 	Delivered any
-	// Image is that of hooks that name none.
+	// Image is the image of hooks that name none.
 	Image string
-	// Seal is that of the digests in the status.
+	// Seal seals the digests in the status.
 	Seal digest.Seal
 }
 
 // Plan is the hooks of one Reconcile, and how they ended. The zero value has none.
 type Plan struct {
 	runs []*run
-	// planned: runs are those of the revision. forced: one ran again because a person requested it.
+	// planned: runs is complete. forced: a hook ran again because a person requested it.
 	planned, forced bool
-	// running is the hook that takes a while.
+	// running is the hook to report as running; nil for none.
 	running *v1alpha1.RunningHook
 }
 
 // run is one hook of the revision.
 type run struct {
 	jobs.Run
-	// result is how it ended, nil while it has not; fresh: the status does not report it yet.
+	// result is how the run ended; nil if it has not ended. fresh: the status does not report the result yet.
 	result *v1alpha1.HookStatus
 	fresh  bool
 }
 
-// Needed reports whether an App has hooks to run, or those of an earlier spec to clear away.
+// Needed reports whether an App has hooks to run, or Jobs of hooks of an earlier spec to delete.
 func Needed(app *v1alpha1.App) bool {
 	h := &app.Spec.Hooks
 	return len(h.Pre)+len(h.Post) > 0 || conditions.Has(app, v1alpha1.HooksSucceededCondition)
 }
 
-// plan finds out what each hook runs for, and how it ended where it did.
+// plan lists the runs of all hooks for a revision, with the results that the status has.
 func (p *Plan) plan(s *subject.Subject, revision Revision) error {
 	delivered, err := jobs.Digest(revision.Delivered)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *Plan) plan(s *subject.Subject, revision Revision) error {
 	return nil
 }
 
-// reported looks a run up in the status. A failed run is repeated when a person requests it, once per request.
+// reported looks up the result of a run in the status. A failed run is repeated once for each request by a person.
 func reported(s *subject.Subject, r jobs.Run) *run {
 	found := &run{Run: r}
 	for _, result := range s.App.Status.Hooks {
@@ -93,7 +93,7 @@ func reported(s *subject.Subject, r jobs.Run) *run {
 	return found
 }
 
-// next is the name of the Job that may be running: that of the first hook that has no result.
+// next returns the name of the Job that may be running: the Job of the first hook without a result.
 func (p *Plan) next() string {
 	for _, h := range p.runs {
 		if h.result == nil {
@@ -103,8 +103,8 @@ func (p *Plan) next() string {
 	return ""
 }
 
-// Record writes the results of the hooks of the present revision into the status. While a hook runs again, its earlier result stays. done means
-// that the revision is delivered.
+// Record writes the results of the present revision's hooks into the status. While a hook is repeated, its earlier result stays. done: the
+// revision is delivered.
 func (p *Plan) Record(app *v1alpha1.App, done bool) {
 	if (p.forced || done) && app.Spec.Helm == nil {
 		app.Status.LastHandledForceAt = app.Annotations[meta.ForceRequestAnnotation]
@@ -158,7 +158,7 @@ func (h *run) passedOver() bool {
 	return h.result != nil && h.result.Result == v1alpha1.HookFailed && h.Hook.OnFailure == v1alpha1.HookContinue
 }
 
-// reason is that of a failure in a phase.
+// reason returns the condition reason for a failed hook of a phase.
 func reason(phase string) string {
 	if phase == jobs.Pre {
 		return v1alpha1.PreHookFailedReason

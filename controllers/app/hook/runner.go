@@ -18,30 +18,32 @@ import (
 	"github.com/kubeop/kubeop/delivery/kube"
 )
 
-// Runner runs hooks, each once for what an App delivers. A commit that changes no object runs none.
+// Runner runs each hook once for each change of the delivered objects. A commit that changes no object runs no hook.
 type Runner struct {
 	Watch  *kube.Watch
 	Inputs *inputs.Reader
-	// Explainer says as a namespace's deployer what ails objects, through a mask that hides what its Secrets hold.
+	// Explainer returns an Explainer that reads as the namespace's deployer, says why objects are not healthy, and applies the mask to its
+	// messages.
 	Explainer func(namespace string, mask func(string) string) (health.Explainer, error)
 
 	seen subject.Memory[seen]
 }
 
-// seen is what was seen of an App's hooks. It outlives a Reconcile.
+// seen is the state of an App's hooks that is kept in memory between Reconciles.
 type seen struct {
-	// running is the Job that was last seen running. looked: what an earlier process left was looked for.
+	// running is the name of the Job that was last seen running. looked: this process has checked for Jobs that an earlier process left
+	// running.
 	running string
 	looked  bool
 }
 
-// Admit checks the Job of a hook as the App's own objects are checked, and marks it as the App's.
+// Admit checks the Job of a hook like the App's other objects, and labels it as the App's.
 type Admit func(job *unstructured.Unstructured) error
 
 // Forget drops what is known of an App.
 func (r *Runner) Forget(app *v1alpha1.App) { r.seen.Forget(app) }
 
-// Pre plans the hooks of a revision, and runs those that come before anything of it is applied.
+// Pre plans the hooks of a revision, and runs the pre hooks. No object of the revision is applied yet.
 func (r *Runner) Pre(ctx context.Context, s *subject.Subject, plan *Plan, revision Revision, admit Admit) error {
 	if err := plan.plan(s, revision); err != nil {
 		return step.Stop(v1alpha1.PreHookFailedReason, err)
@@ -52,13 +54,13 @@ func (r *Runner) Pre(ctx context.Context, s *subject.Subject, plan *Plan, revisi
 	return r.runPhase(ctx, s, plan, jobs.Pre, admit)
 }
 
-// Post runs the hooks that come once the revision is healthy. Pre was called before.
+// Post runs the post hooks, once the revision is healthy. Pre must have been called in the same Reconcile.
 func (r *Runner) Post(ctx context.Context, s *subject.Subject, plan *Plan, admit Admit) error {
 	return r.runPhase(ctx, s, plan, jobs.Post, admit)
 }
 
-// awaitFormer lets a hook end that may still run and is not in the spec any more, and clears away what is left of such hooks. The hooks of
-// this spec are checked when they are about to run.
+// awaitFormer waits for running hooks that are no longer in the spec. If the spec has no hooks, it also deletes their Jobs; otherwise start
+// deletes them.
 func (r *Runner) awaitFormer(ctx context.Context, s *subject.Subject, plan *Plan) error {
 	next, seen := plan.next(), r.seen.Get(s.App)
 	begun := conditions.IsUnknown(s.App, v1alpha1.HooksSucceededCondition) && !seen.looked

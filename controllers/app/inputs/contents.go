@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxContents bounds, in bytes, how much of ConfigMaps and Secrets is remembered.
+	// maxContents is the size of the cache of ConfigMaps and Secrets, in bytes.
 	maxContents = 8 << 20
-	// contentCost is about what an object takes beside what it holds, so that empty ones count.
+	// contentCost is the approximate size of an entry without its data, in bytes, so that empty objects count, too.
 	contentCost = 512
 )
 
-// contents remember what ConfigMaps and Secrets hold, each in the one version that was read, so that values are not read again while the watch
-// shows that version.
+// contents caches the data of ConfigMaps and Secrets, one version of each, so that an object is not read again while the watch shows the
+// same version.
 type contents struct {
 	mu   sync.Mutex
 	held *lru.Cache[references.Object, content]
@@ -45,7 +45,7 @@ func (c *contents) put(ref references.Object, version string, data map[string][]
 	c.held.Add(ref, content{version: version, data: data})
 }
 
-// size is about how many bytes the content takes.
+// size returns the approximate size of the content, in bytes.
 func (c content) size() int64 {
 	size := int64(contentCost)
 	for k, v := range c.data {

@@ -1,5 +1,5 @@
-// Package inputs reads the ConfigMaps and Secrets that Apps are made from, as the deployer of the App's project, each once for each version
-// that a watch shows. What a Secret holds is hidden in the messages of the App that read it.
+// Package inputs reads the ConfigMaps and Secrets that Apps use, as the deployer of the App's project, once for each version that a watch
+// shows. The values of Secrets are masked in the messages of the App that read them.
 package inputs
 
 import (
@@ -23,7 +23,7 @@ const (
 	ConfigMap = "ConfigMap"
 )
 
-// ErrReading is wrapped by errors of the API server about a ConfigMap or Secret; another try may find it.
+// ErrReading is wrapped by errors of the API server about a ConfigMap or Secret. Another try may succeed.
 var ErrReading = errors.New("reading from the API server")
 
 // Reader reads ConfigMaps and Secrets.
@@ -35,7 +35,7 @@ type Reader struct {
 	contents contents
 }
 
-// Data returns what a ConfigMap or Secret of the App's namespace holds, render.ErrMissing when there is none.
+// Data returns the data of a ConfigMap or Secret of the App's namespace, or render.ErrMissing if it does not exist.
 func (r *Reader) Data(ctx context.Context, s *subject.Subject, kind, name string) (map[string][]byte, error) {
 	version, err := r.Version(ctx, s.App.Namespace, kind, name)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Reader) Data(ctx context.Context, s *subject.Subject, kind, name string
 	return data, nil
 }
 
-// Lookup returns a function that is Data; what is wrong beside a missing object is an ErrReading.
+// Lookup returns Data as a function. All its errors except render.ErrMissing wrap ErrReading.
 func (r *Reader) Lookup(ctx context.Context, s *subject.Subject) render.Lookup {
 	return func(kind, name string) (map[string][]byte, error) {
 		data, err := r.Data(ctx, s, kind, name)
@@ -69,8 +69,8 @@ func (r *Reader) Lookup(ctx context.Context, s *subject.Subject) render.Lookup {
 	}
 }
 
-// HideSecret reads a Secret of the App's namespace past every cache, so that none of it is shown in a message. One that does not exist hides
-// nothing.
+// HideSecret reads a Secret of the App's namespace, without any cache, and masks its values in the App's messages. If the Secret does not
+// exist, HideSecret does nothing.
 func (r *Reader) HideSecret(ctx context.Context, s *subject.Subject, name string) error {
 	data, err := read(ctx, s.Client, references.Object{Namespace: s.App.Namespace, Kind: Secret, Name: name})
 	if client.IgnoreNotFound(err) != nil {
@@ -80,7 +80,8 @@ func (r *Reader) HideSecret(ctx context.Context, s *subject.Subject, name string
 	return nil
 }
 
-// Secrets returns a client that reads Secrets as the deployer, each once for each version: all Apps of a project may log in with the same.
+// Secrets returns a client that reads Secrets as the deployer, once for each version, because many Apps of a project may use the same
+// credentials.
 func (r *Reader) Secrets(s *subject.Subject) client.Reader { return secretReader{s.Client, r} }
 
 type secretReader struct {
@@ -88,7 +89,7 @@ type secretReader struct {
 	reader *Reader
 }
 
-// Get implements client.Reader. What is no Secret is read from the API server.
+// Get implements client.Reader. Objects of other kinds are read without the cache.
 func (s secretReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	secret, ok := o.(*corev1.Secret)
 	if !ok {
@@ -130,7 +131,7 @@ func read(ctx context.Context, from client.Reader, ref references.Object) (map[s
 	return data, err
 }
 
-// hide hides what a Secret holds in messages of the App.
+// hide masks the values of a Secret in the App's messages.
 func hide(s *subject.Subject, data map[string][]byte) {
 	for _, v := range data {
 		s.Hide(Sensitive(v)...)

@@ -12,9 +12,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Sensitive returns the texts that no message may show of a Secret's content: the whole content and, if it is YAML, each value in it,
-// otherwise each of its lines, because an error may quote a part. Each text is returned as found and decoded from base64. Content with too
-// many values to be parsed here is split where a value may begin.
+// Sensitive returns the texts of a Secret's content that must be masked in messages: the whole content and, because an error may quote a
+// part, each value in it if it is YAML, and each line otherwise. Each text is returned as it is and decoded from base64. Content with too
+// many values to parse is split where a value may begin.
 func Sensitive(content []byte) []string {
 	if yamlcheck.Entries(content) != nil {
 		return appendPieces(appendLines(appendForms(nil, string(content)), string(content)), string(content))
@@ -49,7 +49,7 @@ func appendLines(found []string, text string) []string {
 	return found
 }
 
-// appendPieces adds what may be values in a text that has too many to be parsed.
+// appendPieces adds the parts of a text that may be values, without parsing the text.
 func appendPieces(found []string, text string) []string {
 	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return strings.ContainsRune("[]{},\n", c) }) {
 		_, value, _ := strings.Cut(piece, ":")

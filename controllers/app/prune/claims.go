@@ -16,12 +16,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
-// Dependents knows what in the App's namespace owns claims.
+// Dependents finds which objects of the App's namespace own claims.
 func Dependents(s *subject.Subject) *garbage.Dependents {
 	return &garbage.Dependents{Client: s.Client, Namespace: s.App.Namespace}
 }
 
-// Retains reports whether claims of the App that hold data stay whatever is confirmed. It costs no request.
+// Retains reports whether the policy for the App's claims is Retain: claims with data then stay even after a confirmation. Retains reads
+// only from the cache.
 func (p *Pruner) Retains(ctx context.Context, s *subject.Subject) (bool, error) {
 	project, tenant := &v1alpha1.Project{}, &v1alpha1.Tenant{}
 	key := client.ObjectKey{Namespace: v1alpha1.HomeNamespace(s.Owner.Tenant), Name: s.Owner.Project}
@@ -35,13 +36,13 @@ func (p *Pruner) Retains(ctx context.Context, s *subject.Subject) (bool, error) 
 	return policy != v1alpha1.ClaimDelete, nil
 }
 
-// RemovalConfirmed reports whether a person confirmed that what a deleted App protects goes, too. What confirms a list of what left the source
-// says nothing of the rest.
+// RemovalConfirmed reports whether a person confirmed that the protected objects of a deleted App are deleted, too. The confirmation of a
+// list of objects that left the source does not count.
 func RemovalConfirmed(app *v1alpha1.App) bool {
 	return app.Annotations[v1alpha1.ConfirmAnnotation] == v1alpha1.ConfirmAll
 }
 
-// DeleteClaims deletes the claims of an App, which is not recorded to have made them: those of a release.
+// DeleteClaims deletes the claims of a release. It finds them by the App's labels, because they are not in the inventory.
 func DeleteClaims(ctx context.Context, s *subject.Subject) error {
 	list := &corev1.PersistentVolumeClaimList{}
 	if err := s.Client.List(ctx, list, client.InNamespace(s.App.Namespace), client.MatchingLabels(s.Labels())); err != nil {
@@ -50,7 +51,7 @@ func DeleteClaims(ctx context.Context, s *subject.Subject) error {
 	return pvc.Delete(ctx, s.Client, list.Items)
 }
 
-// ClaimsInTheWay reports which object of a release is not deleted because claims would go with it, and what to do.
+// ClaimsInTheWay says which object of a release is not deleted because claims would be deleted with it, and what to do.
 func ClaimsInTheWay(err error, otherwise string) error {
 	return step.FailAfter(v1alpha1.ClaimsInTheWayReason, 30*time.Second, fmt.Errorf("%w, %s", err, otherwise))
 }

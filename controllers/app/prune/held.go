@@ -11,21 +11,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// maxHeld bounds how many objects the status names.
+// maxHeld is how many objects the status names.
 const maxHeld = 20
 
 // Held are the objects that left an App's source and wait for a person to confirm their deletion.
 type Held struct {
-	// Objects say of each why it is not deleted; Retained is how many of them no confirmation takes.
+	// Objects say for each object why it is not deleted. Retained is how many of them stay even after a confirmation.
 	Objects  []string
 	Retained int
-	// Token confirms the deletions, "" where nothing is held.
+	// Token confirms the deletions; "" if nothing is held.
 	Token string
-	// known: it was found by this process, and not read from the status, which names some of them.
+	// known: this process found the objects. Otherwise they come from the status, which may name only some of them.
 	known bool
 }
 
-// Held returns what is held of an App: what was last found or, by an earlier process, reported.
+// Held returns the held objects of an App. After a restart they come from the status.
 func (p *Pruner) Held(app *v1alpha1.App) Held {
 	if found := p.held.Get(app); found.known {
 		return *found
@@ -36,7 +36,8 @@ func (p *Pruner) Held(app *v1alpha1.App) Held {
 // HoldNothing records that no object of an App is held.
 func (p *Pruner) HoldNothing(app *v1alpha1.App) Held { return p.hold(app, "", nil, false) }
 
-// hold notes what is held of an App at a revision, and what confirms it. Retain: claims among the entries stay even when they are confirmed.
+// hold records the held objects of an App at a revision, and the token that confirms their deletion. retain: claims among the entries stay
+// even after a confirmation.
 func (p *Pruner) hold(app *v1alpha1.App, revision string, entries []v1alpha1.InventoryEntry, retain bool) Held {
 	held := Held{Token: token(revision, entries, retain), known: true}
 	for _, e := range entries {
@@ -51,7 +52,7 @@ func (p *Pruner) hold(app *v1alpha1.App, revision string, entries []v1alpha1.Inv
 	return held
 }
 
-// Record writes what is held into the status.
+// Record writes the held objects into the status.
 func (h Held) Record(status *v1alpha1.AppStatus) {
 	status.Held, status.HeldToken = h.Objects[:min(len(h.Objects), maxHeld)], h.Token
 }
@@ -70,7 +71,7 @@ func (h Held) Summary(app *v1alpha1.App, left string) string {
 	}
 }
 
-// whyHeld says of an object why it is not deleted, and whether it stays even when it is confirmed.
+// whyHeld says why an object is not deleted, and whether it stays even after a confirmation.
 func whyHeld(e v1alpha1.InventoryEntry, retain bool) (why string, retained bool) {
 	id, err := inventory.ParseObjectID(e.ID)
 	if err != nil {
@@ -93,7 +94,8 @@ func whyHeld(e v1alpha1.InventoryEntry, retain bool) (why string, retained bool)
 	return fmt.Sprintf("%s %s: %s", id.Kind, id.Name, why), retained
 }
 
-// token identifies a revision, a list of held objects, and whether claims among them stay even after a confirmation; "" for an empty list.
+// token identifies a revision, a list of held objects, and whether claims among them stay even after a confirmation; "" for an empty list
+// or an unknown revision.
 func token(revision string, held []v1alpha1.InventoryEntry, retain bool) string {
 	if revision == "" || len(held) == 0 {
 		return ""

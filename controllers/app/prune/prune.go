@@ -1,5 +1,5 @@
-// Package prune deletes what an App no longer delivers (garbage collection), but for what is protected: that waits for a person to confirm it,
-// and claims under the policy Retain stay even then.
+// Package prune deletes the objects that an App no longer delivers (garbage collection). Protected objects wait until a person confirms
+// their deletion, and claims under the policy Retain stay even then.
 package prune
 
 import (
@@ -24,7 +24,7 @@ import (
 // Pruner deletes objects of Apps.
 type Pruner struct {
 	Client client.Client
-	// Direct reads past the cache, as the operator.
+	// Direct reads as the operator, without the cache.
 	Direct client.Reader
 	Live   metadata.Watch
 	Events events.EventRecorder
@@ -32,12 +32,12 @@ type Pruner struct {
 	held subject.Memory[Held]
 }
 
-// Set is what left the source or the chart of an App.
+// Set is the set of objects that left the source or the chart of an App.
 type Set struct {
-	// Revision is that of the source: a confirmation is good for one revision and one list.
+	// Revision is the revision of the source. A confirmation is valid for one revision and one list of objects.
 	Revision string
 	Stale    []v1alpha1.InventoryEntry
-	// Wanted returns which other App takes an object over, "" for none.
+	// Wanted returns which other App takes an object over; "" for none.
 	Wanted func(context.Context, inventory.ObjectID) (string, error)
 	// Left names what the objects left, such as "the source". Kept is why some are kept without an owner.
 	Left, Kept string
@@ -45,7 +45,7 @@ type Set struct {
 	Claims bool
 }
 
-// Prune deletes a set. What is protected is held, and goes only when a person confirmed the very list of what is held, at this revision. An error
+// Prune deletes a set. Protected objects are held, and deleted only after a person confirmed exactly this list at this revision. An error
 // of package step means that some objects are still being deleted; Removed is valid then, too.
 func (p *Pruner) Prune(ctx context.Context, s *subject.Subject, set Set) (garbage.Removed, error) {
 	p.HoldNothing(s.App)
@@ -68,8 +68,8 @@ func (p *Pruner) Prune(ctx context.Context, s *subject.Subject, set Set) (garbag
 	return removed, AwaitGone(s, v1alpha1.ProgressingReason, removed.Leaving)
 }
 
-// removeConfirmed removes objects, and then those that were confirmed. The confirmation is taken off before it is acted on: it never lets
-// anything else go, nor the same again.
+// removeConfirmed deletes the unprotected objects, and then the confirmed ones. It removes the confirmation from the App before it deletes,
+// so that one confirmation never causes a second deletion.
 func (p *Pruner) removeConfirmed(ctx context.Context, s *subject.Subject, revision string, removal garbage.Removal) (garbage.Removed, error) {
 	removed, err := garbage.Remove(ctx, removal)
 	held := p.hold(s.App, revision, removed.Held, removal.Retain)
@@ -93,7 +93,7 @@ func (p *Pruner) removeConfirmed(ctx context.Context, s *subject.Subject, revisi
 // Forget drops what is known of an App.
 func (p *Pruner) Forget(app *v1alpha1.App) { p.held.Forget(app) }
 
-// AwaitGone waits for objects that are being deleted. The watch wakes the App when one of them is gone.
+// AwaitGone waits until the objects that are being deleted are gone. The watch wakes the App when one of them is gone.
 func AwaitGone(s *subject.Subject, reason string, objects []finalizer.Terminating) error {
 	if len(objects) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func (p *Pruner) ReportKept(ctx context.Context, app *v1alpha1.App, kept []v1alp
 	ctrl.LoggerFrom(ctx).Info("Objects are kept", "objects", inventory.Names(kept), "why", why)
 }
 
-// Forbidden adds to an error about an object that may not be deleted who can help; further is one more way out.
+// Forbidden adds to an error about a forbidden deletion who can help. further is one more solution.
 func Forbidden(err error, further string) error {
 	if !apierrors.IsForbidden(err) {
 		return err
@@ -119,8 +119,8 @@ func Forbidden(err error, further string) error {
 	return fmt.Errorf("%w; ask the administrators to delete it, or to let the project do so: what is cluster-scoped by spec.clusterKinds of the Tenant%s", err, further)
 }
 
-// Sees returns the deployer's client, with which the operator looks at cluster-scoped objects that the deployer may not look at any more: that
-// one is gone, or another owner's by now, ends the matter.
+// Sees returns the deployer's client, extended: cluster-scoped objects that the deployer may not read are read as the operator. So kubeop
+// notices that such an object is gone or belongs to another owner, and forgets it.
 func (p *Pruner) Sees(s *subject.Subject) client.Client { return seeing{s.Client, p.Direct} }
 
 type seeing struct {

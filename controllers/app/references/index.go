@@ -14,7 +14,7 @@ type Object struct {
 	Namespace, Kind, Name string
 }
 
-// Index holds the objects of each App. The zero value is empty.
+// Index has the objects that each App refers to. The zero value is empty.
 type Index struct {
 	mu      sync.Mutex
 	users   map[Object]map[types.NamespacedName]bool

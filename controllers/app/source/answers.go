@@ -19,13 +19,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
-// Answers caches what the sources of Apps answered, and fetches them.
+// Answers fetches the sources of Apps, and caches the answers.
 type Answers struct {
-	// Commits and Pulled are what Git repositories and OCI registries answered any App of a tenant.
+	// Commits and Pulled are answers of Git repositories and OCI registries. Apps of a tenant share them.
 	Commits *cache.Answers[git.Commit]
 	Pulled  *cache.Answers[artifact.Artifact]
-	// Archives are what chart repositories answered an App, Dependencies what the chart in its folder lacked, FluxArtifacts what its Flux
-	// source made, Choices what its image policy chose.
+	// These answers belong to a single App: Archives from chart repositories, Dependencies of a chart in a folder that were not vendored,
+	// FluxArtifacts of its Flux source, and Choices of its image policy.
 	Archives      *cache.Answers[chart.Archive]
 	Dependencies  *cache.Answers[[]chart.Dependency]
 	FluxArtifacts *cache.Answers[artifact.Artifact]
@@ -41,13 +41,13 @@ func NewAnswers(p *pool.Pool, c clock.PassiveClock) *Answers {
 	}
 }
 
-// wake has an App woken when its source has answered.
+// wake sets the function that wakes an App when its source has answered.
 func (a *Answers) wake(wake func(types.NamespacedName)) {
 	a.Commits.Wake, a.Pulled.Wake, a.Archives.Wake = wake, wake, wake
 	a.Dependencies.Wake, a.FluxArtifacts.Wake, a.Choices.Wake = wake, wake, wake
 }
 
-// forget drops what is remembered of an App.
+// forget drops the answers that belong to a single App.
 func (a *Answers) forget(uid types.UID) {
 	a.Archives.Forget(string(uid))
 	a.Dependencies.Forget(string(uid))
@@ -55,7 +55,7 @@ func (a *Answers) forget(uid types.UID) {
 	a.Choices.Forget(string(uid))
 }
 
-// query returns the query of an App to a source of its own, at a host.
+// query returns an App's query to a source that it does not share, at a host.
 func (f *Fetcher) query(ctx context.Context, p *pass, host string) (cache.Query, error) {
 	question, err := f.question(ctx, p)
 	versions, also := f.secretVersions(ctx, p)
@@ -65,8 +65,8 @@ func (f *Fetcher) query(ctx context.Context, p *pass, host string) (cache.Query,
 	}, errors.Join(err, also)
 }
 
-// lastOf returns the answer to a question. While the source takes a while, or fails, it is what the source answered the same App or spec
-// last, if anything; the pass takes note of the failure.
+// lastOf returns the answer to a query. While the fetch is in progress or fails, it returns the last answer, if that is from the same
+// source (see cache.Answers.Follows), and records the failure in the pass.
 func lastOf[T any](p *pass, of *cache.Answers[T], query cache.Query, prepare func() (cache.Fetcher[T], error)) (T, error) {
 	value, err := of.Get(query, prepare)
 	if err == nil || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) || p.justQueried(err) {
@@ -82,14 +82,14 @@ func lastOf[T any](p *pass, of *cache.Answers[T], query cache.Query, prepare fun
 	return last, nil
 }
 
-// justQueried reports whether the fetch of a source began so recently that it may end before the status reports it.
+// justQueried reports whether a fetch is in progress that began within step.Quiet. It is not reported in the status yet.
 func (p *pass) justQueried(err error) bool {
 	var waits *cache.Unanswered
 	return errors.As(err, &waits) && p.Now().Sub(waits.Since) < step.Quiet
 }
 
-// question returns the question; a new fetch follows when it changes. It includes the versions of the Secrets with the source's
-// credentials.
+// question returns the App's question to its source. When the question changes, the source is fetched again. It includes the last push, and
+// the versions of the Secrets with the source's credentials.
 func (f *Fetcher) question(ctx context.Context, p *pass) (cache.Question, error) {
 	q := cache.QuestionOf(p.App)
 	versions, err := f.secretVersions(ctx, p)
@@ -97,7 +97,7 @@ func (f *Fetcher) question(ctx context.Context, p *pass) (cache.Question, error)
 	return q, err
 }
 
-// secretVersions are those of the Secrets with the credentials of an App's source.
+// secretVersions returns the versions of the Secrets with the credentials of an App's source.
 func (f *Fetcher) secretVersions(ctx context.Context, p *pass) (versions string, err error) {
 	for _, secret := range secretRefsOf(&p.App.Spec) {
 		version, err := f.Inputs.Version(ctx, p.App.Namespace, inputs.Secret, secret.Name)

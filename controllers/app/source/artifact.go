@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// pull takes an artifact of an OCI registry.
+// pull returns the files of an artifact from an OCI registry.
 func (f *Fetcher) pull(ctx context.Context, p *pass, spec *v1alpha1.OCISource) (Files, error) {
 	from := artifact.OCI{URL: spec.URL, Digest: spec.Digest, SemVer: spec.SemVer, Tag: spec.Tag, Insecure: spec.Insecure, Tenant: p.Owner.Tenant}
 	find := func() (artifact.Artifact, error) {
@@ -29,7 +29,7 @@ func (f *Fetcher) pull(ctx context.Context, p *pass, spec *v1alpha1.OCISource) (
 	return f.unpacked(find, func() { p.last.question = cache.Question{Request: "swept"} })
 }
 
-// unpacked opens an artifact, and finds it anew where it was swept or the disk is another one.
+// unpacked opens the files of an artifact. If they are no longer on the disk, it fetches the artifact again.
 func (f *Fetcher) unpacked(find func() (artifact.Artifact, error), forget func()) (Files, error) {
 	found, err := find()
 	if err != nil {

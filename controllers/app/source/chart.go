@@ -11,13 +11,12 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/charts"
 )
 
-// fetchChart brings a Helm app's chart at hand: from a repository, from the app's own folder, or from one of another Git
-// repository.
+// fetchChart finds the chart of a Helm App: in a chart repository, in the App's own folder, or in a Git repository.
 func (f *Fetcher) fetchChart(ctx context.Context, p *pass) error {
 	switch spec := p.App.Spec.Helm; {
 	case spec.Path != "":
 		p.found.Revision = p.DeclaredRevision()
-		// What the chart depends on in other folders is the app's own, too: only that is in the digest of its input.
+		// Dependencies of the chart in other folders must be in the App's folder, too, because only that is part of the App's digest.
 		return f.chartFolder(ctx, p, chart.Folder{Root: p.found.Folder, Path: spec.Path, Tenant: p.Owner.Tenant})
 	case spec.Git != nil:
 		return f.chartFromGit(ctx, p, spec.Git)
@@ -25,8 +24,8 @@ func (f *Fetcher) fetchChart(ctx context.Context, p *pass) error {
 	return f.chartArchive(ctx, p)
 }
 
-// chartFromGit takes a folder of a commit as the chart, and notes what it is made from there; what it takes from repositories is
-// no commit's business.
+// chartFromGit uses a folder of a commit as the chart, and records which files of the commit the chart uses. Dependencies from chart
+// repositories are not part of the commit.
 func (f *Fetcher) chartFromGit(ctx context.Context, p *pass, spec *v1alpha1.ChartGitSource) error {
 	source := git.Source{URL: spec.URL, Ref: spec.Ref, Tenant: p.Owner.Tenant}
 	commit, err := f.commit(ctx, p, source, spec.SecretRef)
@@ -80,7 +79,7 @@ func (f *Fetcher) chartArchive(ctx context.Context, p *pass) error {
 	return err
 }
 
-// chartFolder takes a folder as the chart, with the dependencies that are not vendored in it.
+// chartFolder uses a folder as the chart, and adds the dependencies that are not vendored in it.
 func (f *Fetcher) chartFolder(ctx context.Context, p *pass, from chart.Folder) error {
 	needs, err := f.dependencies(ctx, p, from)
 	if err != nil {
@@ -95,20 +94,20 @@ func (f *Fetcher) chartFolder(ctx context.Context, p *pass, from chart.Folder) e
 	return nil
 }
 
-// dependencies fetches what a chart's folder lacks; a chart that has everything costs nothing here.
+// dependencies fetches the dependencies that are not vendored in a chart's folder. If all are vendored, it makes no request.
 func (f *Fetcher) dependencies(ctx context.Context, p *pass, from chart.Folder) ([]chart.Dependency, error) {
 	missing, err := from.Missing()
 	if err != nil || missing == "" {
 		return nil, err
 	}
-	query, err := f.query(ctx, p, "") // They may be at any host.
+	query, err := f.query(ctx, p, "") // The dependencies may be at several hosts.
 	if err != nil {
 		return nil, err
 	}
 	query.Request += " " + missing
 	query.Version += " " + missing
 	fetched := func() ([]chart.Dependency, error) {
-		// What an earlier chart lacked is of no use for this one.
+		// Do not use lastOf: the dependencies of an earlier version of the chart do not fit this one.
 		return f.Answers.Dependencies.Get(query, func() (cache.Fetcher[[]chart.Dependency], error) {
 			from.Auth, err = f.chartAuth(ctx, p)
 			return func(ctx context.Context) ([]chart.Dependency, error) { return f.Charts.Dependencies(ctx, from) }, err

@@ -1,5 +1,5 @@
-// Package source brings at hand what Apps are made from: their own folder, a Git repository, an artifact, a chart, an image chosen by a
-// policy. It waits for no server: an App is woken when its source has answered.
+// Package source finds the sources of Apps: their own folder, a Git repository, an artifact, a chart, or an image chosen by a policy. It
+// never blocks on a server: an App is woken when its source has answered.
 package source
 
 import (
@@ -37,71 +37,73 @@ type Fetcher struct {
 	Artifacts *artifact.Store
 	// Tags lists the tags of image repositories for image policies.
 	Tags *image.Store
-	// Answers are what sources last answered.
+	// Answers are the last answers of sources.
 	Answers *Answers
 
 	users   references.Index
 	pushes  pushes
 	queries subject.Memory[lastQuery]
-	// reads are what Git Apps, and charts in Git, are made from in a commit, while no other build is under way.
+	// reads has for each Git App, and each chart in Git, which files of a commit the last build read. It has no entry while a new build is
+	// in progress.
 	reads sync.Map
 	// unserved are the Apps with a Flux source of a kind that is not served.
 	unserved sync.Map
 }
 
-// lastQuery is the last query for an App's source. It outlives a Reconcile.
+// lastQuery is the last query for an App's source. It is kept in memory between Reconciles.
 type lastQuery struct {
-	// question is the last one, source the answers that the App shares with others, and cause the reason of the query; see causeOf.
+	// question is the last question. source is the key of the answers that the App shares with others. cause is the reason for the query,
+	// see causeOf.
 	question cache.Question
 	source   string
 	cause    string
 	image    imageMemory
 }
 
-// Found is what a Reconcile found the source of an App to be.
+// Found is the source of an App, as a Reconcile found it.
 type Found struct {
-	// Folder is the App's own, where the spec refers to it.
+	// Folder is the App's own folder, if the spec refers to files in it.
 	Folder *folder.Folder
-	// Files are what a Git App is made from, and of a chart in Git its commit.
+	// Files are the files of a Git App or, for a chart in Git, its commit.
 	Files Files
-	// Chart is that of a Helm App.
+	// Chart is the chart of a Helm App.
 	Chart charts.Chart
-	// Revision names all of it for people; "" while it is not known whether a commit is news for the App.
+	// Revision names the source for people; "" while it is not known whether a commit changes files that the App uses.
 	Revision string
-	// Image is what an image policy chose; nil without a policy.
+	// Image is the image that the policy chose; nil without a policy.
 	Image *v1alpha1.ImageStatus
-	// Kept: the source is not available, so the pass only checks the health of what runs.
+	// Kept: the source is not available, so the Reconcile only checks the health of what runs.
 	Kept bool
 	// InLine: the source waits for its turn to be fetched.
 	InLine bool
 
-	// reads are what the last build of a Git App read of a commit, and what a chart there is made from; nil if that is not known.
+	// reads are the files of a commit that the last build of a Git App read, or that a chart in Git uses; nil if that is not known.
 	reads folder.Reads
-	// imageStale is why the registry could not be reached; Image is then its last answer.
+	// imageStale is why the registry could not be reached. Image is then the last choice.
 	imageStale error
 	image      *imageMemory
 	stale      stale
 }
 
-// Files are what a Git App is made from: a commit, an artifact of a registry, or one of Flux.
+// Files are the files of a Git App: of a commit, of an artifact of a registry, or of a Flux artifact.
 type Files struct {
-	// FS is the whole of it, without what the App ignores.
+	// FS has all files, except those that the App ignores.
 	FS fs.FS
-	// Revision names it for people. Of the same Digest are the same files, before any is ignored, as far as the App is made from them. Of a
-	// commit the Digest is "" until that is known.
+	// Revision names the files for people. Digest is the digest of the files that the App uses, including ignored ones. For a commit, Digest
+	// is "" until it is known which files the App uses.
 	Revision, Digest string
-	// reading is what is read of the files of a commit; nil for an artifact, all of which counts.
+	// reading records which files of a commit are read; nil for an artifact, of which all files count.
 	reading *folder.Reading
 }
 
-// pass is one look for the source of an App.
+// pass is one call of Fetch.
 type pass struct {
 	*subject.Subject
 	found *Found
 	last  *lastQuery
 }
 
-// Fetch brings the source at hand, and returns how the step of the source ends.
+// Fetch finds the App's source, and returns the outcome of the step SourceReady.
 func (f *Fetcher) Fetch(ctx context.Context, s *subject.Subject, found *Found) error {
 	p := &pass{s, found, f.queries.Get(s.App)}
 	found.image = &p.last.image
@@ -109,7 +111,7 @@ func (f *Fetcher) Fetch(ctx context.Context, s *subject.Subject, found *Found) e
 		p.last.source = ""
 	}
 	f.refer(p)
-	last, known := f.reads.LoadAndDelete(s.Key()) // Only a build brings it back.
+	last, known := f.reads.LoadAndDelete(s.Key()) // A new build stores its reads again.
 	if known {
 		found.reads = last.(folder.Reads)
 	}
@@ -141,12 +143,12 @@ func (f *Fetcher) bring(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// sharesSource reports whether the App is made from a source that it shares with others; see shared.
+// sharesSource reports whether other Apps may share the App's source; see shared.
 func sharesSource(spec *v1alpha1.AppSpec) bool {
 	return (spec.Git != nil && spec.Git.SourceRef == nil) || (spec.Helm != nil && spec.Helm.Git != nil)
 }
 
-// Record writes what was found into the status. Where no image could be chosen, the last one stays.
+// Record writes the source into the status. If no image could be chosen, the last one stays.
 func (f *Found) Record(app *v1alpha1.App) {
 	if f.Revision != "" {
 		app.Status.LastAttemptedRevision, app.Status.SourceDigest = f.Revision, f.Files.Digest
@@ -159,7 +161,7 @@ func (f *Found) Record(app *v1alpha1.App) {
 	}
 }
 
-// Users returns the Apps that are made from a ConfigMap, Secret or Flux source.
+// Users returns the Apps that use a ConfigMap, Secret or Flux source.
 func (f *Fetcher) Users(namespace, kind, name string) []types.NamespacedName {
 	return f.users.Users(references.Object{Namespace: namespace, Kind: kind, Name: name})
 }

@@ -22,14 +22,14 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// fluxStatus is the part that matters here of the status of any source of Flux.
+// fluxStatus is the part of a Flux source's status that is used here.
 type fluxStatus struct {
 	Artifact   *fluxmeta.Artifact `json:"artifact"`
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-// fromFlux takes the artifact of a Flux source of the App's namespace. The source is watched, so it is read when it changed and at no
-// other time.
+// fromFlux returns the files of the artifact of a Flux source in the App's namespace. The source is watched, so it is read only after it
+// changed.
 func (f *Fetcher) fromFlux(ctx context.Context, p *pass, ref *v1alpha1.FluxSourceReference) (Files, error) {
 	mapping, err := p.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: ref.Kind})
 	if meta.IsNoMatchError(err) {
@@ -51,7 +51,7 @@ func (f *Fetcher) fromFlux(ctx context.Context, p *pass, ref *v1alpha1.FluxSourc
 		return Files{}, err
 	}
 	query.Request += " " + version
-	query.MaxAge = math.MaxInt64 // What changes it is an event.
+	query.MaxAge = math.MaxInt64 // A new artifact is reported by an event.
 	found := func() (artifact.Artifact, error) {
 		return lastOf(p, f.Answers.FluxArtifacts, query, func() (cache.Fetcher[artifact.Artifact], error) {
 			return f.download(ctx, p, mapping.GroupVersionKind, ref.Name)
@@ -99,7 +99,7 @@ func (f *Fetcher) download(ctx context.Context, p *pass, kind schema.GroupVersio
 	}, nil
 }
 
-// notReady is an error that names what a Flux source lacks; events of the source wake the App.
+// notReady returns an error that says why a Flux source cannot be used yet. Events of the source wake the App.
 func notReady(format string, args ...any) error {
 	return &absent{fmt.Sprintf(format, args...)}
 }
@@ -108,7 +108,7 @@ type absent struct{ why string }
 
 func (a *absent) Error() string { return a.why }
 
-// Is makes it the kind of error that is waited for.
+// Is makes the error match failure.ErrNotReady, for which the App waits.
 func (a *absent) Is(target error) bool { return target == failure.ErrNotReady }
 
 // Served wakes the Apps with a Flux source of a kind that was not served, because the API server may serve it now.

@@ -56,8 +56,8 @@ func (f *Fetcher) filesOf(ctx context.Context, p *pass, spec *v1alpha1.GitSource
 	return files, err
 }
 
-// recognize finds the revision: a commit about other folders is none for the App. None is reported while it is not known whether the commit
-// is.
+// recognize sets the revision. If a new commit changes no file that the App uses, the revision stays the last one. While that is not known,
+// the revision is "".
 func (f *Found) recognize(app *v1alpha1.App) {
 	f.Revision = f.Files.Revision
 	before := &app.Status
@@ -72,7 +72,7 @@ func (f *Found) recognize(app *v1alpha1.App) {
 	}
 }
 
-// ofCommit is what is known of a commit before it is read: whether what was read last is the same there.
+// ofCommit returns the files of a commit, with the digest of the files that the last build read; without a digest if these are not known.
 func (f *Found) ofCommit(commit git.Commit) (files Files, err error) {
 	files.Revision = commit.Revision
 	if f.reads != nil {
@@ -81,8 +81,9 @@ func (f *Found) ofCommit(commit git.Commit) (files Files, err error) {
 	return files, err
 }
 
-// Built notes what a build that has ended, well or not, read of a commit; one that did not begin read nothing. What was built before read then
-// what is noted, which is the same in this commit. Where it cannot be found out, the commit is news.
+// Built records which files of a commit a build read. The build has ended, with or without an error; one that did not begin read nothing.
+// before is the text of Noted if the result comes from an earlier build that read the same files; "" if the build just ran. If the files
+// cannot be found out, the commit counts as a new revision.
 func (f *Fetcher) Built(s *subject.Subject, found *Found, before string) {
 	if found.Files.reading == nil {
 		return
@@ -98,16 +99,16 @@ func (f *Fetcher) Built(s *subject.Subject, found *Found, before string) {
 	}
 }
 
-// noted are reads and the digest of what was read.
+// noted are the paths that a build read, and the digest of their contents.
 type noted struct {
 	Digest string
 	Reads  folder.Reads
 }
 
-// FromCommit reports whether it is known what is read of the files.
+// FromCommit reports whether the files are of a commit, so that reads are recorded.
 func (f *Files) FromCommit() bool { return f.reading != nil }
 
-// Noted is what was read of a commit, so that it can be found again, also by another process.
+// Noted encodes which files of the commit were read, so that ReadsAs can compare them, also in another process.
 func (f *Files) Noted() (string, error) {
 	reads, digest, err := f.reading.Done()
 	if err != nil {
@@ -117,7 +118,7 @@ func (f *Files) Noted() (string, error) {
 	return string(text), err
 }
 
-// ReadsAs reports whether what was read once, as noted, is the same in this commit.
+// ReadsAs reports whether the files in a text of Noted are the same in this commit.
 func (f *Files) ReadsAs(text string) bool {
 	var was noted
 	if json.Unmarshal([]byte(text), &was) != nil {
@@ -127,7 +128,7 @@ func (f *Files) ReadsAs(text string) bool {
 	return err == nil && digest == was.Digest
 }
 
-// read is what was read of a commit, now or before.
+// read returns which files a build read, and their digest: the build that just ran or, if before is set, the earlier one.
 func (f *Files) read(before string) (folder.Reads, string, error) {
 	if before == "" {
 		return f.reading.Done()
@@ -137,7 +138,7 @@ func (f *Files) read(before string) (folder.Reads, string, error) {
 	return was.Reads, was.Digest, err
 }
 
-// verification reads the keys that may sign.
+// verification reads the public keys whose signatures are accepted.
 func (f *Fetcher) verification(ctx context.Context, p *pass, spec *v1alpha1.GitVerification) (signature.Verification, error) {
 	if spec == nil {
 		return signature.Verification{}, nil
@@ -150,7 +151,7 @@ func (f *Fetcher) verification(ctx context.Context, p *pass, spec *v1alpha1.GitV
 }
 
 func (f *Fetcher) commit(ctx context.Context, p *pass, from git.Source, secret *v1alpha1.LocalSecretReference) (git.Commit, error) {
-	from.Ref = from.Ref.DeepCopy() // The fetch goes on while the App is written.
+	from.Ref = from.Ref.DeepCopy() // The fetch may still use Ref after this Reconcile changed the App.
 	return shared(ctx, f, p, query[git.Commit]{
 		of: f.Answers.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: transport.HostOf(from.URL), secret: secret,
 		fetch: func(ctx context.Context, auth transport.Auth) (git.Commit, error) {
@@ -161,8 +162,8 @@ func (f *Fetcher) commit(ctx context.Context, p *pass, from git.Source, secret *
 	})
 }
 
-// readsSame reports whether a commit is about nothing that the App is made from, as far as that is sure: what read the same before ends in the
-// same build.
+// readsSame reports whether a commit changes none of the files that the App's last build read. It returns false if these files are not
+// known.
 func (f *Fetcher) readsSame(app types.NamespacedName, was, is git.Commit) bool {
 	reads, known := f.reads.Load(app)
 	if !known {

@@ -23,13 +23,13 @@ import (
 // registryPause is the pause before the next request to a registry that could not be reached, if the policy's interval is longer.
 const registryPause = 30 * time.Second
 
-// imageMemory is what is remembered of an image policy.
+// imageMemory is the state of an image policy that is kept in memory between Reconciles.
 type imageMemory struct {
-	// trusted is the time until which the status is used without a request to the registry; zero before the first check.
+	// trusted is the time until which the choice in the status is used without a request to the registry; zero before the first check.
 	trusted time.Time
 	// request is the last reconcile request for which the registry was contacted.
 	request string
-	// change is reported by an event as soon as the status is written.
+	// change describes a new choice, for an event; "" for none.
 	change string
 }
 
@@ -66,8 +66,8 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// trustsImage reports whether no request to the registry is needed: the process has just started, and the status has a choice for the
-// present spec. After one interval the registry is contacted as usual.
+// trustsImage reports whether the choice in the status is used without a request to the registry. That is so for one interval after a
+// restart, if the status has a choice for the present spec.
 func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
 	m := &p.last.image
 	settled := last != nil && p.App.Status.ObservedGeneration == p.App.Generation && !p.Requested()
@@ -121,16 +121,16 @@ func (f *Fetcher) choose(ctx context.Context, p *pass, repository image.Reposito
 		return image.Chosen{}, err
 	}
 	policy := p.App.Spec.Image.Policy.DeepCopy()
-	query.MaxAge = min(query.MaxAge, image.PolicyInterval(policy)) / 2 // The list of tags has an age of its own.
+	query.MaxAge = min(query.MaxAge, image.PolicyInterval(policy)) / 2 // The cache of tags has its own maximum age.
 	return f.Answers.Choices.Get(query, func() (cache.Fetcher[image.Chosen], error) {
 		return func(ctx context.Context) (image.Chosen, error) { return f.Tags.Choose(ctx, repository, policy, anew) }, nil
 	})
 }
 
-// keepsLast reports whether an error is of the registry or the way to it, and not that no tag is what the policy wants.
+// keepsLast reports whether the last choice stays after an error. It does not if the registry has no tag that the policy accepts.
 func keepsLast(err error) bool { return !errors.Is(err, failure.ErrNoTag) }
 
-// choiceOf returns the status of a choice, and notes a new choice for an event.
+// choiceOf returns the status for a choice, and records a new choice for an event.
 func (p *pass) choiceOf(chosen image.Chosen, now time.Time) *v1alpha1.ImageStatus {
 	was := p.App.Status.Image
 	if was != nil && was.Reference == chosen.Reference {

@@ -22,8 +22,8 @@ type stale struct {
 	waits bool
 }
 
-// end returns how the step of the source ends. A source that cannot be reached does not affect what runs: SourceReady reports it, and Ready
-// depends on what was delivered.
+// end returns the outcome of the step SourceReady. If a source cannot be reached, the delivered objects keep running: SourceReady reports
+// the error, and Ready depends on the delivered objects.
 func (f *Fetcher) end(p *pass, err error) error {
 	switch {
 	case err == nil && p.found.stale.err == nil:
@@ -50,7 +50,8 @@ func (p *pass) degrade(outcome, err error) error {
 	return step.Degrade(outcome)
 }
 
-// awaitAnswer ends the step while the source is being fetched. It reports that only if nothing else about the source is to be reported.
+// awaitAnswer ends the step while the source is being fetched. It reports the fetch only if the status has nothing more important about the
+// source.
 func (p *pass) awaitAnswer(waits error) error {
 	last := conditions.Get(p.App, v1alpha1.SourceReadyCondition)
 	switch {
@@ -80,14 +81,14 @@ func delivered(app *v1alpha1.App) bool {
 		(!usesFolder(&app.Spec) || app.Status.ObservedTree == app.Annotations[v1alpha1.TreeAnnotation])
 }
 
-// outcomeOf separates faults of the source that need a change from those that may pass.
+// outcomeOf separates errors of the source that only a change can solve from errors that may pass.
 func outcomeOf(err error) error {
 	reason, final := verdict.Of(err)
 	switch {
 	case err == nil, step.Ended(err):
 		return err
 	case errors.Is(err, failure.ErrBusy):
-		return step.Wait(reason, time.Minute, "%w", err) // It is woken when there is space.
+		return step.Wait(reason, time.Minute, "%w", err) // The App is woken when its fetch may begin.
 	case errors.Is(err, failure.ErrNotReady):
 		return step.Wait(reason, time.Minute, "%w", err)
 	case final:

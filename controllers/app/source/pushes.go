@@ -16,19 +16,19 @@ import (
 	"github.com/kubeop/kubeop/delivery/lru"
 )
 
-// pushes remembers the last reported push to each Git repository from which Apps are made. The commit reports it for the repository that
-// declares the Apps, the push hook for others. An App fetches its source after a push, and otherwise when its interval is over. maxPushes
-// are remembered for each tenant; an App whose push was dropped fetches once more.
+// pushes remembers the last reported push to each Git repository that is the source of an App. For a repository that declares Apps, a new
+// commit in its status reports the push; for others, the push hook does. An App fetches its source after a push, and otherwise when its
+// interval is over. pushes remembers maxPushes repositories of each tenant. If one is evicted, its Apps fetch once more.
 type pushes struct {
 	mu sync.Mutex
-	// last are by tenant and URL; those of "" are the platform's, and for all.
+	// last has the pushes by tenant and URL. Those of tenant "" were reported by the platform repository, and count for all tenants.
 	last map[string]*lru.Cache[string, string]
 }
 
-// maxPushes is how many repositories are remembered of a tenant, who names them at will.
+// maxPushes is how many repositories are remembered for each tenant. Tenants can name any number of them.
 const maxPushes = 2000
 
-// note remembers a push to a repository as a tenant reads it.
+// note records a push to a repository for a tenant.
 func (p *pushes) note(tenant, url, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func normalized(url string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git"))
 }
 
-// gitURL is the Git repository that an App is made from, "" when it is from none.
+// gitURL returns the URL of an App's Git source; "" if it has none.
 func gitURL(spec *v1alpha1.AppSpec) string {
 	switch {
 	case spec.Git != nil:
@@ -74,7 +74,7 @@ func gitURL(spec *v1alpha1.AppSpec) string {
 	return ""
 }
 
-// PushReported lets a Repository through when it reports a push, to itself or to a source of its tenant's Apps.
+// PushReported passes updates of a Repository that report a push to it, or to a source of its tenant's Apps.
 var PushReported = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -85,17 +85,17 @@ var PushReported = predicate.Funcs{
 	},
 }
 
-// WakePushed wakes the Apps of a push once it is noted. It is an event handler and no map function: that would be called with the former
-// Repository first, and what it returns again is not added to the queue again, so an App that is looked at in between would not learn of the
-// push.
+// WakePushed records a push, and then wakes its Apps. It is an event handler, not a map function: controller-runtime calls a map function
+// with the old object first, and adds an App that both calls return only once. An App that is reconciled between the two calls would miss
+// the push.
 func (f *Fetcher) WakePushed(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, app := range f.pushed(ctx, e.ObjectNew.(*v1alpha1.Repository)) {
 		queue.Add(reconcile.Request{NamespacedName: app})
 	}
 }
 
-// pushed notes the push that a Repository reports, and returns the Apps that are made from what was pushed to. What no App is made from is not
-// remembered, whatever the hook's caller names.
+// pushed records the pushes that a Repository reports, and returns the Apps with the pushed repositories as source. A repository that is no
+// App's source is not recorded, so that callers of the hook cannot fill the memory.
 func (f *Fetcher) pushed(ctx context.Context, repository *v1alpha1.Repository) []types.NamespacedName {
 	tenant := repository.Spec.Tenant
 	reported := map[string]string{normalized(repository.Spec.URL): repository.Status.LastAttemptedRevision}
@@ -106,7 +106,7 @@ func (f *Fetcher) pushed(ctx context.Context, repository *v1alpha1.Repository) [
 	for url, what := range reported {
 		apps := &v1alpha1.AppList{}
 		if err := f.Client.List(ctx, apps, client.MatchingFields{ByGitURL: url}, client.UnsafeDisableDeepCopy); err != nil {
-			continue // They are fetched when their interval is over.
+			continue // The Apps fetch when their interval is over.
 		}
 		before := len(made)
 		for i := range apps.Items {
@@ -121,10 +121,10 @@ func (f *Fetcher) pushed(ctx context.Context, repository *v1alpha1.Repository) [
 	return made
 }
 
-// ByGitURL is the cache's index of Apps by the Git repository they are made from: a push looks at no other.
+// ByGitURL is the name of the cache's index of Apps by the URL of their Git source. It finds the Apps of a push.
 const ByGitURL = "spec.git.url"
 
-// GitURLs returns what an App is found under in that index.
+// GitURLs returns the keys of an App in the index ByGitURL.
 func GitURLs(o client.Object) []string {
 	if url := gitURL(&o.(*v1alpha1.App).Spec); url != "" {
 		return []string{normalized(url)}

@@ -75,8 +75,8 @@ func addBuild(spec *v1alpha1.AppSpec, add func(kind, name string)) {
 	}
 }
 
-// refer takes down what the App refers to, and which shared source it is made from. The answers of sources that no App is made from any more
-// are dropped.
+// refer records which objects the App refers to, and which shared source it uses. Answers of shared sources that no App uses any more are
+// dropped.
 func (f *Fetcher) refer(p *pass) {
 	objects := referencesOf(p.App)
 	if p.last.source != "" {

@@ -14,21 +14,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// sharedSource is the kind of a reference to a source with shared answers. The name is that of the source, and there is no namespace.
+// sharedSource is the kind of references to sources with shared answers. Their name is the key of the source; they have no namespace.
 const sharedSource = "source"
 
-// query is a query to a source: what, at which host, with which credentials, and how.
+// query is a query to a shared source: what identifies the source, secret has the credentials, and fetch fetches it.
 type query[T any] struct {
 	of         *cache.Answers[T]
 	what, host string
 	secret     *v1alpha1.LocalSecretReference
-	// fetch must not use the pass.
+	// fetch may run after the Reconcile, so it must not use the pass.
 	fetch func(context.Context, transport.Auth) (T, error)
 }
 
-// shared returns the source's last answer to any App, or fetches it: when the answer is older than the App's interval, or the App's spec or
-// reconcile request is new. Apps of one tenant share answers that were fetched with the same version of the same Secret. Tenants do not
-// share answers, because the timeout and interval of one tenant would affect the others.
+// shared returns the source's last answer to any App that shares it. It fetches the source if the answer is older than the App's interval,
+// or if the App's spec or reconcile request is new. Apps of one tenant share answers that were fetched with the same version of the same
+// Secret. Tenants do not share answers, because the timeout and interval of one tenant would affect the others.
 func shared[T any](ctx context.Context, f *Fetcher, p *pass, q query[T]) (T, error) {
 	var none T
 	query, err := f.query(ctx, p, q.host)
@@ -57,8 +57,9 @@ func shared[T any](ctx context.Context, f *Fetcher, p *pass, q query[T]) (T, err
 	return answer, err
 }
 
-// causeOf names why the source is fetched again: the App's question is new; "" if it is not. The many Apps that one commit declares have
-// one cause. If the question of an App changes again with the same commit, a person changed it by hand, and it gets its own cause.
+// causeOf identifies why an App has a new question; "" if the question is not new. All Apps of one commit have the same cause, so that the
+// source is fetched once for all of them. If the question of an App changes again with the same commit, a person changed the App by hand,
+// and the App gets its own cause.
 func (p *pass) causeOf(q cache.Question) string {
 	if !p.isNew(q) {
 		return ""
@@ -70,7 +71,7 @@ func (p *pass) causeOf(q cache.Question) string {
 	return cause
 }
 
-// commonCause names what the Apps of one commit with the same question have in common.
+// commonCause returns the cause that all Apps of one commit with the same request have.
 func (p *pass) commonCause(q cache.Question) string {
 	return p.App.Annotations[v1alpha1.RevisionAnnotation] + " " + q.Request
 }

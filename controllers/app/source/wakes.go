@@ -8,8 +8,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 )
 
-// Start has Apps woken when their source has answered, and those of a shared source when one of them found that it changed: of a commit, those
-// that would read something else there. The other Apps see the change in their next Reconcile.
+// Start wakes Apps when their source has answered. When one App finds a change of a shared source, Start also wakes the Apps that share it;
+// for a commit, only those whose files the commit changes. The other Apps see the commit in their next Reconcile.
 func (f *Fetcher) Start() {
 	f.Answers.wake(f.Queue.Add)
 	f.Answers.Commits.Changed = func(from string, was, is git.Commit) {
@@ -28,7 +28,7 @@ func (f *Fetcher) Start() {
 	}
 }
 
-// sharing are the Apps that share a source.
+// sharing returns the Apps that share a source.
 func (f *Fetcher) sharing(from string) []types.NamespacedName {
 	return f.users.Users(references.Object{Kind: sharedSource, Name: from})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Memory keeps a T for each App between its Reconciles. Only the App's own Reconcile uses its T, and no App is reconciled twice at once.
-// Losing it, as a restart does, costs a few requests. The zero value is empty.
+// Memory keeps a T for each App between its Reconciles. Only the App's own Reconcile uses its T, and an App never has two Reconciles at the
+// same time, so a T needs no lock. After a restart all T are lost, which costs only a few requests. The zero value is empty.
 type Memory[T any] struct {
 	mu   sync.Mutex
 	apps map[types.UID]*T

@@ -1,5 +1,5 @@
-// Package subject has what every step of an App's Reconcile knows of the App: its owner, its deployer's client, its limits, what no message
-// may show, and when to reconcile again.
+// Package subject has the facts about an App that all steps of its Reconcile use: its owner, its deployer's client, its limits, the texts
+// to mask, and when to reconcile again.
 package subject
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
-// maxQuoted is how many characters of a text by others a message quotes.
+// maxQuoted is how many characters of another component's text a message quotes.
 const maxQuoted = 200
 
 // ResetAnnotation requests that the failures of a release are forgotten. It is Flux's annotation; Flux's API has no constant for it.
@@ -33,7 +33,8 @@ type Subject struct {
 	// ClusterKinds are the cluster-scoped kinds that the App may hold, and Limits those of its tenant.
 	ClusterKinds []string
 	Limits       budget.Limits
-	// PodSecurity is the Pod Security level of the App's namespace, and Fill what is filled in for it, one of podsecurity's.
+	// PodSecurity is the Pod Security level of the App's namespace. Fill is which pod fields are filled in for that level, a constant of
+	// package podsecurity.
 	PodSecurity, Fill string
 
 	clock     clock.PassiveClock
@@ -42,7 +43,7 @@ type Subject struct {
 	again     time.Duration
 }
 
-// progress is the work that an App waits for, and since when.
+// progress is the phase in which an App waits, and since when.
 type progress struct {
 	phase string
 	since time.Time
@@ -66,10 +67,10 @@ func (s *Subjects) Forget(app *v1alpha1.App) { s.progress.Forget(app) }
 // Key is the namespace and name of the App.
 func (s *Subject) Key() types.NamespacedName { return client.ObjectKeyFromObject(s.App) }
 
-// Now is the present time.
+// Now returns the present time.
 func (s *Subject) Now() time.Time { return s.clock.Now() }
 
-// Since returns when the App began to wait in a phase: now, if it waited for something else before.
+// Since returns when the App began to wait in a phase: now, if its last phase was another one.
 func (s *Subject) Since(phase string) time.Time {
 	if s.progress.phase != phase {
 		s.progress.phase, s.progress.since = phase, s.Now()
@@ -80,7 +81,7 @@ func (s *Subject) Since(phase string) time.Time {
 // Waited returns for how long the App has been waiting in a phase.
 func (s *Subject) Waited(phase string) time.Duration { return s.Now().Sub(s.Since(phase)) }
 
-// Settled ends the phase: the App waits for nothing, or begins to wait anew.
+// Settled ends the phase. If the App waits again, its time starts anew.
 func (s *Subject) Settled() { s.progress.phase = "" }
 
 // Hide adds texts that no message may show.
@@ -89,10 +90,11 @@ func (s *Subject) Hide(texts ...string) { s.sensitive = append(s.sensitive, text
 // Sensitive returns the texts that no message may show.
 func (s *Subject) Sensitive() []string { return s.sensitive }
 
-// Mask hides in a message what is sensitive.
+// Mask masks the sensitive texts in a message.
 func (s *Subject) Mask(text string) string { return mask.Of(s.sensitive)(text) }
 
-// Quote returns the first 200 characters of a text by others. It is masked before it is cut: half a secret is not recognized.
+// Quote returns the first 200 characters of another component's text. It masks the text before it cuts it, because half a secret would not
+// be recognized.
 func (s *Subject) Quote(text string) string {
 	text = s.Mask(text)
 	if characters := []rune(text); len(characters) > maxQuoted {
@@ -101,14 +103,14 @@ func (s *Subject) Quote(text string) string {
 	return text
 }
 
-// LookAgain has the App reconciled after a while though all is well. The earliest of all calls counts.
+// LookAgain schedules another Reconcile of a healthy App, before its interval is over. The earliest of all calls counts.
 func (s *Subject) LookAgain(after time.Duration) {
 	if s.again == 0 || after < s.again {
 		s.again = after
 	}
 }
 
-// Again is when to reconcile again though all is well; 0: at the interval.
+// Again returns after which time to reconcile a healthy App; 0 for its interval.
 func (s *Subject) Again() time.Duration { return s.again }
 
 // DeclaredRevision is the commit that declared the App or, of an App that was not declared in Git, its generation.
@@ -130,15 +132,15 @@ func (s *Subject) Forced() bool {
 	return isNew(s.App.Annotations[meta.ForceRequestAnnotation], s.App.Status.LastHandledForceAt)
 }
 
-// Reset reports whether a person requests that the failures are forgotten, by an annotation with a value that was not handled.
+// Reset reports whether a person requests that the release's failures are forgotten, by an annotation with a value that was not handled.
 func (s *Subject) Reset() bool {
 	return isNew(s.App.Annotations[ResetAnnotation], s.App.Status.LastHandledResetAt)
 }
 
-// isNew: removing an annotation requests nothing.
+// isNew reports whether an annotation has a value that was not handled. Removing the annotation requests nothing.
 func isNew(value, handled string) bool { return value != "" && value != handled }
 
-// Labels are those by which what the App owns is found.
+// Labels are the labels of the objects that the App owns.
 func (s *Subject) Labels() map[string]string {
 	return map[string]string{v1alpha1.TenantLabel: s.Owner.Tenant, v1alpha1.ProjectLabel: s.Owner.Project, v1alpha1.AppLabel: s.Owner.App}
 }

@@ -1,5 +1,5 @@
-// Package wake queues Apps for a Reconcile. Everything that may notice that an App is out of date has the Queue; wake.go of package app
-// lists it.
+// Package wake queues Apps for a Reconcile. All code that may notice that an App needs a Reconcile has the Queue; wake.go of package app
+// lists the callers.
 package wake
 
 import (
@@ -11,25 +11,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Queue is the work queue of the App controller. The zero value drops what is added until Start: a controller that starts reconciles
-// every App.
+// Queue is the work queue of the App controller. Before Start it drops added Apps, because a controller that starts reconciles every App
+// anyway.
 type Queue struct {
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
 }
 
-// Start has Apps added to the controller's work queue from now on.
+// Start connects the controller's work queue.
 func (q *Queue) Start(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	q.queue.Store(&queue)
 }
 
-// Add has an App reconciled.
+// Add queues an App.
 func (q *Queue) Add(app types.NamespacedName) {
 	if queue := q.queue.Load(); queue != nil {
 		(*queue).Add(reconcile.Request{NamespacedName: app})
 	}
 }
 
-// AddAfter has an App reconciled after a while, once for all calls meanwhile.
+// AddAfter queues an App after a delay. Calls during the delay cause no further Reconcile.
 func (q *Queue) AddAfter(app types.NamespacedName, after time.Duration) {
 	if queue := q.queue.Load(); queue != nil {
 		(*queue).AddAfter(reconcile.Request{NamespacedName: app}, after)
