@@ -39,6 +39,19 @@ func serving(t *testing.T, s *Server) string {
 	return s.Listener.Addr().String()
 }
 
+// TestAConnectionServesOneCall: idle connections would use up the places of other callers.
+func TestAConnectionServesOneCall(t *testing.T) {
+	s := newServer(t)
+	answer, err := http.Post("http://"+serving(t, s)+"/hook/none", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if !answer.Close {
+		t.Error("the server keeps the connection open")
+	}
+}
+
 // text returns the bytes of a call. length is the announced length of the body, and may be more than is sent.
 func text(path, signature, body string, length int) []byte {
 	header := ""

@@ -3,9 +3,13 @@ package evaluate
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"helm.sh/helm/v3/pkg/chart/loader"
+
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 func TestAnErrorOfRenderingKeepsItsCauseBetweenProcesses(t *testing.T) {
@@ -31,3 +35,18 @@ func TestAnErrorOfRenderingKeepsItsCauseBetweenProcesses(t *testing.T) {
 		})
 	}
 }
+
+// TestAPanicOfHelmIsAnErrorOfTheChart: unusual charts make Helm panic, and the process has other charts to evaluate.
+func TestAPanicOfHelmIsAnErrorOfTheChart(t *testing.T) {
+	in := &Input{Files: []*loader.BufferedFile{{Name: "Chart.yaml", Data: []byte(sources.ChartYAML)}}}
+	_, err := in.run(nobodyAsked, func(text string) {
+		if strings.HasPrefix(text, "reading the values") {
+			panic("a nil map")
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "evaluating the chart: Helm panicked: a nil map") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func nobodyAsked([]byte) ([]byte, error) { return nil, errors.New("no lookup is expected") }
