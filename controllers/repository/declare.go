@@ -26,8 +26,8 @@ const (
 	other state = iota
 	// same equals the declared object.
 	same
-	// homeless cannot be applied yet, see housed.
-	homeless
+	// blocked cannot be applied yet, see applicable.
+	blocked
 )
 
 // compare builds the object that a folder declares and compares it with the one in the cache.
@@ -47,9 +47,9 @@ func (r *Reconciler) compare(ctx context.Context, s *scope, n tree.Node) (client
 	if equal || err != nil {
 		return o, same, err
 	}
-	housed, err := r.housed(ctx, n.Ref(), live)
-	if !housed {
-		return o, homeless, err
+	applicable, err := r.applicable(ctx, n.Ref(), live)
+	if !applicable {
+		return o, blocked, err
 	}
 	return o, other, err
 }
@@ -111,9 +111,9 @@ func holds(is, want any) bool {
 	return reflect.DeepEqual(is, want)
 }
 
-// housed reports whether an object can be applied: its namespace exists, and neither the namespace nor its project or tenant, nor an object
+// applicable reports whether an object can be applied: its namespace exists, and neither the namespace nor its project or tenant, nor an object
 // of its own name, is being deleted. While one is, the object waits and is created again afterwards.
-func (r *Reconciler) housed(ctx context.Context, ref identity.Ref, live client.Object) (bool, error) {
+func (r *Reconciler) applicable(ctx context.Context, ref identity.Ref, live client.Object) (bool, error) {
 	if live != nil && live.GetDeletionTimestamp() != nil {
 		return false, nil
 	}

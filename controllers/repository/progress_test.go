@@ -342,13 +342,13 @@ func TestAnObjectIsNotAppliedWhileItsNamespaceIsDeleted(t *testing.T) {
 		"a project of a tenant that is going": {ref: "acme/shop", there: []client.Object{leaving(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})}},
 		"an app of a project that is going":   {ref: "acme/shop/web", there: []client.Object{leaving(project("kubeop-acme", "shop"))}},
 	} {
-		if got, err := newCluster(t, c.there...).housed(t.Context(), ref(c.ref), c.live); got != c.want || err != nil {
+		if got, err := newCluster(t, c.there...).applicable(t.Context(), ref(c.ref), c.live); got != c.want || err != nil {
 			t.Errorf("%s: %t, %v", name, got, err)
 		}
 	}
 	k := newCluster(t)
 	k.fails = ".Project"
-	if got, err := k.housed(t.Context(), ref("acme/shop/web"), nil); got || !errors.Is(err, errAway) {
+	if got, err := k.applicable(t.Context(), ref("acme/shop/web"), nil); got || !errors.Is(err, errAway) {
 		t.Errorf("a project that cannot be read: %t, %v", got, err)
 	}
 }
@@ -526,7 +526,7 @@ func TestChangesByOthersWakeTheRepositoriesOfBeforeAndNow(t *testing.T) {
 		}
 	}
 	w := &wakes{}
-	homes.Create(t.Context(), event.CreateEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "acme"}}}}, w)
+	newNamespaces.Create(t.Context(), event.CreateEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "acme"}}}}, w)
 	if diff := cmp.Diff([]string{"platform", "acme"}, w.names); diff != "" {
 		t.Errorf("a new namespace (-want +got):\n%s", diff)
 	}

@@ -221,9 +221,9 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 			return nil, err
 		case state == same:
 			p.done(ref)
-		case state == homeless && p.over.has(ref.Parent()):
+		case state == blocked && p.over.has(ref.Parent()):
 			p.holdOver(ref)
-		case state == homeless:
+		case state == blocked:
 			if p.wait(ref, now); now.Sub(p.waiting[ref]) < stuck {
 				held++
 			}

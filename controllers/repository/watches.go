@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 		if kind.Kind != "Namespace" {
 			return nil
 		}
-		return c.Watch(&source.Informer{Informer: informer, Handler: homes})
+		return c.Watch(&source.Informer{Informer: informer, Handler: newNamespaces})
 	})
 	return nil
 }
@@ -113,14 +113,14 @@ var notOurs = predicate.Funcs{
 	},
 }
 
-// homesPause collects namespaces that are created at the same time, as in a first sync.
-const homesPause = 100 * time.Millisecond
+// namespacePause collects namespaces that are created at the same time, as in a first sync.
+const namespacePause = 100 * time.Millisecond
 
-// homes wakes the repositories that may declare an object in a new namespace.
-var homes = handler.Funcs{
+// newNamespaces wakes the repositories that may declare an object in a new namespace.
+var newNamespaces = handler.Funcs{
 	CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		for _, name := range []string{v1alpha1.PlatformRepository, e.Object.GetLabels()[v1alpha1.TenantLabel]} {
-			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, homesPause)
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, namespacePause)
 		}
 	},
 }

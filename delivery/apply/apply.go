@@ -1,9 +1,9 @@
-// Package apply brings a set of objects into the cluster with server-side apply, and deletes what left the set.
+// Package apply brings a set of objects into the cluster with server-side apply, and deletes objects that left the set.
 //
 // The inventory records for each object a digest of the manifest and of the fields owned after the write. While the manifest and, according
 // to the metadata watch, the owned fields are unchanged, the object is neither read nor written: a change or removal of one of our fields
-// takes it from our field manager, which changes the digest. Fields that people add with kubectl count too, and are removed again; those
-// that other controllers add stay.
+// takes it from our field manager, which changes the digest. Fields that people add with kubectl count too, and are removed again; fields
+// that controllers add stay.
 package apply
 
 import (

@@ -14,10 +14,10 @@ import (
 // scalee identifies the object that an autoscaler scales, in whatever version.
 type scalee struct{ namespace, group, kind, name string }
 
-// scalers know which objects HorizontalPodAutoscalers scale.
+// scalers knows which objects HorizontalPodAutoscalers scale.
 type scalers struct {
 	own map[scalee]bool
-	// others are autoscalers that exist and are not in the set, listed once per run and namespace.
+	// others are the autoscalers that exist outside of the set, listed once per run and namespace.
 	others *others
 }
 
@@ -41,7 +41,7 @@ func scaleeOf(autoscaler *unstructured.Unstructured) scalee {
 		value, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", field)
 		return value
 	}
-	group, _ := schema.ParseGroupVersion(text("apiVersion")) // Without a valid API version, it scales nothing.
+	group, _ := schema.ParseGroupVersion(text("apiVersion")) // Without a valid API version, the autoscaler scales nothing.
 	return scalee{autoscaler.GetNamespace(), group.Group, text("kind"), text("name")}
 }
 

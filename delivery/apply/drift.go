@@ -19,7 +19,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
-// moved reports whether others changed the object while its manifest stayed the same. An object that another app took over has not moved.
+// moved reports whether someone else changed the object while its manifest stayed the same. An object that another app took over has not
+// moved.
 func (t *target) moved() bool {
 	if t.live != nil && t.live.GetUID() != "" && t.live.GetLabels()[v1alpha1.AppLabel] != t.object.GetLabels()[v1alpha1.AppLabel] {
 		return false
@@ -27,7 +28,7 @@ func (t *target) moved() bool {
 	return t.entry.Digest != "" && strings.HasPrefix(t.entry.Digest, fingerprint.OfManifest(t.manifest, t.Seal))
 }
 
-// leave reports whether the object is left as others changed it, and adds it to the result.
+// leave reports whether the object's drift is left uncorrected, and adds the object to the result.
 func (t *target) leave(c fieldmanager.Unmanaged) bool {
 	if !t.set.Leave || !t.moved() {
 		return false
@@ -42,8 +43,7 @@ func (t *target) leave(c fieldmanager.Unmanaged) bool {
 	return true
 }
 
-// corrected adds an object that was corrected to the result. If the write did not change the resourceVersion, others had changed none of
-// our fields.
+// corrected adds a corrected object to the result. If the write did not change the resourceVersion, there was no drift in our fields.
 func (t *target) corrected(now v1alpha1.InventoryEntry, written metav1.Object) {
 	same := t.live != nil && t.live.GetResourceVersion() == written.GetResourceVersion()
 	if same || !t.moved() {
@@ -54,7 +54,7 @@ func (t *target) corrected(now v1alpha1.InventoryEntry, written metav1.Object) {
 	t.result.Corrected = append(t.result.Corrected, now)
 }
 
-// maxPreviews bounds how often a comparison is repeated because others wrote the object meanwhile.
+// maxPreviews limits how often a comparison is repeated because someone else wrote the object meanwhile.
 const maxPreviews = 5
 
 // Preview returns the live object of a deviation (nil if there is none) and the object that applying its manifest would result in. It costs

@@ -17,7 +17,7 @@ type Left struct {
 	ID inventory.ObjectID
 	// Version of its kind.
 	Version string
-	// Live is what the API server answered when it was written; nil when it needed no write.
+	// Live is the API server's answer to the write; nil if no write was needed.
 	Live metav1.Object
 }
 
@@ -75,7 +75,7 @@ func (a *Applier) Moved(ctx context.Context, c client.Client, recorded []v1alpha
 	return moved, nil
 }
 
-// state returns the state an object is in, "" when there is none.
+// state returns the state of an object; "" if the object does not exist.
 func (a *Applier) state(ctx context.Context, c client.Client, id inventory.ObjectID, version string) (string, error) {
 	live, err := a.Live.Get(ctx, c, id.Versioned(version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
 	if live == nil || err != nil {

@@ -1,5 +1,5 @@
-// Package budget says how much one tenant may make the platform keep and work on, in plain numbers. Those that count get a Limits
-// and return an Exceeded for what is over one.
+// Package budget defines how much of the platform one tenant may use, in plain numbers. Code that counts usage gets a Limits and returns an
+// Exceeded if a limit is exceeded.
 package budget
 
 import (
@@ -8,29 +8,29 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Limits of one tenant. Bytes are bytes; every number is the most that is let through.
+// Limits of one tenant. Sizes are in bytes; each number is the largest that is allowed.
 type Limits struct {
-	// Projects and Apps are how many there may be.
+	// Projects and Apps are the numbers of objects.
 	Projects, Apps int64
-	// TreeBytes is the size of the files that declare them, see Declared.
+	// TreeBytes is the size of the files that declare Projects and Apps, see Declared.
 	TreeBytes int64
-	// App bounds each of its apps.
+	// App are the limits of each app.
 	App App
-	// SourceBytes is what is kept of the apps' sources on the operator's disk.
+	// SourceBytes is the size of the apps' sources on the operator's disk.
 	SourceBytes int64
-	// PackBytes is what the Git objects of one fetch inflate to.
+	// PackBytes is the inflated size of the Git objects of one fetch.
 	PackBytes int64
-	// RenderedBytes is the size of what all its apps deliver.
+	// RenderedBytes is the size of what all apps of the tenant deliver.
 	RenderedBytes int64
-	// StoreBytes is what the objects in its namespaces take in the API server's store, see quota.Bound.
+	// StoreBytes is the size of the objects in the tenant's namespaces in the API server's store, see quota.Bound.
 	StoreBytes int64
 }
 
-// App are the limits of one app: the objects that it may hold, and the bytes and the values of YAML (mappings, lists and scalars) of
-// their manifests, as they are read and as they are rendered.
+// App are the limits of one app: the number of objects, the size of their manifests in bytes, and the number of YAML values in them
+// (mappings, lists and scalars), both as read and as rendered.
 type App struct{ Objects, Bytes, Values int64 }
 
-// Default are the limits of a tenant for which none are set.
+// Default are the limits of a tenant that sets none.
 func Default() Limits {
 	return Limits{
 		Projects: 50, Apps: 500, TreeBytes: 8 << 20,
@@ -39,13 +39,14 @@ func Default() Limits {
 	}
 }
 
-// leastDeclared is what a file counts that declares a Project or an App, in bytes, however small it is: that much is remembered of it.
+// leastDeclared is how much a file that declares a Project or an App counts at least, in bytes, because even a small one takes that much
+// memory.
 const leastDeclared = 1 << 10
 
-// Declared is what a file counts in TreeBytes that has a size of so many bytes.
+// Declared is how much a file of the given size counts in TreeBytes.
 func Declared(size int64) int64 { return max(size, leastDeclared) }
 
-// With returns the limits with those that were set in their place.
+// With returns the limits, with those that are set in their place.
 func (l Limits) With(set *v1alpha1.TenantLimits) Limits {
 	for _, f := range fields {
 		if value, ok := f.set(set); ok {
@@ -55,7 +56,7 @@ func (l Limits) With(set *v1alpha1.TenantLimits) Limits {
 	return l
 }
 
-// Check finds what the API server would refuse in the spec of a Tenant. The error names the field and what it may be.
+// Check reports values that the API server would refuse in the spec of a Tenant. The error names the field and the allowed values.
 func Check(set *v1alpha1.TenantLimits) error {
 	for _, f := range fields {
 		if value, ok := f.set(set); ok && (value < f.least || value > f.most) {
@@ -65,17 +66,17 @@ func Check(set *v1alpha1.TenantLimits) error {
 	return nil
 }
 
-// Exceeded is a limit that was passed.
+// Exceeded is the error of an exceeded limit.
 type Exceeded struct {
 	// Field of spec.limits of the Tenant.
 	Field Field
-	// What is too much, for people: "project.yaml and app.yaml files of tenant acme".
+	// What describes what is too much, such as "project.yaml and app.yaml files of tenant acme".
 	What string
-	// Is and Limit are numbers, or bytes. Is may be the first number that was over the limit: counting ends there.
+	// Is and Limit are numbers, or sizes in bytes. Is may be the first number above the limit, because counting stops there.
 	Is, Limit int64
 }
 
-// Error says what is too much, and where administrators allow more, if they can.
+// Error says what is too much, and which field administrators can raise, if there is one.
 func (e *Exceeded) Error() string {
 	f := e.Field
 	if e.Limit >= f.most {

@@ -8,15 +8,15 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Field is one of spec.limits of a Tenant.
+// Field is a field of spec.limits of a Tenant.
 type Field struct {
 	// Name of the field in YAML.
 	Name string
-	// bytes: it is a size, written as a quantity.
+	// bytes: the field is a size, written as a quantity.
 	bytes bool
-	// least and most are what the API server lets through.
+	// least and most are the smallest and the largest value that the API server allows.
 	least, most int64
-	// set returns what was set, in where it is in Limits.
+	// set returns the value that is set. in returns the field of Limits.
 	set func(*v1alpha1.TenantLimits) (int64, bool)
 	in  func(*Limits) *int64
 }
@@ -47,7 +47,7 @@ var (
 
 var fields = []Field{Projects, Apps, TreeBytes, AppObjects, AppBytes, AppValues, SourceBytes, PackBytes, RenderedBytes, StoreBytes}
 
-// FieldOf returns the field of a name, if there is one.
+// FieldOf returns the field with a name, if there is one.
 func FieldOf(name string) (Field, bool) {
 	for _, f := range fields {
 		if f.Name == name {
@@ -71,7 +71,7 @@ func size(q *resource.Quantity) (int64, bool) {
 	return q.Value(), true
 }
 
-// Text writes a number, or a size as a quantity where it is a round one.
+// Text formats a number, or a size, which is written as a quantity if it is a round one.
 func (f Field) Text(n int64) string {
 	switch {
 	case !f.bytes:

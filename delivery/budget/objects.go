@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Check finds that objects are more than an app may hold, and names the object that was one too many; the error is a *Exceeded.
-// Their size is that as JSON, more or less.
+// Check returns an *Exceeded if the objects exceed the limits of an app, and names the first object above a limit. The size is
+// approximately that of the objects as JSON.
 func (l App) Check(objects []*unstructured.Unstructured) error {
 	if over := l.TooMany(len(objects)); over != nil {
 		return over
@@ -23,7 +23,7 @@ func (l App) Check(objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// TooMany is a *Exceeded where an app may not hold so many objects, else nil.
+// TooMany returns an *Exceeded if an app may not have so many objects, otherwise nil.
 func (l App) TooMany(objects int) error {
 	if is := int64(objects); is > l.Objects {
 		return &Exceeded{Field: AppObjects, What: "objects of the app", Is: is, Limit: l.Objects}
@@ -31,7 +31,7 @@ func (l App) TooMany(objects int) error {
 	return nil
 }
 
-// Over is a *Exceeded where a weight is over the limits, else nil. What names the weighed for people.
+// Over returns an *Exceeded if a weight is above the limits, otherwise nil. what describes the objects or text in the message.
 func (l App) Over(w Weight, what string) error {
 	switch {
 	case w.Bytes > l.Bytes:
@@ -43,14 +43,14 @@ func (l App) Over(w Weight, what string) error {
 }
 
 const (
-	// PlainTemplate is how large the template of a workload's pods may be to count like anything else, in bytes.
+	// PlainTemplate is the size up to which the pod template of a workload counts once, in bytes.
 	PlainTemplate = 16 << 10
-	// templateCopies is how often Kubernetes may copy a template: into ten ReplicaSets or ControllerRevisions of before, and each of the pods that
-	// a project has by default.
+	// templateCopies is how often Kubernetes may copy a template: into ten earlier ReplicaSets or ControllerRevisions, and into each of the
+	// pods that a project may have by default.
 	templateCopies = 60
 )
 
-// Size is what objects take in the API server's store, more or less, in bytes: that as JSON, and that of the copies of large templates.
+// Size is the approximate size of objects in the API server's store, in bytes: as JSON, with the copies of large pod templates.
 func Size(objects []*unstructured.Unstructured) int64 {
 	w := Weight{}
 	for _, o := range objects {
@@ -66,10 +66,10 @@ func Size(objects []*unstructured.Unstructured) int64 {
 	return w.Bytes
 }
 
-// Weight is what objects, or the text of manifests, take: bytes, and mappings, lists, keys and scalars.
+// Weight is the size of objects or manifests: bytes, and values (mappings, lists, keys and scalars).
 type Weight struct{ Bytes, Values int64 }
 
-// add adds parsed JSON.
+// add adds the weight of parsed JSON.
 func (w *Weight) add(value any) {
 	w.Values++
 	switch v := value.(type) {

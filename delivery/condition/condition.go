@@ -1,4 +1,4 @@
-// Package condition reads the conditions in the status of any object. Pure.
+// Package condition reads the conditions in the status of any object. It is pure.
 package condition
 
 import (
@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Condition is one condition of an object. What the object leaves out is "".
+// Condition is one condition of an object. Missing fields are "".
 type Condition struct{ Status, Reason, Message string }
 
-// Of returns the object's condition of a type, whatever its status; false when the object has none of that type.
+// Of returns the object's condition of a type, whatever its status; false if the object has none of that type.
 func Of(o *unstructured.Unstructured, conditionType string) (Condition, bool) {
 	found, _, _ := unstructured.NestedFieldNoCopy(o.Object, "status", "conditions")
 	all, _ := found.([]any)
@@ -36,8 +36,8 @@ func True(o *unstructured.Unstructured, conditionType string) (Condition, bool) 
 	return c, true
 }
 
-// JobEnded reports whether a Job has ended and whether it failed. Why is what the Job says about its failure: its message, without one
-// its reason, and "" if it says nothing.
+// JobEnded reports whether a Job has ended and whether it failed. why is the message of the Job's failure or, without a message, the
+// reason; "" if the Job has neither.
 func JobEnded(job *unstructured.Unstructured) (ended, failed bool, why string) {
 	if _, ok := True(job, string(batchv1.JobComplete)); ok {
 		return true, false, ""

@@ -1,4 +1,4 @@
-// Package crd reads CustomResourceDefinitions. Pure.
+// Package crd reads CustomResourceDefinitions. It is pure.
 package crd
 
 import (
@@ -28,7 +28,7 @@ func Defines(definition *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// Established reports whether the API server says in a definition's status that it serves what the definition defines.
+// Established reports whether a definition's status says that the API server serves its kind.
 func Established(definition *unstructured.Unstructured) bool {
 	_, ok := condition.True(definition, string(apiextensionsv1.Established))
 	return ok

@@ -1,6 +1,6 @@
-// Package decrypt reads the files of a repository of which SOPS encrypted some (https://github.com/getsops/sops). It knows which files
-// those are; decrypting one is a Decrypter's, of which package sops makes one with SOPS' library. Nothing here links that library: it
-// brings the clients of five clouds.
+// Package decrypt reads the files of a repository, some of which SOPS has encrypted (https://github.com/getsops/sops). The package
+// recognizes encrypted files; a Decrypter decrypts them. Package sops makes a Decrypter with SOPS' library. This package does not link that
+// library, because it brings the clients of five clouds.
 package decrypt
 
 import (
@@ -10,16 +10,16 @@ import (
 )
 
 var (
-	// ErrKeys is wrapped by errors that say the keys at hand do not decrypt a file, or are no keys.
+	// ErrKeys is wrapped by errors that say that the given keys do not decrypt a file, or are invalid.
 	ErrKeys = errors.New("cannot be decrypted")
-	// ErrDamaged is wrapped by errors that say a file was changed after it was encrypted, or cannot be read.
+	// ErrDamaged is wrapped by errors that say that a file was changed after it was encrypted, or cannot be parsed.
 	ErrDamaged = errors.New("damaged")
-	// ErrService is wrapped by errors of a service that keeps keys, such as AWS KMS: it gave no answer, or refused. Another try may do.
+	// ErrService is wrapped by errors of a key service, such as AWS KMS: it did not answer, or refused. A retry may succeed.
 	ErrService = errors.New("no key service decrypted it")
 )
 
 // Decrypter decrypts a file that SOPS encrypted, and returns the values that were encrypted in it. Its errors wrap ErrKeys, ErrDamaged or
-// ErrService, do not name the file, and hold neither a decrypted value nor a key.
+// ErrService, do not name the file, and contain neither a decrypted value nor a key.
 type Decrypter func(in Format, data []byte) (plain []byte, secrets []string, err error)
 
 // Files is a file system that decrypts encrypted files when they are read. The reported sizes are those of the encrypted files, which are
@@ -36,15 +36,15 @@ var (
 	_ fs.StatFS     = (*Files)(nil)
 )
 
-// Open returns the files decrypted. Without a Decrypter, reading a file that is encrypted is an error: applied as it
-// is, it would overwrite what works with ciphertext.
+// Open returns a file system that decrypts files. Without a Decrypter, reading an encrypted file is an error: applying it undecrypted would
+// overwrite a working object with ciphertext.
 func Open(files fs.FS, decrypt Decrypter) *Files { return &Files{files: files, decrypt: decrypt} }
 
-// Secrets are the values that were decrypted so far.
+// Secrets returns the values that were decrypted so far.
 func (f *Files) Secrets() []string { return f.secrets }
 
-// ReadFile returns what a file holds, decrypted as its extension says: .yaml and .yml, .json, .env, .ini, and the whole
-// file as one value for any other. Errors do not name the file.
+// ReadFile reads a file and decrypts it by its extension: .yaml and .yml, .json, .env, .ini; the whole file as one value for any other
+// extension. Errors do not name the file.
 func (f *Files) ReadFile(name string) ([]byte, error) {
 	data, err := fs.ReadFile(f.files, name)
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *Files) ReadFile(name string) ([]byte, error) {
 	return f.decrypted(formatOf(name, data), data)
 }
 
-// Manifest decrypts an object as JSON, which errors call name.
+// Manifest decrypts an object that is encoded as JSON. Errors name it by name.
 func (f *Files) Manifest(name string, data []byte) ([]byte, error) {
 	plain, err := f.decrypted(JSON, data)
 	if err != nil {
@@ -62,12 +62,12 @@ func (f *Files) Manifest(name string, data []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// Open is refused: it would read past the decryption.
+// Open is refused, because the file would not be decrypted.
 func (f *Files) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }
 
-// Stat describes a file, and a link itself instead of what it points to.
+// Stat describes a file. It does not follow links.
 func (f *Files) Stat(name string) (fs.FileInfo, error) { return fs.Lstat(f.files, name) }
 
 // ReadDir lists a folder.

@@ -10,10 +10,10 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// Format is how SOPS wrote a file.
+// Format is the format in which SOPS wrote a file.
 type Format int
 
-// The formats of SOPS. Binary is a file that it encrypted as one value, written as JSON.
+// The formats of SOPS. A Binary file was encrypted as one value and is written as JSON.
 const (
 	Binary Format = iota
 	YAML
@@ -22,7 +22,7 @@ const (
 	INI
 )
 
-// formatOf is the format of a file by its extension. An .ini file may also have been encrypted as one value.
+// formatOf returns the format of a file by its extension. An .ini file may also have been encrypted as one value.
 func formatOf(name string, data []byte) Format {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml":
@@ -39,17 +39,17 @@ func formatOf(name string, data []byte) Format {
 	return Binary
 }
 
-// opening begins every encrypted value, and so the MAC of every encrypted file.
+// opening is the beginning of every encrypted value, and so of the MAC in every encrypted file.
 const opening = "ENC[AES256_GCM,"
 
 var (
-	// claimed finds the metadata of SOPS in a file of any format.
+	// claimed matches the metadata of SOPS in a file of any format.
 	claimed = regexp.MustCompile(`(?m)^(sops:|sops_mac=|\[sops\]|[\s{]*"sops"\s*:)`)
 	inEnv   = regexp.MustCompile(`(?m)^sops_mac=.`)
 	inINI   = regexp.MustCompile(`(?m)^\s*\[sops\]`)
 )
 
-// encrypted reports whether SOPS encrypted the file. One that cannot be read is taken to be if it looks like that.
+// encrypted reports whether SOPS encrypted the file. A file that cannot be parsed counts as encrypted if it looks like one.
 func encrypted(in Format, data []byte) bool {
 	if !bytes.Contains(data, []byte(`sops`)) || !bytes.Contains(data, []byte(opening)) {
 		return false
@@ -64,7 +64,7 @@ func encrypted(in Format, data []byte) bool {
 	case INI:
 		return inINI.Match(data)
 	case YAML:
-		// Of the documents of a file the first has what SOPS wrote about all.
+		// The first document of a file contains the metadata about all documents.
 		var document struct {
 			SOPS yamlv3.Node `yaml:"sops"`
 		}
@@ -74,7 +74,7 @@ func encrypted(in Format, data []byte) bool {
 	default:
 		var document map[string]json.RawMessage
 		if err = json.Unmarshal(data, &document); err == nil && document["sops"] != nil {
-			_ = json.Unmarshal(document["sops"], &about) // What is no object is not SOPS'.
+			_ = json.Unmarshal(document["sops"], &about) // If it is not an object, SOPS did not write it.
 		}
 	}
 	if err != nil {

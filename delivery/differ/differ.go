@@ -1,5 +1,5 @@
-// Package differ compares two states of an object, says where they differ without showing secrets, and knows the fields that
-// others may change.
+// Package differ compares two states of an object, describes the differences without showing secrets, and knows the fields that others may
+// change.
 package differ
 
 import (
@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Bounds of what is reported about one object.
+// Limits of what is reported about one object.
 const (
 	maxChanges     = 20
 	maxChangeValue = 100
 )
 
-// uncounted are fields that the API server itself writes.
+// uncounted are fields that the API server itself writes, so they are not compared.
 var uncounted = map[string]bool{
 	"/status": true, "/metadata/managedFields": true, "/metadata/resourceVersion": true, "/metadata/generation": true,
 }
@@ -29,13 +29,12 @@ var uncounted = map[string]bool{
 type Change struct {
 	// Path is a JSON pointer.
 	Path string
-	// Want and Have are what is declared and what is there, as JSON, cut to 100 characters; "" where there is nothing
-	// and "***" where it is secret.
+	// Want and Have are the declared and the live value as JSON, cut to 100 characters; "" for no value, and "***" for a secret one.
 	Want, Have string
 }
 
-// Compare lists where two states of an object differ, sorted by path, at most 20 fields. What a Secret holds is not shown;
-// mask hides what else is secret in a text.
+// Compare lists the fields in which two states of an object differ, sorted by path, at most 20. The content of a Secret is not shown; mask
+// hides other secrets in a text.
 func Compare(want, have *unstructured.Unstructured, mask func(string) string) []Change {
 	d := differ{mask: mask}
 	if isSecret(want) || isSecret(have) {
@@ -52,7 +51,7 @@ func isSecret(o *unstructured.Unstructured) bool {
 
 type differ struct {
 	mask func(string) string
-	// secret are paths; their values and everything below are not shown.
+	// secret are paths whose values, and everything below them, are not shown.
 	secret []string
 	out    []Change
 }
@@ -80,7 +79,7 @@ func (d *differ) compare(path string, want, have any) {
 	d.out = append(d.out, Change{Path: path, Want: d.shown(path, want), Have: d.shown(path, have)})
 }
 
-// absent stands for a key that is not there, which null is not.
+// absent stands for a missing key, in contrast to null.
 type absent struct{}
 
 func entry(m map[string]any, key string) any {
@@ -121,10 +120,10 @@ func (d *differ) shown(path string, value any) string {
 	return out
 }
 
-// veil stands for what is secret.
+// veil is shown in the place of a secret value.
 const veil = "***"
 
-// veiled returns a value without what is secret in it.
+// veiled returns a value with its secret parts replaced.
 func (d *differ) veiled(path string, value any) any {
 	for _, secret := range d.secret {
 		if strings.HasPrefix(path+"/", secret+"/") {

@@ -14,13 +14,13 @@ import (
 // Rules say which fields of which objects others may change.
 type Rules []rule
 
-// rule is an IgnoreRule that was read.
+// rule is a parsed IgnoreRule.
 type rule struct {
 	paths [][]string
 	Selector
 }
 
-// ReadRules reads rules; an error names the field of the app's spec.
+// ReadRules parses rules; an error names the field of the app's spec.
 func ReadRules(rules []v1alpha1.IgnoreRule) (Rules, error) {
 	if len(rules) == 0 {
 		return nil, nil
@@ -38,7 +38,7 @@ func ReadRules(rules []v1alpha1.IgnoreRule) (Rules, error) {
 	return out, nil
 }
 
-// Spared returns the paths of an object that do not count, and whether the whole object does not.
+// Spared returns the ignored paths of an object, and whether the whole object is ignored.
 func (rules Rules) Spared(u *unstructured.Unstructured) (paths [][]string, all bool) {
 	for i := range rules {
 		if !rules[i].Selects(u) {
@@ -54,7 +54,7 @@ func (rules Rules) Spared(u *unstructured.Unstructured) (paths [][]string, all b
 	return paths, false
 }
 
-// pointer splits a JSON pointer; "" and "/" are the whole object.
+// pointer splits a JSON pointer; "" and "/" mean the whole object.
 func pointer(text string) []string {
 	text = strings.TrimPrefix(text, "/")
 	if text == "" {
@@ -67,7 +67,7 @@ func pointer(text string) []string {
 	return parts
 }
 
-// Yielding returns want with what live has at the paths, so that no difference is there.
+// Yielding returns want with the live values at the paths, so that they do not differ.
 func Yielding(want, live *unstructured.Unstructured, paths [][]string) *unstructured.Unstructured {
 	if len(paths) == 0 {
 		return want
@@ -79,8 +79,8 @@ func Yielding(want, live *unstructured.Unstructured, paths [][]string) *unstruct
 	return out
 }
 
-// yield makes want at path what have is there. Where want has nothing above it, it needs nothing: what the chart does not
-// set does not count.
+// yield sets the value at path in want to that in have. If want has no parent for the path, nothing is set: fields that the chart does not
+// set are not compared.
 func yield(want, have any, path []string) {
 	switch w := want.(type) {
 	case map[string]any:

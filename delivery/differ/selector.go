@@ -8,16 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selector selects objects as kustomize does: its fields are regular expressions of the whole field, empty for any.
+// Selector selects objects as kustomize does: its fields are regular expressions that match the whole field; an empty one matches any
+// value.
 type Selector struct {
 	fields              [selectorFields]*regexp.Regexp
 	labels, annotations labels.Selector
 }
 
-// selectorFields is how many fields of an object a selector names by a pattern.
+// selectorFields is how many fields of an object a selector can name by a pattern.
 const selectorFields = 5
 
-// ReadSelector reads a selector; nil selects everything.
+// ReadSelector parses a selector; nil selects everything.
 func ReadSelector(t *kustomize.Selector) (s Selector, err error) {
 	if t == nil {
 		return s, nil

@@ -1,21 +1,21 @@
-// Package digest seals digests before a status shows them. Without that, people who may read a status, but not the Secrets that an app is
-// made from, could try guesses of a value until one has the shown digest. A sealed digest is an HMAC of the plain one, so a plain digest
-// that an earlier version of kubeop reported can be sealed without knowing its content.
+// Package digest seals digests before a status shows them. Otherwise a person who may read a status, but not the Secrets that an app is
+// made from, could guess a value and compare its digest. A sealed digest is an HMAC of the plain one, so a plain digest that an earlier
+// version of kubeop reported can be sealed without knowing its content.
 package digest
 
 import "strings"
 
-// Seal makes of a digest the hexadecimal HMAC-SHA256 under a key that only the operator has. Nil leaves digests as they are.
+// Seal turns a digest into the hexadecimal HMAC-SHA256 under a key that only the operator has. A nil Seal leaves digests unchanged.
 type Seal func(digest string) string
 
-// mark begins what Of returns, and shortMark what Short does, which no plain digest begins with.
+// mark is the prefix of a result of Of, and shortMark that of Short. No plain digest begins with either.
 const (
 	mark      = "hmac-sha256:"
 	shortMark = "h"
 	shortSize = 16
 )
 
-// Of returns "hmac-sha256:<hex>" of a digest; "" for none. A sealed digest is returned unchanged.
+// Of returns "hmac-sha256:<hex>" for a digest; "" for "". A sealed digest is returned unchanged.
 func (s Seal) Of(digest string) string {
 	if s == nil || digest == "" || strings.HasPrefix(digest, mark) {
 		return digest
@@ -23,7 +23,8 @@ func (s Seal) Of(digest string) string {
 	return mark + s(digest)
 }
 
-// Short returns 16 characters, the first of which is h, for lists of thousands; "" for no digest. A sealed digest is returned unchanged.
+// Short returns 16 characters, the first of which is h, for lists of thousands of digests; "" for "". A sealed digest is returned
+// unchanged.
 func (s Seal) Short(digest string) string {
 	if s == nil || digest == "" || strings.HasPrefix(digest, shortMark) {
 		return digest

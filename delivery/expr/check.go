@@ -15,8 +15,7 @@ import (
 // Dependency are the variables of an expression about a dependency.
 var Dependency = []string{"dep", "self"}
 
-// parts are the variables of an expression about an object's health that are parts of it, which most kinds have. The
-// variable self is the whole.
+// parts are the variables of a health expression for the parts of an object that most kinds have. The variable self is the whole object.
 var parts = []string{"metadata", "spec", "status", "data"}
 
 // IsSecret reports whether a kind is, or could be taken for, Kubernetes' Secret. Expressions may read nothing of it, because even true or
@@ -27,10 +26,10 @@ func IsSecret(kind schema.GroupKind) bool {
 	})
 }
 
-// Health is what expressions say of an object.
+// Health is the verdict of expressions about an object.
 type Health int
 
-// The verdicts, which are those of kstatus.
+// The verdicts, which are the same as those of kstatus.
 const (
 	InProgress Health = iota
 	Failed
@@ -91,7 +90,7 @@ func (c *Check) Judge(ctx context.Context, object *unstructured.Unstructured) (H
 	}
 	values := map[string]any{"self": object.Object, "apiVersion": object.GetAPIVersion(), "kind": object.GetKind()}
 	for _, part := range parts {
-		// What is not there has no fields.
+		// A missing part counts as an empty object.
 		values[part] = map[string]any{}
 		if is := object.Object[part]; is != nil {
 			values[part] = is

@@ -11,27 +11,27 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// CEL quotes values in its errors: the key that a map lacks, the text that is no number. An expression can put anything that it
-// may read there, and its error is in a status that others read. So each error is worded anew, with nothing in it but
-// fixed words and what stands in the expression itself. CEL has no types for its errors, only texts.
+// CEL quotes values in its errors, such as the key that a map lacks, or the text that is not a number. An expression can put any value that
+// it may read there, and its error is shown in a status. So each error is replaced by fixed words and parts of the expression's own text.
+// CEL's errors have no types, only texts.
 
-// fixed are errors of CEL that hold no value.
+// fixed are errors of CEL that contain no value.
 var fixed = []string{
 	"division by zero", "modulus by zero", "integer overflow", "unsigned integer overflow", "duration overflow", "timestamp overflow",
 	"NaN values cannot be ordered", "optional.none() dereference",
 }
 
-// errHiddenValue stands for an error of CEL that may hold a value.
+// errHiddenValue replaces an error of CEL that may contain a value.
 var errHiddenValue = errors.New("a value that the expression reads is not of the form that it needs; which value is not shown, as it may be confidential")
 
-// worded returns an error of an evaluation without the values that it holds.
+// worded returns an error of an evaluation without the values that it may contain.
 func (e *Expr) worded(err error) error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "cost limit exceeded"):
 		return fmt.Errorf("the expression costs more than the limit of %d", MaxCost)
 	case strings.HasPrefix(text, "no such overload"):
-		return errors.New("no such overload") // The types of values are no secret, but no help either.
+		return errors.New("no such overload") // The types of values are not secret, but do not help either.
 	case slices.Contains(fixed, text):
 		return errors.New(text)
 	}
@@ -47,8 +47,8 @@ func (e *Expr) worded(err error) error {
 	return errHiddenValue
 }
 
-// literalsOf lists the fields, keys and numbers by which an expression reads values. It is nil where the expression also reads by
-// what it computes: then it is not known whether the key that a value lacks is the expression's own word.
+// literalsOf lists the fields, keys and numbers that an expression names literally. It is nil if the expression also computes keys: then a
+// missing key may be a value, and not a word of the expression.
 func literalsOf(compiled *cel.Ast) map[string]bool {
 	found, computed := map[string]bool{}, false
 	ast.PreOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {

@@ -1,5 +1,5 @@
-// Package expr evaluates the CEL expressions that tenants write about objects. An expression is a hostile program: its length, its nesting
-// and the cost of one evaluation are bounded, and functions whose cost CEL does not count are left out.
+// Package expr evaluates the CEL expressions that tenants write about objects. An expression may be hostile: its length, its nesting and
+// the cost of one evaluation are limited, and functions whose cost CEL does not count are left out.
 package expr
 
 import (
@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// MaxLength is how many bytes an expression may have.
+	// MaxLength is the maximum length of an expression in bytes.
 	MaxLength = 2048
-	// MaxCost is what one evaluation may cost, in CEL's units: a twentieth of what the API server allows a rule of a
-	// CustomResourceDefinition, up to a tenth of a second and 5 MiB, most of it garbage. To go through the conditions of an object costs
-	// about ten for each.
+	// MaxCost limits the cost of one evaluation, in CEL's units: a twentieth of what the API server allows a rule of a
+	// CustomResourceDefinition, up to a tenth of a second and 5 MiB, most of it garbage. Iterating over the conditions of an object costs
+	// about ten for each condition.
 	MaxCost = 50_000
-	// maxDepth bounds the nesting of an expression.
+	// maxDepth limits the nesting of an expression.
 	maxDepth = 50
-	// maxLoops bounds its loops (all, exists, exists_one, map, filter), maxMade the lists and maps that it makes: to compile each takes up
-	// to a hundred microseconds, and each literal in another one more than the one before.
+	// maxLoops limits the loops (all, exists, exists_one, map, filter), and maxMade the literals of lists and maps. To compile each takes
+	// up to a hundred microseconds, and nested literals take longer with each level.
 	maxLoops, maxMade = 24, 64
-	// maxTime is how long one evaluation may take; what is charged too little, such as comparing large objects, ends by it.
+	// maxTime limits the time of one evaluation. It stops operations whose cost is counted too low, such as comparing large objects.
 	maxTime = time.Second
-	// checkEvery is after how many turns of a loop an evaluation looks at the time.
+	// checkEvery is after how many iterations of a loop an evaluation checks the time.
 	checkEvery = 10
 )
 
@@ -43,7 +43,7 @@ var ErrMissing = errors.New("a field is not there")
 // Expr is a compiled expression. It is safe for concurrent use.
 type Expr struct {
 	program cel.Program
-	// literals are the fields, keys and numbers that the text itself reads by, which an error may therefore repeat.
+	// literals are the fields, keys and numbers in the expression's own text, which an error may repeat.
 	literals map[string]bool
 }
 
@@ -60,8 +60,7 @@ var vocabulary = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// Compile compiles an expression over variables of any type. The error is one line and names the place as
-// "line:column: why".
+// Compile compiles an expression with variables of any type. The error is one line, with the position as "line:column: why".
 func Compile(text string, variables ...string) (*Expr, error) {
 	if len(text) > MaxLength {
 		return nil, fmt.Errorf("the expression has %d bytes, more than the limit of %d", len(text), MaxLength)
@@ -112,21 +111,21 @@ func few(parsed *cel.Ast) error {
 	switch {
 	case loops > maxLoops:
 		return fmt.Errorf("the expression has %d loops (all, exists, exists_one, map, filter), more than the limit of %d", loops, maxLoops)
-	case made-loops > maxMade: // Each loop makes a list at most.
+	case made-loops > maxMade: // Each loop creates at most one list.
 		return fmt.Errorf("the expression makes more lists and maps than the limit of %d", maxMade)
 	}
 	return nil
 }
 
-// located words the first thing that is wrong; the rest mostly follows from it.
+// located formats the first error; later ones mostly follow from it.
 func located(issues *cel.Issues) error {
 	first := issues.Errors()[0]
 	why := strings.ReplaceAll(first.Message, "\n", " ")
 	return fmt.Errorf("%d:%d: %s", first.Location.Line(), first.Location.Column()+1, strings.TrimSuffix(why, " (in container '')"))
 }
 
-// True reports whether the expression is true of the values of its variables. It returns ErrMissing where a value lacks
-// what the expression reads. An error repeats the expression's own words at most, never what the values hold.
+// True reports whether the expression is true for the values of its variables. It returns ErrMissing if a value lacks a field that the
+// expression reads. An error may repeat the expression's text, but never a value.
 func (e *Expr) True(ctx context.Context, values map[string]any) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
@@ -151,18 +150,18 @@ func (e *Expr) True(ctx context.Context, values map[string]any) (bool, error) {
 // and the entries of lists and maps, but not the content of the entries.
 type sizes struct{}
 
-// CallCost returns the cost of a call, nil for CEL's own.
+// CallCost returns the cost of a call; nil means CEL's own estimate.
 func (sizes) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
 	cost := uint64(1)
 	switch {
 	case function == operators.Index:
 		return nil
 	case function == overloads.Size:
-		if text, ok := args[0].(types.String); ok { // Its characters are counted.
+		if text, ok := args[0].(types.String); ok { // The argument's length counts.
 			cost += uint64(len(text)) / 10
 		}
 	case function == operators.Add && result.Type() != types.StringType && result.Type() != types.BytesType && len(args) == 2:
-		// To append one item, as every map() does, costs little however long the list is.
+		// Appending one item, as every map() does, is cheap however long the list is.
 		cost += min(sizeOf(args[0]), sizeOf(args[1])) / 10
 	case function == operators.Add:
 		cost += sizeOf(result) / 10
@@ -179,7 +178,8 @@ func (sizes) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint6
 	return &cost
 }
 
-// slow are functions that parse or format their argument, or read the rules of a time zone: some microseconds each, whatever its length.
+// slow are functions that parse or format their argument, or read the rules of a time zone. Each takes some microseconds, whatever the
+// length.
 var slow = map[string]bool{
 	overloads.TypeConvertDuration: true, overloads.TypeConvertTimestamp: true, overloads.TypeConvertString: true, overloads.TypeConvertDouble: true,
 	overloads.TimeGetFullYear: true, overloads.TimeGetMonth: true, overloads.TimeGetDayOfYear: true, overloads.TimeGetDate: true,
@@ -187,10 +187,10 @@ var slow = map[string]bool{
 	overloads.TimeGetSeconds: true, overloads.TimeGetMilliseconds: true,
 }
 
-// slowCost is what one of them costs.
+// slowCost is the cost of a call of a slow function.
 const slowCost = 50
 
-// deduct takes from a budget what it costs to go through a value, 1 for each byte and 10 for each entry, until nothing is left.
+// deduct deducts the cost of reading a value from a budget, 1 for each byte and 10 for each entry, until nothing is left.
 func deduct(budget int, value any) int {
 	if of, ok := value.(ref.Val); ok {
 		value = of.Value()

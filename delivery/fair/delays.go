@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// delays are objects that are to be ready later, as a heap: the soonest is the first.
+// delays are the objects that become ready later, as a heap: the earliest is the first.
 type delays[T comparable] []*work[T]
 
 func (d *delays[T]) add(w *work[T]) { heap.Push((*soonest[T])(d), w) }
 
 func (d *delays[T]) remove(w *work[T]) { heap.Remove((*soonest[T])(d), w.index) }
 
-// sooner has an object be ready at a time, unless it is before.
+// sooner makes an object ready at the given time, unless it is ready earlier anyway.
 func (d *delays[T]) sooner(w *work[T], at time.Time) {
 	if at.Before(w.at) {
 		w.at = at
@@ -20,7 +20,7 @@ func (d *delays[T]) sooner(w *work[T], at time.Time) {
 	}
 }
 
-// soonest is delays as package heap wants them.
+// soonest implements heap.Interface for delays.
 type soonest[T comparable] []*work[T]
 
 // Len implements heap.Interface.

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The label is the resource, never the tenant: there are as many series as there are resources.
+// The label is the resource, never the tenant, so there are as many series as resources.
 var (
 	waits = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "kubeop_queue_wait_seconds", Help: "How long work waited for its turn at a resource that tenants share.",
@@ -23,7 +23,7 @@ var (
 // Collectors are the metrics of all resources of this process.
 func Collectors() []prometheus.Collector { return []prometheus.Collector{waits, waiting, running} }
 
-// Waited records that something waited for its turn at a resource that keeps its places itself.
+// Waited records how long something waited for its turn at a resource that does not use this package's semaphores.
 func Waited(resource string, d time.Duration) { waits.WithLabelValues(resource).Observe(d.Seconds()) }
 
 // meter has the metrics of one resource.

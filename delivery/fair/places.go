@@ -10,24 +10,24 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Bounds say how much of a resource is used at once, and how much may wait for it.
+// Bounds limit how many tasks use a resource at once, and how many may wait for it.
 type Bounds struct {
-	// Places are how many use the resource at once.
+	// Places is how many tasks use the resource at once.
 	Places int
-	// PerTenant is how many of a tenant of weight 1 do at most; 0: only the rule of Places bounds them.
+	// PerTenant is how many tasks of a tenant of weight 1 use the resource at once; 0 means that only the rule of Places limits them.
 	PerTenant int
-	// Waiting is how many of one tenant wait at most; 0: any number, where something else bounds it.
+	// Waiting is how many tasks of one tenant may wait; 0 means any number, if something else limits them.
 	Waiting int
-	// Weight returns the weight of a tenant, at least 1. Nil: all weigh 1.
+	// Weight returns the weight of a tenant, at least 1. With nil, every tenant has weight 1.
 	Weight func(tenant string) int
-	// Burst is how many of a tenant follow each other before the next tenant's turn; see Queue.
+	// Burst is how many tasks of a tenant run in a row before the next tenant's turn; see Queue.
 	Burst int
 }
 
 // ErrFull means that the maximum number of the tenant's tasks wait, Bounds.Waiting.
 var ErrFull = errors.New("too many tasks of this tenant are waiting")
 
-// shares counts the places that are taken.
+// shares counts the taken places.
 type shares struct {
 	Bounds
 	taken int
@@ -60,8 +60,8 @@ func (s *shares) leave(tenant string) {
 	}
 }
 
-// Places are a semaphore that tenants share. Who waits is let in by the order of Queue. A tenant takes a place only while it has fewer
-// than are free, so that tenants who never give theirs back leave some to others. Safe for concurrent use.
+// Places are a semaphore that tenants share. Waiting tasks are admitted in the order of Queue. A tenant takes a place only if more places
+// are free than it already has, so that tenants that never release theirs leave some to others. Safe for concurrent use.
 type Places struct {
 	clock clock.PassiveClock
 	meter meter
@@ -104,8 +104,8 @@ func (p *Places) Begin(tenant string, begin func(leave func())) (cancel func() b
 	}, nil
 }
 
-// Enter waits until the tenant has a place or ctx ends, and returns the function that gives the place back. It is ErrFull when too
-// many of the tenant wait.
+// Enter waits until the tenant has a place or ctx ends, and returns the function that releases the place. The error is ErrFull if too many
+// tasks of the tenant already wait.
 func (p *Places) Enter(ctx context.Context, tenant string) (leave func(), err error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -120,13 +120,13 @@ func (p *Places) Enter(ctx context.Context, tenant string) (leave func(), err er
 		return leave, nil
 	case <-ctx.Done():
 		if !cancel() {
-			(<-entered)() // The turn came just now.
+			(<-entered)() // The place was granted at the same moment.
 		}
 		return nil, ctx.Err()
 	}
 }
 
-// dispatch takes places for the next waiters.
+// dispatch takes places for the next waiting tasks.
 func (p *Places) dispatch() (turns []*ticket) {
 	for p.shares.taken < p.shares.Places {
 		t, ok := p.queue.Next(func(tenant string, _ *ticket) Verdict {
@@ -146,7 +146,7 @@ func (p *Places) dispatch() (turns []*ticket) {
 	return turns
 }
 
-// begin is called without the lock.
+// begin starts tasks. The lock must not be held.
 func (p *Places) begin(turns []*ticket) {
 	for _, t := range turns {
 		t.begin(sync.OnceFunc(func() {
@@ -161,14 +161,14 @@ func (p *Places) begin(turns []*ticket) {
 
 func (p *Places) updateMetrics() { p.meter.set(p.queue.Len(), p.shares.taken) }
 
-// Taken is how many places are taken.
+// Taken is the number of taken places.
 func (p *Places) Taken() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.shares.taken
 }
 
-// Waiting is how many wait for a place.
+// Waiting is the number of tasks that wait for a place.
 func (p *Places) Waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,39 +5,39 @@ import (
 	"slices"
 )
 
-// Queue holds what waits, by tenant, in the order of weighted fair queueing: tenants take turns, and each tenant's items are first in,
-// first out. A tenant of weight 2 has two turns for one of another's. So a tenant with one item waits for at most one item, or Burst, of
-// each other tenant, however many those have.
+// Queue holds waiting items by tenant, in the order of weighted fair queueing: tenants take turns, and each tenant's items are first in,
+// first out. A tenant of weight 2 has two turns for one turn of a tenant of weight 1. So a tenant with one item waits for at most one item,
+// or Burst, of each other tenant, however many items those have.
 //
-// The order is that of start-time fair queueing (Goyal, Vin, Cheng: Start-Time Fair Queueing, SIGCOMM 1996), in which each item costs
-// one turn, because what it will take is not known before. A tenant of whom nothing waits is forgotten as soon as it would gain no
-// turn by that. The zero value is ready. Not safe for concurrent use.
+// The order is that of start-time fair queueing (Goyal, Vin, Cheng: Start-Time Fair Queueing, SIGCOMM 1996). Each item costs one turn,
+// because its duration is not known in advance. A tenant without waiting items is forgotten as soon as it would not gain a turn by that.
+// The zero value is ready. Not safe for concurrent use.
 type Queue[T any] struct {
-	// Weight returns the weight of a tenant, at least 1. Nil: all weigh 1.
+	// Weight returns the weight of a tenant, at least 1. With nil, every tenant has weight 1.
 	Weight func(tenant string) int
-	// Burst is how many items of one tenant are taken in a row before the next tenant's turn, because they can share what the first one
-	// read. Each still costs the tenant a turn. 0 is 1.
+	// Burst is how many items of one tenant are taken in a row before the next tenant's turn, because they can share cached data. Each
+	// still costs the tenant a turn. 0 means 1.
 	Burst int
 
 	tenants map[string]*flow[T]
-	// order holds the same flows, by tag and then by arrival.
+	// order holds the same flows, sorted by tag and then by arrival.
 	order []*flow[T]
-	// now is the virtual time: the tag of the turn that was given last.
+	// now is the virtual time: the tag of the last turn.
 	now      float64
 	arrivals uint64
 	waiting  int
-	// last is the flow that was served last, and inRow how often in a row.
+	// last is the flow that was served last, and inRow how often it was served in a row.
 	last  *flow[T]
 	inRow int
 }
 
-// flow is what waits for one tenant. One without items is kept while its next turn is in the future of the virtual time.
+// flow holds the waiting items of one tenant. A flow without items is kept while its tag is later than the virtual time.
 type flow[T any] struct {
 	tenant string
-	// tag is the virtual time of the next turn; arrived orders flows of the same tag.
+	// tag is the virtual time of the tenant's next turn. arrived orders flows with the same tag.
 	tag     float64
 	arrived uint64
-	// first are items, behind those that go after them.
+	// first are items; behind are items that are taken after all of these.
 	first, behind list.List
 }
 
@@ -51,27 +51,27 @@ type Entry[T any] struct {
 	at   *list.Element
 }
 
-// Verdict is what to do with an item that was looked at.
+// Verdict says what to do with an item.
 type Verdict int
 
 const (
-	// Take takes the item out of the queue; it uses the tenant's turn.
+	// Take removes the item from the queue and uses a turn of the tenant.
 	Take Verdict = iota
-	// Drop takes it out and uses no turn; the tenant's next item is looked at.
+	// Drop removes the item without using a turn, and goes on to the tenant's next item.
 	Drop
-	// Skip leaves it, and has the tenant's next item looked at.
+	// Skip leaves the item, and goes on to the tenant's next item.
 	Skip
-	// SkipTenant leaves it, and has the next tenant's first item looked at.
+	// SkipTenant leaves the item, and goes on to the next tenant.
 	SkipTenant
 )
 
-// Add appends an item to those of its tenant.
+// Add appends an item to the items of its tenant.
 func (q *Queue[T]) Add(tenant string, item T) *Entry[T] {
 	f := q.flow(tenant)
 	return q.push(f, &f.first, item)
 }
 
-// AddBehind adds an item that goes after all of its tenant's that Add added, whenever they are added.
+// AddBehind adds an item that is taken after all items of its tenant from Add, also after those that are added later.
 func (q *Queue[T]) AddBehind(tenant string, item T) *Entry[T] {
 	f := q.flow(tenant)
 	return q.push(f, &f.behind, item)
@@ -84,7 +84,7 @@ func (q *Queue[T]) push(f *flow[T], in *list.List, item T) *Entry[T] {
 	return e
 }
 
-// flow returns the flow of a tenant of whom something is about to wait.
+// flow returns the flow of a tenant to which an item is about to be added.
 func (q *Queue[T]) flow(tenant string) *flow[T] {
 	f := q.tenants[tenant]
 	if f != nil && (f.len() > 0 || f.tag > q.now) {
@@ -102,7 +102,7 @@ func (q *Queue[T]) flow(tenant string) *flow[T] {
 	return f
 }
 
-// insert puts a flow into the order, after those of the same tag.
+// insert inserts a flow into the order, after those with the same tag.
 func (q *Queue[T]) insert(f *flow[T]) {
 	q.arrivals++
 	f.arrived = q.arrivals
@@ -123,7 +123,7 @@ func (q *Queue[T]) forget(i int) {
 	q.order = slices.Delete(q.order, i, i+1)
 }
 
-// Remove takes out an item that is not wanted any more, and reports whether it waited.
+// Remove removes an item that is not wanted any more, and reports whether it was still waiting.
 func (q *Queue[T]) Remove(e *Entry[T]) bool {
 	if e.flow == nil {
 		return false
@@ -139,14 +139,14 @@ func (q *Queue[T]) remove(e *Entry[T]) {
 	q.waiting--
 }
 
-// settle forgets all tenants once nothing waits: there is no tenant whose turns they could take.
+// settle forgets all tenants once nothing waits, because there is no tenant whose turns they could take.
 func (q *Queue[T]) settle() {
 	if q.waiting == 0 {
 		q.tenants, q.order, q.now, q.last = nil, nil, 0, nil
 	}
 }
 
-// Next takes out the first item, in the order of the turns, of which look says Take. Look must not change the queue.
+// Next removes and returns the first item, in the order of turns, for which look returns Take. look must not change the queue.
 func (q *Queue[T]) Next(look func(tenant string, item T) Verdict) (item T, ok bool) {
 	defer q.settle()
 	if f := q.last; f != nil && f.len() > 0 && q.inRow < q.Burst {
@@ -172,7 +172,7 @@ func (q *Queue[T]) Next(look func(tenant string, item T) Verdict) (item T, ok bo
 	return item, false
 }
 
-// find returns the first entry of a flow to be taken, nil when there is none.
+// find returns the first entry of a flow to be taken; nil if there is none.
 func (q *Queue[T]) find(f *flow[T], look func(tenant string, item T) Verdict) *Entry[T] {
 	for _, in := range []*list.List{&f.first, &f.behind} {
 		for at := in.Front(); at != nil; {
@@ -192,7 +192,7 @@ func (q *Queue[T]) find(f *flow[T], look func(tenant string, item T) Verdict) *E
 	return nil
 }
 
-// serve has a tenant have used its turn. One that could not be served for a while has saved no turns.
+// serve charges a tenant for its turn. A tenant that could not be served for a while has not saved up turns.
 func (q *Queue[T]) serve(i int) {
 	f := q.order[i]
 	q.now = max(q.now, f.tag)
@@ -200,13 +200,13 @@ func (q *Queue[T]) serve(i int) {
 	q.charge(i, q.now)
 }
 
-// again has a tenant have used a turn beyond its first, which is before others'. The virtual time stays.
+// again charges a tenant for another turn in a burst. The virtual time stays.
 func (q *Queue[T]) again(f *flow[T]) {
 	q.inRow++
 	q.charge(slices.Index(q.order, f), f.tag)
 }
 
-// charge puts a flow's next turn after one that began at a virtual time.
+// charge sets a flow's next turn after a turn that began at the given virtual time.
 func (q *Queue[T]) charge(i int, began float64) {
 	f, weight := q.order[i], 1
 	if q.Weight != nil {
@@ -217,10 +217,10 @@ func (q *Queue[T]) charge(i int, began float64) {
 	q.insert(f)
 }
 
-// Len is how many items wait.
+// Len is the number of waiting items.
 func (q *Queue[T]) Len() int { return q.waiting }
 
-// Of is how many items of a tenant wait.
+// Of is the number of waiting items of a tenant.
 func (q *Queue[T]) Of(tenant string) int {
 	if f := q.tenants[tenant]; f != nil {
 		return f.len()

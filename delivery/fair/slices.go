@@ -9,54 +9,55 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrPreempted is the cause of a canceled run that had to give its place to others. The run starts again later.
+// ErrPreempted is the cause of a run that was canceled so that another one can start. The canceled run starts again later.
 var ErrPreempted = errors.New("others wait for the place")
 
 // Slices are places for work that may be stopped and started again without harm, such as an evaluation, and whose duration is not known in
-// advance. Waiting work has turns by tenant, in the order of Queue. No place stays free while work waits, so one tenant may have all of
-// them; but what runs longer than a slice is preempted when work waits that has not run yet. It then waits among the long work: all places
-// but one are for this, and there it is not preempted. So new work waits for at most one slice of each other tenant, and long work
-// finishes, too. If there is only one place the two kinds alternate, and a long run is waited for. A slice is of time, or of processor time
-// if a run reports what it uses, see Uses. Safe for concurrent use.
+// advance. Waiting work takes turns by tenant, in the order of Queue. No place stays free while work waits, so one tenant may use all of
+// them. A run that takes longer than a slice is preempted if work waits that has not run yet. It then waits in a second queue for long
+// work, to which all places but one are open, and where it is not preempted. So new work waits for at most one slice of each other tenant,
+// and long work also finishes. If there is only one place, new and long work alternate, and a long run is not preempted. A slice is elapsed
+// time, or processor time if a run reports its own, see Uses. Safe for concurrent use.
 type Slices struct {
 	clock clock.WithDelayedExecution
 	meter meter
-	// places are how many run at once.
+	// places is how many runs are in progress at once.
 	places int
 	slice  time.Duration
 
 	mu sync.Mutex
-	// fresh have not run yet, long were ended after a slice.
+	// fresh are waiting runs that have not run yet, long those that were preempted after a slice.
 	fresh, long Queue[*sliced]
 	running     map[*sliced]bool
-	// lastLong: the run that began last was one of long.
+	// lastLong: the run that began last came from long.
 	lastLong bool
-	// timer wakes when the next slice is over, while work waits for that.
+	// timer fires at the end of the next slice, while work waits for that.
 	timer clock.Timer
 }
 
 // sliced is one run.
 type sliced struct {
 	tenant string
-	// since is when it began to wait, or to run.
+	// since is when the run began to wait or, once it runs, when it began.
 	since time.Time
 	long  bool
-	// kept: it is not to be preempted. preempted: its context was canceled.
+	// kept: the run is not preempted. preempted: its context was canceled.
 	kept, preempted bool
-	// used is the processor time that it has used; nil: its slice is of time.
+	// used returns the run's processor time; nil if its slice is elapsed time.
 	used  func() time.Duration
 	begun chan struct{}
 	end   context.CancelCauseFunc
 }
 
 const (
-	// stretch is how many slices of time a run may go on that has not used one of processor time: the machine is busy, or it waits.
+	// stretch is after how many slices of elapsed time a run is preempted that has not used one slice of processor time, because the
+	// machine is busy or the run waits.
 	stretch = 4
-	// looks is how often at most in a slice the runs are looked at.
+	// looks is how often runs are checked at most within a slice.
 	looks = 10
 )
 
-// left is how much of its slice is left.
+// left is the rest of the run's slice.
 func (r *sliced) left(slice, since time.Duration) time.Duration {
 	if r.used == nil {
 		return slice - since
@@ -76,7 +77,7 @@ func Uses(ctx context.Context, used func() time.Duration) {
 	run.sliced.used = used
 }
 
-// runKey is of the run in the context of its work.
+// runKey is the key of the run in the context of its work.
 type runKey struct{}
 
 type run struct {
@@ -84,8 +85,8 @@ type run struct {
 	sliced *sliced
 }
 
-// NewSlices returns the places of a resource. The resource is its label in metrics. Weight returns the weight of a tenant; nil: all weigh
-// 1.
+// NewSlices returns the places of a resource. The resource is its label in metrics. Weight returns the weight of a tenant; with nil, every
+// tenant has weight 1.
 func NewSlices(resource string, places int, slice time.Duration, weight func(tenant string) int, c clock.WithDelayedExecution) *Slices {
 	return &Slices{
 		clock: c, meter: newMeter(resource), places: max(1, places), slice: slice, running: map[*sliced]bool{},
@@ -93,8 +94,8 @@ func NewSlices(resource string, places int, slice time.Duration, weight func(ten
 	}
 }
 
-// Run calls work when it is the tenant's turn, and again when it was ended for others; what it returned then counts only if it is no
-// error. Run returns what work returned, and the cause of ctx when that ends before.
+// Run calls work when it is the tenant's turn, and calls it again after a preemption, unless work succeeded nevertheless. Run returns the
+// error of work, or the cause of ctx if ctx ends first.
 func (s *Slices) Run(ctx context.Context, tenant string, work func(context.Context) error) error {
 	for long := false; ; long = true {
 		preempted, err := s.once(ctx, tenant, long, work)
@@ -104,7 +105,7 @@ func (s *Slices) Run(ctx context.Context, tenant string, work func(context.Conte
 	}
 }
 
-// once waits for a turn and calls work, and returns whether that was preempted.
+// once waits for a turn and calls work once. It reports whether the run was preempted.
 func (s *Slices) once(ctx context.Context, tenant string, long bool, work func(context.Context) error) (preempted bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -139,7 +140,7 @@ func (s *Slices) queue(long bool) *Queue[*sliced] {
 	return &s.fresh
 }
 
-// leave gives the place back, and returns whether the run was preempted.
+// leave releases the place, and reports whether the run was preempted.
 func (s *Slices) leave(r *sliced) (preempted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +149,7 @@ func (s *Slices) leave(r *sliced) (preempted bool) {
 	return r.preempted
 }
 
-// dispatch begins what may run, and has end what is to give its place up. The lock is held.
+// dispatch starts waiting runs, and preempts runs for those that still wait. The lock is held.
 func (s *Slices) dispatch() {
 	s.keep()
 	for len(s.running) < s.places {
@@ -167,7 +168,7 @@ func (s *Slices) dispatch() {
 	s.meter.set(s.fresh.Len()+s.long.Len(), len(s.running))
 }
 
-// next removes and returns the next waiting run; nil when none waits.
+// next removes and returns the next waiting run; nil if none waits.
 func (s *Slices) next() *sliced {
 	take := func(string, *sliced) Verdict { return Take }
 	first := s.kept() < s.mayKeep()
@@ -181,7 +182,7 @@ func (s *Slices) next() *sliced {
 	return r
 }
 
-// mayKeep is how many runs may not be preempted.
+// mayKeep is how many runs may be exempt from preemption.
 func (s *Slices) mayKeep() int { return max(1, s.places-1) }
 
 func (s *Slices) kept() (n int) {
@@ -193,7 +194,7 @@ func (s *Slices) kept() (n int) {
 	return n
 }
 
-// keep has as many runs that take long go on to their end as may, those first that have run longest.
+// keep exempts long runs from preemption, as many as allowed, starting with the one that has run longest.
 func (s *Slices) keep() {
 	for n := s.kept(); n < s.mayKeep(); n++ {
 		r := s.oldest(func(r *sliced) bool { return r.long && !r.kept && !r.preempted })
@@ -204,7 +205,7 @@ func (s *Slices) keep() {
 	}
 }
 
-// preempt ends a run that is over its slice for each that waits and has not run yet, and looks again when the next one will be.
+// preempt cancels a run that exceeded its slice for each waiting run that has not run yet, and sets a timer for the next check.
 func (s *Slices) preempt() {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -236,7 +237,7 @@ func (s *Slices) look() {
 	s.dispatch()
 }
 
-// oldest is the run of those chosen that has run longest.
+// oldest returns the one that has run longest among the chosen runs.
 func (s *Slices) oldest(chosen func(*sliced) bool) (oldest *sliced) {
 	for r := range s.running {
 		if chosen(r) && (oldest == nil || r.since.Before(oldest.since)) {

@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// WorkQueue is the work queue of a controller that tenants share: it returns ready objects in the order of Queue, and at most as many of
+// WorkQueue is the work queue of a controller that tenants share. It returns ready objects in the order of Queue, and at most as many of
 // one tenant at once as Places would admit. Get waits for both, so a controller may have as many workers as there are places.
 //
-// It holds an object once, however often it is added, as controller-runtime's priority queue does: of two times the earlier counts, of two
-// priorities the higher, and an object that is added while it is being processed is returned again afterwards. A priority below 0, as for
-// the events of a first list, puts it behind the other objects of the same tenant, but not behind those of others. controller-runtime's
-// queue orders by priority and arrival only. client-go's queue accepts another order, but does not bound what a tenant has in progress, and
-// processes an object again when its delay ends although an event came first. Safe for concurrent use.
+// The queue holds an object once, however often it is added, like controller-runtime's priority queue: the earlier of two times and the
+// higher of two priorities count, and an object that is added while it is being processed is returned again afterwards. A priority below 0,
+// as for the events of a first list, puts an object behind the other objects of the same tenant, but not behind those of other tenants.
+// controller-runtime's queue orders only by priority and arrival. client-go's queue accepts another order, but does not limit what a tenant
+// has in progress, and processes an object again when its delay ends although an event came first. Safe for concurrent use.
 type WorkQueue[T comparable] struct {
 	tenantOf func(T) string
 	limiter  workqueue.TypedRateLimiter[T]
@@ -28,7 +28,8 @@ type WorkQueue[T comparable] struct {
 	more   *sync.Cond
 	shares shares
 	queue  Queue[*work[T]]
-	// known is what waits, in the queue or delayed or for the end of what is under way; busy is that, with its tenant.
+	// known are the objects that are queued, delayed, or added again while in progress. busy are the objects in progress, with their
+	// tenants.
 	known   map[T]*work[T]
 	busy    map[T]string
 	delayed delays[T]
@@ -39,14 +40,14 @@ type WorkQueue[T comparable] struct {
 
 var _ priorityqueue.PriorityQueue[string] = (*WorkQueue[string])(nil)
 
-// work is an object that waits.
+// work is an object that waits to be processed.
 type work[T comparable] struct {
 	key      T
 	tenant   string
 	priority int
-	// at is when it is ready, zero when it is; since when it is.
+	// at is when the object becomes ready; zero if it is ready. since is when it became ready.
 	at, since time.Time
-	// entry is its place in the queue, nil outside of it; index that among the delayed.
+	// entry is the object's entry in the queue; nil if it is not there. index is its index in delayed.
 	entry *Entry[*work[T]]
 	index int
 }
@@ -109,7 +110,7 @@ func (q *WorkQueue[T]) add(key T, priority int, now time.Time, after time.Durati
 	}
 }
 
-// ready has an object handed out when it is its turn; one that is worked on not before that ends.
+// ready queues an object. If it is being processed, Done queues it.
 func (q *WorkQueue[T]) ready(w *work[T], now time.Time) {
 	w.at, w.since = time.Time{}, now
 	if _, busy := q.busy[w.key]; !busy {
@@ -139,7 +140,7 @@ func (q *WorkQueue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
 			q.meter.waited(q.clock.Since(w.since))
 			q.updateMetrics()
 			if q.queue.Len() > 0 {
-				q.more.Signal() // Who gave a place back woke one; there may be turns for more.
+				q.more.Signal() // Only one worker was woken, but there may be turns for more.
 			}
 			return w.key, w.priority, false
 		}
@@ -172,7 +173,7 @@ func (q *WorkQueue[T]) Done(key T) {
 	q.updateMetrics()
 }
 
-// arm sets the timer to when the next delay ends.
+// arm sets the timer to the end of the next delay.
 func (q *WorkQueue[T]) arm(now time.Time) {
 	if len(q.delayed) == 0 {
 		return
@@ -188,7 +189,7 @@ func (q *WorkQueue[T]) arm(now time.Time) {
 	q.timer = q.clock.AfterFunc(next.Sub(now), func() { go q.due() })
 }
 
-// due makes the objects ready whose delay is over.
+// due makes objects ready whose delay is over.
 func (q *WorkQueue[T]) due() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -233,14 +234,14 @@ func (q *WorkQueue[T]) Forget(key T) { q.limiter.Forget(key) }
 // NumRequeues implements workqueue.TypedRateLimitingInterface.
 func (q *WorkQueue[T]) NumRequeues(key T) int { return q.limiter.NumRequeues(key) }
 
-// Len is how many objects are ready and wait for their turn.
+// Len is the number of ready objects that wait for their turn.
 func (q *WorkQueue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.queue.Len()
 }
 
-// ShutDown has every Get return at once; what waits is dropped.
+// ShutDown makes every Get return at once; waiting objects are dropped.
 func (q *WorkQueue[T]) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -251,7 +252,7 @@ func (q *WorkQueue[T]) ShutDown() {
 	q.more.Broadcast()
 }
 
-// ShutDownWithDrain is ShutDown: controllers wait for their workers themselves.
+// ShutDownWithDrain is ShutDown, because controllers wait for their workers themselves.
 func (q *WorkQueue[T]) ShutDownWithDrain() { q.ShutDown() }
 
 // ShuttingDown implements workqueue.TypedInterface.

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Client makes a client for an origin, which trusts these certificate authorities, in PEM, besides the system's. It decides which
-// addresses may be reached.
+// Client returns a client for an origin. The client trusts these certificate authorities, in PEM, in addition to the system's, and decides
+// which addresses it connects to (SSRF guard).
 type Client func(origin *url.URL, ca []byte) (*http.Client, error)
 
-// Proxy makes the requests of one app's process.
+// Proxy sends the requests of one app's process to key services.
 type Proxy struct {
 	client   Client
 	data     map[string][]byte
@@ -27,12 +27,12 @@ type Proxy struct {
 	now      func() time.Time
 }
 
-// NewProxy returns a Proxy for the services of which the data of a Secret has credentials. now is the clock.
+// NewProxy returns a Proxy for the services for which the data of a Secret has credentials. now returns the time.
 func NewProxy(client Client, data map[string][]byte, now func() time.Time) *Proxy {
 	return &Proxy{client: client, data: data, left: maxTime, now: now}
 }
 
-// Do makes a request of Transport.
+// Do sends one request of a Transport.
 func (p *Proxy) Do(ctx context.Context, question []byte) ([]byte, error) {
 	if p.requests++; p.requests > maxRequests {
 		return nil, fmt.Errorf("to decrypt the files of an app, key services may be called %d times", maxRequests)
@@ -91,7 +91,7 @@ func (p *Proxy) do(ctx context.Context, asked *request, to *url.URL) (*response,
 	return &response{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
 }
 
-// reason is the error without the method and URL, which the caller names, or why the time is over.
+// reason returns the error without method and URL, which the caller names, or the cause of an exceeded time limit.
 func reason(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -105,17 +105,17 @@ func reason(ctx context.Context, err error) error {
 	return err
 }
 
-// hosts are the hosts of each service, by the key of the Secret that has its credentials.
+// hosts matches the hosts of each service, by the key of the Secret with the service's credentials.
 var hosts = map[string]*regexp.Regexp{
 	AWS:   regexp.MustCompile(`^(kms|sts)\.[a-z0-9-]+\.amazonaws\.(com|com\.cn|eu)$`),
 	GCP:   regexp.MustCompile(`^(cloudkms|oauth2)\.googleapis\.com$`),
 	Azure: regexp.MustCompile(`^([a-z0-9-]+\.(vault|managedhsm)\.(azure\.net|azure\.cn|usgovcloudapi\.net)|login\.(microsoftonline\.com|microsoftonline\.us|chinacloudapi\.cn|partner\.microsoftonline\.cn))$`),
 }
 
-// ofVault matches the only path requested from Vault: to decrypt.
+// ofVault matches the only allowed path of Vault: to decrypt.
 var ofVault = regexp.MustCompile(`^/v1/[A-Za-z0-9_./-]+/decrypt/[A-Za-z0-9_.-]+$`)
 
-// allowed returns where a request goes, if that is a service for which there are credentials.
+// allowed returns the URL of a request, if it goes to a service for which there are credentials.
 func (p *Proxy) allowed(method, text string) (*url.URL, error) {
 	to, err := url.Parse(text)
 	if err != nil || to.Scheme != "https" || to.User != nil || to.Host == "" {

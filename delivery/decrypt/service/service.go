@@ -1,6 +1,6 @@
-// Package service lets a process that decrypts, which can open no connection, use the services that keep keys: AWS KMS, GCP KMS, Azure
-// Key Vault and HashiCorp Vault. The process sends each HTTP request to the operator (Transport), who makes it if it goes to a service for
-// which the Secret has credentials (Proxy), and nowhere else.
+// Package service lets a sandboxed process that decrypts, and that cannot open connections, use key services: AWS KMS, GCP KMS, Azure Key
+// Vault and HashiCorp Vault. The process sends each HTTP request to the operator (Transport). The operator (Proxy) sends it on only if it
+// goes to a service for which the Secret has credentials.
 package service
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// The keys of a Secret with credentials for services; the same as Flux's, but for VaultAddress and CA.
+// The keys of a Secret with credentials for services. They are the same as Flux's, except VaultAddress and CA.
 const (
 	AWS   = "sops.aws-kms"
 	GCP   = "sops.gcp-kms"
 	Azure = "sops.azure-kv"
 	Vault = "sops.vault-token"
-	// VaultAddress is the only Vault that is sent the token, where it is set.
+	// VaultAddress is the only Vault that gets the token, if it is set.
 	VaultAddress = "sops.vault-address"
 	// CA holds certificate authorities in PEM, trusted in addition to the system's.
 	CA = "ca.crt"
@@ -30,14 +30,14 @@ const (
 	maxTime         = 10 * time.Second
 )
 
-// request is an HTTP request on its way to the operator.
+// request is an HTTP request that the process sends to the operator.
 type request struct {
 	Method, URL string
 	Header      http.Header
 	Body        []byte
 }
 
-// response is the answer to it.
+// response is the operator's answer to a request.
 type response struct {
 	Status int
 	Header http.Header

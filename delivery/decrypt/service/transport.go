@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// Transport makes requests by having the operator make them. Errors are what the operator says.
+// Transport sends HTTP requests through the operator, and returns the operator's errors.
 type Transport struct {
 	// Ask sends a question to the operator.
 	Ask func(question []byte) (answer []byte, err error)

@@ -13,15 +13,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/decrypt"
 )
 
-// attempt decrypts the data key of one file, or its parts, with whatever key at hand fits. It is the library's KeyServiceClient.
+// attempt decrypts the data key of one file, or parts of it, with any key of the Secret that fits. It is the library's KeyServiceClient.
 type attempt struct {
 	*decrypter
-	// size is that of a data key or a part of one, in bytes.
+	// size is the length of a data key, or of a part of one, in bytes.
 	size int
-	// why says, by what describe calls a key, why it could not be used; open are those that were.
+	// why says, by the description of a key, why the key could not be used. open has the keys that could be used.
 	why  map[string]string
 	open map[string]bool
-	// failed: a service for which there are credentials did not decrypt.
+	// failed: a service for which there are credentials did not decrypt the data key.
 	failed bool
 }
 
@@ -65,13 +65,13 @@ func (*attempt) Encrypt(context.Context, *keyservice.EncryptRequest, ...grpc.Cal
 	return nil, errors.ErrUnsupported
 }
 
-// try counts tries, and says whether they may be made.
+// try counts tries, and reports whether they are within the limit.
 func (d *decrypter) try(n int) bool {
 	d.tries = min(d.tries+n, maxTries+1)
 	return d.tries <= maxTries
 }
 
-// explain says why the data key could not be decrypted. A service may decrypt it another time.
+// explain says why the data key could not be decrypted. If a service failed, a retry may succeed.
 func (a *attempt) explain(about *sopslib.Metadata) error {
 	if a.tries > maxTries {
 		return fmt.Errorf("to decrypt the files of an app, keys may be tried %d times together, each key of the Secret on each recipient of each file: use fewer of them: %w", maxTries, decrypt.ErrKeys)
@@ -107,7 +107,7 @@ func (a *attempt) opened(group sopslib.KeyGroup) bool {
 	return false
 }
 
-// recipients are the keys of a group, for people.
+// recipients describes the keys of a group for a message.
 func (a *attempt) recipients(group sopslib.KeyGroup) string {
 	if len(group) == 0 {
 		return "no key"

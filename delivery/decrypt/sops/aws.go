@@ -25,7 +25,7 @@ func readAWS(content []byte) (*awsKMS, []string, string) {
 	return &awsKMS{kms.NewCredentialsProvider(provider)}, []string{in.Secret, in.Token}, ""
 }
 
-// decryption ignores the profile that a key may name: it refers to a file of the person who encrypted.
+// decryption ignores the profile that a key may name, because it refers to a file on the machine of the person who encrypted.
 func (a *awsKMS) decryption(key *keyservice.KmsKey, enc string, client *http.Client) decryption {
 	encryptionContext := map[string]*string{}
 	for name, value := range key.Context {

@@ -18,7 +18,7 @@ import (
 // azureVault decrypts with Azure Key Vault as a service principal.
 type azureVault struct{ credential azcore.TokenCredential }
 
-// principal is a service principal as Flux's documentation writes it, or as az does.
+// principal is a service principal in the form of Flux's documentation, or in the form that az writes.
 type principal struct {
 	TenantID            string `json:"tenantId"`
 	ClientID            string `json:"clientId"`
@@ -32,7 +32,7 @@ type principal struct {
 	Password            string `json:"password"`
 }
 
-// readAzure takes a service principal alone: a managed identity would be the operator's.
+// readAzure accepts only a service principal: a managed identity would be the operator's own.
 func readAzure(content []byte, client *http.Client) (*azureVault, []string, string) {
 	const why = "holds something else than tenantId, clientId and one of clientSecret and clientCertificate, as YAML"
 	var in principal
@@ -71,7 +71,7 @@ func (p *principal) withCertificate(tenant, id string, options azcore.ClientOpti
 		&azidentity.ClientCertificateCredentialOptions{ClientOptions: options, DisableInstanceDiscovery: true, SendCertificateChain: p.SendChain})
 }
 
-// optionsFor have the client make all requests, each once.
+// optionsFor makes the SDK send each request through the client, and only once.
 func optionsFor(client *http.Client) azcore.ClientOptions {
 	return azcore.ClientOptions{Transport: client, Retry: policy.RetryOptions{MaxRetries: -1}}
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/decrypt"
 )
 
-// errShape is about values that SOPS does not write, such as keys that are no texts. What the library says of them may quote them.
+// errShape means that the file contains something that SOPS does not write, such as keys that are no text. The library's own error may
+// quote values.
 var errShape = fmt.Errorf("is encrypted with SOPS, but not as a file of its extension, or was changed since: %w", decrypt.ErrDamaged)
 
-// recorder is the library's cipher. It keeps what it decrypted, and the last error with its place.
+// recorder is the library's cipher. It records the decrypted values, and the last error with its place.
 type recorder struct {
 	sopslib.Cipher
 	secrets []string
@@ -25,7 +26,7 @@ type recorder struct {
 func (r *recorder) Decrypt(ciphertext string, key []byte, place string) (any, error) {
 	value, err := r.Cipher.Decrypt(ciphertext, key, place)
 	if err != nil {
-		// The library ends with it, unless it is a comment: that it takes for one that never was encrypted.
+		// The library stops at this error, except for a comment, which it takes for one that was never encrypted.
 		r.err = fmt.Errorf("the value of %s was changed or moved after it was encrypted: %w", name(place), decrypt.ErrDamaged)
 		return nil, r.err
 	}
@@ -42,7 +43,7 @@ var encryptedValue = regexp.MustCompile(`^ENC\[AES256_GCM,data:[^,]+,iv:[^,]+,ta
 
 var errPlain = errors.New("a plain value")
 
-// finder is a cipher that changes nothing and finds the first value that is to be encrypted and is not.
+// finder is a cipher that changes nothing. It finds the first value that should be encrypted and is not.
 type finder struct{ err error }
 
 // Encrypt implements sops.Cipher.
@@ -62,7 +63,7 @@ func (f *finder) Encrypt(value any, _ []byte, place string) (string, error) {
 // Decrypt implements sops.Cipher.
 func (*finder) Decrypt(string, []byte, string) (any, error) { return nil, errors.ErrUnsupported }
 
-// name is the place of a value for people.
+// name returns the place of a value for a message.
 func name(place string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(place, ":"), ":", ".")
 }

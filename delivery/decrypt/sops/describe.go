@@ -6,7 +6,7 @@ import (
 	"github.com/getsops/sops/v3/keyservice"
 )
 
-// describe calls a key by its kind and name.
+// describe returns the kind and name of a key for a message.
 func describe(key *keyservice.Key) string {
 	switch k := key.KeyType.(type) {
 	case *keyservice.Key_AgeKey:

@@ -19,8 +19,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/decrypt"
 )
 
-// store is how the library reads and writes a format, and what is checked before it does: it follows aliases and calls itself as deep as a
-// file goes.
+// store has the library's reader and writer of a format, and a check that runs before them: the library follows aliases, and recurses as
+// deep as a file is nested.
 type store struct {
 	check func([]byte) error
 	sopslib.PlainFileLoader
@@ -47,7 +47,7 @@ func storeOf(in decrypt.Format) store {
 	return of
 }
 
-// load reads an encrypted file. What the library says of its syntax may quote it, and is left out.
+// load parses an encrypted file. It leaves out the library's errors about the syntax, which may quote the file.
 func load(in decrypt.Format, data []byte) (*sopslib.Tree, error) {
 	from := storeOf(in)
 	if err := from.check(data); err != nil {
@@ -67,7 +67,7 @@ func load(in decrypt.Format, data []byte) (*sopslib.Tree, error) {
 	return &sopslib.Tree{Branches: branches, Metadata: about}, nil
 }
 
-// emit writes what was decrypted.
+// emit encodes the decrypted content.
 func emit(in decrypt.Format, branches sopslib.TreeBranches) ([]byte, error) {
 	plain, err := storeOf(in).EmitPlainFile(branches)
 	if errors.Is(err, json.BinaryStoreEmitPlainError) {
@@ -88,7 +88,7 @@ func fewLines(data []byte) error {
 	return nil
 }
 
-// shallowJSON counts how deep a JSON text goes.
+// shallowJSON refuses JSON that is nested too deep.
 func shallowJSON(data []byte) error {
 	depth, quoted := 0, false
 	for i := 0; i < len(data); i++ {
@@ -109,7 +109,7 @@ func shallowJSON(data []byte) error {
 	return nil
 }
 
-// plainYAML refuses aliases, which SOPS writes out when it encrypts, and what is too deep.
+// plainYAML refuses YAML that is nested too deep, and aliases, which SOPS expands when it encrypts.
 func plainYAML(data []byte) error {
 	decoder := yamlv3.NewDecoder(bytes.NewReader(data))
 	for {
@@ -136,7 +136,7 @@ func plainNode(node *yamlv3.Node, depth int) bool {
 	return true
 }
 
-// checkMetadata refuses what is too much, and sets how many of several key groups it takes where SOPS did not: all.
+// checkMetadata refuses metadata above the limits. If SOPS did not set how many of several key groups are needed, it sets that to all.
 func checkMetadata(about *sopslib.Metadata) error {
 	groups := len(about.KeyGroups)
 	if groups > maxGroups {

@@ -7,9 +7,9 @@ import (
 	"github.com/getsops/sops/v3/logging"
 )
 
-// Isolate makes of this process one that decrypts. It takes the environment away, where the clients of services look for credentials; files
-// and sockets the sandbox takes. The clients try once: another try is the operator's, in which no process waits. The library's loggers are
-// silent, for they quote comments.
+// Isolate prepares this process for decryption. It clears the environment, in which the clients of services look for credentials; the
+// sandbox already forbids files and sockets. It makes the clients try only once: the operator retries, so that no process waits. It
+// silences the library's loggers, because they quote comments.
 func Isolate() error {
 	os.Clearenv()
 	for _, logger := range logging.Loggers {

@@ -7,7 +7,7 @@ import (
 	sopslib "github.com/getsops/sops/v3"
 )
 
-// jsonWriter writes JSON as the library does, which copies all that it has written for each value: 80,000 values take it ten seconds.
+// jsonWriter writes JSON like the library. The library copies all its output for each value, which takes ten seconds for 80,000 values.
 type jsonWriter struct{}
 
 // EmitPlainFile implements sops.PlainFileEmitter.
@@ -21,7 +21,7 @@ func (jsonWriter) EmitPlainFile(branches sopslib.TreeBranches) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// writeJSON writes a value without its comments, which JSON has none of.
+// writeJSON writes a value without comments, which JSON does not have.
 func writeJSON(out *bytes.Buffer, value any) error {
 	begin, end, separator := byte('['), byte(']'), ""
 	var items []any

@@ -17,8 +17,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/decrypt"
 )
 
-// keyBytes is the length of a file's data key; partBytes that of a part of one, a byte for each of the key's and the point
-// they were taken at; maxEncBytes that of the encrypted form of either.
+// keyBytes is the length of a file's data key. partBytes is the length of one part of it (Shamir's secret sharing): the length of the key,
+// and one byte. maxEncBytes is the maximum length of the encrypted form of either.
 const (
 	keyBytes    = 32
 	partBytes   = keyBytes + 1
@@ -34,8 +34,8 @@ type keys struct {
 
 func (k *keys) count() int { return len(k.identities) + len(k.ring) }
 
-// readKeys reads the private keys in the data of a Secret of that name: each key *.agekey holds age identities, one a line,
-// each key *.asc armored OpenPGP keys without a passphrase. Other keys are left alone.
+// readKeys reads the private keys in the data of the named Secret: each key *.agekey contains age identities, one per line, each key *.asc
+// armored OpenPGP keys without a passphrase. Other keys are ignored.
 func readKeys(secret string, data map[string][]byte) (*keys, error) {
 	k := &keys{secret: secret}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -53,7 +53,8 @@ func wrongKey(secret, name, why string) error {
 	return fmt.Errorf("key %s of Secret %s %s: %w", name, secret, why, decrypt.ErrKeys)
 }
 
-// read adds the keys in one key of the Secret and says what is wrong with them. What the parsers say may quote them.
+// read adds the private keys in one key of the Secret, and returns what is wrong with them. It leaves out the parsers' errors, which may
+// quote them.
 func (k *keys) read(name string, content []byte) string {
 	switch {
 	case strings.HasSuffix(name, ".agekey"):
@@ -87,10 +88,11 @@ func (k *keys) addRing(ring openpgp.EntityList) string {
 	return ""
 }
 
-// errNone says that no private key at hand decrypts a data key.
+// errNone means that none of the private keys decrypts a data key.
 var errNone = errors.New("no key decrypts it")
 
-// age decrypts a data key for age. Without identities the library would look for some.
+// age decrypts a data key with the age identities. It does not call the library without identities, because that would look for some
+// elsewhere.
 func (k *keys) age(enc string, try func(int) bool) ([]byte, error) {
 	if len(k.identities) == 0 || len(enc) > maxEncBytes {
 		return nil, errNone
@@ -104,10 +106,10 @@ func (k *keys) age(enc string, try func(int) bool) ([]byte, error) {
 	return key.Decrypt()
 }
 
-// errTried ends decryption when no more may be tried.
+// errTried ends decryption when the maximum number of tries is reached.
 var errTried = errors.New("tried too often")
 
-// countedIdentity is tried on each stanza.
+// countedIdentity counts a try for each stanza.
 type countedIdentity struct {
 	age.Identity
 	try func(int) bool
@@ -121,8 +123,8 @@ func (c countedIdentity) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	return c.Identity.Unwrap(stanzas)
 }
 
-// pgp decrypts a data key for OpenPGP. A key is tried where its ID is named, and where none is. The library's own way needs a keyring on
-// disk, or GnuPG.
+// pgp decrypts a data key with the OpenPGP keys. It tries a key if the message names its ID, or names no ID. The library's own
+// implementation needs a keyring on disk, or GnuPG.
 func (k *keys) pgp(enc string, try func(int) bool) ([]byte, error) {
 	if len(k.ring) == 0 || len(enc) > maxEncBytes {
 		return nil, errNone
@@ -138,7 +140,7 @@ func (k *keys) pgp(enc string, try func(int) bool) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(message.UnverifiedBody, partBytes+1))
 }
 
-// countedRing returns the keys to try, up to a limit.
+// countedRing counts the keys to try, and returns none above the limit.
 type countedRing struct {
 	openpgp.EntityList
 	try func(int) bool

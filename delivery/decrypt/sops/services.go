@@ -24,7 +24,7 @@ type services struct {
 	gcp   *gcpKMS
 	azure *azureVault
 	vault *vault
-	// client reaches them, and nothing else.
+	// client connects to the services, and to nothing else.
 	client *http.Client
 	// failed are the errors of services that did not answer. They are not called again, because that costs seconds.
 	failed map[string]error
@@ -50,7 +50,7 @@ func readServices(secret string, data map[string][]byte, through http.RoundTripp
 	return s, nil
 }
 
-// read adds the credentials in one key of the Secret, and returns what of them is secret, or says what is wrong with them.
+// read adds the credentials in one key of the Secret. It returns their secret parts, or what is wrong with them.
 func (s *services) read(key string, content []byte) (secrets []string, why string) {
 	switch key {
 	case service.AWS:
@@ -69,15 +69,15 @@ func (s *services) none() bool {
 	return s.aws == nil && s.gcp == nil && s.azure == nil && s.vault == nil
 }
 
-// errNoCredentials is wrapped by errors that say which credentials a key takes.
+// errNoCredentials is wrapped by errors that say which credentials a key needs.
 var errNoCredentials = errors.New("in the Secret")
 
 func without(key string) error { return fmt.Errorf("it takes %s %w", key, errNoCredentials) }
 
-// serviceTime is how long one key may take a service, with what the clients try again.
+// serviceTime is how long a service may take for one key, including the client's retries.
 const serviceTime = 10 * time.Second
 
-// maxReason is how much of a service's error is reported, in bytes.
+// maxReason limits how much of a service's error is reported, in bytes.
 const maxReason = 300
 
 // decrypt lets a service decrypt a data key. Its error is reported without the credentials.

@@ -1,9 +1,9 @@
-// Package sops decrypts files with SOPS' own library (github.com/getsops/sops), with the keys that it is given as data and nothing else:
-// not with those of its environment, of files, of a home directory or of a metadata service. It belongs into a process of its own, see
-// cmd/decrypt: the library links the clients of five clouds.
+// Package sops decrypts files with SOPS' own library (github.com/getsops/sops). It uses only the keys that it gets as data, and no keys
+// from the environment, files, a home directory or a metadata service. It belongs in a process of its own, see cmd/decrypt, because the
+// library links the clients of five clouds.
 //
-// What the library does not bound is bounded here before it sees a file: how deep it is, how many recipients and key groups it has, how
-// often a key is tried. A value that should be encrypted and is not is refused with its place.
+// The package limits what the library does not limit: how deep a file is nested, how many recipients and key groups it has, and how often a
+// key is tried. It refuses a value that should be encrypted and is not, and names its place.
 package sops
 
 import (
@@ -20,23 +20,23 @@ import (
 	"github.com/kubeop/kubeop/delivery/decrypt"
 )
 
-// Limits of what a file may make the process do.
+// Limits of how much work a file may cause.
 const (
-	// maxDepth is how deep mappings and lists may hold each other in an encrypted file.
+	// maxDepth is how deep mappings and lists may be nested in an encrypted file.
 	maxDepth = 100
 	// maxRecipients is how many keys of one kind a file may be encrypted for, in all its key groups together.
 	maxRecipients = 64
 	// maxGroups is how many key groups a file may have.
 	maxGroups = 64
-	// maxKeys is how many private keys a Secret may hold: each is tried on each data key.
+	// maxKeys is how many private keys a Secret may contain, because each is tried on each data key.
 	maxKeys = 64
-	// maxTries is how often a private key is tried for all files of one app together: each key on each encrypted form of a data
-	// key that it may fit. A file holds several of these for each recipient, if its author wants.
+	// maxTries is how many tries all files of one app may cause together: each private key is tried on each encrypted form of a data key
+	// that it may fit. An author can put several of these into a file for each recipient.
 	maxTries = 5000
-	// maxINILines is how many lines an INI file may have: the library looks through all keys of a section for each new one.
+	// maxINILines is how many lines an INI file may have, because the library searches all keys of a section for each new one.
 	maxINILines = 10_000
-	// maxRegex is the length in bytes of a regular expression that says what is encrypted. Compiled it takes hundreds of times
-	// as much memory.
+	// maxRegex is the maximum length of a regular expression that says which values are encrypted, in bytes. A compiled one takes hundreds
+	// of times as much memory.
 	maxRegex = 1024
 )
 
@@ -47,8 +47,8 @@ type decrypter struct {
 	tries    int
 }
 
-// New returns a Decrypter with the keys and credentials in the data of a Secret of that name, for the files of one app. Services that keep
-// keys are reached by the RoundTripper alone. It is a decrypt.ErrKeys when a key cannot be read or there is none.
+// New returns a Decrypter for the files of one app, with the keys and credentials in the data of the named Secret. It connects to key
+// services only through the RoundTripper. The error is a decrypt.ErrKeys if a key is invalid or there is none.
 func New(secret string, data map[string][]byte, through http.RoundTripper) (decrypt.Decrypter, error) {
 	d, err := newDecrypter(secret, data, through)
 	if err != nil {
@@ -73,7 +73,7 @@ func newDecrypter(secret string, data map[string][]byte, through http.RoundTripp
 	return &decrypter{keys: keys, services: services}, nil
 }
 
-// decrypt is a decrypt.Decrypter. A panic of the library about a strange file is an error of the file.
+// decrypt is a decrypt.Decrypter. A panic of the library is returned as an error of the file.
 func (d *decrypter) decrypt(in decrypt.Format, data []byte) (plain []byte, secrets []string, err error) {
 	defer func() {
 		if recover() != nil {
@@ -103,7 +103,7 @@ func (d *decrypter) decryptFile(in decrypt.Format, data []byte) ([]byte, []strin
 	return plain, cipher.secrets, err
 }
 
-// dataKey decrypts the key of a file with the keys at hand.
+// dataKey decrypts the data key of a file with the Secret's keys.
 func (d *decrypter) dataKey(about *sopslib.Metadata) ([]byte, error) {
 	size := keyBytes
 	if len(about.KeyGroups) > 1 {

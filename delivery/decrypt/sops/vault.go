@@ -26,7 +26,7 @@ func (v *vault) decryption(key *keyservice.VaultKey, enc string, client *http.Cl
 	hcvault.Token(v.token).ApplyToMasterKey(is)
 	hcvault.NewHTTPClient(client).ApplyToMasterKey(is)
 	return func(ctx context.Context) ([]byte, error) {
-		if !strings.HasPrefix(key.VaultAddress, "https://") { // The library also takes unix://.
+		if !strings.HasPrefix(key.VaultAddress, "https://") { // The library also accepts unix://.
 			return nil, errors.New("its address does not begin with https://")
 		}
 		return is.DecryptContext(ctx)
