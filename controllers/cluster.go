@@ -30,24 +30,24 @@ import (
 	"github.com/kubeop/kubeop/delivery/podsecurity"
 )
 
-// cluster is how the operator reads, watches and writes the cluster.
+// cluster holds the clients, caches and watches of the cluster.
 type cluster struct {
-	// direct reads and writes past every cache.
+	// direct reads and writes without any cache.
 	direct client.Client
-	// objects has the delivered objects, as far as watch has kinds watched; local has those that only deployers may watch.
+	// objects is the cache of delivered objects, of the kinds that watch follows. local watches the kinds that only deployers may watch.
 	objects cache.Cache
 	watch   *kube.Watch
 	local   *kube.LocalWatch
-	// secrets has the metadata of the Secrets in the operator's namespace.
+	// secrets is the cache of the metadata of Secrets in the operator's namespace.
 	secrets cache.Cache
 	applier *apply.Applier
-	// clients act as the deployers of projects.
+	// clients are clients with the rights of the projects' deployers.
 	clients *kube.Clients
-	// served and mapper are what the API server serves. The manager's own mapper keeps kinds that are gone; this one forgets, and shares
-	// what was discovered with Helm.
+	// served and mapper know the kinds that the API server serves. The manager's own mapper keeps deleted kinds; this one forgets them, and
+	// shares the results of discovery with Helm.
 	served discovery.CachedDiscoveryInterface
 	mapper *kube.Mapper
-	// podSecurity is the version of the Pod Security checks that the API server makes.
+	// podSecurity is the Kubernetes version of the Pod Security checks that the API server enforces.
 	podSecurity api.Version
 }
 
@@ -85,7 +85,7 @@ func newCluster(mgr ctrl.Manager, namespace string, deployers kube.Deployers, se
 	return c, nil
 }
 
-// newObjects returns the cache of what is labelled as a tenant's.
+// newObjects returns the cache of objects that carry a tenant's label.
 func newObjects(mgr ctrl.Manager, lists *kube.Lists, mapper *kube.Mapper) (cache.Cache, error) {
 	ours, err := labels.NewRequirement(v1alpha1.TenantLabel, selection.Exists, nil)
 	if err != nil {
@@ -98,7 +98,8 @@ func newObjects(mgr ctrl.Manager, lists *kube.Lists, mapper *kube.Mapper) (cache
 	}))
 }
 
-// liveOf knows Secrets by the version in which their namespace's deployer sees them, and other kinds by the operator's watch.
+// liveOf returns the live metadata of objects: of Secrets from the watch of their namespace's deployer, of other kinds from the operator's
+// watch.
 func liveOf(watch *kube.Watch, local *kube.LocalWatch) metadata.Watch {
 	return func(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 		if kind != corev1.SchemeGroupVersion.WithKind("Secret") {
@@ -110,14 +111,14 @@ func liveOf(watch *kube.Watch, local *kube.LocalWatch) metadata.Watch {
 		case errors.As(err, &unready) && unready.Err == nil:
 			return nil, false, err
 		case err != nil || version == "":
-			// Where the deployer may not watch, the request that follows says why.
+			// If the deployer may not watch, the request that follows reports why.
 			return nil, err == nil, nil
 		}
 		return &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: version}, true, nil
 	}
 }
 
-// explainer says as a namespace's deployer what ails objects.
+// explainer returns what explains, with the rights of a namespace's deployer, why objects are unhealthy.
 func (c *cluster) explainer(namespace string, mask func(string) string) (health.Explainer, error) {
 	deployer, err := c.clients.As(namespace)
 	if err != nil {
@@ -127,7 +128,7 @@ func (c *cluster) explainer(namespace string, mask func(string) string) (health.
 	return health.Explainer{Client: deployer, Logs: logs, Mask: mask}, err
 }
 
-// explain is what the explainer says of one object, or nothing.
+// explain returns the explanation for one object; "" if there is none.
 func (c *cluster) explain(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string {
 	explainer, err := c.explainer(namespace, mask)
 	if err != nil {

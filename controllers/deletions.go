@@ -21,11 +21,12 @@ var (
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 )
 
-// deletions distinguishes deletions that were meant for an object from those of what the object needs: its definition, and kubeop.
+// deletions tells whether an object's deletion was meant for the object, or follows from the deletion of its CustomResourceDefinition or of
+// kubeop.
 type deletions struct {
-	// client must not read from a cache: the answer is about now.
+	// client must not read from a cache, because the present state decides.
 	client client.Client
-	// namespace and deployment name the operator's own Deployment; the latter is "" where it runs as none.
+	// namespace and deployment name the operator's own Deployment; deployment is "" if the operator does not run as one.
 	namespace, deployment string
 
 	reads singleflight.Group[*needs]
@@ -35,13 +36,13 @@ func newDeletions(c client.Client, namespace, deployment string) *deletions {
 	return &deletions{client: c, namespace: namespace, deployment: deployment, reads: singleflight.Group[*needs]{Clock: &atomic.Int64{}}}
 }
 
-// cause says whether a deletion was meant for the object.
+// cause reports whether a deletion was meant for the object.
 //
-// When a CustomResourceDefinition is deleted, the API server marks it first and then deletes every object of it. So an object
-// that is marked while its definition is not was meant itself; the definition has to be read after the object's mark was
-// seen. An object may also outlast its definition, where a person takes the finalizer off the latter, and be there again, marked
-// as it was, when the definition is back. In the same way objects that were deleted while kubeop was not installed, and its
-// guards maybe neither, wait for the next installation.
+// When a CustomResourceDefinition is deleted, the API server first sets its deletionTimestamp, and then deletes all its objects. So if an
+// object has a deletionTimestamp and its definition, read after that was seen, has none, the object itself was deleted. If a person removes
+// the definition's finalizer, an object may also outlive its definition, and is still marked as deleted when the definition is created
+// again. In the same way, objects that were deleted while kubeop was not installed, possibly without its admission policies, wait for the
+// next installation.
 func (d *deletions) cause(ctx context.Context, obj step.Object) (step.Cause, error) {
 	kind, err := d.client.GroupVersionKindFor(obj)
 	if err != nil {
@@ -70,11 +71,12 @@ func (d *deletions) cause(ctx context.Context, obj step.Object) (step.Cause, err
 	return step.Cause{}, nil
 }
 
-// needs are what objects of a definition need to exist, as they were read at one time: nil is gone.
+// needs are the objects without which objects of a definition cannot exist, as one read found them; nil if there is none.
 type needs struct{ definition, deployment *metav1.PartialObjectMetadata }
 
-// needed reads the needs of objects of a definition. One read answers all callers from before it began, so that thousands of objects that
-// are deleted at once do not cost two requests each. Later callers may have seen an object that was marked after the read began.
+// needed reads the needs of a definition's objects. Callers that came before the read began share it (singleflight), so that the deletion
+// of thousands of objects does not cost two requests for each. A later caller must not use it: its object may have been deleted after the
+// read began.
 func (d *deletions) needed(ctx context.Context, definition string) (*needs, error) {
 	return d.reads.Do(ctx, definition, d.reads.Clock.Add(1), func() (*needs, error) {
 		now := &needs{}
@@ -87,7 +89,7 @@ func (d *deletions) needed(ctx context.Context, definition string) (*needs, erro
 	})
 }
 
-// read returns an object's metadata, nil when there is none.
+// read returns an object's metadata; nil if the object does not exist.
 func (d *deletions) read(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(kind)
@@ -101,11 +103,10 @@ func (d *deletions) read(ctx context.Context, kind schema.GroupVersionKind, key 
 	return o, nil
 }
 
-// leaving reports whether what was read is gone or being deleted.
+// leaving reports whether the object is gone or being deleted.
 func leaving(o *metav1.PartialObjectMetadata) bool { return o == nil || o.DeletionTimestamp != nil }
 
-// after reports whether the object was deleted after something was made. Times are in seconds; in the same one it does not
-// count.
+// after reports whether obj was deleted after the other object was created. Timestamps have seconds; the same second does not count.
 func after(obj step.Object, made *metav1.PartialObjectMetadata) bool {
 	return obj.GetDeletionTimestamp().After(made.CreationTimestamp.Time)
 }

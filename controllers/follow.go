@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/kube"
 )
 
-// usedByAll are the kinds that every Reconcile of a Tenant, a Project or an App looks at.
+// usedByAll are the kinds that every Reconcile of a Tenant, a Project or an App reads.
 func (s *shared) usedByAll() []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("Namespace"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
@@ -33,18 +33,19 @@ func (s *shared) usedByAll() []schema.GroupVersionKind {
 	return kinds
 }
 
-// firstLists begins to watch the kinds that are used by all, and Pods: they are not applied, and their failures are what an app waits for.
+// firstLists starts the watches of the kinds that all use, and of Pods, whose failures explain why an app is unhealthy.
 type firstLists struct{ *shared }
 
 const (
-	// inStepWithin is how long workers wait for first lists before they begin all the same, and report at the objects what is missing.
+	// inStepWithin is how long workers wait for first lists. After that they start, and objects report which list is missing.
 	inStepWithin = 15 * time.Second
-	// recordedWithin is how long they wait for those of what apps are recorded to hold: one tenant's may never come.
+	// recordedWithin is how long workers wait for the first lists of the kinds in apps' inventories: the list of one tenant's kind may
+	// never come.
 	recordedWithin = 2 * time.Second
 )
 
-// Start begins the watches, and lets the workers begin when their first lists are there: every object would be looked at
-// once for each list that arrives after.
+// Start starts the watches, and lets the workers start after the watches' first lists. Otherwise every object would be reconciled again for
+// each list that arrives.
 func (f *firstLists) Start(ctx context.Context) error {
 	defer close(f.inStep)
 	f.watch.Begin(corev1.SchemeGroupVersion.WithKind("Pod"))
@@ -55,18 +56,18 @@ func (f *firstLists) Start(ctx context.Context) error {
 	return nil
 }
 
-// await begins the watches of kinds, and waits for their first lists.
+// await starts the watches of kinds, and waits for their first lists.
 func (f *firstLists) await(ctx context.Context, within time.Duration, kinds []schema.GroupVersionKind) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	f.watch.Begin(kinds...)
 	for _, kind := range kinds {
-		_ = kube.Await(ctx, func() error { return f.watch.Follow(kind) }) // The objects that need the kind report it.
+		_ = kube.Await(ctx, func() error { return f.watch.Follow(kind) }) // Objects that need the kind report a failure.
 	}
 }
 
-// recorded are the kinds of what apps are recorded to hold, but for Secrets, which are their deployers' to watch. None where they cannot
-// be listed: apps then wait for first lists one by one.
+// recorded returns the kinds in apps' inventories, except Secrets, which the deployers watch. If the apps cannot be listed, it returns
+// none, and each app waits for first lists itself.
 func (f *firstLists) recorded(ctx context.Context) []schema.GroupVersionKind {
 	apps := &v1alpha1.AppList{}
 	if err := f.mgr.GetClient().List(ctx, apps, client.UnsafeDisableDeepCopy); err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/fluxcd/pkg/runtime/jitter"
 )
 
-// intervalJitter spreads the intervals of objects that were made at the same time.
+// intervalJitter spreads the intervals of objects that were created at the same time.
 const intervalJitter = 0.05
 
-// spreadIntervals has all controllers spread the intervals of their objects. The source of random numbers that Flux takes where it is
-// given none must not be used by several workers at once.
+// spreadIntervals makes all controllers spread the intervals of their objects. The default random source of Flux's package must not be used
+// by several workers at once, so a concurrent one is set.
 func spreadIntervals() { jitter.SetGlobalIntervalJitter(intervalJitter, rand.New(concurrent{})) }
 
 // concurrent is a source of random numbers for any number of goroutines.
@@ -20,5 +20,5 @@ type concurrent struct{}
 // Int63 returns a random number of at least 0.
 func (concurrent) Int63() int64 { return randv2.Int64() }
 
-// Seed does nothing: the numbers of all goroutines are of one sequence.
+// Seed does nothing: all goroutines share one sequence.
 func (concurrent) Seed(int64) {}

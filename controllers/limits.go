@@ -24,20 +24,20 @@ import (
 	"github.com/kubeop/kubeop/delivery/quota"
 )
 
-// limits are those of the Tenants, by name.
+// limits are the limits of the Tenants, by name.
 type limits struct {
 	usual budget.Limits
 	set   sync.Map
 }
 
-// budgets is how much each tenant has, and may have.
+// budgets knows the limits of each tenant, and what each uses.
 type budgets struct {
 	limits *limits
-	// usage counts the objects of tenants, store what they take in the cluster, rendered what their apps deliver.
+	// usage counts the objects of tenants, store their size in the API server's store, rendered the size of what their apps deliver.
 	usage    *usage.Counter
 	store    *usage.Store
 	rendered *usage.Rendered
-	// counted says that the sizes of all apps that there were at first are counted, set by followSizes.
+	// counted reports whether the sizes of all apps that existed at the start are counted; set by followSizes.
 	counted toolscache.InformerSynced
 }
 
@@ -55,7 +55,7 @@ func newBudgets(mgr ctrl.Manager, o Options, c *cluster) (*budgets, error) {
 	return b, nil
 }
 
-// of returns the limits of a tenant, the usual ones of any other name. It never waits.
+// of returns the limits of a tenant, or the default limits for an unknown name. It never waits.
 func (l *limits) of(tenant string) budget.Limits {
 	if limits, ok := l.set.Load(tenant); ok {
 		return limits.(budget.Limits)
@@ -63,7 +63,7 @@ func (l *limits) of(tenant string) budget.Limits {
 	return l.usual
 }
 
-// follow keeps the limits as the Tenants in a cache say.
+// follow keeps the limits up to date with the Tenants in a cache.
 func (l *limits) follow(ctx context.Context, objects cache.Cache) error {
 	set := func(tenant *v1alpha1.Tenant) { l.set.Store(tenant.Name, l.usual.With(&tenant.Spec.Limits)) }
 	gone := func(name string) {
@@ -73,14 +73,14 @@ func (l *limits) follow(ctx context.Context, objects cache.Cache) error {
 	return followTenants(ctx, objects, set, gone)
 }
 
-// usages reports, each time it is collected, how much each tenant has and may have. Nothing is held between two times, and nothing is left
-// of a tenant that is gone. The series are twelve for each tenant.
+// usages reports at each scrape what each tenant uses and may use, in twelve series per tenant. It keeps nothing between scrapes, so there
+// are no series of deleted tenants.
 type usages struct {
 	reader   client.Reader
 	usage    *usage.Counter
 	store    *usage.Store
 	rendered *usage.Rendered
-	// sources are the bytes on disk of a tenant's sources.
+	// sources returns the bytes on disk of a tenant's sources.
 	sources func(tenant string) int64
 }
 
@@ -93,13 +93,13 @@ var (
 		[]string{"tenant", "resource"}, nil)
 )
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (*usages) Describe(out chan<- *prometheus.Desc) {
 	out <- tenantUsed
 	out <- tenantLimit
 }
 
-// Collect is for the registry.
+// Collect implements prometheus.Collector.
 func (u *usages) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -142,14 +142,14 @@ func (u *usages) collect(ctx context.Context, out chan<- prometheus.Metric, tena
 	return nil
 }
 
-// usages are the metrics of what tenants have.
+// usages returns the metrics of what tenants use.
 func (s *shared) usages() *usages {
 	return &usages{reader: s.mgr.GetClient(), usage: s.usage, store: s.store, rendered: s.rendered, sources: s.stores.Used}
 }
 
 var quotaKind = corev1.SchemeGroupVersion.WithKind("ResourceQuota")
 
-// quota returns spec and status of the quota of a tenant's namespace as they are watched, nil where there is none.
+// quota returns the quota of a tenant's namespace as the watch shows it; nil if there is none.
 func (c *cluster) quota(namespace string) (*corev1.ResourceQuota, error) {
 	live := &corev1.ResourceQuota{}
 	found, err := c.watch.Decode(quotaKind, types.NamespacedName{Namespace: namespace, Name: quota.Name}, live)
@@ -159,7 +159,7 @@ func (c *cluster) quota(namespace string) (*corev1.ResourceQuota, error) {
 	return live, nil
 }
 
-// followQuotas has the store count anew what changes in a quota.
+// followQuotas tells the store which quotas changed.
 func (b *budgets) followQuotas(kind schema.GroupVersionKind, informer cache.Informer) error {
 	if kind != quotaKind {
 		return nil
@@ -178,7 +178,7 @@ func (b *budgets) followQuotas(kind schema.GroupVersionKind, informer cache.Info
 	return err
 }
 
-// followSizes has counted what each app in a cache delivers.
+// followSizes counts the size of what each app in a cache delivers, from its status.
 func (b *budgets) followSizes(ctx context.Context, objects cache.Cache) error {
 	informer, err := objects.GetInformer(ctx, &v1alpha1.App{}, cache.BlockUntilSynced(false))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// histograms are those of how long passes take, which Flux's recorder has. What it would hold of conditions and suspension, states reads
-// off the cache.
+// histograms are the histograms of Flux's recorder about the durations of Reconciles. Conditions and suspension come from states, which
+// reads them from the cache.
 func (s *shared) histograms() []prometheus.Collector {
 	return slices.DeleteFunc(s.durations.Collectors(), func(c prometheus.Collector) bool {
 		_, histogram := c.(*prometheus.HistogramVec)
@@ -25,9 +25,9 @@ func (s *shared) histograms() []prometheus.Collector {
 	})
 }
 
-// states reports, each time it is collected, what the objects in the cache are like, under the names that Flux's dashboards and
-// alerts know. Nothing is held between two times, as there are thousands, and nothing is left of an object that is gone. Of a
-// condition only the status that it has is reported, with the value 1, and suspension only where there is any.
+// states reports at each scrape the conditions and the suspension of the objects in the cache, under the names that Flux's dashboards and
+// alerts use. It keeps nothing between scrapes, because there are thousands of objects, and so there are no series of deleted objects. A
+// condition has only the series of its present status, with the value 1, and suspension has a series only for suspended objects.
 type states struct{ reader client.Reader }
 
 var (
@@ -37,13 +37,13 @@ var (
 		[]string{"kind", "name", "namespace"}, nil)
 )
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (*states) Describe(out chan<- *prometheus.Desc) {
 	out <- conditionState
 	out <- suspendState
 }
 
-// Collect is for the registry.
+// Collect implements prometheus.Collector.
 func (s *states) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

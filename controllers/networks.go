@@ -22,10 +22,10 @@ import (
 	"github.com/kubeop/kubeop/internal/clusternet"
 )
 
-// sources is how Git repositories, charts, images and artifacts are reached and kept.
+// sources holds the network access to sources, and their stores.
 type sources struct {
-	// own are the networks of the cluster, which the manager learns before it starts the controllers; network is the one by which sources
-	// are reached.
+	// own are the networks of the cluster, which the manager learns before it starts the controllers. network is the network access to
+	// sources.
 	own     *clusternet.Networks
 	network *transport.Network
 	fetches *pool.Pool
@@ -52,7 +52,7 @@ func newSources(mgr ctrl.Manager, mapper meta.RESTMapper, o Options, weight func
 	}, nil
 }
 
-// bound has packs read apart, and the stores of each tenant bounded by its limits.
+// bound makes packs be parsed in a sandbox, and sets the limits of each tenant's stores.
 func (s *sources) bound(limits *limits, apart apart.Runner) {
 	s.stores.Unpack(pack.Reader{Apart: apart})
 	s.stores.Limit(func(tenant string) fetch.Bounds {
@@ -61,7 +61,7 @@ func (s *sources) bound(limits *limits, apart apart.Runner) {
 	})
 }
 
-// networksLearned reports an error until the cluster's networks are known: before that no controller is started.
+// networksLearned reports an error until the cluster's networks are known. No controller starts before that.
 func (s *sources) networksLearned(*http.Request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -71,12 +71,12 @@ func (s *sources) networksLearned(*http.Request) error {
 	return nil
 }
 
-// keyService returns a client for a service that keeps keys of apps, which tenants name as they name sources.
+// keyService returns an HTTP client for a key service of apps. Tenants name key services, so the same rules apply as for sources.
 func (s *sources) keyService(origin *url.URL, ca []byte) (*http.Client, error) {
 	return transport.NewClient(s.network, transport.Auth{CA: ca}, origin)
 }
 
-// named are the hosts that settings name.
+// named are the hosts that the operator's settings name.
 func named(o Options) []string {
 	hosts := []string{transport.HostOf(o.Platform.URL)}
 	for _, registry := range o.PlainRegistries {
@@ -88,7 +88,7 @@ func named(o Options) []string {
 	return slices.DeleteFunc(hosts, func(host string) bool { return host == "" })
 }
 
-// ownHosts are those of the API server and of the operator's own Service.
+// ownHosts are the hosts of the API server and of the operator's own Service.
 func ownHosts(config *rest.Config, service string) []string {
 	var hosts []string
 	if at, _, err := rest.DefaultServerUrlFor(config); err == nil {

@@ -28,23 +28,23 @@ type Options struct {
 	Evaluation
 	Network
 	Hook Hook
-	// Concurrency is how many objects of each kind are reconciled at once for one tenant, and half of how many are for all; HelmWorkers
-	// how many Helm actions run at once.
+	// Concurrency is how many objects of each kind are reconciled at once for one tenant; twice as many are reconciled at once for all
+	// tenants. HelmWorkers is how many Helm actions run at once.
 	Concurrency, HelmWorkers int
-	// TenantLimits are the limits of tenants without limits of their own.
+	// TenantLimits are for tenants without limits of their own.
 	TenantLimits v1alpha1.TenantLimits
-	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods; "" lets none in.
+	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods; with "", no pod may.
 	IngressNamespace string
-	// Gateway is the Gateway that serves the hosts of Image apps, as "namespace/name" or "namespace/name/section"; "" leaves
-	// them to an Ingress.
+	// Gateway is the Gateway that serves the hosts of Image Apps, as "namespace/name" or "namespace/name/section"; with "", an Ingress
+	// serves them.
 	Gateway string
-	// FlowControl: the API server has the priority levels of the chart, and each tenant is to have FlowSchemas.
+	// FlowControl: the API server has the priority levels of the chart, so each tenant gets FlowSchemas.
 	FlowControl bool
-	// DigestKey seals the digests in statuses; with nil they are written unsealed.
+	// DigestKey is the key that seals the digests in statuses; nil leaves them unsealed.
 	DigestKey *digestkey.Key
-	// PlatformApps is one of the constants of kube.Deployers; "" is Off.
+	// PlatformApps is one of the constants of kube.Deployers; "" means Off.
 	PlatformApps string
-	// Platform is the URL of the platform repository; without a URL, the person who applies the Repository named platform decides.
+	// Platform is the URL of the platform repository. Without a URL, the person who applies the Repository named platform decides.
 	Platform repository.Platform
 }
 
@@ -54,62 +54,63 @@ func (o Options) deployers() kube.Deployers {
 
 // Process says where the operator runs.
 type Process struct {
-	// DataDir holds the local stores of Git objects and charts.
+	// DataDir is the directory of the local stores of Git objects and charts.
 	DataDir string
-	// Namespace is the operator's own, which holds the credentials of repositories.
+	// Namespace is the operator's own namespace, with the credentials of repositories.
 	Namespace string
-	// Deployment is the name of the operator's own Deployment, in its namespace: while that is being deleted, or gone, kubeop is
-	// being uninstalled and nothing is removed. "" where it runs as none.
+	// Deployment is the name of the operator's own Deployment in its namespace; "" if the operator does not run as one. If the Deployment
+	// is gone or being deleted, kubeop is being uninstalled, and nothing is deleted.
 	Deployment string
-	// Drain is how long the end of the process waits for Helm actions that run; 0: it does not wait.
+	// Drain is how long the process waits at its end for running Helm actions; with 0, it does not wait.
 	Drain time.Duration
 }
 
-// Evaluation says where what tenants wrote is evaluated.
+// Evaluation says where the input of tenants is evaluated.
 type Evaluation struct {
-	// Evaluate has it evaluated in processes of their own. Trials and BuildTrials are where it is remembered which charts, and which
-	// manifests, cannot be; see release.Options and build.Builder.
+	// Evaluate evaluates the input of tenants in a separate process. Trials and BuildTrials record which charts and which manifests
+	// exceeded a limit; see release.Options and build.Builder.
 	Evaluate            func(ctx context.Context, c apart.Call) ([]byte, error)
 	Trials, BuildTrials string
-	// EvaluateProcesses is how many evaluations run at once, shared by tenant. 0: there is no limit but that of the callers.
+	// EvaluateProcesses limits how many evaluations run at once; tenants take turns. 0 means no limit of its own.
 	EvaluateProcesses int
-	// Sandbox has the processes; nil where Evaluate needs none that start with the operator.
+	// Sandbox has the processes; nil if Evaluate needs no processes that start with the operator.
 	Sandbox *sandbox.Pool
 }
 
-// Network says what sources may be reached, and how.
+// Network says which addresses sources may have, and how they are reached.
 type Network struct {
-	// AllowedAddresses may be reached by the URLs of tenants although they are refused by default, see transport.Network.
+	// AllowedAddresses may be the addresses of tenants' URLs although the SSRF guard refuses them by default, see transport.Network.
 	AllowedAddresses []netip.Prefix
-	// ClusterNetworks are the networks of pods, Services and nodes as administrators know them; none: every private network may be one.
+	// ClusterNetworks are the networks of pods, Services and nodes, as administrators set them. If none are set, every private network
+	// counts as one.
 	ClusterNetworks []netip.Prefix
-	// TokenServices are the hosts that are sent the credentials of registries, by registry, see transport.Network.
+	// TokenServices are, by registry, the hosts to which the credentials of a registry are sent, see transport.Network.
 	TokenServices map[string]string
-	// OwnService is the name of the operator's Service, which they may not reach; "" when there is none.
+	// OwnService is the name of the operator's Service, which sources must not reach; "" if there is none.
 	OwnService string
-	// FluxArtifactHosts are the hosts of artifacts of Flux's sources, see artifact.Store.
+	// FluxArtifactHosts are the hosts of the artifacts of Flux sources, see artifact.Store.
 	FluxArtifactHosts []string
 	// PlainRegistries are the registries, as host or host:port, that image policies contact without TLS.
 	PlainRegistries []string
 }
 
-// Hook is where the push hook serves.
+// Hook configures the push hook.
 type Hook struct {
-	// Listener accepts its calls; nil: there is no push hook.
+	// Listener accepts the calls of the hook; nil turns the hook off.
 	Listener net.Listener
-	// Client marks Repositories, also on replicas that do not lead.
+	// Client annotates Repositories, also on replicas that are not the leader.
 	Client client.Client
 }
 
-// ManagerOptions are what the controllers rely on in their manager: a Reconcile reads what the one before it wrote, or waits for
-// the cache to have it; and the cache holds of the fields' owners those that matter here.
+// ManagerOptions are the manager options that the controllers need: a Reconcile reads what the one before it wrote, or waits until the
+// cache has it; and the cache keeps only the needed parts of managedFields.
 func ManagerOptions(scheme *runtime.Scheme) ctrl.Options {
 	consistent := true
 	return ctrl.Options{
 		Scheme: scheme,
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
 		Cache: cache.Options{DefaultTransform: fieldmanager.SlimFields, ByObject: map[client.Object]cache.ByObject{
-			// It says what tenants' accounts can create. No other role is read from the cache.
+			// This role lists what the tenants' accounts can create. No other role is read from the cache.
 			&rbacv1.ClusterRole{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.Deployer)},
 		}},
 	}

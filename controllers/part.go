@@ -13,7 +13,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// part is one thing that runs in the operator's process: a row of the list in setup.go.
+// part is one component of the operator's process: a row of the list in setup.go.
 type part struct {
 	name      string
 	role      role
@@ -28,7 +28,7 @@ const (
 	everyReplica placement = "on every replica, all the time"
 )
 
-// role says what a part is; add adds it to the manager, nil where the settings leave it out.
+// role is the kind of a part, and the function that adds the part to the manager; nil if the settings turn the part off.
 type role struct {
 	kind string
 	add  func(mgr ctrl.Manager, p part) error
@@ -45,7 +45,7 @@ func (p part) addTo(mgr ctrl.Manager) error {
 	return nil
 }
 
-// given leaves a part out where the settings do not have it.
+// given turns a part off if the settings do not have it.
 func given(there bool, r role) role {
 	if !there {
 		r.add = nil
@@ -53,12 +53,12 @@ func given(there bool, r role) role {
 	return r
 }
 
-// controller is a controller, which its own package adds.
+// controller is a controller, which its own package adds to the manager.
 func controller(setUp func() error) role {
 	return role{"controller", func(ctrl.Manager, part) error { return setUp() }}
 }
 
-// objectCache is a cache of objects; job something that works in the background; server something that others call.
+// objectCache is a cache of objects, job a background task, and server something that others call.
 func objectCache(c cache.Cache) role      { return running("cache", c) }
 func job(r manager.Runnable) role         { return running("job", r) }
 func jobFunc(f manager.RunnableFunc) role { return running("job", f) }
@@ -68,7 +68,7 @@ func running(kind string, r manager.Runnable) role {
 	return role{kind, func(mgr ctrl.Manager, p part) error { return mgr.Add(runnable{r, p.placement == leader}) }}
 }
 
-// runnable runs where its row says.
+// runnable runs on the replicas that its row names.
 type runnable struct {
 	manager.Runnable
 	leads bool
@@ -77,12 +77,12 @@ type runnable struct {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (r runnable) NeedLeaderElection() bool { return r.leads }
 
-// cacheBeforeAll is a cache that the manager fills, on every replica, before it starts anything else.
+// cacheBeforeAll is a cache that the manager fills on every replica before it starts anything else.
 func cacheBeforeAll(r manager.Runnable) role {
 	return role{"cache", func(mgr ctrl.Manager, _ part) error { return mgr.Add(r) }}
 }
 
-// handler follows objects in the manager's cache.
+// handler handles events of objects in the manager's cache.
 func handler(follow func(context.Context, cache.Cache) error) role {
 	return role{"handler", func(mgr ctrl.Manager, _ part) error { return follow(context.Background(), mgr.GetCache()) }}
 }
@@ -96,17 +96,17 @@ func ready(c healthz.Checker) role {
 	return role{"probe", func(mgr ctrl.Manager, p part) error { return mgr.AddReadyzCheck(p.name, c) }}
 }
 
-// byManager is what the manager runs by itself, as its options say.
+// byManager is a part that the manager runs itself because of its options.
 func byManager(kind string) role {
 	return role{kind, func(ctrl.Manager, part) error { return nil }}
 }
 
-// collector is one collector of metrics, collectors are several.
+// collector is one metrics collector, collectors are several.
 func collector(c prometheus.Collector) role {
 	return collectors(func() []prometheus.Collector { return []prometheus.Collector{c} })
 }
 
-// Metrics of the leader are collected while it leads: the other replicas would report the same again.
+// Metrics of the leader are collected only while this replica leads. Other replicas would report the same again.
 func collectors(all func() []prometheus.Collector) role {
 	return role{"metrics", func(mgr ctrl.Manager, p part) error {
 		var errs []error
@@ -114,14 +114,14 @@ func collectors(all func() []prometheus.Collector) role {
 			if p.placement == leader {
 				c = whileLeading{c, mgr.Elected()}
 			}
-			ctrlmetrics.Registry.Unregister(c) // A process may have had an earlier manager.
+			ctrlmetrics.Registry.Unregister(c) // Tests may set up several managers in one process.
 			errs = append(errs, ctrlmetrics.Registry.Register(c))
 		}
 		return errors.Join(errs...)
 	}}
 }
 
-// whileLeading is a collector of which nothing is collected before a channel is closed.
+// whileLeading is a collector that collects nothing until this replica leads.
 type whileLeading struct {
 	prometheus.Collector
 	elected <-chan struct{}

@@ -20,16 +20,16 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 )
 
-// queues share workers and processes among tenants.
+// queues are the work queues and evaluation processes that tenants share.
 type queues struct {
 	// perTenant is how many objects of each kind are reconciled at once for one tenant.
 	perTenant int
-	// all are the controllers' work queues, by the name of the controller, and weights those of the tenants in them.
+	// all are the work queues by the name of their controller, and weights are the weights of tenants in these queues.
 	all     sync.Map
 	weights *weights
-	// inStep is closed when the watches of what all use are in step.
+	// inStep is closed when the watches of the kinds that all use had their first lists.
 	inStep chan struct{}
-	// apart has what tenants wrote evaluated, the processes for that shared among tenants.
+	// apart evaluates the input of tenants in processes that the tenants share.
 	apart apart.Runner
 }
 
@@ -38,15 +38,15 @@ func newQueues(o Options) *queues {
 	return &queues{perTenant: o.Concurrency, weights: w, inStep: make(chan struct{}), apart: evaluations(o, w)}
 }
 
-// headroom is the number of all workers divided by those that one tenant may occupy. With 2, the other tenants have as many workers left
-// when all of one tenant's are stuck.
+// headroom is the number of all workers divided by the number that one tenant may occupy. With 2, half of the workers are free for other
+// tenants even if one tenant's are all stuck.
 const headroom = 2
 
 // burst is how many objects of one tenant are reconciled in a row: most are made from the same commit, and its files stay cached for a
 // short time. Without it a restart with 1,000 repositories takes twice as long.
 const burst = 10
 
-// options have a controller's objects wait in a queue that tenants share.
+// options gives a controller a work queue that tenants share fairly.
 func (q *queues) options(controller string, tenantOf func(reconcile.Request) string) ctrlcontroller.Options {
 	bounds := fair.Bounds{Places: headroom * q.perTenant, PerTenant: q.perTenant, Weight: q.weights.of, Burst: burst}
 	return ctrlcontroller.Options{
@@ -60,10 +60,10 @@ func (q *queues) options(controller string, tenantOf func(reconcile.Request) str
 	}
 }
 
-// evaluationSlice is the processor time that an evaluation may use while others wait. Nearly all take some milliseconds.
+// evaluationSlice is the processor time that an evaluation may use while other evaluations wait. Nearly all need some milliseconds.
 const evaluationSlice = 250 * time.Millisecond
 
-// evaluations shares the processes that evaluate among tenants.
+// evaluations shares the evaluation processes among tenants.
 func evaluations(o Options, w *weights) apart.Runner {
 	r := apart.Runner{Run: o.Evaluate}
 	if o.EvaluateProcesses > 0 {
@@ -72,14 +72,14 @@ func evaluations(o Options, w *weights) apart.Runner {
 	return r
 }
 
-// wake has an object of a controller looked at. A controller that has not begun looks at all its objects when it does.
+// wake adds an object to a controller's work queue. A controller that has not started reconciles all its objects when it starts.
 func (q *queues) wake(controller string, key types.NamespacedName) {
 	if queue, ok := q.all.Load(controller); ok {
 		queue.(*fair.WorkQueue[reconcile.Request]).Add(reconcile.Request{NamespacedName: key})
 	}
 }
 
-// tenantOf returns the tenant that an object in a tenant's namespace counts for. A namespace without a known tenant counts by itself.
+// tenantOf returns the tenant of an object's namespace. A namespace without a known tenant takes turns like a tenant.
 func (c *cluster) tenantOf(r reconcile.Request) string {
 	if tenant := c.watch.TenantOf(r.Namespace); tenant != "" {
 		return tenant
@@ -87,10 +87,10 @@ func (c *cluster) tenantOf(r reconcile.Request) string {
 	return "namespace " + r.Namespace
 }
 
-// byItself is the turn of an object that is the only one of its kind that its tenant has.
+// byItself is the name under which an object takes turns if its tenant has only one object of the kind.
 func byItself(r reconcile.Request) string { return "object " + r.Name }
 
-// weights are those of the Tenants, by name.
+// weights are the weights of the Tenants, by name.
 type weights struct{ sync.Map }
 
 // of returns the weight of a tenant. It never waits.
@@ -101,14 +101,13 @@ func (w *weights) of(tenant string) int {
 	return 1
 }
 
-// follow keeps the weights as the Tenants in a cache say.
+// follow keeps the weights up to date with the Tenants in a cache.
 func (w *weights) follow(ctx context.Context, objects cache.Cache) error {
 	set := func(tenant *v1alpha1.Tenant) { w.Store(tenant.Name, int(max(1, tenant.Spec.Weight))) }
 	return followTenants(ctx, objects, set, func(name string) { w.Delete(name) })
 }
 
-// followTenants has a function called with each Tenant in a cache, and with what changed of one, and another with the names of those
-// that go.
+// followTenants calls is with each Tenant in a cache and after each change, and gone with the name of each deleted Tenant.
 func followTenants(ctx context.Context, objects cache.Cache, is func(*v1alpha1.Tenant), gone func(string)) error {
 	informer, err := objects.GetInformer(ctx, &v1alpha1.Tenant{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -130,7 +129,7 @@ func followTenants(ctx context.Context, objects cache.Cache, is func(*v1alpha1.T
 	return err
 }
 
-// held is a work queue that returns nothing before a channel is closed, which happens at the operator's end at the latest.
+// held is a work queue that returns nothing until a channel is closed. The channel is closed at the operator's end at the latest.
 type held struct {
 	*fair.WorkQueue[reconcile.Request]
 	until <-chan struct{}

@@ -49,7 +49,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// parts is the one list of what runs in the operator's process. Nothing is added to the manager that is not here.
+// parts is the only list of what runs in the operator's process. Nothing else is added to the manager.
 func (s *shared) parts(k *reconcilers) []part {
 	return []part{
 		{"kubeop's own kinds", byManager("cache"), everyReplica},
@@ -100,10 +100,10 @@ func (s *shared) parts(k *reconcilers) []part {
 	}
 }
 
-// reconcilers add the controller of each kind to the manager.
+// reconcilers are the functions that add the controller of each kind to the manager.
 type reconcilers struct{ volumes, repository, tenant, project, app func() error }
 
-// reconcilers makes the controllers.
+// reconcilers creates the controllers.
 func (s *shared) reconcilers() (*reconcilers, error) {
 	mgr, o := s.mgr, s.Options
 	repositories, err := s.repositories()

@@ -32,7 +32,7 @@ import (
 	"github.com/kubeop/kubeop/internal/steady"
 )
 
-// shared is what the controllers have in common, by concern.
+// shared holds what the controllers share, by concern.
 type shared struct {
 	Options
 	*cluster
@@ -44,10 +44,10 @@ type shared struct {
 	seal      digest.Seal
 	durations *metrics.Recorder
 	releases  *release.Engine
-	// released are the apps whose Helm action has ended.
+	// released sends apps whose Helm action has ended.
 	released  chan event.GenericEvent
 	discovery *kube.Discovery
-	// keys are those of the push hook, nil with hook where there is none.
+	// keys are the keys of the push hook. keys and hook are nil if the hook is turned off.
 	keys *hook.Keys
 	hook *hook.Server
 
@@ -99,7 +99,7 @@ func newHook(mgr ctrl.Manager, o Options) (*hook.Keys, *hook.Server, error) {
 	}, nil
 }
 
-// forget drops what is held of a project's namespace that is gone.
+// forget drops the state of a deleted project's namespace.
 func (s *shared) forget(namespace string) {
 	s.releases.Forget(namespace)
 	s.clients.Forget(namespace)
@@ -107,13 +107,13 @@ func (s *shared) forget(namespace string) {
 	s.durations.DeleteDuration(corev1.ObjectReference{Kind: v1alpha1.AppKind, Namespace: namespace})
 }
 
-// afterRefresh are the functions to call after discovery was refreshed.
+// afterRefresh holds the functions to call after discovery was refreshed.
 type afterRefresh struct {
 	mu    sync.Mutex
 	calls []func()
 }
 
-// onServed has f called after each refresh.
+// onServed registers f to be called after each refresh.
 func (a *afterRefresh) onServed(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,10 +138,10 @@ func (s *shared) refresh(ctx context.Context) {
 	s.callAll()
 }
 
-// sweepEvery is the time between two searches for what is not used any more in the stores.
+// sweepEvery is the time between two searches for unused files in the stores.
 const sweepEvery = time.Hour
 
-// sweep removes from the stores what is not used any more.
+// sweep removes unused files from the stores.
 func (s *shared) sweep(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := s.stores.Sweep(ctx); err != nil {
@@ -156,12 +156,12 @@ func (s *shared) keepDigestKey(ctx context.Context) error {
 	return s.DigestKey.Keep(ctx, s.secrets, s.mgr.GetLogger())
 }
 
-// keepPlatform restores the platform repository as it is configured.
+// keepPlatform restores the configured platform repository when someone changes it.
 func (s *shared) keepPlatform(ctx context.Context) error {
 	return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache())
 }
 
-// drain waits at the end of the process, before the lease is given up, until the Helm actions that run have ended.
+// drain waits at the end of the process, before the lease is released, until running Helm actions have ended.
 func (s *shared) drain(ctx context.Context) error {
 	<-ctx.Done()
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Drain)
@@ -169,7 +169,7 @@ func (s *shared) drain(ctx context.Context) error {
 	return s.releases.Drain(limit)
 }
 
-// cachesFilled reports an error until the caches hold what the API server has.
+// cachesFilled reports an error until the caches had their first lists.
 func (s *shared) cachesFilled(*http.Request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -192,7 +192,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	}, nil
 }
 
-// engine makes the Helm engine.
+// engine creates the Helm engine.
 func (s *shared) engine() *release.Engine {
 	return release.New(release.Options{
 		Config: s.mgr.GetConfig(), Discovery: s.served, Mapper: s.mapper,
@@ -201,7 +201,7 @@ func (s *shared) engine() *release.Engine {
 		Workers: fair.Bounds{Places: s.HelmWorkers, Weight: s.weights.of}, Holder: uuid.NewString(), Now: s.clock.Now, Seal: s.seal, Log: s.mgr.GetLogger().WithName("helm"),
 		Notify: func(name types.NamespacedName) {
 			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-			go func() { s.released <- event.GenericEvent{Object: app} }() // The engine is not held up by a full queue.
+			go func() { s.released <- event.GenericEvent{Object: app} }() // A goroutine, because a full queue must not block the engine.
 		},
 	})
 }
@@ -211,7 +211,7 @@ func (s *shared) steps(name string) *step.Runner {
 		Client:    s.mgr.GetClient(),
 		Events:    s.mgr.GetEventRecorder("kubeop-" + name),
 		Durations: s.durations,
-		Clock:     clock.RealClock{}, // It measures how long passes take, and the metric reads the machine's clock.
+		Clock:     clock.RealClock{}, // It measures durations, and the metric reads the machine's clock.
 		Cause:     newDeletions(s.direct, s.Namespace, s.Deployment).cause,
 		Wake:      func(key types.NamespacedName) { s.wake(name, key) },
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/finalizer"
 )
 
-// DeleteChild deletes what lives in the home of an owner that is being deleted: a Project of a Tenant, or an App of a Project. Where the
-// owner's finalizers are taken off by force, so are the child's. setPolicy gives the child the deletion policy that it has to have first, and
-// reports whether it had another one.
+// DeleteChild deletes an object in the home of an owner that is being deleted: a Project of a Tenant, or an App of a Project. setPolicy
+// sets the deletion policy that the child must have before it is deleted, and reports whether it changed the policy. If the owner's
+// finalizers are removed by force, so are the child's.
 func DeleteChild(ctx context.Context, c client.Client, owner, child client.Object, setPolicy func() bool) error {
 	before := child.DeepCopyObject().(client.Object)
 	if finalizer.Forced(owner) && child.GetDeletionTimestamp() != nil && !finalizer.Forced(child) {

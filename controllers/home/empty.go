@@ -14,12 +14,12 @@ import (
 	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
-// longestPause is the longest pause between two looks at what holds a namespace.
+// longestPause is the longest pause between two checks of what holds a namespace.
 const longestPause = 30 * time.Second
 
-// empty waits until nothing is in the namespace that would hold its deletion: the deployer, who could end that, goes with it. Only the
-// deployer may add anything meanwhile. Pods that take longer than the grace are deleted; finalizers are taken off where administrators
-// allowed it.
+// empty waits until the namespace contains nothing that would hold its deletion, because the deployer, who can delete such objects, is
+// deleted with the namespace. Meanwhile only the deployer may create objects. Pods that take longer than the grace period are deleted
+// without waiting. Finalizers are removed by force if administrators allowed it.
 func (h Home) empty(ctx context.Context, d Removal) error {
 	if d.Deployer == nil {
 		return nil
@@ -49,10 +49,10 @@ func (h Home) empty(ctx context.Context, d Removal) error {
 	return why
 }
 
-// viewers is the binding of those who may only read.
+// viewers is the RoleBinding of people who may only read.
 const viewers = "kubeop-view"
 
-// resource is what the Tenant or Project is called in a command.
+// resource is the kubectl name of the owner's kind.
 func (h Home) resource() string {
 	if h.Of.GetNamespace() == "" {
 		return "tenant"

@@ -1,4 +1,4 @@
-// Package home is what Tenants and Projects do alike: make, mark and remove the namespace that is theirs.
+// Package home creates, labels and deletes the namespace of a Tenant or a Project.
 package home
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // Home is a namespace and its owner.
 type Home struct {
-	// Direct reads and writes past any cache.
+	// Direct reads and writes without the cache.
 	Direct client.Client
 	Steps  *step.Runner
 	// Of is the Tenant or Project.
@@ -27,7 +27,7 @@ type Home struct {
 }
 
 // Make creates the namespace and applies the terms. It adopts a namespace that was retained for its data, or that an earlier object of the
-// same tenant made. It stops if the namespace belongs to another owner, and waits while a namespace of this name is being deleted.
+// same tenant created. It stops if the namespace belongs to another owner, and waits while a namespace of this name is being deleted.
 func (h Home) Make(ctx context.Context, made *apply.Ledger, terms namespace.Terms) error {
 	object := namespace.Object(h.Name, h.Owner, terms)
 	live, err := made.Settled(ctx, object)
@@ -35,7 +35,7 @@ func (h Home) Make(ctx context.Context, made *apply.Ledger, terms namespace.Term
 		return err
 	}
 	if live != nil && live.GetLabels()[v1alpha1.RetainedLabel] == "" {
-		return made.Apply(ctx, object) // It sends no request: the watch shows that the namespace is ours and unchanged.
+		return made.Apply(ctx, object) // This sends no request if the watch shows that the namespace is ours and unchanged.
 	}
 	found, err := namespace.Claim(ctx, h.Direct, h.Name, h.Owner)
 	switch {

@@ -19,29 +19,29 @@ import (
 
 // Removal says how a home is removed.
 type Removal struct {
-	// Policy Orphan keeps everything.
+	// Policy: with Orphan, nothing is deleted.
 	Policy v1alpha1.DeletionPolicy
-	// Claims says which claims may go.
+	// Claims says which claims may be deleted.
 	Claims pvc.Terms
-	// Deployer deletes the claims that go, and what would hold the namespace. Nil: there are no pods and claims, and nothing is
-	// deleted one by one.
+	// Deployer is the client that deletes claims and objects that would hold the namespace. Nil means that the namespace has no pods and
+	// claims, and that only the namespace itself is deleted.
 	Deployer client.Client
-	// Kinds are those of which the deployer may have made objects.
+	// Kinds are the kinds of which the deployer may have created objects.
 	Kinds []schema.GroupResource
-	// Grace is how long pods may take to end, from the deletion of the Tenant or Project on; then they are deleted without waiting.
+	// Grace is how long pods may take to end, counted from the deletion of the Tenant or Project. After that they are deleted without
+	// waiting.
 	Grace time.Duration
 }
 
-// quotaDelay is how long the API server may take to keep everyone from making claims once the quota says so: its admission reads
-// quotas from a watch.
+// quotaDelay is how long it may take until the API server enforces a new quota: its admission reads quotas from a watch.
 const quotaDelay = 500 * time.Millisecond
 
-// Remove deletes the claims that may go, what else would hold the namespace, and then the namespace, and waits until it is gone with
-// all that is in it; or leaves it for the sake of claims that hold data. Then all access ends; quota and network isolation
-// stay.
+// Remove deletes the claims that may be deleted, then objects that would hold the namespace, then the namespace, and waits until it is
+// gone. If claims with data stay, it keeps the namespace instead: then all access ends, while quota and network isolation stay.
 //
-// No request deletes a namespace only if it holds no claim, and Kubernetes empties it seconds later. So none can be made before
-// the claims are looked at, and those that go are deleted as they were looked at: one that is bound meanwhile is looked at again.
+// No request can delete a namespace on the condition that it holds no claims, and Kubernetes deletes the content seconds later. So a quota
+// first forbids new claims, then the claims are listed, and each is deleted with the resourceVersion that was listed: a claim that is bound
+// meanwhile is checked again.
 func (h Home) Remove(ctx context.Context, d Removal) error {
 	if d.Policy == v1alpha1.DeletionOrphan {
 		return nil
@@ -69,7 +69,7 @@ func (h Home) Remove(ctx context.Context, d Removal) error {
 	return step.Wait(v1alpha1.DeletingReason, time.Second, "%s", left)
 }
 
-// clear deletes the claims that go and then returns those that stay.
+// clear deletes the claims that may be deleted, and then returns those that stay.
 func (h Home) clear(ctx context.Context, d Removal) ([]pvc.Claim, error) {
 	if d.Deployer != nil {
 		closed, err := namespace.Close(ctx, h.Direct, h.Name, h.Owner.Labels)
@@ -90,15 +90,15 @@ func (h Home) clear(ctx context.Context, d Removal) ([]pvc.Claim, error) {
 	}
 	err = pvc.Delete(ctx, d.Deployer, leave)
 	switch {
-	case err == nil, apierrors.IsConflict(err): // One that changed meanwhile is looked at again.
+	case err == nil, apierrors.IsConflict(err): // A claim that changed meanwhile is checked again.
 		return nil, step.Wait(v1alpha1.DeletingReason, time.Second, "waits for claims %s to be gone", pvc.Names(leave))
-	case apierrors.IsForbidden(err) && len(stay) == 0: // Nothing could be delivered here yet: there is no deployer.
+	case apierrors.IsForbidden(err) && len(stay) == 0: // The project was never ready, so there is no deployer.
 		return nil, nil
 	}
 	return nil, err
 }
 
-// retain leaves the namespace with its claims.
+// retain keeps the namespace with its claims.
 func (h Home) retain(ctx context.Context, ns *corev1.Namespace, stay []pvc.Claim) error {
 	if err := namespace.Lock(ctx, h.Direct, ns.Name); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
-// leavePlatformNamespace removes from an adopted namespace what kubeop put there, and leaves it. It reports false for a namespace that kubeop
-// created.
+// leavePlatformNamespace removes kubeop's labels and objects from an adopted namespace, and keeps the namespace. It reports false for a
+// namespace that kubeop created.
 func (r *Reconciler) leavePlatformNamespace(ctx context.Context, s *scope) (left bool, err error) {
 	live, err := namespace.Own(ctx, r.Direct, s.namespace, namespace.Owner{Labels: s.labels()})
 	if live == nil || err != nil || live.Labels[v1alpha1.AdoptedLabel] == "" {

@@ -18,8 +18,8 @@ import (
 )
 
 // removeApps deletes the project's apps and waits for them while their deployer still exists. Under the policy Orphan, the apps get that
-// policy first. Rights that administrators revoke meanwhile are revoked at once, because the tenant decides how long the apps stay: any
-// object of theirs may have a finalizer. If revoking fails, so does the step, but only after the apps were deleted.
+// policy first. Rights that administrators revoke meanwhile are revoked at once, because the tenant decides how long the apps stay: any of
+// their objects may have a finalizer. If revoking fails, the step fails too, but only after the apps were deleted.
 func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 	problem := r.retract(ctx, s)
 	apps := &v1alpha1.AppList{}
@@ -61,8 +61,8 @@ func (r *Reconciler) removeApp(ctx context.Context, s *scope, app *v1alpha1.App)
 	})
 }
 
-// killLate deletes pods at once that hold up an app's removal, if the project was deleted longer ago than the maximum grace period of a
-// pod.
+// killLate deletes without waiting the pods that hold an app's removal, if the project was deleted longer ago than the maximum grace period
+// of a pod.
 func (r *Reconciler) killLate(ctx context.Context, s *scope) error {
 	tenant, err := r.formerTenant(ctx, s)
 	if err != nil || !late(s.project, tenant, r.Steps.Clock.Now()) {

@@ -33,7 +33,7 @@ func clusterRole(namespace string) string {
 func (r *Reconciler) grantCluster(ctx context.Context, s *scope) error {
 	rules, problem, err := r.clusterRules(s.tenant.Spec.ClusterKinds)
 	if err != nil {
-		return err // As long as the kinds are unknown, no rights are revoked.
+		return err // While the kinds are unknown, revoke nothing.
 	}
 	err = r.applyCluster(ctx, s, rules)
 	if notGranted(err) {
@@ -63,7 +63,7 @@ func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, problem, err e
 		case err != nil:
 			return nil, nil, fmt.Errorf("finding the resource of %s: %w", kind, err)
 		case mapping.Scope.Name() != meta.RESTScopeNameRoot:
-			namespaced = append(namespaced, kind) // The rule would grant the kind in every namespace.
+			namespaced = append(namespaced, kind) // A ClusterRole would grant a namespaced kind in every namespace.
 		default:
 			rules = append(rules, rbac.PolicyRule().WithAPIGroups(mapping.Resource.Group).WithResources(mapping.Resource.Resource).
 				WithVerbs("get", "list", "watch", "create", "update", "patch", "delete"))
@@ -118,8 +118,8 @@ func (r *Reconciler) clusterMapping(name string) (*meta.RESTMapping, error) {
 	return r.Direct.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
 }
 
-// retract limits the cluster-wide rights of a project that is being deleted to the kinds that its tenant may have now: the apps need them
-// to delete their objects. If the tenant is gone, the kinds are unknown, and the rights stay.
+// retract limits the cluster-wide rights of a project that is being deleted to the kinds that its tenant may still have: the apps need
+// these rights to delete their objects. If the tenant is gone, the kinds are unknown, and the rights stay.
 func (r *Reconciler) retract(ctx context.Context, s *scope) error {
 	if !s.hadCluster() {
 		return nil

@@ -14,15 +14,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/isolation"
 )
 
-// Networks finds the addresses that no pod of a tenant may reach: the cluster's own, and the metadata services of clouds.
+// Networks finds the addresses that no pod of a tenant may reach: the cluster's own networks, and the metadata services of clouds.
 type Networks interface {
-	// Except returns those within a range. all reports that they cover the whole range.
+	// Except returns the forbidden addresses within a range. all: they cover the whole range.
 	Except(ctx context.Context, within netip.Prefix) (except []netip.Prefix, all bool, err error)
 	// OnChange registers f, which is called when the result of Except may have changed. f must not block.
 	OnChange(f func())
 }
 
-// egress returns the ranges that the tenant's pods may connect to. Summary reports ranges that are completely excluded.
+// egress returns the ranges to which the tenant's pods may connect. Summary reports ranges that are completely forbidden.
 func (r *Reconciler) egress(ctx context.Context, s *scope) ([]isolation.Range, error) {
 	var ranges []isolation.Range
 	s.closed = nil
@@ -61,7 +61,7 @@ func (r *Reconciler) onNetworks() source.Source {
 func (r *Reconciler) wakeAll(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	projects := &v1alpha1.ProjectList{}
 	if err := r.Client.List(ctx, projects, client.UnsafeDisableDeepCopy); err != nil {
-		return // They will be reconciled when their interval is over.
+		return // The projects are reconciled at their interval.
 	}
 	for i := range projects.Items {
 		queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&projects.Items[i])})

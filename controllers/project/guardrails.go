@@ -68,7 +68,7 @@ func over(defaults, set corev1.ResourceList) corev1.ResourceList {
 	return merged
 }
 
-// noSystemPriority forbids the project's pods the priority classes with which Kubernetes' own pods preempt others. It is needed if the
+// noSystemPriority forbids the project's pods the priority classes of Kubernetes' own pods, which preempt other pods. It is needed if the
 // admission policies are turned off, which allow only the classes in spec.priorityClasses of the tenant.
 func noSystemPriority(s *scope) *core.ResourceQuotaApplyConfiguration {
 	classes := core.ScopedResourceSelectorRequirement().WithScopeName(corev1.ResourceQuotaScopePriorityClass).

@@ -16,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/podsecurity"
 )
 
-// The steps of projects of the platform itself. Only administrators can declare one. It has no quota, no network policy and no owners, and
-// its namespace may have existed before.
+// The steps of projects of the platform itself. Only administrators can declare such a project. It has no quota, no network policy and no
+// owners, and its namespace may have existed before.
 
 // resolvePlatform checks that the project may have a namespace of its name.
 func (r *Reconciler) resolvePlatform(ctx context.Context, s *scope) error {
@@ -34,7 +34,7 @@ func (r *Reconciler) resolvePlatform(ctx context.Context, s *scope) error {
 	return r.count(ctx, s)
 }
 
-// namespaceSpec returns what the project says of its namespace.
+// namespaceSpec returns the project's settings for its namespace.
 func (s *scope) namespaceSpec() v1alpha1.PlatformNamespace {
 	if spec := s.project.Spec.Namespace; spec != nil {
 		return *spec

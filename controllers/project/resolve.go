@@ -36,7 +36,7 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	return r.count(ctx, s)
 }
 
-// count counts the apps that are declared.
+// count counts the apps that exist in the project.
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	apps := &v1alpha1.AppList{}
 	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace), client.UnsafeDisableDeepCopy); err != nil {

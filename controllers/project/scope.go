@@ -18,16 +18,16 @@ type scope struct {
 	tenant *v1alpha1.Tenant
 	// namespace is the project's namespace, named after the tenant and the project.
 	namespace string
-	// made records what is applied.
+	// made records which objects were applied.
 	made *apply.Ledger
-	// closed are the ranges of the tenant's egress that are completely excluded, set by guard.
+	// closed are the ranges of the tenant's egress that are completely forbidden, set by guard.
 	closed []string
-	// lowered: the quota is lower than the project's own, because of the objects in the tenant's other projects; set by guard.
+	// lowered: the quota is lower than the project's own, because the tenant's other projects have many objects; set by guard.
 	lowered bool
-	// apps is counted by resolve, and by grant again.
+	// apps is the number of apps, set by resolve and again by grant.
 	apps int
-	// cluster is the result of granting cluster-scoped kinds: from resolve if some were granted before, otherwise from grant. grant reports
-	// it.
+	// cluster is the error of granting cluster-scoped kinds. It comes from resolve if some were granted before, otherwise from grant. grant
+	// returns it.
 	cluster error
 	// current reports whether a newer version of the project is refused.
 	current refusal.Report
@@ -59,7 +59,7 @@ func (s *scope) Record() {
 	s.project.Status.Inventory = s.made.Inventory()
 }
 
-// Summary is Ready's message.
+// Summary is the message of the condition Ready.
 func (s *scope) Summary() string {
 	summary := fmt.Sprintf("Apps live in namespace %s", s.namespace)
 	if len(s.closed) > 0 {
@@ -71,7 +71,7 @@ func (s *scope) Summary() string {
 	return summary
 }
 
-// Notes returns the conditions besides those of the steps.
+// Notes returns the conditions other than those of the steps.
 func (s *scope) Notes() []step.Note { return s.current.Notes }
 
 // Heading returns the beginning of Ready's message, which says that a newer version of the project is refused.

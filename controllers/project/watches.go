@@ -22,8 +22,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 )
 
-// SetupWithManager has the controller woken by its Projects, by changes that others make to what it made, by the tenant, by apps that come and go, by
-// other networks of the cluster, and by what the tenant's other projects have.
+// SetupWithManager adds the controller. These events wake a project: a change of its Project, of an object created for it, of its tenant,
+// of the cluster's networks or of the tenant's remaining number of objects; and an app that is created or deleted.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -71,10 +71,10 @@ func (r *Reconciler) onStore() source.Source {
 	})
 }
 
-// countPause collects apps that are created or deleted together, such as those of one commit.
+// countPause is how long creations and deletions of apps are collected before the project counts its apps.
 const countPause = time.Second
 
-// counting maps a created or deleted app to its project, which counts its apps and may wait until the last one is gone.
+// counting maps a created or deleted app to its project, which counts its apps and may wait for the last one to be gone.
 var counting = handler.Funcs{
 	CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		count(e.Object, q)

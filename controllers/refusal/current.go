@@ -8,19 +8,19 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// maxPlace bounds, in characters, the file in front of Ready's message.
+// maxPlace limits the length of the file's name in Ready's message, in characters.
 const maxPlace = 100
 
-// Report is what an object reports about the newest version of it in Git.
+// Report is what an object reports about its newest version in Git.
 type Report struct {
-	// Notes are the condition Current and its event: False while a newer version is refused, absent else. There are none while that is
-	// not known, so that the condition stays as it is.
+	// Notes hold the condition Current and its event. Current is False while a newer version is refused, and absent otherwise. If it is
+	// unknown whether a version is refused, there are no notes, so the condition stays as it is.
 	Notes []step.Note
-	// Refused is the version that is refused, for the status. It is nil for none.
+	// Refused is the refused version, for the status; nil for none.
 	Refused *v1alpha1.Refused
 }
 
-// Report returns what an object reports. before is what its status has.
+// Report returns the report of an object. before is the refused version in the object's status.
 func (r *Index) Report(kind string, o step.Object, before *v1alpha1.Refused) Report {
 	repository := o.GetLabels()[v1alpha1.RepositoryLabel]
 	if r == nil {
@@ -39,8 +39,8 @@ func (r *Index) Report(kind string, o step.Object, before *v1alpha1.Refused) Rep
 	return outdated(refusal, before)
 }
 
-// outdated reports a newer version that is refused. A problem that was there before the process started keeps the commit with which the
-// status names it.
+// outdated reports a refused newer version. If the status already reported the same problem before this process started, the status keeps
+// the commit that it named.
 func outdated(refusal Refusal, before *v1alpha1.Refused) Report {
 	is := &v1alpha1.Refused{Revision: refusal.Revision, Place: refusal.Place, Problem: refusal.Problem}
 	if refusal.found && before != nil && refusal.same(before.Place, before.Problem) {
@@ -52,7 +52,7 @@ func outdated(refusal Refusal, before *v1alpha1.Refused) Report {
 	}}}
 }
 
-// current takes the condition away, with an event where it was there.
+// current removes the condition. There is an event if the object had the condition.
 func current() step.Note {
 	return step.Note{
 		Condition: v1alpha1.CurrentCondition, Reason: v1alpha1.SucceededReason,
@@ -60,7 +60,7 @@ func current() step.Note {
 	}
 }
 
-// Masked returns the refused version for the status, without the words that mask hides; nil for none.
+// Masked returns the refused version for the status, with secrets masked; nil for none.
 func (r Report) Masked(mask func(string) string) *v1alpha1.Refused {
 	if r.Refused == nil {
 		return nil
@@ -68,7 +68,7 @@ func (r Report) Masked(mask func(string) string) *v1alpha1.Refused {
 	return &v1alpha1.Refused{Revision: r.Refused.Revision, Place: mask(r.Refused.Place), Problem: mask(r.Refused.Problem)}
 }
 
-// Heading is what is in front of Ready's message while a newer version is refused: where, in short.
+// Heading is the beginning of Ready's message while a newer version is refused; it names the file.
 func (r Report) Heading() string {
 	if r.Refused == nil {
 		return ""

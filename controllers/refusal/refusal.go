@@ -1,8 +1,7 @@
-// Package refusal knows which Apps and Projects the newest commit of their repository declares in a way that is refused, so
-// that the object itself says that it stays at an older version: condition Current.
+// Package refusal records which Apps and Projects are refused in the newest commit of their repository. Such an object reports with the
+// condition Current that it stays at an older version.
 //
-// It is held in memory only, and only what is refused is. After a restart the first reading of each repository fills it; until
-// then an object keeps the condition it has.
+// The record is in memory only. After a restart, the first reading of each repository fills it; until then an object keeps its condition.
 package refusal
 
 import (
@@ -15,40 +14,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Unit is an object that a commit declares: its kind, such as v1alpha1.AppKind, and where it is.
+// Unit identifies an object that a commit declares by its kind, such as v1alpha1.AppKind, and its key.
 type Unit struct {
 	Kind string
 	client.ObjectKey
 }
 
-// Refusal is why a newer version of an object is not taken.
+// Refusal is why a newer version of an object is refused.
 type Refusal struct {
-	// Revision is the commit that holds the refused version, as "branch@sha1:<commit>". While the problem stays the same, it is
-	// the first such commit that is known.
+	// Revision is the commit with the refused version, as "branch@sha1:<commit>". While the problem stays the same, it is the first known
+	// commit with the problem.
 	Revision string
-	// Place is where it is wrong first, as "file:line" or "file", and Problem what is wrong there.
+	// Place is the first position with a problem, as "file:line" or "file". Problem says what is wrong there.
 	Place, Problem string
 
-	// found: the problem was there when the repository was first read in this process, and may be older than Revision.
+	// found: the problem existed when this process first read the repository, so it may be older than Revision.
 	found bool
 }
 
 // same reports whether a refusal is for this problem.
 func (r Refusal) same(place, problem string) bool { return r.Place == place && r.Problem == problem }
 
-// Index holds the refusals of all repositories and wakes the objects they are about. The zero value is ready. Safe for
-// concurrent use.
+// Index holds the refusals of all repositories, and wakes an object when its refusal changes. The zero value is ready. Safe for concurrent
+// use.
 type Index struct {
 	mu sync.Mutex
-	// refused has an entry for each repository that was read since the process started.
+	// refused has an entry for each repository that this process has read.
 	refused map[string]map[Unit]Refusal
-	// queues are those of the controllers, by kind.
+	// queues are the controllers' work queues, by kind.
 	queues map[string]queue
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Set says what is refused of a repository's newest commit, after all of it was read: nothing but this.
+// Set sets all refusals of a repository, after its newest commit was read completely.
 func (r *Index) Set(repository string, refused map[Unit]Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,8 +71,8 @@ func (r *Index) Set(repository string, refused map[Unit]Refusal) {
 	r.put(repository, is)
 }
 
-// Put says that one object is refused, after its part of a newer commit was read. It needs a Set before it: what is refused of
-// the rest of a repository is known then.
+// Put adds or changes the refusal of one object, after only its part of a newer commit was read. Without an earlier Set it does nothing,
+// because the repository's other refusals are unknown.
 func (r *Index) Put(repository string, unit Unit, refusal Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +86,7 @@ func (r *Index) Put(repository string, unit Unit, refusal Refusal) {
 	r.wake(unit)
 }
 
-// Delete says that one object is refused no more, or not declared any more.
+// Delete removes the refusal of an object that is accepted, or not declared any more.
 func (r *Index) Delete(repository string, unit Unit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,11 +96,11 @@ func (r *Index) Delete(repository string, unit Unit) {
 	}
 }
 
-// Forget drops what is refused of a repository that is gone: what it declared stays, and nothing newer is refused.
+// Forget drops the refusals of a deleted repository: its objects stay, and no newer version of them is refused.
 func (r *Index) Forget(repository string) { r.Set(repository, nil) }
 
-// Of returns why the newest version of an object is refused. It is not known before the repository was read; the zero Refusal
-// that is known says that the object is current.
+// Of returns why the newest version of an object is refused; the zero Refusal if it is not. known is false until this process has read the
+// repository.
 func (r *Index) Of(repository string, unit Unit) (refusal Refusal, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +108,7 @@ func (r *Index) Of(repository string, unit Unit) (refusal Refusal, known bool) {
 	return of[unit], read
 }
 
-// Wakes is what has a controller look at the objects of its kind when their refusal changes.
+// Wakes is an event source that wakes the objects of a kind when their refusal changes.
 func (r *Index) Wakes(kind string) source.Source {
 	return source.Func(func(_ context.Context, q queue) error {
 		r.mu.Lock()
@@ -129,7 +128,7 @@ func (r *Index) put(repository string, refused map[Unit]Refusal) {
 	r.refused[repository] = refused
 }
 
-// wake has an object looked at. Before its controller started there is no need: it begins with all objects.
+// wake adds an object to its controller's queue. A controller that has not started needs no event: it starts with all objects.
 func (r *Index) wake(unit Unit) {
 	if q := r.queues[unit.Kind]; q != nil {
 		q.Add(reconcile.Request{NamespacedName: unit.ObjectKey})

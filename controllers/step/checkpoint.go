@@ -2,18 +2,18 @@ package step
 
 import "context"
 
-// checkpoint lets a step have its facts in the status before it goes on.
+// checkpoint lets a step write its facts into the status before the step goes on.
 type checkpoint struct {
 	runner *Runner
-	// before is the object as the API server has it.
+	// before is the object as it is in the API server.
 	before, obj Object
 	scope       Scope
 }
 
 type checkpointKey struct{}
 
-// Checkpoint writes the facts recorded so far into the status, where they differ from what is there. A step calls it
-// before it makes something that must not be forgotten if the process ends in the middle.
+// Checkpoint writes the recorded facts into the status, if they changed. A step calls Checkpoint before it creates something that must not
+// be forgotten if the process is killed.
 func Checkpoint(ctx context.Context) error {
 	c, ok := ctx.Value(checkpointKey{}).(*checkpoint)
 	if !ok {
@@ -22,8 +22,8 @@ func Checkpoint(ctx context.Context) error {
 	c.scope.Record()
 	interim := c.obj.DeepCopyObject().(Object)
 	interim.SetConditions(c.before.GetConditions())
-	// The answer of the API server may be of a newer generation. It is not taken over: what is reported in the end is about the
-	// generation this Reconcile began with.
+	// Discard the API server's answer, which may have a newer generation: the status is about the generation with which this Reconcile
+	// began.
 	if err := c.runner.patch(ctx, c.before, interim.DeepCopyObject().(Object)); err != nil {
 		return err
 	}

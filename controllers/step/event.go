@@ -11,10 +11,10 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// maxMessage bounds an event's message; the API server refuses more than 1,024 characters.
+// maxMessage limits the length of an event's message; the API server refuses more than 1,024 characters.
 const maxMessage = 1000
 
-// events emits what changed with a Reconcile whose status is written.
+// events emits the events of a Reconcile after its status was written.
 func (r *Runner) events(before, obj Object, report report, v *verdict) {
 	r.readyEvent(before, obj, report.heading, report.details)
 	r.degradedEvents(before, obj, v)
@@ -51,14 +51,14 @@ func (r *Runner) readyEvent(before, obj Object, heading, details string) {
 	r.emit(obj, kind, is.Reason, message)
 }
 
-// noteEvent emits an event of a note that is new or says something else than before.
+// noteEvent emits the event of a note if the note is new or its reason or message changed.
 func (r *Runner) noteEvent(before, obj Object, n Note) {
 	if n.Event != "" && (n.Condition == "" || !same(before, obj, n.Condition)) {
 		r.emit(obj, n.Event, n.Reason, n.Message)
 	}
 }
 
-// degradedEvents emits an event of each condition that became false though Ready did not.
+// degradedEvents emits an event for each condition that became False although Ready did not.
 func (r *Runner) degradedEvents(before, obj Object, v *verdict) {
 	if v != nil {
 		return
@@ -70,7 +70,7 @@ func (r *Runner) degradedEvents(before, obj Object, v *verdict) {
 	}
 }
 
-// degradable are the conditions of steps that Degrade may end.
+// degradable are the conditions of steps that may end with Degrade.
 var degradable = map[string]bool{v1alpha1.SourceReadyCondition: true}
 
 func same(before, obj Object, condition string) bool {

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/text/message"
 )
 
-// maxNamed bounds how many objects a message names.
+// maxNamed limits how many objects a message names.
 const maxNamed = 5
 
-// Few lists for a message what happened to objects: the first five, and how many more there are.
+// Few lists objects for a message: the first five, and how many more there are.
 func Few[T any](objects []T) string {
 	texts := make([]string, 0, maxNamed+1)
 	for _, o := range objects[:min(len(objects), maxNamed)] {

@@ -15,16 +15,17 @@ import (
 // heldPause is the pause before an object with a held deletion is reconciled again.
 const heldPause = 10 * time.Second
 
-// Cause says whether a deletion was meant for the object. The zero value says that it was: what it made may be removed.
+// Cause says whether a deletion was meant for the object itself. The zero value says that it was, so what the object created may be
+// deleted.
 type Cause struct {
-	// Other is what the object is deleted for instead, such as the deletion of its definition; nothing it made is removed then.
+	// Other is what was really deleted, such as the object's CustomResourceDefinition; nothing that the object created is deleted then.
 	Other string
-	// Hold keeps the object until Cause is called again. Without it the finalizer is removed.
+	// Hold keeps the object until Cause is called again. If false, only the finalizer is removed.
 	Hold bool
 }
 
-// Finalize removes what obj made, and removes the finalizer when every step succeeded. For a suspended object, and for a deletion that was
-// meant for another object (see Cause), it removes only the finalizer.
+// Finalize deletes what obj created, and removes the finalizer when every step succeeded. If the object is suspended, or its deletion was
+// meant for another object (see Cause), Finalize removes only the finalizer.
 func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
 	result, err := r.finalize(ctx, obj, s, steps)
 	return r.soonWhereFenced(ctx, result, err)
@@ -45,9 +46,9 @@ func (r *Runner) finalize(ctx context.Context, obj Object, s Scope, steps []Step
 	return ctrl.Result{}, err
 }
 
-// leaveRunning handles a deletion that must not remove what the object made, and reports whether it did. It reads from the API server and
-// not from a cache, before the first step of a Finalize, and once per object, because the result for an object that was meant stays valid.
-// It skips suspended objects.
+// leaveRunning handles a deletion that must not delete what the object created, and reports whether it did. It calls Cause, which reads
+// from the API server, before the first step of a Finalize; once a deletion is known to be meant for the object, that stays so. It does not
+// call Cause for a suspended object.
 func (r *Runner) leaveRunning(ctx context.Context, obj Object) (left bool, result ctrl.Result, err error) {
 	cause := Cause{Other: "it was suspended when it was deleted"}
 	if !obj.GetSchedule().Suspend {

@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// release takes the finalizer off obj, which lets it be gone. It reports false where it was gone already: a cache is a little late. Only
-// metadata is sent and answered, because obj may be large, and is not read any more.
+// release removes the finalizer of obj, so that obj is deleted. It reports false if obj was deleted already, which a late cache may not
+// show. It sends and receives only metadata, because obj may be large.
 func (r *Runner) release(ctx context.Context, obj Object) (bool, error) {
 	controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer)
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": obj.GetUID(), "finalizers": obj.GetFinalizers()}})
@@ -29,7 +29,7 @@ func (r *Runner) release(ctx context.Context, obj Object) (bool, error) {
 	}
 	about := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 	about.SetGroupVersionKind(kind)
-	// Read-your-writes would need an informer of metadata, beside the one of the objects.
+	// To read its own write, the client would need an informer of metadata in addition to that of the objects.
 	err = r.Client.Patch(ctx, about, client.RawPatch(types.MergePatchType, patch), client.DisableReadYourWritesConsistency)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("taking the finalizer off: %w", err)
@@ -41,7 +41,7 @@ func (r *Runner) release(ctx context.Context, obj Object) (bool, error) {
 	return err == nil, nil
 }
 
-// hold adds the finalizer before the first step makes anything.
+// hold adds the finalizer before the first step creates anything.
 func (r *Runner) hold(ctx context.Context, obj Object) error {
 	before := obj.DeepCopyObject().(Object)
 	if !controllerutil.AddFinalizer(obj, v1alpha1.Finalizer) {

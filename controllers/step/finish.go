@@ -7,15 +7,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// finish reports how a Reconcile ended: Ready and its companions, one status patch where anything changed, one event where
-// Ready changed, and when to look again.
+// finish reports how a Reconcile ended: it sets Ready and the conditions that belong to it, writes the status if it changed, emits an event
+// if Ready changed, and returns when to reconcile again.
 func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *verdict) (ctrl.Result, error) {
 	if v != nil && v.kind == quiet {
 		return ctrl.Result{RequeueAfter: v.after}, nil
 	}
 	s.Record()
 	if broke, why := brokeOff(ctx, v); broke {
-		obj.SetConditions(before.GetConditions()) // What was done stays recorded.
+		obj.SetConditions(before.GetConditions()) // Record what was done, but no conditions.
 		return ctrl.Result{}, errors.Join(r.write(ctx, before, obj, s), why)
 	}
 	report := reportOf(s, v)

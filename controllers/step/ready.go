@@ -11,9 +11,10 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// summarise sets Ready, Reconciling, Stalled, the conditions that the scope notes, the observed generation and the handled request. A failure that is tried again leaves the
-// observed generation behind, so that kstatus reads the object as in progress. Reconciling and Stalled take each other
-// away; deleting them here would give the same state a new transition time at each look. Ready's message begins with the heading.
+// summarise sets Ready, Reconciling, Stalled, the conditions in the scope's notes, the observed generation and the handled request. A
+// failure that is retried does not set the observed generation, so that kstatus reads the object as in progress. Marking Reconciling
+// deletes Stalled and the reverse; deleting both first would give an unchanged condition a new transition time at each Reconcile. Ready's
+// message begins with the heading.
 func summarise(obj Object, s Scope, v *verdict, report report) {
 	heading, settled := report.heading, false
 	switch {
@@ -57,7 +58,7 @@ func setNotes(obj Object, notes []Note) {
 	}
 }
 
-// suspended has Ready say that nothing is done, in front of what it says already.
+// suspended adds a prefix to Ready's message that says that the object is suspended.
 func (r *Runner) suspended(ctx context.Context, obj Object) error {
 	const prefix = "Suspended; "
 	before := obj.DeepCopyObject().(Object)

@@ -9,13 +9,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 )
 
-// refusals has a series for each limit that was ever passed by a tenant that is there.
+// refusals counts, for each existing tenant, how often each limit refused something.
 var refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "kubeop_tenant_refused_total",
 	Help: "Reconciliations that ended because a limit of spec.limits of a Tenant was passed, by the name of the field.",
 }, []string{"tenant", "resource"})
 
-// countRefusal counts the limit of the object's tenant that ended its reconciliation, if one did.
+// countRefusal counts a refusal if err says that a limit of the object's tenant ended the Reconcile.
 func countRefusal(obj Object, err error) {
 	over := (*budget.Exceeded)(nil)
 	if tenant := obj.GetLabels()[v1alpha1.TenantLabel]; tenant != "" && errors.As(err, &over) {
@@ -23,5 +23,5 @@ func countRefusal(obj Object, err error) {
 	}
 }
 
-// ForgetRefusals removes the series of a tenant that is gone.
+// ForgetRefusals removes the series of a deleted tenant.
 func ForgetRefusals(tenant string) { refusals.DeletePartialMatch(prometheus.Labels{"tenant": tenant}) }

@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// next says when to look again. Only a failure without a retryInterval goes through the queue's backoff.
+// next says when to reconcile again. Only a failure without a retryInterval uses the queue's backoff.
 func next(ctx context.Context, obj Object, v *verdict) (ctrl.Result, error) {
 	every := jitter.JitteredIntervalDuration(obj.GetSchedule().Every())
 	switch {
@@ -23,8 +23,7 @@ func next(ctx context.Context, obj Object, v *verdict) (ctrl.Result, error) {
 	return ctrl.Result{}, v.err
 }
 
-// pause is how long to rest before the next try of a failure: retryInterval where it is set, else zero, which leaves it
-// to the queue's backoff.
+// pause is the pause before the next try after a failure: retryInterval if set, otherwise zero, which means the queue's backoff.
 func pause(obj Object) time.Duration {
 	if d := obj.GetSchedule().RetryInterval; d != nil {
 		return d.Duration

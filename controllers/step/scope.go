@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Object is a kind of this API.
+// Object is an object of a kind of this API.
 type Object interface {
 	client.Object
 	conditions.Setter
@@ -20,68 +20,68 @@ type Object interface {
 	GetSchedule() *v1alpha1.Schedule
 }
 
-// Scope holds the facts one Reconcile finds.
+// Scope holds the facts that one Reconcile finds.
 type Scope interface {
-	// Record writes the facts into the object's status; it never touches conditions.
+	// Record writes the facts into the object's status, but no conditions.
 	Record()
-	// Summary is Ready's message when every step succeeded.
+	// Summary is Ready's message if every step succeeded.
 	Summary() string
 }
 
-// Noter is a Scope with conditions beside those of the steps.
+// Noter is a Scope with conditions other than those of the steps.
 type Noter interface {
 	Notes() []Note
 }
 
-// Note is a condition that is no step of its own. One without a status is taken away; one without a condition is an event
-// only.
+// Note is a condition that belongs to no step. A note without a status removes the condition; a note without a condition is only an event.
 type Note struct {
 	Condition string
 	Status    metav1.ConditionStatus
 	Reason    string
 	Message   string
-	// Event has it reported as an event too, of this type, when it is new or says something else than before; "" does not.
+	// Event is the type of the event to send when the note is new or changed; "" sends none.
 	Event string
 }
 
-// Headed is a Scope with something to say in front of Ready's message, whatever that is; Heading is "" for nothing.
+// Headed is a Scope with a beginning for Ready's message, whatever its status; "" for none.
 type Headed interface {
 	Heading() string
 }
 
-// Sooner is a Scope that may want to be looked at again before the interval is over though all is well, or nothing but a
-// change can help: Again is above 0 then.
+// Sooner is a Scope that may need another Reconcile before the interval is over, although all steps succeeded or only a change can help.
+// Again is then above 0.
 type Sooner interface {
 	Again() time.Duration
 }
 
-// Detailed is a Scope that knows more about a failure than fits into a condition; events carry it.
+// Detailed is a Scope with details about a failure that are too long for a condition; the event has them.
 type Detailed interface {
 	Details() string
 }
 
-// Notified is a Scope that wants to know when the status that holds what it recorded is written: StatusWritten is called then.
+// Notified is a Scope whose StatusWritten is called when the status with its facts was written.
 type Notified interface {
 	StatusWritten()
 }
 
-// Masker is a Scope that knows words which no condition, event or log may hold: Mask hides them in a text.
+// Masker is a Scope with secrets that no condition, event or log may contain. Mask hides them in a text.
 type Masker interface {
 	Mask(text string) string
 }
 
-// Step is one act of a Reconcile and the condition that says how it went.
+// Step is one step of a Reconcile, and the condition that reports its result.
 type Step struct {
 	condition string
 	do        func(context.Context) error
 }
 
-// Of makes a step of a function over a scope.
+// Of makes a step from a function that uses the scope.
 func Of[S Scope](condition string, s S, do func(context.Context, S) error) Step {
 	return Step{condition: condition, do: func(ctx context.Context) error { return masked(s, do(ctx, s)) }}
 }
 
-// masked returns err with what the scope hides hidden in its text, and then with nothing to unwrap but the verdict.
+// masked returns err with the scope's secrets masked in its text. The result unwraps only to the verdict, because wrapped errors are not
+// masked.
 func masked(s Scope, err error) error {
 	if err == nil {
 		return nil
@@ -95,9 +95,9 @@ func masked(s Scope, err error) error {
 	return v
 }
 
-// report is what a scope reports beside the conditions of its steps, masked.
+// report is what a scope reports in addition to the steps' conditions, masked.
 type report struct {
-	// heading comes before Ready's message, details after that of its event; "" for nothing.
+	// heading is the beginning of Ready's message, details the end of its event's message; "" for none.
 	heading, details string
 	notes            []Note
 }
@@ -119,7 +119,7 @@ func reportOf(s Scope, v *verdict) (r report) {
 	return r
 }
 
-// mask hides in a text what the scope wants hidden.
+// mask hides the scope's secrets in a text.
 func mask(s Scope, text string) string {
 	if d, ok := s.(Masker); ok {
 		return d.Mask(text)

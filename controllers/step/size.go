@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// etcd stores no request above 1.5 MiB (its default --max-request-bytes). From nearLimit on an object says that it comes near.
+// etcd stores no request above 1.5 MiB (its default --max-request-bytes). An object of nearLimit or more gets a condition.
 const (
 	sizeLimit = 3 << 19
 	nearLimit = 1 << 20
@@ -25,10 +25,10 @@ var oversized = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "Size as JSON of an object of kubeop that comes near the 1.5 MiB that the API server stores.",
 }, []string{"kind", "namespace", "name"})
 
-// Collectors are the metrics of sizes and refusals.
+// Collectors are the metrics of object sizes and refusals.
 func Collectors() []prometheus.Collector { return []prometheus.Collector{oversized, refusals} }
 
-// marshalMarked returns an object as JSON, marked where that comes near the limit of what can be stored.
+// marshalMarked returns an object as JSON. If the size is near the limit, the object gets a condition that says so.
 func marshalMarked(obj Object) ([]byte, error) {
 	data, err := json.Marshal(obj)
 	if err == nil && markSize(obj, len(data)) {
@@ -37,7 +37,7 @@ func marshalMarked(obj Object) ([]byte, error) {
 	return data, err
 }
 
-// markSize has the object say that it comes near the limit of what can be stored. It reports whether that is news in the object.
+// markSize sets or removes the condition that the object is near the size limit. It reports whether the object changed.
 func markSize(obj Object, size int) bool {
 	labels := labelsOf(obj)
 	if size < nearLimit {
@@ -49,7 +49,7 @@ func markSize(obj Object, size int) bool {
 		return true
 	}
 	oversized.With(labels).Set(float64(size))
-	// To a tenth of a MiB: the message changes seldom.
+	// Rounding to a tenth of a MiB keeps the message stable.
 	message := fmt.Sprintf("takes %.1f MiB of the %.1f MiB that the API server stores: split it into several before it is full", mebibytes(size), mebibytes(sizeLimit))
 	if conditions.GetMessage(obj, v1alpha1.NearSizeLimitCondition) == message {
 		return false
@@ -60,8 +60,8 @@ func markSize(obj Object, size int) bool {
 
 func mebibytes(n int) float64 { return float64(n) / (1 << 20) }
 
-// refusedForSize reports whether the API server refused an object for its size: itself, or because etcd did, which it passes on
-// as nothing but a text.
+// refusedForSize reports whether the API server refused an object because of its size. If etcd refused it, the API server passes on only
+// the text.
 func refusedForSize(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// write writes the status with what the scope recorded.
+// write writes the status, and notifies the scope.
 func (r *Runner) write(ctx context.Context, before, obj Object, s Scope) error {
 	err := r.patch(ctx, before, obj)
 	if n, ok := s.(Notified); ok && err == nil {
@@ -25,11 +25,10 @@ func (r *Runner) write(ctx context.Context, before, obj Object, s Scope) error {
 	return err
 }
 
-// patch writes the status where it differs from what was read: one request, or none. One that is too large to be stored is
-// a failure that Ready reports.
+// patch writes the status if it changed, with one request. A status that is too large to be stored is a failure that Ready reports.
 func (r *Runner) patch(ctx context.Context, before, obj Object) error {
 	if reflect.DeepEqual(before, obj) {
-		return nil // As of almost all objects that are looked at again.
+		return nil // The usual case.
 	}
 	is, err := marshalMarked(obj)
 	if err != nil {
@@ -42,7 +41,7 @@ func (r *Runner) patch(ctx context.Context, before, obj Object) error {
 	return err
 }
 
-// send sends what differs between the status of before and that of obj, which is its JSON.
+// send sends the difference between the status of before and that of obj; is has obj as JSON.
 func (r *Runner) send(ctx context.Context, before, obj Object, is []byte) error {
 	was, err := json.Marshal(before)
 	if err != nil {
@@ -52,12 +51,12 @@ func (r *Runner) send(ctx context.Context, before, obj Object, is []byte) error 
 	if err != nil || data == nil {
 		return err
 	}
-	// The context may have ended with the work; what was found out is still written.
+	// The Reconcile's context may have ended; its results are written nevertheless.
 	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, client.RawPatch(types.MergePatchType, data)))
 }
 
-// statusPatch returns the merge patch between the statuses of two states of an object, nil where they are the same. Nothing else of an
-// object is written with its status, so nothing else is compared.
+// statusPatch returns the merge patch between the statuses of two states of an object; nil if they are the same. Nothing but the status is
+// written, so nothing else is compared.
 func statusPatch(before, after []byte) ([]byte, error) {
 	type object struct {
 		Status json.RawMessage `json:"status"`
@@ -76,10 +75,10 @@ func statusPatch(before, after []byte) ([]byte, error) {
 	return json.Marshal(object{Status: patch})
 }
 
-// errTooLarge is a status that the API server refused for its size.
+// errTooLarge says that the API server refused a status because of its size.
 var errTooLarge = errors.New("the status is larger than the API server stores, so it stays as it was: split the object into several")
 
-// reportTooLarge has Ready say that the status could not be written; all else of it stays as it was, which could be stored.
+// reportTooLarge sets Ready to say that the status could not be written. The rest of the status stays as it was before.
 func (r *Runner) reportTooLarge(ctx context.Context, before Object, refused error) error {
 	reported := before.DeepCopyObject().(Object)
 	conditions.MarkFalse(reported, v1alpha1.ReadyCondition, v1alpha1.TooLargeReason, "%s", errTooLarge)

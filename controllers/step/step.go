@@ -38,28 +38,28 @@ import (
 type Runner struct {
 	Client client.Client
 	Events events.EventRecorder
-	// Durations records how long each Run took; nil for not at all.
+	// Durations records the duration of each Run; nil records none.
 	Durations *metrics.Recorder
 	Clock     clock.PassiveClock
-	// Cause is called before a Finalize removes anything, and reports whether the deletion was meant for the object; nil: always. It must
-	// not read from a cache.
+	// Cause is called before a Finalize deletes anything, and reports whether the deletion was meant for the object. Nil means that it
+	// always was. Cause must not read from a cache.
 	Cause func(ctx context.Context, obj Object) (Cause, error)
-	// Wake has the object of a key looked at: it is called when a watch that a step needed knows what there is. Nil: the object is
-	// only looked at again after a while.
+	// Wake reconciles an object when a watch that one of its steps needs had its first list. If Wake is nil, the object is only reconciled
+	// again after a while.
 	Wake func(key client.ObjectKey)
 
-	// failing holds the UIDs of objects about which the last event reported a failure.
+	// failing holds the UIDs of objects whose last event about Ready reported a failure.
 	failing sync.Map
-	// meant holds the UIDs of objects with a deletion that was meant for them, so Cause is not called again.
+	// meant holds the UIDs of objects whose deletion was meant for them, so that Cause is not called again.
 	meant sync.Map
-	// held holds the UIDs of objects about which an event has reported the held deletion.
+	// held holds the UIDs of objects whose held deletion was already reported by an event.
 	held sync.Map
-	// fenced is when the log last reported refused writes, in Unix nanoseconds.
+	// fenced is when the log last reported that the fence refused writes, in Unix nanoseconds.
 	fenced atomic.Int64
 }
 
-// Run brings obj to the state that its spec declares: it adds the finalizer, runs the steps in order until one does not succeed, and
-// reports the outcome. It does not change a suspended object.
+// Run reconciles obj with its spec: it adds the finalizer, runs the steps in order until one does not succeed, and reports the result. It
+// does not change a suspended object, except for Ready's message.
 func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
 	result, err := r.run(ctx, obj, s, steps)
 	return r.soonWhereFenced(ctx, result, err)
@@ -80,16 +80,16 @@ func (r *Runner) run(ctx context.Context, obj Object, s Scope, steps []Step) (ct
 	return r.finish(ctx, c.before, obj, s, v)
 }
 
-// record counts how long a Run took, by kind and namespace: a series for each of thousands of objects would be a fifth of what is
-// remembered of them, and of what each scrape brings.
+// record records the duration of a Run by kind and namespace. A series for each of thousands of objects would take a fifth of the
+// operator's memory, and of each scrape.
 func (r *Runner) record(obj Object, start time.Time) {
 	if r.Durations != nil {
 		r.Durations.RecordDuration(corev1.ObjectReference{Kind: kindOf(obj), Namespace: obj.GetNamespace()}, start)
 	}
 }
 
-// walk runs the steps and marks their conditions. It returns nil if all of them succeeded, and otherwise how the first that did not succeed
-// ended. After a step that lets the later ones go on, it runs these too.
+// walk runs the steps and sets their conditions. It returns nil if all succeeded, otherwise how the first failed step ended. Steps that end
+// with goesOn do not stop the walk; if no later step stops it, the last of them whose verdict counts for Ready is returned.
 func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verdict) {
 	for i, s := range steps {
 		err := s.do(ctx)

@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// listLimit is how long the first list of a kind may take before the status of what needs it says so.
+	// listLimit is how long the first list of a kind may take before the status of objects that need it reports the delay.
 	listLimit = 30 * time.Second
-	// listLook is when to look again at what a list did not wake.
+	// listLook is when to reconcile an object again if no list has woken it.
 	listLook = 15 * time.Second
 )
 
-// waker is what a watch wakes, one for each object.
+// waker identifies an object to a watch's first list, which wakes each object once.
 type waker struct {
 	runner *Runner
 	key    client.ObjectKey
 }
 
-// awaits returns how a step ends that needs a watch's first list before there is one: it waits, without a worker, and the list wakes the
-// object. It returns nil for any other error. A list that the API server refuses counts as a failure, but its first success wakes the object.
+// awaits returns the verdict of a step that needs a watch which had no first list yet: the step waits without occupying a worker, and the
+// list wakes the object. It returns nil for any other error. If the API server refuses the list, the step fails, but the first successful
+// list still wakes the object.
 func (r *Runner) awaits(obj Object, err error) *verdict {
 	var unready *kube.Unready
 	if !errors.As(err, &unready) {

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Withdraw removes an annotation by which a person confirmed something, so that it confirms nothing else. It fails where obj is not
-// as the API server has it: another confirmation that was written meanwhile is looked at next. It changes obj in no way.
+// Withdraw removes an annotation by which a person confirmed something, so that it is used only once. It fails if obj is outdated: another
+// confirmation that was written meanwhile is handled by the next Reconcile. Withdraw does not change obj.
 func Withdraw(ctx context.Context, c client.Client, obj Object, confirmation string) error {
 	if _, there := obj.GetAnnotations()[confirmation]; !there {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
-// grant lets the owners read the tenant's Projects, and of the cluster-scoped kinds their own Tenant and Repository, which report the
+// grant lets the owners read the tenant's Projects, and from the cluster-scoped kinds their own Tenant and Repository, which report the
 // errors of their files.
 func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	name := clusterRole(s.tenant)
@@ -28,5 +28,5 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, append(wanted, role, binding)...), apply.ErrForeign)
 }
 
-// clusterRole is the name of the role and the binding outside the tenant's namespaces.
+// clusterRole is the name of the ClusterRole and of the ClusterRoleBinding.
 func clusterRole(tenant *v1alpha1.Tenant) string { return "kubeop-tenant-" + tenant.Name }

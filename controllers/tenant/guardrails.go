@@ -18,8 +18,7 @@ import (
 // guardName is the name of the home namespace's quota.
 const guardName = quota.Name
 
-// guard limits the objects in the home namespace, and makes the accounts of the tenant's projects take turns at the API server with those
-// of other tenants.
+// guard limits the objects in the home namespace. With FlowSchemas it also gives the tenants' accounts fair shares of the API server.
 func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, &s.declared, client.InNamespace(s.home)); err != nil {
 		return fmt.Errorf("listing the projects of %s: %w", s.tenant.Name, err)

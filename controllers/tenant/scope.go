@@ -12,13 +12,13 @@ type scope struct {
 	tenant *v1alpha1.Tenant
 	// home is the tenant's namespace.
 	home string
-	// made records what is applied.
+	// made records which objects were applied.
 	made *apply.Ledger
-	// declared are the tenant's projects, set by guard.
+	// declared are the tenant's existing projects, set by guard.
 	declared v1alpha1.ProjectList
-	// projects is counted by bind; it is -1 before.
+	// projects is the number of projects, set by bind; -1 before.
 	projects int
-	// unfollowed is counted by bind: projects that were declared by a repository which the tenant has no longer.
+	// unfollowed is the number of projects from a repository that the tenant does not have any more, set by bind.
 	unfollowed int
 }
 
@@ -38,7 +38,7 @@ func (s *scope) Record() {
 	s.tenant.Status.Inventory = s.made.Inventory()
 }
 
-// Summary is Ready's message. It points out settings that are valid but probably not intended.
+// Summary is the message of Ready. It points out settings that are valid but probably not intended.
 func (s *scope) Summary() string {
 	summary := fmt.Sprintf("Home is namespace %s", s.home)
 	if len(s.tenant.Spec.Owners) == 0 {

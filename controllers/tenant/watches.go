@@ -19,7 +19,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 )
 
-// SetupWithManager has the controller woken by its Tenants, by changes that others make to what it made, and by projects that come and go.
+// SetupWithManager adds the controller. These events wake a tenant: a change of its Tenant or of an object created for it, and a project
+// that is created or deleted.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).

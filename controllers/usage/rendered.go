@@ -13,10 +13,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 )
 
-// Rendered adds up the sizes of what each tenant's apps deliver. It starts with the sizes in the statuses. If a status has none, because an
-// operator applied it that did not count yet, the size is known after the next rendering. Safe for concurrent use.
+// Rendered adds up the sizes of what each tenant's apps deliver. It starts with the sizes in the apps' statuses. If a status has no size,
+// because an older version of the operator wrote it, the size is known after the next rendering. Safe for concurrent use.
 type Rendered struct {
-	// Wake wakes an app that was refused, when there is space for it. It must not block.
+	// Wake wakes an app that was refused, when there is enough space for it. It must not block.
 	Wake func(app types.NamespacedName)
 
 	mu      sync.Mutex
@@ -31,17 +31,18 @@ type renderedOf struct {
 
 // appSize is what one app delivers, in bytes.
 type appSize struct {
-	// recorded is in its status, admitted was let through last. The larger of them counts: what was let through may not be applied yet.
+	// recorded is the size in the status, admitted the size that was last allowed. The larger one counts, because what was allowed may not
+	// be applied yet.
 	recorded, admitted int64
-	// refused is the size of what was refused last, 0 of nothing, and limit what was allowed then.
+	// refused is the size that was last refused, 0 if none was; limit is the limit at that time.
 	refused, limit int64
-	// woken is how often the app was woken because there was space.
+	// woken is how often the app was woken because there was enough space.
 	woken int
 }
 
 func (a *appSize) counts() int64 { return max(a.recorded, a.admitted) }
 
-// Observe counts what the status of an app records, 0 where it records nothing.
+// Observe counts the size in the status of an app; 0 if the status has none.
 func (r *Rendered) Observe(app types.NamespacedName, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +56,7 @@ func (r *Rendered) Observe(app types.NamespacedName, bytes int64) {
 	r.changes(t, a.counts()-before)
 }
 
-// Gone forgets an app.
+// Gone removes a deleted app.
 func (r *Rendered) Gone(app types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,8 +73,8 @@ func (r *Rendered) Gone(app types.NamespacedName) {
 	r.changes(t, -counted)
 }
 
-// Admit counts what an app is about to deliver, unless the tenant's apps would deliver more than the limit: then it is a
-// *budget.Exceeded. No more than the app delivers now is always let through.
+// Admit counts what an app is about to deliver. If the tenant's apps would then exceed the limit, it returns a *budget.Exceeded. A size
+// that is not larger than before is always allowed.
 func (r *Rendered) Admit(tenant string, app types.NamespacedName, bytes, limit int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +100,8 @@ func (r *Rendered) Of(tenant string) int64 {
 	return 0
 }
 
-// LastAdmitted returns the size that was last allowed for an app, 0 if this process allowed none; and how often the app was woken after a refusal.
+// LastAdmitted returns the size that was last allowed for an app, 0 if this process allowed none, and how often the app was woken after a
+// refusal.
 func (r *Rendered) LastAdmitted(app types.NamespacedName) (bytes int64, woken int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +126,7 @@ func (r *Rendered) of(tenant string, app types.NamespacedName) (*renderedOf, *ap
 	return t, t.apps[app]
 }
 
-// changes adds to the sum, and wakes the apps for which there is space now.
+// changes changes the sum, and wakes refused apps for which there is now enough space.
 func (r *Rendered) changes(t *renderedOf, by int64) {
 	t.sum += by
 	if by >= 0 {
@@ -139,7 +141,7 @@ func (r *Rendered) changes(t *renderedOf, by int64) {
 	}
 }
 
-// largest names the largest of the apps but one, for people.
+// largest names the largest apps for a message, except one.
 func (t *renderedOf) largest(but types.NamespacedName) string {
 	type size struct {
 		app   types.NamespacedName

@@ -18,51 +18,50 @@ import (
 )
 
 const (
-	// gather is how long changes of quotas are gathered before a tenant's projects are looked at: what a tenant makes meanwhile may be
-	// beyond its bound.
+	// gather is how long changes of quotas are collected before a tenant's projects are reconciled. What a tenant creates in that time may
+	// exceed its limit.
 	gather = time.Second
 	// loosen is the minimum time between two updates of a tenant's quotas after its usage fell. Otherwise a tenant that creates and deletes
-	// objects at the bound would have the quotas of all its projects written each second.
+	// objects at its limit would cause a write of all its projects' quotas each second.
 	loosen = 10 * time.Second
 )
 
-// Store adds up how much of the API server's store the objects of each tenant may take, by the quotas of its namespaces, and says how
-// many more each project may make. It reads what is watched anyway, each quota once for each time that it changed. Safe for
-// concurrent use.
+// Store adds up how much of the API server's store the objects of each tenant may take, from the quotas of its namespaces, and says how
+// many more objects each project may create. It reads only from watches, and reads a quota only when it changed. Safe for concurrent use.
 type Store struct {
-	// Reader is a cache.
+	// Reader reads from a cache.
 	Reader client.Reader
-	// Limits are the limits of tenants without limits of their own.
+	// Limits are for tenants without limits of their own.
 	Limits budget.Limits
-	// Quota returns the quota of a namespace from the watch, nil if there is none.
+	// Quota returns the quota of a namespace as the watch shows it; nil if there is none.
 	Quota func(namespace string) (*corev1.ResourceQuota, error)
 	Clock clock.Clock
 
 	mu      sync.Mutex
 	tenants map[string]*stored
-	// changed are the tenants that are to be looked at, and signal says that there are some.
+	// changed are the tenants that Start must check; signal says that there are some.
 	changed map[string]bool
 	signal  chan struct{}
 	wake    func(ctx context.Context, tenant string)
 }
 
-// stored is what is known of one tenant.
+// stored is the state of one tenant.
 type stored struct {
-	// bound is what namespaces was counted by.
+	// bound is the limit with which namespaces were counted.
 	bound quota.Bound
-	// namespaces are what the objects of each count; nil before the first look.
+	// namespaces are the bytes that the objects of each namespace count; nil before the first count.
 	namespaces map[string]int64
 	// dirty are the namespaces with a changed quota.
 	dirty map[string]bool
 	taken int64
-	// less are the checked namespaces of projects, and whether their quota was lowered.
+	// less says for each checked project namespace whether its quota was lowered.
 	less map[string]bool
-	// reported is what was taken when the projects were woken last, at a time.
+	// reported is the tenant's taken bytes when its projects were last woken, and at is that time.
 	reported int64
 	at       time.Time
 }
 
-// Changed notes that the quota of a tenant's namespace is another one. It does not wait.
+// Changed marks the quota of a tenant's namespace as changed. It does not block.
 func (s *Store) Changed(tenant, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,14 +69,14 @@ func (s *Store) Changed(tenant, namespace string) {
 	s.look(tenant)
 }
 
-// OnChange has a function called when the projects of a tenant may need other quotas.
+// OnChange sets the function to call when the projects of a tenant may need other quotas.
 func (s *Store) OnChange(wake func(ctx context.Context, tenant string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wake = wake
 }
 
-// Share returns how much of a quota a project's namespace may have, see quota.Bound, and whether that is less than all.
+// Share returns how much of a quota a project's namespace may have, see quota.Bound, and whether that is less than the whole quota.
 func (s *Store) Share(ctx context.Context, tenant *v1alpha1.Tenant, name string, hard corev1.ResourceList) (corev1.ResourceList, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +100,8 @@ func (s *Store) Share(ctx context.Context, tenant *v1alpha1.Tenant, name string,
 	return shared, less, nil
 }
 
-// Lowered reports whether the quota of a namespace lets less be made than the project's own would, because of the tenant's bound. Of
-// one that was not looked at yet, that the tenant is near its bound.
+// Lowered reports whether a namespace's quota is lower than the project's own, because of the tenant's limit. For a namespace that was not
+// checked yet, it reports whether the tenant is near its limit.
 func (s *Store) Lowered(tenant, namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +115,7 @@ func (s *Store) Lowered(tenant, namespace string) bool {
 	return t.namespaces != nil && t.bound.Near(t.taken)
 }
 
-// Taken is how much the objects of a tenant count, in bytes.
+// Taken is how many bytes the objects of a tenant count.
 func (s *Store) Taken(ctx context.Context, tenant string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +126,7 @@ func (s *Store) Taken(ctx context.Context, tenant string) (int64, error) {
 	return t.taken, nil
 }
 
-// Start has projects looked at when others of their tenant took what was left, until the context ends.
+// Start wakes the projects of a tenant whose usage changed near its limit. It runs until the context ends.
 func (s *Store) Start(ctx context.Context) error {
 	for {
 		select {
@@ -147,8 +146,8 @@ func (s *Store) Start(ctx context.Context) error {
 	}
 }
 
-// due returns, of the tenants that changed, those with projects to reconcile now, and the function that wakes these. What cannot be
-// counted, or is to be reconciled later, stays marked as changed.
+// due returns the changed tenants whose projects must be reconciled now, and the function that wakes these. Tenants that cannot be counted,
+// or that must wait, stay marked as changed.
 func (s *Store) due(ctx context.Context) (tenants []string, wake func(context.Context, string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +173,7 @@ func (s *Store) due(ctx context.Context) (tenants []string, wake func(context.Co
 	return tenants, s.wake
 }
 
-// named counts what a tenant has; nil of one that is not there.
+// named counts the objects of a tenant; nil if the tenant does not exist.
 func (s *Store) named(ctx context.Context, name string) (*stored, error) {
 	tenant := &v1alpha1.Tenant{}
 	err := s.Reader.Get(ctx, client.ObjectKey{Name: name}, tenant)
@@ -188,7 +187,7 @@ func (s *Store) named(ctx context.Context, name string) (*stored, error) {
 	return s.counted(ctx, tenant)
 }
 
-// counted counts what changed of what a tenant has; everything, where that is not known or is to be counted in another way.
+// counted updates the count of a tenant: only changed quotas or, at first and after a change of how objects count, all of them.
 func (s *Store) counted(ctx context.Context, tenant *v1alpha1.Tenant) (*stored, error) {
 	t := s.of(tenant.Name)
 	bound := quota.Bound{Limit: s.Limits.With(&tenant.Spec.Limits).StoreBytes, MaxObject: namespace.MaxObjectSize(tenant)}
@@ -234,7 +233,7 @@ func (s *Store) of(tenant string) *stored {
 	return t
 }
 
-// look has a tenant looked at by Start.
+// look marks a tenant as changed, so that Start checks it.
 func (s *Store) look(tenant string) {
 	if s.changed == nil {
 		s.changed = map[string]bool{}

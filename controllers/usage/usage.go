@@ -1,5 +1,5 @@
-// Package usage counts what each tenant has in the cluster of what spec.limits of its Tenant bounds: projects, apps, and the size of what
-// declares them.
+// Package usage counts how much of the limits in spec.limits of its Tenant each tenant uses in the cluster: projects, apps, and the size of
+// their specs.
 package usage
 
 import (
@@ -16,34 +16,34 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// Counter counts by the cache. Safe for concurrent use.
+// Counter counts objects in the cache. Safe for concurrent use.
 type Counter struct {
-	// Reader is a cache: what is listed is not copied.
+	// Reader is a cache. Listed objects are not copied, so they must not be changed.
 	Reader client.Reader
-	// Limits are the limits of tenants without limits of their own.
+	// Limits are for tenants without limits of their own.
 	Limits budget.Limits
 
 	mu sync.Mutex
-	// sizes are those of the objects of each tenant, as they were counted last.
+	// sizes are the sizes of each tenant's objects at the last count.
 	sizes map[string]map[types.UID]sized
 }
 
 // sized is the size of one generation of an object.
 type sized struct{ generation, bytes int64 }
 
-// Usage is what one tenant has.
+// Usage is what one tenant uses.
 type Usage struct {
 	Tenant string
 	Limits budget.Limits
 	Sums
-	// objects are the Projects and Apps by their sizes.
+	// objects are the sizes of the tenant's Projects and Apps.
 	objects map[identity.Ref]int64
 }
 
-// Sums are numbers of objects, and the bytes of their specs.
+// Sums are numbers of objects, and the size of their specs in bytes.
 type Sums struct{ Projects, Apps, TreeBytes int64 }
 
-// Of counts what a tenant has. It costs a look at each of its objects.
+// Of counts the objects of a tenant. It visits each of them.
 func (c *Counter) Of(ctx context.Context, name string) (*Usage, error) {
 	tenant := &v1alpha1.Tenant{}
 	if err := c.Reader.Get(ctx, client.ObjectKey{Name: name}, tenant); client.IgnoreNotFound(err) != nil {
@@ -80,7 +80,7 @@ func (c *Counter) before(tenant string) map[types.UID]sized {
 	return c.sizes[tenant]
 }
 
-// remember keeps the sizes of a tenant's objects; of one that has none, nothing.
+// remember keeps the sizes of a tenant's objects for the next count.
 func (c *Counter) remember(tenant string, sizes map[types.UID]sized) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Counter) remember(tenant string, sizes map[types.UID]sized) {
 	}
 }
 
-// count counts an object of the cluster. Its size is found out once for each generation.
+// count counts an object of the cluster. Its size is computed once for each generation.
 func (u *Usage) count(o client.Object, was, is map[types.UID]sized) error {
 	ref, ok := identity.Of(o)
 	if !ok {
@@ -111,7 +111,7 @@ func (u *Usage) count(o client.Object, was, is map[types.UID]sized) error {
 	return nil
 }
 
-// SizeOf is what a Project or an App counts in TreeBytes: the size of its spec as JSON.
+// SizeOf is how much a Project or an App counts in TreeBytes: the size of its spec as JSON.
 func SizeOf(o client.Object) (int64, error) {
 	var spec any
 	switch o := o.(type) {
@@ -133,10 +133,10 @@ func (u *Usage) Has(ref identity.Ref) bool {
 	return has
 }
 
-// Size is what an object of the tenant counts in TreeBytes.
+// Size is how much an object of the tenant counts in TreeBytes.
 func (u *Usage) Size(ref identity.Ref) int64 { return u.objects[ref] }
 
-// Add counts an object in the place of what was counted of it before.
+// Add counts an object, and replaces an earlier count of it.
 func (u *Usage) Add(ref identity.Ref, size int64) {
 	was, has := u.objects[ref]
 	u.objects[ref] = size
@@ -150,8 +150,8 @@ func (u *Usage) Add(ref identity.Ref, size int64) {
 	}
 }
 
-// Admit counts an object that is about to be made or changed, unless that is over a limit. What is there already may always be
-// changed into what is not larger.
+// Admit counts an object that is about to be created or changed, and refuses it if that exceeds a limit. A change of an existing object to
+// the same or a smaller size is always allowed.
 func (u *Usage) Admit(ref identity.Ref, size int64) error {
 	was, has := u.objects[ref]
 	over := &budget.Exceeded{}

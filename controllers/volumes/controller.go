@@ -1,5 +1,5 @@
-// Package volumes has the volumes of a namespace outlive it where a person is about to delete it: before admission lets
-// the namespace go, their reclaim policy is Retain.
+// Package volumes keeps the volumes of a namespace that a person is about to delete: it sets their reclaim policy to Retain before
+// admission allows the deletion of the namespace.
 package volumes
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
-// again is when claims that were made meanwhile are looked for, while the namespace may be deleted.
+// again is the interval in which new claims are looked for while the namespace may be deleted.
 const again = 30 * time.Second
 
 // maxNamed is how many volumes the annotation names.
@@ -38,13 +38,13 @@ const maxNamed = 20
 
 // Reconciler reconciles namespaces of tenants that a person is about to delete.
 type Reconciler struct {
-	// Direct reads and writes past the cache.
+	// Direct reads and writes without the cache.
 	Direct client.Client
 	Watch  *kube.Watch
 	Events events.EventRecorder
 }
 
-// SetupWithManager lets the controller watch namespaces whose deletion was allowed, or is no longer.
+// SetupWithManager adds the controller. A namespace is reconciled when its deletion is allowed or forbidden again.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	options.Reconciler = r
 	c, err := controller.New("volumes", mgr, options)
@@ -60,7 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	return nil
 }
 
-// annotated passes namespaces on that have one of the two annotations, or had one before the change.
+// annotated passes changes of the two annotations of a namespace.
 var annotated = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return marksOf(e.Object) != [2]string{} },
 	UpdateFunc: func(e event.UpdateEvent) bool { return marksOf(e.ObjectOld) != marksOf(e.ObjectNew) },
@@ -71,8 +71,8 @@ func marksOf(o client.Object) [2]string {
 	return [2]string{o.GetAnnotations()[v1alpha1.AllowDeletionAnnotation], o.GetAnnotations()[v1alpha1.VolumesRetainedAnnotation]}
 }
 
-// Reconcile has the volumes of one namespace retained while its deletion is allowed, and names them on it; where it no longer is,
-// it removes the annotation. The volumes keep their policy: what it was before is not known.
+// Reconcile retains the volumes of a namespace while the namespace's deletion is allowed, and names the volumes in an annotation. If the
+// deletion is not allowed any more, it removes the annotation. The volumes keep the policy Retain, because their earlier policy is unknown.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ns := &corev1.Namespace{}
 	if err := r.Direct.Get(ctx, request.NamespacedName, ns); err != nil {
@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// retain has the volumes of a namespace's claims outlive these, and returns their names.
+// retain sets the reclaim policy of the volumes of a namespace's claims to Retain, and returns the volumes' names.
 func (r *Reconciler) retain(ctx context.Context, namespace string) ([]string, error) {
 	claims, err := pvc.List(ctx, r.Direct, namespace)
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *Reconciler) retain(ctx context.Context, namespace string) ([]string, er
 		if err != nil {
 			return nil, fmt.Errorf("reading the volume of claim %s: %w", claim.Name, err)
 		}
-		// A claim may name any volume; only the volume says which one it belongs to.
+		// A claim can name any volume. Only the volume's claimRef says which claim it belongs to.
 		if ref := volume.Spec.ClaimRef; ref == nil || ref.UID != claim.UID {
 			continue
 		}
@@ -144,7 +144,7 @@ func (r *Reconciler) keep(ctx context.Context, volume *corev1.PersistentVolume) 
 	return nil
 }
 
-// annotate writes the annotation of exactly this namespace, or takes it away with nil.
+// annotate sets the annotation of this namespace and no other of the same name; nil removes the annotation.
 func (r *Reconciler) annotate(ctx context.Context, ns *corev1.Namespace, text any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": ns.UID, "annotations": map[string]any{v1alpha1.VolumesRetainedAnnotation: text},
@@ -159,7 +159,7 @@ func (r *Reconciler) annotate(ctx context.Context, ns *corev1.Namespace, text an
 	return nil
 }
 
-// summary is what the annotation says: "2 volumes: pvc-1, pvc-2".
+// summary is the text of the annotation, such as "2 volumes: pvc-1, pvc-2".
 func summary(volumes []string) string {
 	switch len(volumes) {
 	case 0:
