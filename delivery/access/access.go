@@ -12,8 +12,8 @@ const rbacGroup = "rbac.authorization.k8s.io"
 // roles are the roles an owner can have; each is a ClusterRole "kubeop-<role>" of the chart.
 var roles = []string{"view", "edit", "admin"}
 
-// Bindings binds the owners to their roles in a namespace: one binding for each role that an owner has. It also returns the
-// bindings of the roles that have no subject, which must not be there.
+// Bindings binds the owners to their roles in a namespace: one binding for each role that an owner has. It also returns the bindings of the
+// roles that nobody has, which must not exist.
 func Bindings(namespace string, labels map[string]string, owners []v1alpha1.Owner) (wanted, unwanted []any) {
 	for _, role := range roles {
 		binding := bind(namespace, "kubeop-"+role, labels)
@@ -26,23 +26,22 @@ func Bindings(namespace string, labels map[string]string, owners []v1alpha1.Owne
 	return wanted, unwanted
 }
 
-// Deployer returns the binding of the service account as which a project's apps are delivered. The role is a
-// ClusterRole so that administrators can extend it by aggregation; the binding holds it to the namespace.
+// Deployer returns the binding of the service account with which a project's apps are delivered. The role is a ClusterRole so that
+// administrators can extend it by aggregation; the binding limits it to the namespace.
 func Deployer(namespace string, labels map[string]string) *rbac.RoleBindingApplyConfiguration {
 	subject := rbac.Subject().WithKind("ServiceAccount").WithName(v1alpha1.Deployer).WithNamespace(namespace)
 	return bind(namespace, v1alpha1.Deployer, labels).WithSubjects(subject)
 }
 
-// Platform returns the binding of the service account in the operator's namespace as which the apps of the platform itself are delivered. The
-// binding has the name of Deployer's, so that each project's namespace has one.
+// Platform returns the binding of the service account in the operator's namespace with which the apps of the platform itself are delivered.
+// The binding has the name of Deployer's, so that the namespace of every project has a binding of that name.
 func Platform(namespace, operator string, labels map[string]string) *rbac.RoleBindingApplyConfiguration {
 	subject := rbac.Subject().WithKind("ServiceAccount").WithName(v1alpha1.PlatformDeployer).WithNamespace(operator)
 	ref := rbac.RoleRef().WithAPIGroup(rbacGroup).WithKind("ClusterRole").WithName(v1alpha1.PlatformDeployer)
 	return rbac.RoleBinding(v1alpha1.Deployer, namespace).WithLabels(labels).WithRoleRef(ref).WithSubjects(subject)
 }
 
-// Cluster binds the service account as which a namespace's apps are delivered to the ClusterRole of a name, in the whole
-// cluster.
+// Cluster binds the service account with which a namespace's apps are delivered to the named ClusterRole, in the whole cluster.
 func Cluster(name, namespace string, labels map[string]string) *rbac.ClusterRoleBindingApplyConfiguration {
 	subject := rbac.Subject().WithKind("ServiceAccount").WithName(v1alpha1.Deployer).WithNamespace(namespace)
 	ref := rbac.RoleRef().WithAPIGroup(rbacGroup).WithKind("ClusterRole").WithName(name)

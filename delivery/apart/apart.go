@@ -43,8 +43,8 @@ type OverLimit interface {
 type Runner struct {
 	// Run runs the call in a process. The end of ctx ends it.
 	Run func(ctx context.Context, c Call) ([]byte, error)
-	// Turn calls work when the tenant may evaluate. It may cancel work's context in favor of other tenants and call work again later. Then an
-	// error of the cancelled work does not count.
+	// Turn calls work when the tenant may evaluate. It may cancel work's context so that other tenants can evaluate, and call work again
+	// later. Then an error of the canceled work does not count.
 	Turn func(ctx context.Context, tenant string, work func(context.Context) error) error
 }
 

@@ -1,4 +1,4 @@
-// Package fetch puts the stores of sources together, which share one disk: commits of Git repositories, charts and artifacts. It knows no
+// Package fetch combines the stores of sources, which share one disk: commits of Git repositories, charts and artifacts. It knows no
 // controller and no condition.
 package fetch
 
@@ -15,9 +15,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// Stores are what the operator keeps on one disk, of which the sources of each tenant may take 2 GiB, see Limit, and 20,000 files. For more, what
-// was not used for an hour goes, and where that is not enough a fetch for the tenant that has to download is ErrTooLarge. All together
-// may take 3 GiB; for more, what was not used goes, too, and a fetch for a tenant with more than an even share fails until there is space.
+// Stores are the stores on the operator's disk. The sources of each tenant may take 2 GiB (see Limit) and 20,000 files. If they take more,
+// files that were not used for an hour are removed; if that is not enough, a fetch for the tenant that has to download returns ErrTooLarge.
+// All tenants together may take 3 GiB. If they take more, unused files are removed too, and a fetch for a tenant with more than an even
+// share fails until there is space.
 type Stores struct {
 	Git       *git.Store
 	Charts    *chart.Store
@@ -26,7 +27,7 @@ type Stores struct {
 	disk *disk.Disk
 }
 
-// NewStores keeps the stores in folders of dir. hosts are those of artifact.NewStore; now returns the time.
+// NewStores returns stores in folders of dir. hosts are for artifact.NewStore; now returns the time.
 func NewStores(dir string, network *transport.Network, now func() time.Time, hosts ...string) *Stores {
 	s := &Stores{
 		Git:       git.NewStore(filepath.Join(dir, "git"), network),
@@ -39,27 +40,27 @@ func NewStores(dir string, network *transport.Network, now func() time.Time, hos
 	return s
 }
 
-// Bounds are those of one tenant, in bytes.
+// Bounds are the limits of one tenant, in bytes.
 type Bounds struct {
-	// Kept is what its sources may take on disk, Inflated what the objects of one Git fetch may inflate to together.
+	// Kept is the size of the tenant's sources on disk. Inflated is the inflated size of the objects of one Git fetch.
 	Kept, Inflated int64
 }
 
-// Limit bounds what is fetched for each tenant. It calls of, which must not block, with the name of a tenant, or with the name of a
-// Repository for the Repository's own commits. Call it before the first fetch.
+// Limit sets the limits of what is fetched for each tenant. It calls of, which must not block, with the name of a tenant, or with the name
+// of a Repository for the Repository's own commits. Call Limit before the first fetch.
 func (s *Stores) Limit(of func(name string) Bounds) {
 	s.disk.LimitOf = func(name string) int64 { return of(name).Kept }
 	s.Git.LimitPacks(func(name string) int64 { return of(name).Inflated })
 }
 
-// Unpack has the packs of Git fetches read as the Reader says. It is called before the first fetch.
+// Unpack sets the Reader of the packs of Git fetches. Call it before the first fetch.
 func (s *Stores) Unpack(as pack.Reader) { s.Git.Unpack(as) }
 
-// Used are the bytes on disk that count for a tenant: those of what its apps are made from.
+// Used returns the bytes on disk that count for a tenant: those of its apps' sources.
 func (s *Stores) Used(tenant string) int64 {
 	return s.disk.Used(tenant)
 }
 
-// Sweep removes what was not used for 7 days: commits, charts, artifacts and indexes of repositories. Call it hourly: a use counts
-// from the sweep after it. What one fetches meanwhile stays, or is downloaded again.
+// Sweep removes what was not used for 7 days: commits, charts, artifacts and indexes of repositories. Call it hourly, because the time of a
+// use is stored at the next sweep. A file that is fetched meanwhile stays, or is downloaded again.
 func (s *Stores) Sweep(ctx context.Context) error { return s.disk.Sweep(ctx) }

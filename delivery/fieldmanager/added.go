@@ -10,11 +10,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// identity are the top-level fields that identify an object. They stay: clients write managedFields, which may name any field.
+// identity are the top-level fields that identify an object. They are always kept, because clients write managedFields, which may name any
+// field.
 var identity = []string{"apiVersion", "kind", "metadata"}
 
-// WithoutManualFields returns an object without the fields that people alone added by hand, as takeBack and the apply after it
-// would leave it; no dry run does both. Labels and annotations of theirs stay, and so does what is Unmanaged.
+// WithoutManualFields returns an object without the fields that only people added by hand, as TakeBack and the following apply would leave
+// it; a dry run cannot do both. People's labels and annotations are kept, and so are the Unmanaged fields.
 func WithoutManualFields(o *unstructured.Unstructured, left Unmanaged) (*unstructured.Unstructured, error) {
 	var manual, others []*fieldpath.Set
 	for _, f := range o.GetManagedFields() {
@@ -43,7 +44,7 @@ func WithoutManualFields(o *unstructured.Unstructured, left Unmanaged) (*unstruc
 	return &unstructured.Unstructured{Object: out}, nil
 }
 
-// union joins sets by halves: one after the other, each of many managers would cost as much as all fields.
+// union joins sets in pairs. Joining them one after the other would cost as much as all fields for each of many managers.
 func union(sets []*fieldpath.Set) *fieldpath.Set {
 	switch len(sets) {
 	case 0:
@@ -55,7 +56,7 @@ func union(sets []*fieldpath.Set) *fieldpath.Set {
 	return union(sets[:half]).Union(union(sets[half:]))
 }
 
-// without returns a value without the fields of a set.
+// without returns a value without the fields in a set.
 func without(from any, fields *fieldpath.Set) any {
 	switch from := from.(type) {
 	case map[string]any:
@@ -78,7 +79,7 @@ func without(from any, fields *fieldpath.Set) any {
 	return from
 }
 
-// part is without for what is at one place, and reports whether anything stays there.
+// part returns the value at one path element without the fields in a set, and reports whether anything is left of it.
 func part(of any, fields *fieldpath.Set, at fieldpath.PathElement) (any, bool) {
 	below, ok := fields.Children.Get(at)
 	if !ok {
@@ -90,7 +91,7 @@ func part(of any, fields *fieldpath.Set, at fieldpath.PathElement) (any, bool) {
 	return of, !fields.Members.Has(at) || len(object)+len(list) > 0
 }
 
-// keysOf returns the fields by which a set names the items of a list, which are the same for all of them.
+// keysOf returns the fields by which a set identifies the items of a list. They are the same for all items.
 func keysOf(fields *fieldpath.Set) (names []string) {
 	first := func(at fieldpath.PathElement) {
 		if at.Key == nil || len(names) > 0 {
@@ -100,12 +101,12 @@ func keysOf(fields *fieldpath.Set) (names []string) {
 			names = append(names, key.Name)
 		}
 	}
-	fields.Children.Iterate(first) // Leaving its All early panics.
+	fields.Children.Iterate(first) // Iterating with All and stopping early panics.
 	fields.Members.Iterate(first)
 	return names
 }
 
-// elementOf returns how a set names an item of a list, by which the set is searched: going through it for each item would
+// elementOf returns how a set identifies an item of a list, so that the set can be searched: iterating over the set for each item would
 // cost items times fields. Keys and the items of sets are scalars.
 func elementOf(item any, index int, keys []string) fieldpath.PathElement {
 	object, _ := item.(map[string]any)

@@ -38,7 +38,7 @@ func (u Unmanaged) strip(o *unstructured.Unstructured) *unstructured.Unstructure
 	return out
 }
 
-// cut deletes the value at a path; an item of a list stays, because those after it would move up.
+// cut deletes the value at a path. An item of a list is not deleted, because the indexes of the following items would change.
 func cut(value any, path []string) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -54,7 +54,7 @@ func cut(value any, path []string) {
 	}
 }
 
-// disown takes the ignored fields from those of an owner, as managedFields lists them, and reports whether there were any.
+// disown removes the ignored fields from an owner's fields in managedFields, and reports whether there were any.
 func (u Unmanaged) disown(fields map[string]any) (found bool) {
 	for _, path := range u.Ignored {
 		found = disown(fields, u.Manifest.Object, path) || found
@@ -75,13 +75,13 @@ func disown(fields map[string]any, value any, path []string) bool {
 	if below == nil || !disown(below, inner, path[1:]) {
 		return false
 	}
-	if len(below) == 0 { // It would stand for all that is below.
+	if len(below) == 0 { // An empty set would stand for everything below.
 		delete(fields, key)
 	}
 	return true
 }
 
-// fieldKey returns how managedFields names a field, or an item of a list by the keys it has, and what the manifest has there.
+// fieldKey returns how managedFields names a field, or an item of a list by its keys, and the value that the manifest has there.
 func fieldKey(fields map[string]any, value any, name string) (string, any) {
 	list, ok := value.([]any)
 	if !ok {

@@ -8,22 +8,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// alike are the fields that caches hold. Thousands of similar apps have the same fields.
+// alike interns the fields that caches hold, because thousands of similar apps have the same fields.
 var alike shared
 
-// shared holds one copy of each text, and its sorted form. What it returns must not be changed.
+// shared holds one copy of each text, and its sorted form. Its results must not be changed.
 type shared struct {
 	mu   sync.Mutex
 	seen map[string]fieldText
 }
 
-// fieldText are fields, and their text sorted.
+// fieldText is the text of some fields, and its sorted form.
 type fieldText struct {
 	fields *metav1.FieldsV1
 	sorted []byte
 }
 
-// More texts than these, or longer ones, may be held more than once.
+// Limits: further or longer texts are not interned.
 const (
 	maxShared     = 4096
 	maxSharedSize = 4 << 10
@@ -36,7 +36,7 @@ func (s *shared) one(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	return s.text(fields).fields
 }
 
-// sorted returns the text of fields, sorted.
+// sorted returns the sorted text of fields.
 func (s *shared) sorted(fields *metav1.FieldsV1) []byte {
 	if raw := fields.GetRawBytes(); len(raw) > maxSharedSize {
 		return sorted(raw)
@@ -59,7 +59,7 @@ func (s *shared) text(fields *metav1.FieldsV1) fieldText {
 	return found
 }
 
-// sorted sorts the fields of a text; that of fields which are sorted is the same text.
+// sorted sorts the fields in a text. A sorted text is returned unchanged.
 func sorted(raw []byte) []byte {
 	var decoded any
 	if err := json.Unmarshal(raw, &decoded); err != nil {

@@ -1,5 +1,5 @@
-// Package fieldmanager knows which manager owns which fields of an object (managedFields, KEP-555): kubeop, Helm, a person with kubectl, an
-// autoscaler, or another controller. It gives up fields that are left to others, and takes back what people changed by hand.
+// Package fieldmanager reads which manager owns which fields of an object (managedFields, KEP-555): kubeop, Helm, a person with kubectl, an
+// autoscaler, or another controller. It releases fields that kubeop does not manage, and takes back fields that people changed by hand.
 package fieldmanager
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// helmManager is the field manager under which delivery/release has Helm write.
+// helmManager is the field manager with which delivery/release makes Helm write.
 const helmManager = "helm"
 
 // EditedByHand reports whether an entry of managedFields comes from a person who changed the desired state of an object with kubectl. Such
 // a change adds fields that server-side apply alone would never remove.
 //
-// Some changes are allowed: labels and annotations, including those with which people request something of kubeop; a restart (kubectl
+// Some changes are allowed: labels and annotations, including those by which people request something from kubeop; a restart (kubectl
 // rollout); and suspending an object of this API, which stops kubeop from reverting anything.
 func EditedByHand(f metav1.ManagedFieldsEntry) bool {
 	if !strings.HasPrefix(f.Manager, "kubectl") || f.Manager == "kubectl-rollout" || f.Subresource != "" || f.FieldsV1 == nil {
@@ -61,8 +61,8 @@ func OwnedFields(live metav1.Object) string {
 	return fields.String()
 }
 
-// IsOurs reports whether an entry of managedFields is of kubeop's server-side apply, or of Helm. What kubeop writes otherwise, such as
-// finalizers and requests, does not count.
+// IsOurs reports whether an entry of managedFields belongs to kubeop's server-side apply or to Helm. Other writes by kubeop, such as of
+// finalizers and requests, do not count.
 func IsOurs(f metav1.ManagedFieldsEntry) bool {
 	applied := f.Manager == v1alpha1.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply
 	return (applied || f.Manager == helmManager) && f.Subresource == "" && f.FieldsV1 != nil
@@ -73,8 +73,8 @@ func SetsScale(f metav1.ManagedFieldsEntry) bool {
 	return f.Subresource == "scale" && f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`))
 }
 
-// OwnedFieldsChanged passes events that change what was applied: an object is deleted, another manager took fields of ours, or a person
-// added some. The status that controllers keep writing on quotas and namespaces does not pass.
+// OwnedFieldsChanged passes events that change what was applied: an object is deleted, another manager took some of our fields, or a person
+// added fields. The status that controllers keep writing on quotas and namespaces does not pass.
 var OwnedFieldsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -82,17 +82,17 @@ var OwnedFieldsChanged = predicate.Funcs{
 	},
 }
 
-// ChangedByHand reports whether a person changed with kubectl what an object does; the next apply takes such fields back.
+// ChangedByHand reports whether a person changed fields of the desired state with kubectl. The next apply takes such fields back.
 func ChangedByHand(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), EditedByHand)
 }
 
-// Applied reports whether kubeop applied the object, by the managers of its fields: anybody who may write the object can remove labels, but
+// Applied reports whether kubeop applied the object, by the managers of its fields. Anyone who may write the object can remove labels, but
 // not these.
 func Applied(o metav1.Object) bool { return slices.ContainsFunc(o.GetManagedFields(), IsOurs) }
 
-// SlimFields removes from the metadata of an object the managedFields of other controllers, except those of scaling, before a cache holds
-// it. Equal fields of many objects are held once.
+// SlimFields removes the managedFields of other controllers, except those of scaling, from the metadata of an object before a cache holds
+// it. Equal fields of many objects are stored once.
 func SlimFields(object any) (any, error) {
 	o, ok := object.(metav1.Object)
 	if !ok {

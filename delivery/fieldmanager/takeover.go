@@ -16,14 +16,14 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// restored reports whether a tool restored an object of this API from a backup: kubeop did not apply it. All its fields are then the tool's,
-// also those that left Git since. In other kinds some fields may be a controller's.
+// restored reports whether a backup tool restored an object of this API: then kubeop did not apply it, and the tool owns all its fields,
+// including fields that were removed in Git since. In objects of other kinds, some fields may belong to a controller.
 func restored(o *unstructured.Unstructured, seen metav1.Object) bool {
 	return o.GroupVersionKind().Group == v1alpha1.GroupVersion.Group && !Applied(seen)
 }
 
-// TakeBack makes kubeop the manager of what people changed by hand, so that the next apply removes what is not in the manifest, and gives up
-// the unmanaged fields, so that the next apply keeps them. Only managedFields are written.
+// TakeBack makes kubeop the manager of fields that people changed by hand, so that the next apply removes those that are not in the
+// manifest. It also releases the unmanaged fields, so that the next apply keeps them. Only managedFields are written.
 func TakeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured, seen metav1.Object, left Unmanaged) error {
 	manual, release := sets.New[string](), false
 	for _, f := range seen.GetManagedFields() {
@@ -69,8 +69,8 @@ func writers(o metav1.Object) []string {
 	return names
 }
 
-// rewriteOwners writes the managedFields that settle makes of the live object's. Settle returns false for another object that took the place
-// of the one that was seen. The object is read, because caches hold only some of its managedFields and the patch replaces all.
+// rewriteOwners replaces the managedFields of the live object by the result of settle. settle returns false if another object has replaced
+// the one that was seen. The object is read first, because caches hold only some of its managedFields, and the patch replaces all.
 func rewriteOwners(ctx context.Context, c client.Client, o *unstructured.Unstructured, settle func(*metav1.PartialObjectMetadata) (bool, error)) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(o.GroupVersionKind())

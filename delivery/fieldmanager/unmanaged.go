@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Unmanaged are fields of a manifest that kubeop leaves to other field managers, whatever the manifest says of them.
+// Unmanaged are fields of a manifest that kubeop leaves to other field managers, whatever value the manifest has.
 type Unmanaged struct {
 	// Replicas: an autoscaler sets spec.replicas.
 	Replicas bool
 	// CABundles: cert-manager writes every caBundle.
 	CABundles bool
-	// Ignored are paths of fields that others may change once the object is there: JSON pointers, split. The object is created with
-	// them; afterwards they are neither applied nor owned, and a change of them is no drift.
+	// Ignored are paths of fields that others may change once the object exists, as split JSON pointers. The object is created with these
+	// fields. Afterwards they are neither applied nor owned, and a change of them is no drift.
 	Ignored [][]string
-	// Manifest has the ignored fields; nil when there are none.
+	// Manifest has the ignored fields; nil if there are none.
 	Manifest *unstructured.Unstructured
 }
 
-// Without returns the object without the unmanaged fields; what is changed is copied.
+// Without returns the object without the unmanaged fields. The given object is not changed.
 func (u Unmanaged) Without(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if u.Replicas && HasReplicas(o) {
 		spec := maps.Clone(o.Object["spec"].(map[string]any))
@@ -37,8 +37,8 @@ func (u Unmanaged) Without(o *unstructured.Unstructured) *unstructured.Unstructu
 	return u.strip(o)
 }
 
-// Release takes the unmanaged fields from an entry of managedFields (KEP-555) of kubeop or of kubectl, and reports whether there was any.
-// A field that its last owner ceases to apply falls back to its default, such as one replica of a Deployment; a field without an owner
+// Release removes the unmanaged fields from an entry of managedFields (KEP-555) of kubeop or of kubectl, and reports whether there were
+// any. A field that its last owner ceases to apply gets its default value, such as one replica of a Deployment; a field without an owner
 // keeps its value.
 func (u Unmanaged) Release(f *metav1.ManagedFieldsEntry) bool {
 	releasing := u.Replicas || u.CABundles || len(u.Ignored) > 0
@@ -68,7 +68,7 @@ func (u Unmanaged) Release(f *metav1.ManagedFieldsEntry) bool {
 	return found
 }
 
-// drop deletes a key at any depth, and the objects that hold nothing but it.
+// drop deletes a key at any depth, and the objects that contain nothing else.
 func drop(value any, key string) (dropped bool) {
 	switch value := value.(type) {
 	case map[string]any:

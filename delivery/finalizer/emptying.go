@@ -11,33 +11,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Emptying removes from a namespace, before it is deleted, what would hold its deletion: pods, which may take long to end, and
-// objects with finalizers. With the namespace the rights of the deployer go, and then nobody is left who could.
+// Emptying deletes from a namespace, before the namespace is deleted, what would hold its deletion: pods, which may take long to end, and
+// objects with finalizers. The deployer's rights are deleted with the namespace, and after that nobody could do so.
 type Emptying struct {
-	// Client acts as the deployer.
+	// Client has the deployer's rights.
 	Client    client.Client
 	Namespace string
-	// Kinds are those that may be there.
+	// Kinds are the kinds of which objects may exist there.
 	Kinds []schema.GroupResource
-	// Kill ends pods at once that are being deleted.
+	// Kill deletes terminating pods without waiting for them.
 	Kill bool
-	// Force takes finalizers off what is being deleted, see TakeOff.
+	// Force removes finalizers from objects that are being deleted, see TakeOff.
 	Force bool
 }
 
-// Emptied is what came of it.
+// Emptied is the result of an Emptying.
 type Emptied struct {
-	// Left are the objects that are still there.
+	// Left are the objects that still exist.
 	Left []Terminating
-	// Killed are the pods that were ended at once, and Freed says which finalizers were taken off what.
+	// Killed are the pods that were deleted without waiting. Freed says which finalizers were removed from which objects.
 	Killed, Freed []string
 }
 
 // page is how many objects are listed at once.
 const page = 500
 
-// Run deletes what is not being deleted yet and says what is left. Claims are not deleted: whoever calls decided about them. What the
-// deployer may not list is left to others.
+// Run deletes the objects that are not being deleted yet, and returns what is left. It does not delete claims: the caller has decided about
+// them. Kinds that the deployer may not list are skipped.
 func (e Emptying) Run(ctx context.Context) (Emptied, error) {
 	var done Emptied
 	for _, resource := range e.Kinds {
@@ -55,7 +55,7 @@ func (e Emptying) Run(ctx context.Context) (Emptied, error) {
 	return done, nil
 }
 
-// KillPods ends the pods at once that are being deleted, and names them.
+// KillPods deletes terminating pods without waiting for them, and names them.
 func (e Emptying) KillPods(ctx context.Context) ([]string, error) {
 	var done Emptied
 	err := e.each(ctx, podKind, func(o *metav1.PartialObjectMetadata) error {
@@ -67,7 +67,7 @@ func (e Emptying) KillPods(ctx context.Context) ([]string, error) {
 	return done.Killed, err
 }
 
-// each calls f with every object of a kind; none where the deployer may not list it, or the kind is gone.
+// each calls f with every object of a kind. If the deployer may not list the kind, or the kind does not exist, there are none.
 func (e Emptying) each(ctx context.Context, kind schema.GroupVersionKind, f func(*metav1.PartialObjectMetadata) error) error {
 	next := ""
 	for {
@@ -102,7 +102,7 @@ func (e Emptying) remove(ctx context.Context, kind schema.GroupVersionKind, o *m
 		}
 	case e.Force && len(o.Finalizers) > 0:
 		taken, err := TakeOff(ctx, e.Client, kind, o)
-		if err != nil && !apierrors.IsConflict(err) { // One that changed meanwhile is looked at again.
+		if err != nil && !apierrors.IsConflict(err) { // An object that changed meanwhile is handled by the next call.
 			return err
 		}
 		if taken != "" {
@@ -117,7 +117,7 @@ func (e Emptying) remove(ctx context.Context, kind schema.GroupVersionKind, o *m
 	return nil
 }
 
-// leftOf describes an object that is still there. Until is when the kubelet ends a pod that nothing else holds.
+// leftOf describes an object that still exists. Until is set only for a pod without finalizers, which the kubelet ends at that time.
 func leftOf(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) Terminating {
 	left := Of(kind.Kind, o)
 	if o.DeletionTimestamp != nil && len(o.Finalizers) == 0 && o.DeletionGracePeriodSeconds != nil {

@@ -1,5 +1,5 @@
-// Package finalizer deals with what holds a deletion: finalizers that nobody serves, and pods that do not end. It names them, and
-// ends the waiting where somebody decided so.
+// Package finalizer handles what holds a deletion: finalizers that no controller removes, and pods that do not end. It names them, and
+// removes them if an administrator decided so.
 package finalizer
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// claimProtection keeps a claim while a pod uses it, and so its data whole.
+// claimProtection is Kubernetes' finalizer that keeps a claim, and so its data, while a pod uses it.
 const claimProtection = "kubernetes.io/pvc-protection"
 
 var (
@@ -25,21 +25,21 @@ var (
 	claimKind = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
 )
 
-// Terminating is an object that is being deleted and still there.
+// Terminating is an object that is being deleted and still exists.
 type Terminating struct {
 	Kind, Name string
-	// Finalizers hold it.
+	// Finalizers hold the object.
 	Finalizers []string
-	// Until is when a pod without finalizers is ended at the latest; zero for none.
+	// Until is when a pod without finalizers ends at the latest; zero for anything else.
 	Until time.Time
 }
 
-// Of is an object of the kind with the finalizers that it has.
+// Of returns the Terminating of an object of a kind.
 func Of(kind string, o metav1.Object) Terminating {
 	return Terminating{Kind: kind, Name: o.GetName(), Finalizers: o.GetFinalizers()}
 }
 
-// String says what the object waits for, as "Kind/name, which the finalizer x holds".
+// String says what the object waits for, such as "Kind/name, which the finalizer x holds".
 func (t Terminating) String() string {
 	name := t.Kind + "/" + t.Name
 	switch {
@@ -55,7 +55,7 @@ func (t Terminating) String() string {
 	return name + ", until what it owns is gone"
 }
 
-// Foreign reports whether a finalizer holds the object that Kubernetes does not take off by itself: TakeOff may take it off.
+// Foreign reports whether a finalizer holds the object that Kubernetes does not remove by itself, so that TakeOff may remove it.
 func (t Terminating) Foreign() bool {
 	switch len(t.Finalizers) {
 	case 0:
@@ -66,8 +66,8 @@ func (t Terminating) Foreign() bool {
 	return true
 }
 
-// TakeOff takes the finalizers off exactly this object, as it was looked at, if it is being deleted, but for those of kubeop and the
-// protection of a claim that is in use. What they wait for is left undone. It says which they were, "" for none.
+// TakeOff removes the finalizers of exactly this object in this state, if it is being deleted, except those of kubeop and the protection of
+// a claim in use. The cleanup that the finalizers stand for is not done. It returns which ones it removed; "" for none.
 func TakeOff(ctx context.Context, c client.Client, kind schema.GroupVersionKind, o metav1.Object) (string, error) {
 	var kept, taken []string
 	for _, f := range o.GetFinalizers() {
@@ -94,12 +94,12 @@ func TakeOff(ctx context.Context, c client.Client, kind schema.GroupVersionKind,
 	return fmt.Sprintf("%s from %s/%s", strings.Join(taken, ", "), kind.Kind, o.GetName()), nil
 }
 
-// Forced reports whether administrators decided that an object of kubeop's API, which is being deleted, waits for no foreign finalizer.
+// Forced reports whether administrators decided that the deletion of an object of kubeop's API does not wait for foreign finalizers.
 func Forced(o client.Object) bool {
 	return o.GetDeletionTimestamp() != nil && o.GetAnnotations()[v1alpha1.ForceRemovalAnnotation] == o.GetName()
 }
 
-// How is the command by which administrators decide that.
+// How returns the command by which administrators decide that.
 func How(resource string, o client.Object) string {
 	at := resource + " " + o.GetName()
 	if o.GetNamespace() != "" {

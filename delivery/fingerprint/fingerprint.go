@@ -1,5 +1,5 @@
-// Package fingerprint makes of an object the digest that the inventory records: of its manifest, and of the fields that kubeop owns. While
-// both are the same, the object is neither read nor written.
+// Package fingerprint computes the digest of an object that the inventory records: of its manifest, and of the fields that kubeop owns.
+// While both are the same, the object is neither read nor written.
 package fingerprint
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// Of returns the fingerprint of an object as it was left: the digest of the manifest that was applied, and the state of the live object.
+// Of returns the fingerprint of an object after a write: the digest of the applied manifest, and the state of the live object.
 func Of(manifest *unstructured.Unstructured, live metav1.Object, seal digest.Seal) string {
 	return OfManifest(manifest, seal) + StateOf(inventory.IDOf(manifest), live)
 }
@@ -39,7 +39,7 @@ func OfManifest(manifest *unstructured.Unstructured, seal digest.Seal) string {
 // recorded.
 var plain = regexp.MustCompile(`^[0-9a-f]{16}([0-9a-f]{16}|@.*)$`)
 
-// Sealed returns the recorded entries with the digests of manifests sealed, as apply.Set wants them.
+// Sealed returns the recorded entries with the digests of manifests sealed, as apply.Set needs them.
 func Sealed(entries []v1alpha1.InventoryEntry, seal digest.Seal) []v1alpha1.InventoryEntry {
 	if seal == nil || !slices.ContainsFunc(entries, func(e v1alpha1.InventoryEntry) bool { return plain.MatchString(e.Digest) }) {
 		return entries
@@ -53,11 +53,11 @@ func Sealed(entries []v1alpha1.InventoryEntry, seal digest.Seal) []v1alpha1.Inve
 	return entries
 }
 
-// versionMark stands before a resourceVersion where that is the whole state.
+// versionMark is the prefix of a state that is only a resourceVersion.
 const versionMark = "@"
 
-// StateOf returns the state of a live object, which is also the fingerprint of an object of a Helm release: the fields that kubeop owns by
-// managedFields. Of a Secret the watch keeps no fields: there any change counts.
+// StateOf returns the state of a live object, which is also the fingerprint of an object of a Helm release: a digest of the fields that
+// kubeop owns by managedFields. For a Secret, the watch keeps no fields, so its state is the resourceVersion and any change counts.
 func StateOf(id inventory.ObjectID, live metav1.Object) string {
 	if id.IsSecret() {
 		return versionMark + live.GetResourceVersion()
@@ -67,8 +67,8 @@ func StateOf(id inventory.ObjectID, live metav1.Object) string {
 	return sum(h)
 }
 
-// SameState reports whether a recorded state is the present one. If the watch shows an older version than was recorded, it has not seen the
-// last write yet, and that counts as the same.
+// SameState reports whether a recorded state is the present one. If the watch shows an older version than was recorded, the watch has not
+// received the last write yet, which counts as the same.
 func SameState(recorded, now string) bool {
 	if recorded == now {
 		return true

@@ -10,8 +10,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// Slim removes from the metadata of an object what kubeop never reads, before a cache holds it: annotations, except those that protect it
-// from deletion or allow it, and what fieldmanager.SlimFields removes. Tenants may write both, in any size.
+// Slim removes from the metadata of an object what kubeop never reads, before a cache holds it: annotations, except those that protect the
+// object from deletion or allow its deletion, and what fieldmanager.SlimFields removes. Tenants may write both, in any size.
 func Slim(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
 		o.SetAnnotations(allowing(o, protecting(o)))
@@ -19,7 +19,7 @@ func Slim(object any) (any, error) {
 	return fieldmanager.SlimFields(object)
 }
 
-// The annotations that Slim leaves, shared by all objects that carry them.
+// The annotations that Slim keeps, shared by all objects that carry them.
 var (
 	confirmed = map[string]string{v1alpha1.PruneAnnotation: v1alpha1.PruneConfirm}
 	disabled  = map[string]string{v1alpha1.PruneAnnotation: v1alpha1.PruneDisabled}
@@ -36,14 +36,14 @@ func protecting(o metav1.Object) map[string]string {
 	return nil
 }
 
-// allowing adds those annotations of a namespace that allow its deletion.
+// allowing adds the annotations of a namespace that allow its deletion.
 func allowing(o metav1.Object, kept map[string]string) map[string]string {
 	for _, name := range []string{v1alpha1.AllowDeletionAnnotation, v1alpha1.VolumesRetainedAnnotation} {
 		value, ok := o.GetAnnotations()[name]
 		if !ok {
 			continue
 		}
-		kept = maps.Clone(kept) // The protecting ones are shared by all objects.
+		kept = maps.Clone(kept) // All objects share the map of protecting annotations.
 		if kept == nil {
 			kept = map[string]string{}
 		}

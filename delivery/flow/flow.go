@@ -1,8 +1,7 @@
-// Package flow writes the FlowSchemas by which the API server gives each tenant its own turn (API Priority and Fairness, KEP-1040).
+// Package flow writes the FlowSchemas by which the API server gives each tenant a fair share (API Priority and Fairness, KEP-1040).
 //
-// A FlowSchema names service accounts by their namespace, without patterns, so that there is no way to distinguish tenants' accounts from
-// others by one for all. Each tenant has two: a flow is a FlowSchema, so that all accounts of a tenant wait in line together,
-// however many there are.
+// A FlowSchema names service accounts by their namespace, and allows no patterns, so one FlowSchema cannot separate tenants. Each tenant
+// has two. A flow is a FlowSchema, so all accounts of a tenant share one queue, however many accounts there are.
 package flow
 
 import (
@@ -12,14 +11,14 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// The priority levels of the chart: what kubeop does, as itself and as the deployers of projects, and what tenants' own accounts do.
+// The priority levels of the chart: for kubeop itself and the deployers of projects, and for the tenants' own accounts.
 const (
 	operatorLevel = "kubeop"
 	tenantsLevel  = "kubeop-tenants"
 )
 
-// A request is of the first FlowSchema that matches it, in this order; those of the chart come before, Kubernetes' own for all
-// service accounts, 9000, after.
+// The precedence of the FlowSchemas: a request belongs to the first one that matches. Those of the chart come before them; Kubernetes' own
+// for all service accounts (9000) comes after them.
 const (
 	deployersPrecedence = 1000
 	accountsPrecedence  = 1100
@@ -30,8 +29,8 @@ const anyAccount = flowcontrolv1.NameAll
 
 type schema = flowcontrol.FlowSchemaApplyConfiguration
 
-// Schemas returns the FlowSchemas of a tenant, given the namespaces of its projects: one for their deployers, as which kubeop
-// delivers, and one for all other accounts. A tenant without projects has none.
+// Schemas returns the FlowSchemas of a tenant with projects in the namespaces: one for the deployers, which kubeop impersonates, and one
+// for all other accounts. A tenant without projects has none.
 func Schemas(tenant string, labels map[string]string, namespaces []string) []*schema {
 	if len(namespaces) == 0 {
 		return nil
@@ -52,7 +51,7 @@ func named(name string, labels map[string]string) *schema {
 	return flowcontrol.FlowSchema(name).WithLabels(labels)
 }
 
-// of has every request of an account of that name, in each of the namespaces, be of a level.
+// of returns the spec that assigns every request of the named account, in each of the namespaces, to a priority level.
 func of(level string, precedence int32, account string, namespaces []string) *flowcontrol.FlowSchemaSpecApplyConfiguration {
 	rule := flowcontrol.PolicyRulesWithSubjects().
 		WithResourceRules(flowcontrol.ResourcePolicyRule().WithVerbs(flowcontrolv1.VerbAll).WithAPIGroups(flowcontrolv1.APIGroupAll).

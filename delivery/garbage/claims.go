@@ -17,9 +17,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
-// Dependents find out which objects of a namespace would take claims that hold data along when they are deleted: Kubernetes' garbage
-// collector deletes the dependents of a deleted object. StatefulSets own claims by their retention policy, and operators make claims
-// dependents of their own kinds.
+// Dependents finds objects in a namespace whose deletion would also delete claims with data: Kubernetes' garbage collector deletes the
+// dependents of a deleted object. StatefulSets own claims because of their retention policy, and operators make claims dependents of their
+// own kinds.
 type Dependents struct {
 	Client    client.Client
 	Namespace string

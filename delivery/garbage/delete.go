@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
-// maxTries bounds how often the deletion of an object is retried because others wrote the object meanwhile.
+// maxTries limits how often the deletion of an object is retried because someone else wrote the object meanwhile.
 const maxTries = 5
 
 // remove deletes one object and returns the outcome. If the API server no longer serves the recorded version, the object may still exist,
@@ -57,7 +57,7 @@ func (r *Removal) removeAs(ctx context.Context, id inventory.ObjectID, e *v1alph
 	became, err := r.settle(ctx, kind, *e, live)
 	switch {
 	case became.outcome != held:
-	case blind: // So the next pass needs no request to find this out.
+	case blind: // Record the answer, so that the next pass needs no request.
 		e.Policy = v1alpha1.PolicyConfirm
 	case MayOwnClaims(kind.GroupKind()) && max(inventory.KindPolicy(id), inventory.AnnotatedPolicy(live)) == "":
 		e.Policy = v1alpha1.PolicyClaims
@@ -124,7 +124,7 @@ func (r *Removal) holds(e *v1alpha1.InventoryEntry) bool {
 	return r.Guarded && !r.Confirmed && (e.Policy == v1alpha1.PolicyConfirm || e.Policy == v1alpha1.PolicyClaims)
 }
 
-// decide says what is to be done with an object in its present state.
+// decide says what to do with an object in its present state.
 func (r *Removal) decide(ctx context.Context, id inventory.ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) (result, error) {
 	policy := inventory.PolicyOf(id, e, live)
 	switch {

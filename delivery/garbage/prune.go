@@ -1,5 +1,6 @@
-// Package garbage deletes recorded objects of an owner that left their source (garbage collection). It deletes in reverse order. It keeps
-// objects that are protected, wait for confirmation, would take claims that hold data along, or now have another owner.
+// Package garbage deletes recorded objects of an owner that left their source (garbage collection), in the reverse order of applying. It
+// keeps objects that are protected, that wait for confirmation, whose claims with data would be deleted with them, or that have another
+// owner now.
 package garbage
 
 import (
@@ -27,7 +28,7 @@ type Removal struct {
 	Guarded, Confirmed bool
 	// Retain keeps claims that hold data, and the objects that own such claims, although the deletion is confirmed.
 	Retain bool
-	// Dependents find out which objects own claims. With nil, that is not looked up.
+	// Dependents finds the objects that own claims. With nil, claims are not checked.
 	Dependents *Dependents
 	// Foreground deletes in the foreground: an object stays until its dependents are gone.
 	Foreground bool

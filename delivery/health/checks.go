@@ -10,8 +10,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/expr"
 )
 
-// Checks judge kinds by the expressions that an app has for them, and cache the verdict on the last version of each object. They are not
-// safe for concurrent use. Nil has no expressions.
+// Checks judge the objects of kinds for which an app has expressions, and cache the verdict on the last version of each object. They are
+// not safe for concurrent use. A nil Checks has no expressions.
 type Checks struct {
 	kinds map[schema.GroupKind]*expr.Check
 	cache map[Ref]cachedVerdict
@@ -27,7 +27,7 @@ type cachedVerdict struct {
 	why     string
 }
 
-// NewChecks compiles the expressions. Of several for one kind the last counts. An error names the place.
+// NewChecks compiles the expressions. If there are several for one kind, the last one counts. An error names its position.
 func NewChecks(specs []kustomize.CustomHealthCheck) (*Checks, error) {
 	c := &Checks{kinds: map[schema.GroupKind]*expr.Check{}, cache: map[Ref]cachedVerdict{}}
 	for i := range specs {

@@ -23,7 +23,7 @@ type Verdict struct {
 	Pending []string
 }
 
-// Healthy reports whether every object is.
+// Healthy reports whether every object is healthy.
 func (v Verdict) Healthy() bool { return len(v.Failed)+len(v.Waiting)+len(v.Pending) == 0 }
 
 // String names the causes, failures first, at most three. Pending objects are named only if there are no others.

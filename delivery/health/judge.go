@@ -30,8 +30,8 @@ type judgment struct {
 	settled bool
 }
 
-// WhyUnhealthy is what keeps an object from being healthy by its own status, on one line, and "" when it is healthy. Why may quote what
-// controllers wrote. Final reports that Kubernetes gave up, so that waiting does not help.
+// WhyUnhealthy says on one line why an object is not healthy by its own status; "" if it is healthy. The text may quote controllers. final
+// reports that Kubernetes gave up, so that waiting does not help.
 func WhyUnhealthy(o *unstructured.Unstructured) (why string, final bool, err error) {
 	found, err := judge(o)
 	if err != nil || found.state == healthy {
@@ -40,8 +40,8 @@ func WhyUnhealthy(o *unstructured.Unstructured) (why string, final bool, err err
 	return oneLine(found.why), found.state == gaveUp, nil
 }
 
-// judge judges by kstatus, and by own rules where that is content too early: with a Job once it runs, a Pod that failed,
-// and a load balancer without an address.
+// judge judges with kstatus, and with its own rules where kstatus is satisfied too early: a Job that runs, a Pod that failed, and a load
+// balancer without an address.
 func judge(o *unstructured.Unstructured) (judgment, error) {
 	result, err := status.Compute(o)
 	if err != nil {
@@ -141,7 +141,7 @@ func judgePod(o *unstructured.Unstructured) (state, string) {
 	return waiting, "is not ready yet"
 }
 
-// judgeService wants an address for a load balancer, as Helm's --wait does.
+// judgeService waits for the address of a load balancer, as Helm's --wait does.
 func judgeService(o *unstructured.Unstructured) (state, string) {
 	addresses, _, _ := unstructured.NestedSlice(o.Object, "status", "loadBalancer", "ingress")
 	external, _, _ := unstructured.NestedSlice(o.Object, "spec", "externalIPs")

@@ -13,8 +13,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/expr"
 )
 
-// Object returns an object as a watch last saw it, nil if there is none. Known is false if no watch covers the kind. Callers must not
-// change the object. It may lack pod templates, annotations and the managed fields of others.
+// Object returns an object as a watch last showed it; nil if there is none. known is false if no watch covers the kind. Callers must not
+// change the object. It may lack pod templates, annotations and the managedFields of other managers.
 type Object func(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (object *unstructured.Unstructured, known bool, err error)
 
 // maxExplained is how many objects Look explains, which bounds its requests: at most a list of pods, a list of events and a log for each. A
@@ -50,7 +50,7 @@ func Look(ctx context.Context, e Explainer, object Object, refs []Ref) (Verdict,
 	return v, nil
 }
 
-// explain finds out what is wrong with the objects that are not healthy, first with those that Kubernetes gave up on.
+// explain explains why objects are not healthy, first those that Kubernetes gave up on.
 func (e Explainer) explain(ctx context.Context, found []*finding) error {
 	explained := 0
 	for _, turn := range []state{gaveUp, waiting} {

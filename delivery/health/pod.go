@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// trouble is what is wrong with a pod by its own status, the worst first.
+// trouble is what is wrong with a pod by its own status; the worst is first.
 type trouble int
 
 const (
@@ -121,7 +121,8 @@ func begun(c *corev1.ContainerStatus) bool {
 	return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
 }
 
-// initializes reports whether an init container holds the others back; one that restarts always is a sidecar.
+// initializes reports whether an init container keeps the other containers from starting. An init container with restartPolicy Always is a
+// sidecar and does not.
 func (s suspect) initializes(c *corev1.ContainerStatus) bool {
 	sidecar := slices.ContainsFunc(s.pod.Spec.InitContainers, func(i corev1.Container) bool {
 		return i.Name == c.Name && i.RestartPolicy != nil && *i.RestartPolicy == corev1.ContainerRestartPolicyAlways

@@ -9,16 +9,16 @@ import (
 // maxText is how many characters of quoted text a message has.
 const maxText = 300
 
-// text returns what others wrote on one line, without what must not be shown and without control characters. It is
-// masked before it is cut: half a secret is not recognized.
+// text returns a foreign text on one line, masked and without control characters. It is masked before it is cut, because masking does not
+// recognize half a secret.
 func (e Explainer) text(written string) string { return shortened(oneLine(e.masked(written))) }
 
-// stableText is text without the parts that differ each time the same is reported.
+// stableText returns text without the parts that differ each time the same problem is reported.
 func (e Explainer) stableText(written string) string {
 	return shortened(withoutVolatile(oneLine(e.masked(written))))
 }
 
-// lastWords returns the last line that is not empty.
+// lastWords returns the last nonempty line.
 func (e Explainer) lastWords(written string) string {
 	lines := strings.Split(strings.ReplaceAll(e.masked(written), "\r", "\n"), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ObjectID names an object within a cluster, whatever version it is read with.
+// ObjectID identifies an object in a cluster, independent of the version with which it is read.
 type ObjectID struct {
 	// Namespace is empty for cluster-scoped objects, Group for the core group.
 	Namespace, Name, Group, Kind string
@@ -33,17 +33,16 @@ func (o ObjectID) Versioned(version string) schema.GroupVersionKind {
 // IsSecret reports whether the object is a Secret, of which no cache holds more than its metadata.
 func (o ObjectID) IsSecret() bool { return o.Group == "" && o.Kind == "Secret" }
 
-// String returns "<namespace>_<name>_<group>_<kind>", the form inventories of Flux and cli-utils have. Colons, which
-// names of RBAC objects may hold, become "__", so that the ID stays usable as a key of a ConfigMap.
+// String returns "<namespace>_<name>_<group>_<kind>", the format of inventories of Flux and cli-utils. Colons, which names of RBAC objects
+// may contain, become "__", so that the ID is a valid key of a ConfigMap.
 //
-// A name that contains "__" itself is read back with a colon. Only RBAC allows such names. Code that records IDs of foreign objects first
+// A name that contains "__" itself is parsed with a colon. Only RBAC allows such names. Code that records IDs of foreign objects first
 // compares ParseObjectID(id.String()) with id.
 func (o ObjectID) String() string {
 	return strings.Join([]string{o.Namespace, strings.ReplaceAll(o.Name, ":", "__"), o.Group, o.Kind}, "_")
 }
 
-// ParseObjectID reads the form String writes. Namespace, group and kind cannot hold an underscore, so what is between
-// them is the name.
+// ParseObjectID parses the format of String. Namespace, group and kind cannot contain an underscore, so the rest is the name.
 func ParseObjectID(s string) (ObjectID, error) {
 	namespace, rest, ok1 := strings.Cut(s, "_")
 	rest, kind, ok2 := cutLast(rest)

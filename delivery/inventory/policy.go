@@ -10,8 +10,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// RecordPolicies records in the entries the prune policies of the manifests they were applied from: once an object left its source,
-// only the record knows its policy.
+// RecordPolicies records in the entries the prune policies of their manifests: after an object left its source, its policy is known only
+// from the record.
 func RecordPolicies(entries []v1alpha1.InventoryEntry, objects []*unstructured.Unstructured) {
 	policies := make(map[string]v1alpha1.PrunePolicy, len(objects))
 	for _, o := range objects {
@@ -28,7 +28,7 @@ func RecordPolicies(entries []v1alpha1.InventoryEntry, objects []*unstructured.U
 func PolicyOf(id ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) v1alpha1.PrunePolicy {
 	recorded := e.Policy
 	if recorded == v1alpha1.PolicyClaims {
-		recorded = "" // Whether it still owns claims is looked up; the record must not hide the policy of its kind.
+		recorded = "" // Whether the object still owns claims is checked again; the record must not hide the policy of its kind.
 	}
 	policy := max(KindPolicy(id), recorded)
 	if live != nil {
@@ -59,7 +59,7 @@ func AnnotatedPolicy(o metav1.Object) v1alpha1.PrunePolicy {
 	return ""
 }
 
-// keptByHelm reports whether an object of a Helm release carries Helm's annotation by which it outlives the release.
+// keptByHelm reports whether an object of a Helm release has Helm's annotation that keeps it after an uninstall.
 func keptByHelm(o metav1.Object) bool {
 	annotations := o.GetAnnotations()
 	return annotations["meta.helm.sh/release-name"] != "" && strings.EqualFold(strings.TrimSpace(annotations["helm.sh/resource-policy"]), "keep")

@@ -9,14 +9,14 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// stages orders kinds by their dependencies: a stage is applied after the one before it was tried. Kinds that are not named
-// come between configuration and workloads, because custom resources are mostly read by workloads.
+// stages orders kinds by their dependencies: each stage is applied after the one before it was tried. Kinds that are not listed come
+// between configuration and workloads, because mostly workloads read custom resources.
 var stages = map[string]int{
 	"Namespace": 0, "CustomResourceDefinition": 0,
 
 	"ServiceAccount": 1, "Role": 1, "ClusterRole": 1, "ResourceQuota": 1, "LimitRange": 1, "NetworkPolicy": 1, "Tenant": 1, "Repository": 1,
 
-	// The API server reads the role when a binding is created.
+	// The API server reads the role when it creates a binding.
 	"RoleBinding": 2, "ClusterRoleBinding": 2,
 
 	"ConfigMap": 3, "Secret": 3, "PersistentVolumeClaim": 3, "PodDisruptionBudget": 3, "Project": 3,
@@ -27,7 +27,7 @@ var stages = map[string]int{
 
 	"HorizontalPodAutoscaler": 7, "Ingress": 7,
 
-	// The API server calls these webhooks and policies at every later write, and Services of the stages before answer.
+	// The API server calls these webhooks and policies at every later write, and Services of earlier stages serve them.
 	"MutatingWebhookConfiguration": 8, "ValidatingWebhookConfiguration": 8, "ValidatingAdmissionPolicyBinding": 8, "MutatingAdmissionPolicyBinding": 8,
 }
 
@@ -40,7 +40,7 @@ func stageOf(kind string) int {
 	return defaultStage
 }
 
-// Stages groups objects by stage, lowest first, each group sorted by ID.
+// Stages groups objects by stage, the lowest first. Each group is sorted by ID.
 func Stages(objects []*unstructured.Unstructured) [][]*unstructured.Unstructured {
 	sorted := slices.Clone(objects)
 	slices.SortFunc(sorted, func(x, y *unstructured.Unstructured) int {

@@ -1,4 +1,4 @@
-// Package isolation writes the network policy of a project: nothing goes in or out but what a rule lets through.
+// Package isolation builds the network policy of a project, which refuses all connections that no rule allows.
 package isolation
 
 import (
@@ -11,13 +11,13 @@ import (
 
 // Rules are the connections that a project's pods may have with peers outside of the project.
 type Rules struct {
-	// IngressNamespace holds the ingress controller, which may reach all pods; "" lets none in.
+	// IngressNamespace is the namespace of the ingress controller, which may reach all pods; "" means that no ingress controller may.
 	IngressNamespace string
 	// Egress are the address ranges pods may connect to.
 	Egress []Range
 }
 
-// Range is a range of addresses but for some within it, each as a CIDR.
+// Range is a range of addresses, except some ranges within it, each as a CIDR.
 type Range struct {
 	CIDR   string
 	Except []string
@@ -26,12 +26,12 @@ type Range struct {
 // name of the policy.
 const name = "kubeop"
 
-// nameLabel is set by the API server on every namespace to its name, and cannot be forged.
+// nameLabel is the label with the namespace's name. The API server sets it, and it cannot be forged.
 const nameLabel = "kubernetes.io/metadata.name"
 
-// Policy returns a project's network policy. It selects every pod of the namespace, for both directions, so that nothing passes but what
-// one of its rules lets through. It is one for all rules: a platform of a thousand projects has a thousand, to be kept by the API
-// server and evaluated by the network plugin.
+// Policy returns a project's network policy. It selects every pod of the namespace, for both directions, so that only connections that one
+// of its rules allows are possible. One policy has all rules, because each of a thousand projects has one, which the API server stores and
+// the network plugin evaluates.
 func Policy(namespace string, labels map[string]string, rules Rules) *networking.NetworkPolicyApplyConfiguration {
 	within := networking.NetworkPolicyPeer().WithPodSelector(meta.LabelSelector())
 	spec := networking.NetworkPolicySpec().WithPodSelector(meta.LabelSelector()).
@@ -41,7 +41,7 @@ func Policy(namespace string, labels map[string]string, rules Rules) *networking
 	if rules.IngressNamespace != "" {
 		spec.WithIngress(networking.NetworkPolicyIngressRule().WithFrom(inNamespace(rules.IngressNamespace)))
 	}
-	if len(rules.Egress) > 0 { // A rule without peers would let everything through.
+	if len(rules.Egress) > 0 { // A rule without peers would allow everything.
 		spec.WithEgress(to(rules.Egress))
 	}
 	return networking.NetworkPolicy(name, namespace).WithLabels(labels).WithSpec(spec)

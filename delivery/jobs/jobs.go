@@ -1,5 +1,5 @@
-// Package jobs makes the Jobs that run the hooks of apps, and reads how they ended. What a Job runs for is in its name, so
-// that it is made once, however often it is requested.
+// Package jobs creates the Jobs that run the hooks of apps, and reads their results. A Job's name contains a digest of what it runs for, so
+// that it is created once, however often it is requested.
 package jobs
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
-// Kind of what runs hooks.
+// Kind is the kind of the objects that run hooks.
 var Kind = batchv1.SchemeGroupVersion.WithKind("Job")
 
 // The phases of hooks, as status.hooks names them.
@@ -34,10 +34,10 @@ const (
 )
 
 const (
-	// maxName is how long a Job's name may be: its pods carry it in a label.
+	// maxName is the maximum length of a Job's name, which its pods carry in a label.
 	maxName = 63
-	// grace is how much longer than its pod a Job has. A Job out of time takes its pod away, and the log with it, so that
-	// is for pods that no node takes.
+	// grace is how much longer a Job may take than its pod. If the Job runs out of time, Kubernetes deletes its pod with the log. So the
+	// limit of the Job is only for pods that no node runs.
 	grace = 15 * time.Second
 	// revisionVariable is the environment variable that names the revision.
 	revisionVariable = "KUBEOP_REVISION"
@@ -48,17 +48,17 @@ type Run struct {
 	App   *v1alpha1.App
 	Phase string
 	Hook  *v1alpha1.Hook
-	// Image is what an app of type Image runs, for hooks that name none.
+	// Image is the image of an Image App, for hooks that name no image.
 	Image string
-	// Input is what the hook runs for; see InputOf and Sealed.
+	// Input identifies what the hook runs for; see InputOf and Sealed.
 	Input string
-	// Seal is how the input was sealed.
+	// Seal is the Seal of the input.
 	Seal digest.Seal
-	// Revision is what people call it.
+	// Revision is the name of the revision for people.
 	Revision string
 }
 
-// InputOf names what a hook runs for: what is delivered, by its digest, and the hook itself.
+// InputOf identifies what a hook runs for: a digest of what is delivered, and the hook itself.
 func InputOf(delivered, phase string, hook *v1alpha1.Hook) (string, error) {
 	text, err := json.Marshal(hook)
 	if err != nil {
@@ -67,8 +67,8 @@ func InputOf(delivered, phase string, hook *v1alpha1.Hook) (string, error) {
 	return sum(delivered, phase, string(text))[:16], nil
 }
 
-// Sealed is an input as a status and a Job record it: what is delivered may hold Secrets. One that an earlier version recorded in clear is
-// sealed, too.
+// Sealed returns an input as statuses and Jobs record it, because what is delivered may contain Secrets. An input that an earlier version
+// recorded without a seal is sealed, too.
 func Sealed(input string, seal digest.Seal) string {
 	first, again, repeated := strings.Cut(input, ".")
 	if first = seal.Short(first); repeated {
@@ -77,10 +77,10 @@ func Sealed(input string, seal digest.Seal) string {
 	return first
 }
 
-// Again names another run for the same input, which was requested by an annotation.
+// Again returns the input for another run of the same input, which an annotation requested.
 func Again(input, word string) string { return input + "." + sum(word)[:8] }
 
-// Digest of anything that JSON can hold.
+// Digest returns the digest of anything that can be encoded as JSON.
 func Digest(delivered any) (string, error) {
 	text, err := json.Marshal(delivered)
 	if err != nil {
@@ -100,14 +100,14 @@ func (r *Run) String() string { return r.Phase + " hook " + r.Hook.Name }
 // Label is the value of the label HookLabel.
 func (r *Run) Label() string { return r.Phase + "-" + r.Hook.Name }
 
-// Name of the Job: "<app>-<hook>-<digest>", cut so that it fits.
+// Name of the Job: "<app>-<hook>-<digest>", cut to the maximum length.
 func (r *Run) Name() string {
 	tail := "-" + sum(r.App.Name, r.Phase, r.Hook.Name, r.Input)[:8]
 	head := r.App.Name + "-" + r.Hook.Name
 	return strings.TrimRight(head[:min(len(head), maxName-len(tail))], "-") + tail
 }
 
-// Job returns the Job without kubeop's own marks; Mark sets those once the rest was checked.
+// Job returns the Job without kubeop's own labels and annotations; Mark sets them after the Job was checked.
 func (r *Run) Job() (*unstructured.Unstructured, error) {
 	source := &v1alpha1.ImageSource{Env: r.Hook.Env, EnvFrom: r.Hook.EnvFrom, Command: r.Hook.Command, Args: r.Hook.Args}
 	if own := r.App.Spec.Image; own != nil {
@@ -124,7 +124,7 @@ func (r *Run) Job() (*unstructured.Unstructured, error) {
 		TypeMeta: metav1.TypeMeta{APIVersion: Kind.GroupVersion().String(), Kind: Kind.Kind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.App.Namespace, Name: r.Name(),
-			// The app's deletion takes it away.
+			// Kubernetes deletes the Job with the app.
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AppKind, Name: r.App.Name, UID: r.App.UID}},
 		},
 		Spec: batchv1.JobSpec{
@@ -140,7 +140,7 @@ func (r *Run) Job() (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// environment is the hook's, with the revision in the place of any the hook sets itself.
+// environment returns the hook's environment variables. The revision replaces a variable of the same name.
 func (r *Run) environment() []corev1.EnvVar {
 	env := []corev1.EnvVar{{Name: revisionVariable, Value: r.Revision}}
 	for _, e := range r.Hook.Env {
@@ -163,7 +163,7 @@ func seconds(d time.Duration) *int64 {
 	return new(int64((d + time.Second - 1) / time.Second))
 }
 
-// Mark sets the marks by which the Job is known again.
+// Mark sets the labels and annotations by which Is recognizes the Job.
 func (r *Run) Mark(job *unstructured.Unstructured) {
 	labels := job.GetLabels()
 	if labels == nil {
@@ -174,7 +174,7 @@ func (r *Run) Mark(job *unstructured.Unstructured) {
 	job.SetAnnotations(map[string]string{v1alpha1.HookInputAnnotation: r.Input})
 }
 
-// Is reports whether a Job is this run. An earlier version named it, and its input, by a digest that is not sealed.
+// Is reports whether a Job belongs to this run. An earlier version used a digest that is not sealed in the name and the input.
 func (r *Run) Is(job *unstructured.Unstructured) bool {
 	made := *r
 	made.Input = job.GetAnnotations()[v1alpha1.HookInputAnnotation]
@@ -182,21 +182,21 @@ func (r *Run) Is(job *unstructured.Unstructured) bool {
 		job.GetLabels()[v1alpha1.HookLabel] == r.Label() && job.GetLabels()[v1alpha1.AppLabel] == r.App.Name
 }
 
-// OutOfTime reports whether a Job failed because no pod of it ended in time. A pod that runs has less time and reports itself how it ended;
-// here the pod is gone, and its log with it.
+// OutOfTime reports whether a Job failed because no pod of it ended in time. A pod that runs has a shorter limit and reports itself how it
+// ended; in this case, the pod and its log are gone.
 func OutOfTime(job *unstructured.Unstructured) bool {
 	c, failed := condition.True(job, string(batchv1.JobFailed))
 	return failed && c.Reason == batchv1.JobReasonDeadlineExceeded
 }
 
-// templates are where the kinds that an app of type Image becomes keep their pod.
+// templates are the paths of the pod in the kinds that an Image App is rendered to.
 var templates = map[schema.GroupKind][]string{
 	{Group: "apps", Kind: "Deployment"}: {"spec", "template", "spec", "containers"},
 	{Group: "batch", Kind: "Job"}:       {"spec", "template", "spec", "containers"},
 	{Group: "batch", Kind: "CronJob"}:   {"spec", "jobTemplate", "spec", "template", "spec", "containers"},
 }
 
-// ImageOf returns the image of the first container among objects, which for an app of type Image is the delivered image.
+// ImageOf returns the image of the first container in the objects, which for an Image App is the delivered image.
 func ImageOf(objects []*unstructured.Unstructured) string {
 	for _, o := range objects {
 		path, ok := templates[o.GroupVersionKind().GroupKind()]

@@ -1,8 +1,9 @@
-// Package journal records objects before they are created in the cluster, so that a killed process leaves no object that no record names.
+// Package journal records objects before they are created in the cluster, so that a killed process leaves no object that is recorded
+// nowhere.
 //
-// The journal is one ConfigMap in the operator's namespace. It has a key for each owner with a status that is not complete yet, so at most
-// for passes that are running. Entries of about the same time are written with one request: if each owner wrote its own status for that, a
-// thousand apps that are installed would take a thousand more requests.
+// The journal is one ConfigMap in the operator's namespace. It has a key for each owner whose status is not complete yet, so at most for
+// the Reconciles in progress. Entries of about the same time are written with one request: if each owner wrote its own status instead,
+// installing a thousand apps would take a thousand more requests.
 package journal
 
 import (
@@ -27,25 +28,26 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Name is that of the ConfigMap.
+// Name is the name of the ConfigMap.
 const Name = "kubeop-journal"
 
-// ErrFull says that something is too much for the journal.
+// ErrFull means that the entries do not fit into the journal.
 var ErrFull = errors.New("the journal has no room")
 
 const (
-	// pace is the time between two writes: the first is made at once, and what comes while it lasts waits for the next.
+	// pace is the time between two writes. The first entry is written at once; entries in the following time wait for the next write.
 	pace = 200 * time.Millisecond
-	// linger is how long what is forgotten waits for something to be written with. It is needless there, but not wrong.
+	// linger is how long the removal of entries waits for another write to join. Entries that stay longer do no harm.
 	linger = 2 * time.Second
 	// writeTimeout is how long one write may take.
 	writeTimeout = 10 * time.Second
-	// maxEntries is how many objects of one owner are recorded, and maxSize how many bytes in all: a ConfigMap may have 1 MiB.
+	// maxEntries is how many objects of one owner are recorded, and maxSize is the maximum size of the journal in bytes: a ConfigMap may
+	// have 1 MiB.
 	maxEntries = 100
 	maxSize    = 512 << 10
 )
 
-// Journal is what is recorded. It is safe for concurrent use, by one process at a time.
+// Journal is the journal of one operator. It is safe for concurrent use, by one process at a time.
 type Journal struct {
 	client    client.Client
 	namespace string
@@ -53,33 +55,33 @@ type Journal struct {
 
 	mu     sync.Mutex
 	loaded bool
-	// version is the ConfigMap's resourceVersion as far as it is known: a write that was given up and arrives late then changes nothing.
+	// version is the last known resourceVersion of the ConfigMap. A write that timed out and arrives late then has no effect.
 	version string
-	// records are by owner, as the ConfigMap is to have them; changed are those that it does not have so yet.
+	// records are the wanted keys of the ConfigMap, by owner. changed are the owners whose keys are not written yet.
 	records map[types.UID]string
 	changed map[types.UID]bool
 	size    int
-	// next is what is written next; nil while no caller waits for it.
+	// next is the next batch to write; nil while no caller waits for one.
 	next *batch
-	// timer begins the next write; nil while none is due. began is when the last one did, and writing while it lasts.
+	// timer starts the next write; nil while none is due. began is when the last write started. writing: a write is in progress.
 	timer   *time.Timer
 	due     time.Time
 	began   time.Time
 	writing bool
 }
 
-// batch is what is written with one request.
+// batch is the set of changes that are written with one request.
 type batch struct {
 	done chan struct{}
 	err  error
 }
 
-// New returns the journal of the operator in a namespace. The client must read past caches; now returns the time.
+// New returns the journal of the operator in a namespace. The client must not read from a cache; now returns the time.
 func New(c client.Client, namespace string, now func() time.Time) *Journal {
 	return &Journal{client: c, namespace: namespace, now: now, records: map[types.UID]string{}, changed: map[types.UID]bool{}}
 }
 
-// Of returns what is recorded of an owner, none for nothing. The first call reads what an earlier process left.
+// Of returns the recorded entries of an owner. The first call reads what an earlier process left.
 func (j *Journal) Of(ctx context.Context, owner types.UID) ([]v1alpha1.InventoryEntry, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -89,7 +91,7 @@ func (j *Journal) Of(ctx context.Context, owner types.UID) ([]v1alpha1.Inventory
 	return parse(j.records[owner]), nil
 }
 
-// Record has entries of an owner recorded besides those that are, and returns when they are. An ErrFull is for good.
+// Record adds entries of an owner, and returns when they are written. An ErrFull is final.
 func (j *Journal) Record(ctx context.Context, owner types.UID, entries []v1alpha1.InventoryEntry) error {
 	written, err := j.add(ctx, owner, entries)
 	if err != nil {
@@ -103,7 +105,7 @@ func (j *Journal) Record(ctx context.Context, owner types.UID, entries []v1alpha
 	}
 }
 
-// Forget drops what is recorded of an owner, because its status has all of it or nothing of it is there any more.
+// Forget removes the entries of an owner, because its status has all of them, or none of the objects exists any more.
 func (j *Journal) Forget(owner types.UID) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -140,7 +142,7 @@ func (j *Journal) set(owner types.UID, record string) {
 	j.changed[owner] = true
 }
 
-// schedule has what changed written when it is time.
+// schedule schedules the next write of changes.
 func (j *Journal) schedule() {
 	if j.writing || len(j.changed) == 0 {
 		return
@@ -159,7 +161,7 @@ func (j *Journal) schedule() {
 	j.due, j.timer = due, time.AfterFunc(due.Sub(now), j.write)
 }
 
-// write writes what changed. What could not be written is written the next time.
+// write writes the changes. Changes that could not be written are written the next time.
 func (j *Journal) write() {
 	j.mu.Lock()
 	if j.writing || len(j.changed) == 0 {
@@ -180,7 +182,7 @@ func (j *Journal) write() {
 	}
 	j.mu.Unlock()
 
-	// Many wait for it: a short failure of the API server is not to fail all of them.
+	// Many callers wait for this write: a short failure of the API server must not fail all of them.
 	err := retry.OnError(retry.DefaultBackoff, passing, func() error { return j.send(some, all) })
 
 	j.mu.Lock()
@@ -198,13 +200,13 @@ func (j *Journal) write() {
 	j.schedule()
 }
 
-// passing reports whether another try may help at once.
+// passing reports whether an immediate retry may help.
 func passing(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
 }
 
-// send writes the keys that changed, or all where there is no ConfigMap yet.
+// send writes the changed keys, or all keys if there is no ConfigMap yet.
 func (j *Journal) send(some map[string]any, all map[string]string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
@@ -226,7 +228,7 @@ func (j *Journal) send(some map[string]any, all map[string]string) error {
 		there.ResourceVersion = fresh.ResourceVersion
 	}
 	if apierrors.IsConflict(err) {
-		// A write that was given up arrived, or another process wrote. The next try writes over it.
+		// A write that timed out has arrived, or another process wrote. The next try overwrites it.
 		if looked := j.client.Get(ctx, client.ObjectKeyFromObject(there), there); client.IgnoreNotFound(looked) == nil {
 			j.version = there.ResourceVersion
 		}
@@ -238,7 +240,7 @@ func (j *Journal) send(some map[string]any, all map[string]string) error {
 	return nil
 }
 
-// reference is the ConfigMap without its data, which no answer needs to hold.
+// reference returns the ConfigMap without its data, so that answers do not contain the data.
 func (j *Journal) reference() *metav1.PartialObjectMetadata {
 	reference := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: Name}}
 	reference.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
@@ -265,8 +267,8 @@ func (j *Journal) load(ctx context.Context) error {
 	return nil
 }
 
-// format writes entries, each once, as lines of their version and ID. Names of RBAC objects may hold spaces and more; quoted, an
-// ID is one line.
+// format writes entries, without duplicates, as lines of version and ID. Names of RBAC objects may contain spaces and more, so the ID is
+// quoted.
 func format(entries []v1alpha1.InventoryEntry) string {
 	lines := make([]string, 0, len(entries))
 	for _, e := range entries {
@@ -276,7 +278,7 @@ func format(entries []v1alpha1.InventoryEntry) string {
 	return strings.Join(slices.Compact(lines), "")
 }
 
-// parse reads what format wrote. A line of any other form is skipped.
+// parse parses the result of format. Other lines are skipped.
 func parse(record string) []v1alpha1.InventoryEntry {
 	var entries []v1alpha1.InventoryEntry
 	for line := range strings.Lines(record) {

@@ -1,5 +1,5 @@
-// Package kube connects delivery to the API server: as a project's deployer to the objects of apps, and through metadata-only watches to
-// the state of the cluster.
+// Package kube connects delivery to the API server: with the rights of a project's deployer to the objects of apps, and through
+// metadata-only watches to the state of the cluster.
 package kube
 
 import (
@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Clients makes clients that act as a project's deployer. They share connections and the RESTMapper, and read from the API server, never
-// from the operator's cache: an app must not see what its deployer may not see.
+// Clients makes clients that impersonate a project's deployer. The clients share connections and the RESTMapper, and read from the API
+// server, never from the operator's cache: an app must not see objects that its deployer may not see.
 type Clients struct {
 	Deployers
 

@@ -6,15 +6,15 @@ import "github.com/kubeop/kubeop/api/v1alpha1"
 const (
 	// PlatformAppsOff delivers no apps of the platform itself.
 	PlatformAppsOff = "Off"
-	// PlatformAppsNamespaced delivers them into the namespaces of their projects only.
+	// PlatformAppsNamespaced delivers apps of the platform itself only into the namespaces of their projects.
 	PlatformAppsNamespaced = "Namespaced"
-	// PlatformAppsClusterAdmin lets them have cluster-scoped objects, and objects in other namespaces.
+	// PlatformAppsClusterAdmin allows apps of the platform itself cluster-scoped objects, and objects in other namespaces.
 	PlatformAppsClusterAdmin = "ClusterAdmin"
 )
 
 // Deployers are the accounts that kubeop impersonates to deliver apps.
 type Deployers struct {
-	// PlatformApps is one of the constants above; "" is Off.
+	// PlatformApps is one of the constants above; "" means Off.
 	PlatformApps string
 	// Operator is the operator's namespace, which has the account that delivers the apps of the platform itself.
 	Operator string

@@ -1,4 +1,4 @@
-// Package lru has a cache that is bounded by the weight of its values, and evicts the least recently used.
+// Package lru has a cache that is limited by the weight of its values, and evicts the least recently used ones.
 package lru
 
 import "container/list"
@@ -17,8 +17,8 @@ type entry[K comparable, V any] struct {
 	value V
 }
 
-// New returns a cache of values that together weigh at most max. A weight must stay the same while its value is in the cache. Nil: each
-// weighs 1.
+// New returns a cache whose values together weigh at most max. The weight of a value must not change while it is in the cache. With nil,
+// each value weighs 1.
 func New[K comparable, V any](max int64, weigh func(V) int64) *Cache[K, V] {
 	if weigh == nil {
 		weigh = func(V) int64 { return 1 }
@@ -26,7 +26,7 @@ func New[K comparable, V any](max int64, weigh func(V) int64) *Cache[K, V] {
 	return &Cache[K, V]{max: max, weigh: weigh, order: list.New(), entries: map[K]*list.Element{}}
 }
 
-// Get returns the value of a key, which is then the most recently used.
+// Get returns the value of a key, and makes it the most recently used.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	at := c.entries[key]
 	if at == nil {
@@ -36,8 +36,8 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return at.Value.(entry[K, V]).value, true
 }
 
-// Add puts a value in the place of the one that the key had, and evicts the least recently used ones beyond the bound. A value that is
-// beyond it alone is not kept.
+// Add sets the value of a key, and evicts the least recently used values above the limit. A value that is above the limit alone is not
+// kept.
 func (c *Cache[K, V]) Add(key K, value V) {
 	c.Remove(key)
 	weight := c.weigh(value)
@@ -70,8 +70,8 @@ func (c *Cache[K, V]) Clear() {
 	c.weight = 0
 }
 
-// Weight of all values together.
+// Weight is the weight of all values together.
 func (c *Cache[K, V]) Weight() int64 { return c.weight }
 
-// Len is how many values there are.
+// Len is the number of values.
 func (c *Cache[K, V]) Len() int { return len(c.entries) }

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// hidden replaces what is hidden.
+// hidden replaces a hidden value.
 const hidden = "***"
 
-// Shortest is the length in bytes below which a value is not hidden: it would blot out ordinary words.
+// Shortest is the length in bytes below which a value is not hidden, because it would also hide parts of ordinary words.
 const Shortest = 4
 
 // Mask hides values in a text.
@@ -24,7 +24,7 @@ func Of(values []string) Mask {
 	return func(text string) string { return replace(text, forms) }
 }
 
-// Texts returns a Mask that hides exactly these texts, however short they are. Where they overlap, no rest of any of them stays.
+// Texts returns a Mask that hides exactly these texts, however short they are. If hidden texts overlap, no part of any of them stays.
 func Texts(texts []string) Mask {
 	return func(text string) string { return replace(text, texts) }
 }
@@ -46,7 +46,7 @@ func formsOf(values []string) []string {
 	return forms
 }
 
-// replace puts hidden in place of each stretch of the text that is covered by words.
+// replace replaces each part of the text that words cover by hidden.
 func replace(text string, words []string) string {
 	covered := cover(text, words)
 	if covered == nil {
@@ -64,7 +64,7 @@ func replace(text string, words []string) string {
 	return b.String()
 }
 
-// cover marks the bytes of the text that belong to one of the words, nil for none.
+// cover marks the bytes of the text that belong to one of the words; nil if there are none.
 func cover(text string, words []string) (covered []bool) {
 	for _, word := range words {
 		for from := 0; ; {

@@ -1,4 +1,4 @@
-// Package metadata reads the metadata of objects: as a watch shows it, or from the API server.
+// Package metadata reads the metadata of objects, from a watch or from the API server.
 package metadata
 
 import (
@@ -15,10 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watch returns the metadata of an object as a watch last saw it: nil when there is none, false when the kind is not watched.
+// Watch returns the metadata of an object as a watch last showed it; nil if there is no such object, and false if the kind is not watched.
 type Watch func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error)
 
-// Get returns the metadata of an object, nil for none: as the watch shows it, and of a kind that is not watched from the API server.
+// Get returns the metadata of an object from the watch or, for a kind that is not watched, from the API server; nil if there is no such
+// object.
 func (w Watch) Get(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, error) {
 	found, watched, err := w(ctx, kind, key)
 	if watched || err != nil {
@@ -27,7 +28,8 @@ func (w Watch) Get(ctx context.Context, c client.Client, kind schema.GroupVersio
 	return Read(ctx, c, kind, key)
 }
 
-// Read returns the metadata of an object from the API server, nil for none. A kind that is no longer served has no objects.
+// Read returns the metadata of an object from the API server; nil if there is no such object. A kind that is no longer served has no
+// objects.
 func Read(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
@@ -41,13 +43,13 @@ func Read(ctx context.Context, c client.Client, kind schema.GroupVersionKind, ke
 	return object, nil
 }
 
-// ErrChanging means that others wrote an object each time it was looked at.
+// ErrChanging means that someone else wrote an object each time it was to be written.
 var ErrChanging = errors.New("it changes all the time")
 
-// Changing is an ErrChanging about an object that therefore could not be compared or deleted, as done says.
+// Changing is an ErrChanging about an object. done says what could not be done with it, such as "compared" or "deleted".
 func Changing(done string) error { return fmt.Errorf("%w, so it could not be %s", ErrChanging, done) }
 
-// Behind reports whether a watch that shows this object, nil for none, has not seen the resourceVersion floor yet.
+// Behind reports whether a watch that shows this object (nil for none) has not received the resourceVersion floor yet.
 func Behind(live metav1.Object, floor string) bool {
 	if floor == "" || live == nil {
 		return floor != ""
@@ -56,20 +58,20 @@ func Behind(live metav1.Object, floor string) bool {
 	return err == nil && order < 0
 }
 
-// ServedAs returns the kind in a version that is served: an object outlives the version in which it was recorded.
+// ServedAs returns the kind in a version that is served. An object outlives the version in which it was recorded.
 func ServedAs(c client.Client, kind schema.GroupVersionKind) schema.GroupVersionKind {
 	if _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); !meta.IsNoMatchError(err) {
 		return kind
 	}
 	mapping, err := c.RESTMapper().RESTMapping(kind.GroupKind())
 	if err != nil {
-		return kind // The next request fails with the reason.
+		return kind // The next request reports the reason.
 	}
 	return mapping.GroupVersionKind
 }
 
-// Unserved reports whether a request failed because the API server serves nothing at its path: the object may still be there. Such an answer
-// names no object, or is not of the API at all, which client-go marks.
+// Unserved reports whether a request failed because the API server serves nothing at its path, so that the object may still exist. Such an
+// answer names no object, or does not come from the API at all, which client-go marks.
 func Unserved(err error) bool {
 	var answer apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
@@ -79,5 +81,5 @@ func Unserved(err error) bool {
 	return about == nil || about.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// Missing reports whether the API server answered that there is no such object.
+// Missing reports whether the API server answered that the object does not exist.
 func Missing(err error) bool { return apierrors.IsNotFound(err) && !Unserved(err) }

@@ -1,4 +1,5 @@
-// Package namespace creates, labels and removes the namespaces of tenants and projects. It never adopts a namespace that it did not create.
+// Package namespace creates, labels and deletes the namespaces of tenants and projects. Only for a project of the platform itself (Adopt)
+// does it take over a namespace that kubeop did not create.
 package namespace
 
 import (
@@ -41,11 +42,11 @@ func podSecurityLabels(level string) map[string]string {
 	}
 }
 
-// Owner identifies the tenant or project that a namespace is made for.
+// Owner identifies the tenant or project of a namespace.
 type Owner struct {
-	// Labels name the tenant, and of a project's namespace the project.
+	// Labels name the tenant and, for a project's namespace, the project.
 	Labels map[string]string
-	// Tenant is the UID of the Tenant object: a later tenant with the same name must not get the first one's data.
+	// Tenant is the UID of the Tenant object. A later tenant with the same name must not get the data of an earlier one.
 	Tenant types.UID
 	// Identity of the tenant, which stays the same when its UID changes; "" without one.
 	Identity string

@@ -9,13 +9,13 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// resourcePolicy keeps an object when its release is uninstalled, or when it left the chart:
+// resourcePolicy is Helm's annotation that keeps an object when its release is uninstalled, or when the object left the chart:
 // https://helm.sh/docs/howto/charts_tips_and_tricks/#tell-helm-not-to-uninstall-a-resource
 const resourcePolicy = "helm.sh/resource-policy"
 
-// Retain has claims outlive what makes them. Claims carry the App's own policy, which is read when the App is gone; of a
-// release they are kept by Helm; and StatefulSets keep theirs when they are deleted or scaled down, whatever they say: Kubernetes
-// would delete those without a confirmation. It returns the StatefulSets that had another policy.
+// Retain makes claims outlive the objects that create them. Claims get the App's own policy as an annotation, which is read when the App is
+// gone. Helm keeps the claims of a release. StatefulSets keep their claims when they are deleted or scaled down, whatever their manifests
+// say, because Kubernetes would delete these claims without a confirmation. It returns the StatefulSets that had another policy.
 func Retain(objects []*unstructured.Unstructured, app *v1alpha1.App) (changed []string) {
 	for _, o := range objects {
 		switch o.GroupVersionKind().GroupKind() {
@@ -45,8 +45,8 @@ func annotate(o *unstructured.Unstructured, name, value string) {
 	o.SetAnnotations(annotations)
 }
 
-// retainClaims changes what a StatefulSet's persistentVolumeClaimRetentionPolicy (KEP-1847) deletes. One that says nothing
-// keeps its claims anyway.
+// retainClaims changes what a StatefulSet's persistentVolumeClaimRetentionPolicy (KEP-1847) deletes. A StatefulSet without this field keeps
+// its claims anyway.
 func retainClaims(set *unstructured.Unstructured) (changed bool) {
 	policy, _, _ := unstructured.NestedFieldNoCopy(set.Object, "spec", "persistentVolumeClaimRetentionPolicy")
 	fields, _ := policy.(map[string]any)

@@ -1,4 +1,4 @@
-// Package own marks objects as an app's: the one change between what is rendered and what is applied.
+// Package own labels objects as an app's. Apart from filled-in security contexts, this is the only change between rendering and applying.
 package own
 
 import (
@@ -12,19 +12,19 @@ import (
 
 // Owner is the app that objects belong to.
 type Owner struct {
-	// Tenant, Project and App are names, as they stand in the labels.
+	// Tenant, Project and App are the names in the labels.
 	Tenant, Project, App string
-	// Namespace is the project's; every object of a tenant's app lives in it.
+	// Namespace is the project's namespace. Every object of a tenant's app is in it.
 	Namespace string
 }
 
-// Stamp puts the objects into the owner's namespace and labels them with tenant, project and app. Pods made from a
-// template of the objects carry the labels too, so that `kubectl get pods -l paas.kubeop.io/app=shop` finds them.
+// Stamp puts the objects into the owner's namespace and labels them with tenant, project and app. Pods made from a template in the objects
+// get the labels too, so that `kubectl get pods -l paas.kubeop.io/app=shop` finds them.
 //
-// An app of the platform itself may have objects in other namespaces, which keep the namespace that they name.
+// An app of the platform itself may have objects in other namespaces, which keep their namespace.
 //
-// Objects are changed in place; stamping twice changes nothing. Check them with delivery/policy first: Stamp overwrites
-// a foreign namespace or owner, and gives a namespace to an object that can have none.
+// Objects are changed in place; stamping twice changes nothing. Check the objects with delivery/policy first: Stamp overwrites a foreign
+// namespace or owner, and sets a namespace also on cluster-scoped objects.
 func (o Owner) Stamp(objects []*unstructured.Unstructured) {
 	for _, object := range objects {
 		if o.Tenant != v1alpha1.PlatformTenant || object.GetNamespace() == "" {
@@ -37,9 +37,9 @@ func (o Owner) Stamp(objects []*unstructured.Unstructured) {
 	}
 }
 
-// templates are the paths of the pod templates of kinds. Only templates that can be changed are here. A Job's cannot: to
-// label the Jobs of a release that is adopted would make its next upgrade fail for good. Labels of a template are none
-// of the selector's, so adopting a workload restarts its pods once and changes nothing else.
+// templates are the paths of the pod templates of kinds, if the templates can be changed. A Job's template cannot: labels on the Jobs of an
+// adopted release would make its next upgrade fail for good. The selector does not select by the template's new labels, so adopting a
+// workload restarts its pods once and changes nothing else.
 var templates = map[schema.GroupKind][]string{
 	{Group: "apps", Kind: "DaemonSet"}:   {"spec", "template"},
 	{Group: "apps", Kind: "Deployment"}:  {"spec", "template"},
@@ -59,8 +59,8 @@ func podTemplate(object *unstructured.Unstructured) map[string]any {
 	return template
 }
 
-// label adds the owner's labels to the metadata of an object or a template. What cannot be read as labels is left as it
-// is, for the API server to refuse with its own words.
+// label adds the owner's labels to the metadata of an object or a template. Invalid labels are left as they are; the API server refuses
+// them.
 func (o Owner) label(object map[string]any) {
 	metadata, ok := child(object, "metadata")
 	if !ok {
@@ -77,7 +77,7 @@ func (o Owner) label(object map[string]any) {
 	})
 }
 
-// child returns the mapping at a key, made if there is none; false when something else stands there.
+// child returns the mapping at a key, and creates it if there is none; false if the key has another value.
 func child(parent map[string]any, key string) (map[string]any, bool) {
 	if parent[key] == nil {
 		parent[key] = map[string]any{}

@@ -24,10 +24,10 @@ func HomeOf(labels map[string]string) string {
 	return v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
 }
 
-// NotAdopted says why takeOwnership does not take over a cluster-scoped object. What administrators have to do about it follows.
+// NotAdopted says why takeOwnership does not adopt a cluster-scoped object. Messages add what administrators have to do.
 const NotAdopted = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over: ask them to remove it"
 
-// Describe names the owner in labels as "app web of project shop of tenant acme"; project and tenant only where they differ from ours.
+// Describe names the owner in labels, such as "app web of project shop of tenant acme"; project and tenant only if they differ from ours.
 func Describe(theirs, ours map[string]string) string {
 	var owner []string
 	for _, of := range []struct{ label, name string }{

@@ -11,19 +11,19 @@ import (
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
-// What Fill fills in.
+// The values of what Fill fills in.
 const (
 	// FillNothing leaves pods as they are.
 	FillNothing = "nothing"
-	// FillBaseline fills in the runtime's seccomp profile, which restricts hardly any program. The level baseline asks for nothing more, and
-	// what it is given for, images that run as root, would not start with the rest.
+	// FillBaseline fills in the runtime's seccomp profile, which restricts hardly any program. The level baseline requires nothing else,
+	// and images that run as root, for which administrators choose that level, would not start with the other fields.
 	FillBaseline = "baseline"
-	// FillRestricted fills in all that the level restricted asks for.
+	// FillRestricted fills in everything that the level restricted requires.
 	FillRestricted = "restricted"
 )
 
-// FillOf returns what to fill in for an app in a namespace of a level. By default that is what the level asks for. An app that writes
-// Enabled gets what restricted asks for, at baseline too.
+// FillOf returns what to fill in for an app in a namespace of a level. By default, that is what the level requires. An app that sets
+// Enabled gets what restricted requires, also at level baseline.
 func FillOf(app v1alpha1.PodSecurityFill, level string) string {
 	switch {
 	case app == v1alpha1.FillDisabled, level != FillBaseline && level != FillRestricted:
@@ -34,7 +34,7 @@ func FillOf(app v1alpha1.PodSecurityFill, level string) string {
 	return level
 }
 
-// Unusual returns what to fill in if it is not the usual, else "". It is part of what identifies a release.
+// Unusual returns what is filled in if that is not the default, otherwise "". It is part of what identifies a release.
 func Unusual(fill string) string {
 	if fill == FillRestricted {
 		return ""
@@ -42,9 +42,9 @@ func Unusual(fill string) string {
 	return fill
 }
 
-// Fill adds to the pods of objects, in place, what the author left out, and returns a line about each object that it changed. It changes
-// nothing that is set and nothing of a privileged container, and fills in a field only where the level would refuse the pod without it: a
-// pod that the level admits stays as it is. To fill in twice changes nothing.
+// Fill adds to the pods of objects, in place, the fields that the author left out, and returns a line about each changed object. It changes
+// no field that is set and nothing of a privileged container, and fills in a field only if the level would refuse the pod without it: a pod
+// that the level admits stays as it is. Calling Fill twice changes nothing.
 func Fill(objects []*unstructured.Unstructured, fill string) []string {
 	var filled []string
 	for _, object := range objects {
@@ -56,7 +56,7 @@ func Fill(objects []*unstructured.Unstructured, fill string) []string {
 		switch {
 		case fill == FillRestricted:
 			did = p.fillRestricted()
-		case fill == FillBaseline && !p.fixed: // Nothing is gained by a change that the API server would refuse.
+		case fill == FillBaseline && !p.fixed: // The API server would refuse the change.
 			did = p.fillSeccomp()
 		}
 		if text := did.String(); text != "" {
@@ -66,7 +66,7 @@ func Fill(objects []*unstructured.Unstructured, fill string) []string {
 	return filled
 }
 
-// work is what was filled in: fields of the pod, and fields of containers.
+// work lists what was filled in: fields of the pod, and fields of containers.
 type work struct {
 	pod        []string
 	containers []containerWork
@@ -93,7 +93,7 @@ func (p *pod) fillRestricted() work {
 	return did
 }
 
-// fillSeccomp sets the pod's seccomp profile, which counts for the containers that set none.
+// fillSeccomp sets the pod's seccomp profile, which applies to the containers that set none.
 func (p *pod) fillSeccomp() (did work) {
 	if setting(p.spec, "seccompProfile") != nil {
 		return did
@@ -106,8 +106,8 @@ func (p *pod) fillSeccomp() (did work) {
 	return did
 }
 
-// fillNonRoot sets runAsNonRoot of the pod, or of its containers one by one if the author wants one of them to run as root. In a user
-// namespace of its own a pod may run as root.
+// fillNonRoot sets runAsNonRoot of the pod, or of single containers if the author wants another one to run as root. With a user namespace
+// of its own (hostUsers: false), a pod may run as root.
 func (p *pod) fillNonRoot() (did work) {
 	if setting(p.spec, "runAsNonRoot") != nil || p.spec["hostUsers"] == false {
 		return did
@@ -137,7 +137,7 @@ func (p *pod) fillNonRoot() (did work) {
 	return did
 }
 
-// runsAsRoot reports whether the author says that a container may run as root. A privileged one is left to the rule about it.
+// runsAsRoot reports whether the author says that a container may run as root. A privileged container breaks another rule.
 func (p *pod) runsAsRoot(c container) bool {
 	user := setting(c.fields, "runAsUser")
 	if user == nil {
@@ -158,7 +158,7 @@ func isRoot(user any) bool {
 
 func (c container) privileged() bool { return setting(c.fields, "privileged") == true }
 
-// fill sets what only containers have, and returns the fields that it set.
+// fill sets the fields that only containers have, and returns their names.
 func (c container) fill() (did []string) {
 	if c.privileged() {
 		return nil
@@ -167,7 +167,7 @@ func (c container) fill() (did []string) {
 	if !readable && setting(c.fields, "capabilities") != nil {
 		return nil
 	}
-	// The API server refuses the field beside this capability, in words that would lead astray.
+	// With this capability, the API server refuses the field, with a message that would mislead.
 	if setting(c.fields, "allowPrivilegeEscalation") == nil && !adds(capabilities, "SYS_ADMIN", "CAP_SYS_ADMIN") {
 		set(c.fields, "allowPrivilegeEscalation", false)
 		did = append(did, "allowPrivilegeEscalation")
@@ -191,7 +191,7 @@ func adds(capabilities map[string]any, names ...string) bool {
 	})
 }
 
-// String lists what was filled in, containers with the same fields together.
+// String lists what was filled in. Containers with the same fields are listed together.
 func (w work) String() string {
 	var parts []string
 	if len(w.pod) > 0 {
@@ -217,7 +217,7 @@ func (w work) String() string {
 }
 
 const (
-	// maxLines bounds what a status lists of what was filled in, and maxLine a line of it, in characters.
+	// maxLines limits how many lines a status lists, and maxLine the length of a line in characters.
 	maxLines, maxLine = 20, 512
 )
 

@@ -22,13 +22,13 @@ const Default = string(api.LevelRestricted)
 // Rule is the Rule of a policy.Violation that Judge finds.
 const Rule = "PodSecurity"
 
-// Judge says what the API server would say about pods.
+// Judge predicts what the API server's Pod Security admission says about pods.
 type Judge struct {
 	// Level of the namespace.
 	Level string
 	// Version of the API server, which enforces the checks that it knows.
 	Version api.Version
-	// Tenant whose level an administrator may change. Projects of v1alpha1.PlatformTenant have levels of their own.
+	// Tenant is the tenant whose level an administrator may change. Projects of v1alpha1.PlatformTenant have their own levels.
 	Tenant string
 }
 
@@ -42,12 +42,12 @@ func VersionOf(major, minor string) api.Version {
 }
 
 const (
-	// maxDetail bounds what a violation quotes, in characters, and maxText all of them, in bytes: a condition holds 32 KiB.
+	// maxDetail limits what a violation quotes, in characters, and maxText all violations, in bytes: a condition may have 32 KiB.
 	maxDetail, maxText = 1 << 10, 16 << 10
 )
 
-// Check returns every rule that a pod among the objects breaks, joined, each a *policy.Violation on a line of its own; nil when there is
-// none.
+// Check returns every rule that a pod among the objects breaks, joined; each is a *policy.Violation on its own line. It returns nil if
+// there is none.
 func (j Judge) Check(objects []*unstructured.Unstructured) error {
 	var found []error
 	size, more := 0, 0
@@ -67,7 +67,7 @@ func (j Judge) Check(objects []*unstructured.Unstructured) error {
 	return errors.Join(found...)
 }
 
-// judge says of each rule that the object's pod breaks how, and what can be done about it.
+// judge says for each broken rule how the object's pod breaks it, and what the author can do.
 func (j Judge) judge(object *unstructured.Unstructured) (broken []string) {
 	p := podOf(object)
 	if p == nil || j.Level != string(api.LevelBaseline) && j.Level != string(api.LevelRestricted) {
@@ -76,7 +76,7 @@ func (j Judge) judge(object *unstructured.Unstructured) (broken []string) {
 	spec, metadata := &corev1.PodSpec{}, &metav1.ObjectMeta{}
 	converter := runtime.DefaultUnstructuredConverter
 	if converter.FromUnstructured(p.spec, spec) != nil || converter.FromUnstructured(p.metadata, metadata) != nil {
-		return nil // The API server cannot read it either, and says so.
+		return nil // The API server cannot decode the pod either, and refuses it.
 	}
 	inForce := checksOf(j.Version)
 	results, overridden := map[levels.CheckID]levels.CheckResult{}, map[levels.CheckID]bool{}
@@ -101,7 +101,7 @@ func (j Judge) judge(object *unstructured.Unstructured) (broken []string) {
 	return broken
 }
 
-// check is one of Kubernetes' own, as the API server of a version makes it.
+// check is one of Kubernetes' checks, in the version that the API server enforces.
 type check struct {
 	id    levels.CheckID
 	level api.Level
@@ -110,7 +110,7 @@ type check struct {
 
 var checks = levels.DefaultChecks()
 
-// checksOf returns the checks that the API server of a version makes. One of the level restricted may override some of baseline.
+// checksOf returns the checks that an API server of a version enforces. A check of restricted may override checks of baseline.
 func checksOf(version api.Version) []check {
 	var inForce []check
 	for _, c := range checks {
@@ -136,7 +136,7 @@ func (j Judge) text(id levels.CheckID, result levels.CheckResult, p *pod, atBase
 	return fmt.Sprintf("breaks rule %s of the Pod Security level %s: %s; %s; %s", name, j.Level, policy.OneLine(detail, maxDetail), wayOut(id, p), j.otherLevel(atBaseline))
 }
 
-// otherLevel says who may set which level that allows the pod.
+// otherLevel says who may set which level that admits the pod.
 func (j Judge) otherLevel(atBaseline bool) string {
 	level := string(api.LevelPrivileged)
 	if atBaseline {
@@ -151,7 +151,7 @@ func (j Judge) otherLevel(atBaseline bool) string {
 	return "no level that a Tenant may have allows it"
 }
 
-// inContainer and inPod are YAML that satisfies a rule, to write into a container or into the pod's spec.
+// inContainer and inPod are the YAML that satisfies a rule, to be written into a container or into the pod's spec.
 var (
 	inContainer = map[levels.CheckID]string{
 		"allowPrivilegeEscalation": "{allowPrivilegeEscalation: false}",
@@ -161,7 +161,7 @@ var (
 		"runAsNonRoot":              "{runAsNonRoot: true}",
 		"seccompProfile_restricted": "{seccompProfile: {type: RuntimeDefault}}",
 	}
-	// instead says what to do about a field that no YAML mends.
+	// instead says what to do about a field that no YAML can satisfy.
 	instead = map[levels.CheckID]string{
 		"runAsUser":                  "take runAsUser: 0 out of %s, or write a user there that is not 0",
 		"restrictedVolumes":          "use volumes of the types configMap, csi, downwardAPI, emptyDir, ephemeral, image, persistentVolumeClaim, projected or secret in %s",

@@ -1,6 +1,6 @@
 // Package podsecurity brings the pods of an app's objects to their namespace's Pod Security level
-// (https://kubernetes.io/docs/concepts/security/pod-security-standards/). It fills in what the level asks for and the author left out, and
-// says before anything is applied which container breaks which rule. The API server enforces the level in any case.
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/). It fills in what the level requires and the author left out, and
+// reports before anything is applied which container breaks which rule. The API server enforces the level in any case.
 package podsecurity
 
 import (
@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// holder says where a kind holds its pod, or the template of its pods.
+// holder is where a kind has its pod or pod template.
 type holder struct {
 	path []string
-	// fixed: the API server refuses changes of the pod of an object that exists.
+	// fixed: the API server refuses changes of the pod of an existing object.
 	fixed bool
 }
 
@@ -40,7 +40,7 @@ type container struct {
 	fields map[string]any
 }
 
-// podOf returns the pod of an object, nil if it has none or one that cannot be read. The API server refuses such a pod in its own words.
+// podOf returns the pod of an object; nil if the object has none, or one that cannot be decoded, which the API server refuses.
 func podOf(object *unstructured.Unstructured) *pod {
 	at, ok := holders[object.GroupVersionKind().GroupKind()]
 	if !ok {
@@ -70,13 +70,13 @@ func podOf(object *unstructured.Unstructured) *pod {
 	return p
 }
 
-// windows: the fields that are filled in are not for such pods, and the levels do not ask for them.
+// windows reports whether the pod runs on Windows. The fields that are filled in are not for such pods, and the levels do not require them.
 func (p *pod) windows() bool {
 	name, _, _ := unstructured.NestedString(p.spec, "os", "name")
 	return name == "windows"
 }
 
-// readable reports whether the security contexts are such that fields can be filled in.
+// readable reports whether the security contexts are mappings, so that fields can be filled in.
 func (p *pod) readable() bool {
 	for _, in := range p.contexts() {
 		if _, ok := in["securityContext"].(map[string]any); !ok && in["securityContext"] != nil {
@@ -86,7 +86,7 @@ func (p *pod) readable() bool {
 	return true
 }
 
-// contexts are the mappings that hold a security context: the pod's spec and the containers.
+// contexts returns the mappings that have a security context: the pod's spec and the containers.
 func (p *pod) contexts() []map[string]any {
 	all := []map[string]any{p.spec}
 	for _, c := range p.containers {
@@ -95,7 +95,7 @@ func (p *pod) contexts() []map[string]any {
 	return all
 }
 
-// setting returns a field of the security context of a pod's spec or a container, nil if the author left it out.
+// setting returns a field of the security context of a pod's spec or a container; nil if the author left it out.
 func setting(of map[string]any, field string) any {
 	context, _ := of["securityContext"].(map[string]any)
 	return context[field]

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/crd"
 )
 
-// clusterScoped says why an app may not hold a cluster-scoped object, or nothing. An object that grants rights in the whole cluster is
+// clusterScoped returns why an app may not have a cluster-scoped object; "" if it may. An object that grants rights in the whole cluster is
 // always refused, whatever the tenant is allowed.
 func (b Bounds) clusterScoped(object *unstructured.Unstructured) string {
 	if b.Platform != nil {
@@ -42,8 +42,8 @@ func platformDefinition(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// WithDefinitions returns a Scope that covers, besides the kinds that the API server serves, those that CustomResourceDefinitions among the
-// objects define.
+// WithDefinitions returns a Scope that knows the kinds that the API server serves and, in addition, those that CustomResourceDefinitions
+// among the objects define.
 func WithDefinitions(objects []*unstructured.Unstructured, scope Scope) Scope {
 	defined := map[schema.GroupVersionKind]bool{}
 	for _, o := range objects {

@@ -30,7 +30,7 @@ func foreignSubject(object *unstructured.Unstructured, namespace string) string 
 	return ""
 }
 
-// outsider names a subject that is not of the namespace. The tenant decides about users and groups of an identity provider.
+// outsider names a subject that does not belong to the namespace. Users and groups of an identity provider are the tenant's own decision.
 func outsider(subject map[string]any, namespace string) string {
 	name, _ := subject["name"].(string)
 	if subject["kind"] == rbacv1.ServiceAccountKind {
@@ -47,8 +47,8 @@ func outsider(subject map[string]any, namespace string) string {
 	return name
 }
 
-// platformIdentity: something in the object would run as the platform's service account: anyone who runs as the deployer may do and read
-// everything that an app may. The field is searched at any depth, because custom kinds make pods too.
+// platformIdentity: something in the object would run as the platform's service account. Code that runs as the deployer could do and read
+// everything that an app may. The field is searched at any depth, because custom kinds create pods too.
 func platformIdentity(object *unstructured.Unstructured, _ string) string {
 	var used string
 	visit(object.Object, func(key string, value any) {
@@ -63,7 +63,7 @@ func platformIdentity(object *unstructured.Unstructured, _ string) string {
 	return fmt.Sprintf("would run as service account %s, which is the platform's; use one of the app's own", oneLine(used))
 }
 
-// platformToken: the Secret requests a lasting token of the platform's service account from the API server.
+// platformToken: the Secret requests a permanent token of the platform's service account from the API server.
 func platformToken(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	if kind.Group != "" || kind.Kind != "Secret" || object.Object["type"] != string(corev1.SecretTypeServiceAccountToken) {
@@ -77,7 +77,7 @@ func platformToken(object *unstructured.Unstructured, _ string) string {
 	return ""
 }
 
-// releaseRecord: the Secret would be a revision of a Helm release, of this app or of another. Kubeop would trust its labels, because kubeop
+// releaseRecord: the Secret would be a revision of a Helm release, of this app or of another. kubeop would trust its labels, because kubeop
 // itself applies the object.
 func releaseRecord(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()

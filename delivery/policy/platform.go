@@ -9,19 +9,19 @@ import (
 	"github.com/kubeop/kubeop/delivery/crd"
 )
 
-// Platform are the bounds of the apps of the platform itself, which only administrators can declare. They keep what kubeop made for itself and
-// for tenants from being changed by mistake.
+// Platform are the bounds of the apps of the platform itself, which only administrators can declare. They prevent changes by mistake of
+// objects that kubeop created for itself and for tenants.
 type Platform struct {
 	// ClusterWide allows objects of every cluster-scoped kind, and objects in other namespaces than the app's.
 	ClusterWide bool
-	// Operator is the operator's own namespace, where no app may have objects.
+	// Operator is the operator's own namespace, in which no app may have objects.
 	Operator string
 }
 
-// onlyNamespaced says how an app may have what is not in its own namespace.
+// onlyNamespaced says how an app can have objects outside of its own namespace.
 const onlyNamespaced = "platformApps of kubeop's chart is Namespaced; take it out, or set platformApps to ClusterAdmin, which lets every app of the platform change everything in the cluster"
 
-// foreignNamespace: the object names a namespace in which the app may have none.
+// foreignNamespace: the object names a namespace in which the app may not have objects.
 func (p *Platform) foreignNamespace(object *unstructured.Unstructured, namespace string) string {
 	named, _, err := unstructured.NestedString(object.Object, "metadata", "namespace")
 	switch {
@@ -37,7 +37,7 @@ func (p *Platform) foreignNamespace(object *unstructured.Unstructured, namespace
 	return ""
 }
 
-// clusterScoped says why an app may not hold a cluster-scoped object, or nothing.
+// clusterScoped returns why an app may not have a cluster-scoped object; "" if it may.
 func (p *Platform) clusterScoped(object *unstructured.Unstructured) string {
 	switch {
 	case !p.ClusterWide:

@@ -1,5 +1,6 @@
-// Package policy decides which objects an app may have. Every object passes this check between rendering and applying, those that Helm
-// renders too. The check is pure. Kubernetes' own admission (Pod Security, quotas, RBAC of the project's deployer) enforces the rest.
+// Package policy decides which objects an app may have. Every object passes this check between rendering and applying, including the
+// objects that Helm renders. The check is pure. Kubernetes' own admission (Pod Security, quotas, RBAC of the project's deployer) enforces
+// the rest.
 package policy
 
 import (
@@ -20,13 +21,13 @@ import (
 // unknown at present.
 type Scope func(schema.GroupVersionKind) (namespaced bool, err error)
 
-// Bounds are where an app may have objects, and of which kinds.
+// Bounds are the namespaces and kinds in which an app may have objects.
 type Bounds struct {
-	// Namespace is the app's own.
+	// Namespace is the app's own namespace.
 	Namespace string
 	// ClusterKinds are the cluster-scoped kinds that an app of a tenant may have, as its Tenant names them.
 	ClusterKinds []string
-	// Platform are the bounds of an app of the platform itself; nil for a tenant's.
+	// Platform are the bounds of an app of the platform itself; nil for an app of a tenant.
 	Platform *Platform
 }
 

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// notHeld is what the API server says of a Role that grants more than the account that writes it has. Only the message says so.
+// notHeld is the API server's message about a Role that grants more rights than the account that writes it has. Only the message tells.
 const notHeld = "attempting to grant RBAC permissions not currently held"
 
-// Ungranted adds to the refusal of a Role or a binding who may allow it, and how. It returns any other error as it is.
+// Ungranted adds to the refusal of a Role or binding who can allow it, and how. It returns any other error unchanged.
 func Ungranted(err error) error {
 	if err == nil || !strings.Contains(err.Error(), notHeld) {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// rule returns why an object is refused, or nothing.
+// rule returns why an object is refused; "" if it is not.
 type rule struct {
 	name   string
 	broken func(object *unstructured.Unstructured, namespace string) string
@@ -26,7 +26,7 @@ var (
 		{"PlatformToken", platformToken},
 		{"ReleaseRecord", releaseRecord},
 	}
-	// tenantsApps are the further rules for the objects of tenants' apps: they keep tenants apart from each other and from the platform.
+	// tenantsApps are additional rules for the objects of tenants' apps. They isolate tenants from each other and from the platform.
 	tenantsApps = append([]rule{
 		{"ForeignNamespace", foreignNamespace},
 		{"Guardrail", guardrail},
@@ -36,7 +36,7 @@ var (
 	}, everyApp...)
 )
 
-// reserved starts the names of what kubeop makes in a project's namespace, its deployer among them.
+// reserved is the prefix of the names of objects that kubeop creates in a project's namespace, such as its deployer.
 const reserved = "kubeop-"
 
 // foreignNamespace: the object names a namespace that is not the app's.
@@ -51,7 +51,7 @@ func foreignNamespace(object *unstructured.Unstructured, namespace string) strin
 	return fmt.Sprintf("is for namespace %s; this app's is %s: leave metadata.namespace out", oneLine(named), namespace)
 }
 
-// ownAPIGroup: the object is one of kubeop's own, which come from a repository's tree and nowhere else.
+// ownAPIGroup: the object is one of kubeop's own kinds, which only the tree of a repository declares.
 func ownAPIGroup(object *unstructured.Unstructured, _ string) string {
 	if group := object.GroupVersionKind().Group; isOurs(group) {
 		return fmt.Sprintf("is of API group %s; kubeop's own objects belong in the tenant's repository, not in an app", oneLine(group))
@@ -59,9 +59,9 @@ func ownAPIGroup(object *unstructured.Unstructured, _ string) string {
 	return ""
 }
 
-// forgedMark: the object, or what is made from a template in it, carries a label, annotation or finalizer of kubeop's.
+// forgedMark: the object, or something made from a template in it, has a label, annotation or finalizer of kubeop.
 //
-// One annotation is for people to set: what protects the object itself from deletion.
+// People may set only the annotations that protect the object itself from deletion.
 func forgedMark(object *unstructured.Unstructured, _ string) string {
 	annotations := object.GetAnnotations()
 	if value, ok := annotations[v1alpha1.PruneAnnotation]; ok {
@@ -86,7 +86,7 @@ func forgedMark(object *unstructured.Unstructured, _ string) string {
 	return fmt.Sprintf("carries %s; only kubeop sets labels, annotations and finalizers of %s", oneLine(forged), v1alpha1.Group)
 }
 
-// ourMark returns the first of kubeop's marks in the metadata of an object or a template.
+// ourMark returns the first label, annotation or finalizer of kubeop in the metadata of an object or a template.
 func ourMark(metadata map[string]any) string {
 	for _, field := range []string{"labels", "annotations"} {
 		marks, _ := metadata[field].(map[string]any)
@@ -106,8 +106,8 @@ func ourMark(metadata map[string]any) string {
 	return ""
 }
 
-// guardrail: the object would change what the platform allows the project. Network policies add up, so one of a
-// tenant's own could open what the project's close.
+// guardrail: the object would change what the platform allows the project. Network policies add up, so a tenant's own could allow
+// connections that the project's policy refuses.
 func guardrail(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	switch {
@@ -119,8 +119,8 @@ func guardrail(object *unstructured.Unstructured, _ string) string {
 	return ""
 }
 
-// handWrittenEndpoints: the object sends the traffic of a Service to any address, also to pods of other tenants that
-// their network policies hide (CVE-2021-25740; Kubernetes' own edit role lacks these kinds for the same reason).
+// handWrittenEndpoints: the object sends the traffic of a Service to any address, also to pods of other tenants that network policies
+// protect (CVE-2021-25740; Kubernetes' own edit role lacks these kinds for the same reason).
 func handWrittenEndpoints(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	if (kind.Group == "" && kind.Kind == "Endpoints") || (kind.Group == "discovery.k8s.io" && kind.Kind == "EndpointSlice") {
@@ -129,7 +129,7 @@ func handWrittenEndpoints(object *unstructured.Unstructured, _ string) string {
 	return ""
 }
 
-// reservedName: the object would take the place of what gives the deployer its rights.
+// reservedName: the object would replace an object that gives the deployer its rights.
 func reservedName(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	account := kind.Group == "" && kind.Kind == "ServiceAccount"
@@ -140,7 +140,7 @@ func reservedName(object *unstructured.Unstructured, _ string) string {
 	return ""
 }
 
-// externalService: the Service leads out of the project, or catches traffic meant for others (CVE-2020-8554).
+// externalService: the Service sends traffic out of the project, or catches traffic to others (CVE-2020-8554).
 func externalService(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	if kind.Group != "" || kind.Kind != "Service" {

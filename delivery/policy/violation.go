@@ -12,26 +12,26 @@ import (
 type Violation struct {
 	// Object as "<kind>/<name>".
 	Object string
-	// Rule that is broken, one of the names in this package.
+	// Rule is the name of the broken rule, one of the names in this package.
 	Rule string
-	// Why in words that follow the object's name.
+	// Why says why the object is refused, in words that follow the object's name.
 	Why string
 }
 
 // Error returns one line: the object and why it is refused.
 func (v *Violation) Error() string { return v.Object + " " + v.Why }
 
-// Rules that look at what the API server says about a kind. The others are in the table of rules.
+// Rules that need to know what the API server says about a kind. The other rules are in the tables of rules.
 const (
-	// ClusterScoped: the kind has no namespaces, so the object would be everybody's.
+	// ClusterScoped: the kind is cluster-scoped, so the object would affect everyone.
 	ClusterScoped = "ClusterScoped"
-	// UnknownKind: the API server does not serve the kind. No app can bring it, but a platform team may install it.
+	// UnknownKind: the API server does not serve the kind. Apps cannot define it, but a platform team may install it.
 	UnknownKind = "UnknownKind"
-	// MisspelledKind: the API server serves the kind by another spelling.
+	// MisspelledKind: the API server serves the kind with another spelling.
 	MisspelledKind = "MisspelledKind"
-	// UnkeptKind: the API server has not the verbs by which an app holds objects of the kind.
+	// UnkeptKind: the API server does not serve the verbs that an app needs for objects of the kind.
 	UnkeptKind = "UnkeptKind"
-	// Malformed: the object is a List of something that is no object.
+	// Malformed: the object is a List with an item that is not an object.
 	Malformed = "Malformed"
 )
 
@@ -51,12 +51,12 @@ func NameOf(object *unstructured.Unstructured) string {
 	return oneLine(object.GetKind()) + "/" + oneLine(object.GetName())
 }
 
-// maxText is how many characters of a tenant's text a message repeats.
+// maxText is how many characters of a tenant's text a message quotes.
 const maxText = 253
 
 func oneLine(text string) string { return OneLine(text, maxText) }
 
-// OneLine returns at most so many characters of a text of a manifest, safe to repeat in a message of one line.
+// OneLine returns the beginning of a text from a manifest, which is safe to quote in a message of one line.
 func OneLine(text string, most int) string {
 	runes := []rune(text)
 	for i, r := range runes {

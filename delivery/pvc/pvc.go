@@ -1,4 +1,4 @@
-// Package pvc says which PersistentVolumeClaims hold data, and which of them a deletion may take along.
+// Package pvc decides which PersistentVolumeClaims hold data, and which of them a deletion may delete.
 package pvc
 
 import (
@@ -30,20 +30,20 @@ func List(ctx context.Context, reader client.Reader, namespace string) ([]Claim,
 	return list.Items, nil
 }
 
-// HoldsData reports whether a volume is, or was, the claim's. A restored claim names its volume before it is bound again.
+// HoldsData reports whether the claim is or was bound to a volume. A restored claim names its volume before it is bound again.
 func HoldsData(c *Claim) bool {
 	return c.Status.Phase == corev1.ClaimBound || c.Status.Phase == corev1.ClaimLost || c.Spec.VolumeName != ""
 }
 
-// Terms are those on which a deletion takes claims along.
+// Terms decide which claims a deletion may delete.
 type Terms struct {
-	// Policies are those of the Project and the Tenant, in this order; the App's stands on the claim.
+	// Policies are the policies of the Project and the Tenant, in this order. The App's policy is on the claim.
 	Policies []v1alpha1.ClaimDeletionPolicy
 	// Confirmed are the UIDs of claims for which a person has confirmed the deletion.
 	Confirmed map[types.UID]bool
 }
 
-// Take reports whether a claim may go: it holds no data, or its policy is Delete and a confirmation named it.
+// Take reports whether a claim may be deleted: it holds no data, or its policy is Delete and a confirmation named it.
 func (t Terms) Take(c *Claim) bool {
 	return !HoldsData(c) || (t.policy(c) == v1alpha1.ClaimDelete && t.Confirmed[c.UID])
 }
@@ -76,8 +76,8 @@ func Confirm(now time.Time, uids []string) string {
 	return now.UTC().Format(time.RFC3339) + " " + strings.Join(uids, ",")
 }
 
-// Confirmed returns the UIDs that objects being deleted list in ConfirmedClaimsAnnotation. What was confirmed for a deletion that
-// did not happen then is not confirmed for a later one.
+// Confirmed returns the UIDs that objects being deleted list in ConfirmedClaimsAnnotation. A confirmation for a deletion that did not
+// happen then is not valid for a later one.
 func Confirmed(objects ...client.Object) map[types.UID]bool {
 	listed := map[types.UID]bool{}
 	for _, o := range objects {
@@ -93,7 +93,7 @@ func Confirmed(objects ...client.Object) map[types.UID]bool {
 	return listed
 }
 
-// Delete deletes claims, each as it was looked at: one that was bound since stays for another look.
+// Delete deletes claims, each in the state that was read: a claim that was bound meanwhile is not deleted, and must be checked again.
 func Delete(ctx context.Context, c client.Client, doomed []Claim) error {
 	for i := range doomed {
 		claim := &doomed[i]
@@ -108,12 +108,12 @@ func Delete(ctx context.Context, c client.Client, doomed []Claim) error {
 // maxNamed is how many claims a message names.
 const maxNamed = 10
 
-// Names lists claims for people, with their sizes: "data (10Gi), cache (1Gi)".
+// Names lists claims for a message, with their sizes, such as "data (10Gi), cache (1Gi)".
 func Names(all []Claim) string {
 	return named(all, func(c *Claim) string { return fmt.Sprintf("%s (%s)", c.Name, Size(c)) }, ", ")
 }
 
-// Arguments lists claims for a command line: "data cache".
+// Arguments lists claims for a command line, such as "data cache".
 func Arguments(all []Claim) string {
 	if len(all) > maxNamed {
 		return "--all"

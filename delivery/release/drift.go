@@ -50,7 +50,7 @@ func (e *Engine) Drift(ctx context.Context, req Request, suspects []cluster.Ref,
 	return found, fault.Brief(fault.Plain(err, mask.Of(req.Sensitive)))
 }
 
-// suspected returns the suspects as the deployed revision declares them.
+// suspected returns the suspects as in the manifest of the deployed revision.
 func (e *Engine) suspected(ctx context.Context, req Request, conn *cluster.Connection, suspects []cluster.Ref) ([]*unstructured.Unstructured, error) {
 	s, err := e.index(ctx, req)
 	if err != nil || s.Deployed() == nil {

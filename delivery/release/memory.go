@@ -31,7 +31,7 @@ type memory struct {
 	gone int
 	// leaving are the objects of an uninstalled revision that still exist.
 	leaving leaving
-	// begun is the last request to force or to reset for which an action failed. heeded is the last one that was carried out without a
+	// begun is the last request to force or to reset for which an action failed. accepted is the last one that was carried out without a
 	// revision whose labels record it.
 	begun, accepted string
 	// reason is why the next action starts, if there is another reason than a new input. ended is about the last action.

@@ -41,8 +41,8 @@ type Options struct {
 	// Discovery and Mapper are shared by all actions. Their requests are made as the operator.
 	Discovery discovery.CachedDiscoveryInterface
 	Mapper    meta.RESTMapper
-	// Records returns the metadata of a release's records, at no cost: Secrets labelled owner=helm and name=<release>. It
-	// may lag behind what was written. Nil: they are listed each time, as the request's user.
+	// Records returns the metadata of a release's records without a request: Secrets labelled owner=helm and name=<release>. It may be
+	// behind the last writes. If Records is nil, they are listed each time, with the rights of the request's user.
 	Records func(ctx context.Context, namespace, release string) ([]metav1.PartialObjectMetadata, error)
 	// Releases names the releases whose records have the app's label, without a request. A release of the app with another name than the
 	// request is a former one and is uninstalled. Nil: releases are never renamed.

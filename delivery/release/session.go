@@ -68,8 +68,8 @@ func (s *session) look(ctx context.Context, record string) (string, error) {
 	return secret.ResourceVersion, nil
 }
 
-// later reports whether Helm must not write this record now. Why an action failed, and the class of that error, is known only when it has
-// ended; and of an uninstall or a test only the end is worth a write.
+// later reports whether Helm must not write this record now. Why an action failed, and the class of that error, is known only at its end;
+// and of an uninstall or a test only the end needs a write.
 func (s *session) later(rel *helm.Release) bool {
 	switch s.plan.Act {
 	case decide.Uninstall, decide.Probe:

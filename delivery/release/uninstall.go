@@ -138,7 +138,7 @@ func (p *pass) checkObjectsGone(ctx context.Context, s decide.State) error {
 	return nil
 }
 
-// leaving are the objects that still existed at the last check, of the release that the record of that version says is uninstalled.
+// leaving are the objects that still existed at the last check. version is that of the record which says that the release is uninstalled.
 type leaving struct {
 	version string
 	objects []*unstructured.Unstructured

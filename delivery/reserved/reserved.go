@@ -1,5 +1,5 @@
-// Package reserved lists the addresses that nothing of a tenant may reach in any cluster: the operator when it fetches for one, and
-// the pods themselves.
+// Package reserved lists the addresses that tenants must not reach in any cluster, neither with pods nor with URLs that the operator
+// fetches (SSRF guard).
 package reserved
 
 import (
@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Range is a network that is reserved, and what it is, such as "a loopback address".
+// Range is a reserved network with its description, such as "a loopback address".
 type Range struct {
 	Network netip.Prefix
 	What    string
@@ -15,7 +15,8 @@ type Range struct {
 
 const metadata = "the metadata service of a cloud"
 
-// ranges are the addresses of the machine itself, of its link, where clouds have their metadata, and those of no one host.
+// ranges are the addresses of the machine itself, link-local addresses, which include the metadata services of clouds, and addresses that
+// belong to no single host.
 var ranges = []Range{
 	{netip.MustParsePrefix("127.0.0.0/8"), "a loopback address"},
 	{netip.MustParsePrefix("::1/128"), "a loopback address"},
@@ -26,7 +27,7 @@ var ranges = []Range{
 	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast address"},
 	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
 	{netip.MustParsePrefix("255.255.255.255/32"), "a broadcast address"},
-	// Where AWS, Google Cloud, Azure, Alibaba Cloud and Oracle have their metadata besides 169.254.169.254.
+	// The IPv6 addresses of the metadata services of AWS, Google Cloud, Azure, Alibaba Cloud and Oracle, in addition to 169.254.169.254.
 	{netip.MustParsePrefix("fd00:ec2::254/128"), metadata},
 	{netip.MustParsePrefix("fd20:ce::254/128"), metadata},
 	{netip.MustParsePrefix("168.63.129.16/32"), metadata},
@@ -34,10 +35,10 @@ var ranges = []Range{
 	{netip.MustParsePrefix("192.0.0.192/32"), metadata},
 }
 
-// translated is where a NAT64 gateway finds the addresses of IPv4 (RFC 6052), which are their last four bytes.
+// translated is the network in which a NAT64 gateway maps IPv4 addresses (RFC 6052) to their last four bytes.
 var translated = netip.MustParsePrefix("64:ff9b::/96")
 
-// Embedded is the address without its zone, and of one that stands for an address of IPv4, that.
+// Embedded returns the address without its zone. If the address stands for an IPv4 address, it returns that.
 func Embedded(ip netip.Addr) netip.Addr {
 	ip = ip.Unmap().WithZone("")
 	if translated.Contains(ip) {
@@ -47,7 +48,7 @@ func Embedded(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// As says what a reserved address is, "" for any other. It must be Embedded.
+// As returns the description of a reserved address; "" for any other. The address must come from Embedded.
 func As(ip netip.Addr) string {
 	for _, r := range ranges {
 		if r.Network.Contains(ip) {
@@ -74,5 +75,5 @@ var private = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fc00::/7"),
 }
 
-// Private are the networks that are routed within a site only: where nearly every cluster has its pods, Services and nodes.
+// Private are the networks that are routed only within a site: nearly every cluster has its pods, Services and nodes there.
 func Private() []netip.Prefix { return slices.Clone(private) }

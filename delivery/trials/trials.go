@@ -1,5 +1,5 @@
-// Package trials remembers which inputs of tenants cannot be evaluated, so that they are not tried again before they change: those
-// that were over a limit, and those during which the operator ended again and again.
+// Package trials remembers inputs of tenants that cannot be evaluated, so that they are not tried again before they change: inputs that
+// exceeded a limit, and inputs during whose evaluation the operator ended repeatedly.
 package trials
 
 import (
@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// MaxLost is how often the operator may end while it evaluates an input. One restart is no sign that an input is at fault, several are.
+// MaxLost is how often the operator may end during the evaluation of an input. One restart does not mean that the input caused it, several
+// do.
 const MaxLost = 3
 
 // Refused says why an input is not evaluated again before it changes.
@@ -25,27 +26,27 @@ type Refused struct{ Why string }
 
 func (e *Refused) Error() string { return e.Why }
 
-// Trials remember in files, one for each name, which input is being evaluated and which one was over a limit. A file has the
-// input on its first line; then how often it was begun without an end, or why it is not begun again. No file holds a secret, so an
+// Trials record in files, one for each name, which input is being evaluated and which one exceeded a limit. The first line of a file is the
+// input. The rest is how often its evaluation began without an end, or why it is not evaluated again. Files contain no secrets, because an
 // input is a digest.
 type Trials struct {
-	// dir may be lost: then an input is tried again. "" remembers nothing.
+	// dir is the folder. If it is lost, inputs are tried again. "" records nothing.
 	dir string
-	// what is evaluated, for people.
+	// what describes what is evaluated, for messages.
 	what string
 }
 
-// New returns the Trials in a folder, which need not exist; "" remembers nothing. What names what is evaluated in messages, such as
-// "this chart with these values".
+// New returns the Trials in a folder, which need not exist; "" records nothing. what describes what is evaluated, such as "this chart with
+// these values".
 func New(dir, what string) *Trials { return &Trials{dir: dir, what: what} }
 
-// Check is a *Refused that says why an input is not to be evaluated, nil where it is.
+// Check returns a *Refused if an input must not be evaluated, otherwise nil.
 func (t *Trials) Check(name types.NamespacedName, input string) error {
 	_, err := t.lost(name, input)
 	return err
 }
 
-// Begin notes that an input is about to be evaluated, or fails as Check does.
+// Begin records that the evaluation of an input begins, or fails like Check.
 func (t *Trials) Begin(name types.NamespacedName, input string) error {
 	lost, err := t.lost(name, input)
 	if err != nil || t.dir == "" {
@@ -54,7 +55,7 @@ func (t *Trials) Begin(name types.NamespacedName, input string) error {
 	return t.write(name, input, strconv.Itoa(lost+1))
 }
 
-// lost returns how often the operator ended while it evaluated an input, or a *Refused why that is not to be evaluated.
+// lost returns how often the operator ended during the evaluation of an input, or a *Refused if it must not be evaluated.
 func (t *Trials) lost(name types.NamespacedName, input string) (int, error) {
 	if t.dir == "" {
 		return 0, nil
@@ -73,7 +74,7 @@ func (t *Trials) lost(name types.NamespacedName, input string) (int, error) {
 	return lost, nil
 }
 
-// End notes how that ended: why is "" unless it is not to be begun again.
+// End records the end of an evaluation. why says why the input must not be evaluated again; "" if it may.
 func (t *Trials) End(name types.NamespacedName, input, why string) error {
 	if t.dir == "" {
 		return nil
@@ -87,7 +88,7 @@ func (t *Trials) End(name types.NamespacedName, input, why string) error {
 	return nil
 }
 
-// Last is the input that is noted for a name, "" where there is none.
+// Last returns the recorded input of a name; "" for none.
 func (t *Trials) Last(name types.NamespacedName) (string, error) {
 	if t.dir == "" {
 		return "", nil
@@ -96,7 +97,7 @@ func (t *Trials) Last(name types.NamespacedName) (string, error) {
 	return input, err
 }
 
-// Forget drops what is remembered of a namespace.
+// Forget removes the records of a namespace.
 func (t *Trials) Forget(namespace string) error {
 	if t.dir == "" || namespace == "" {
 		return nil
@@ -108,7 +109,7 @@ func (t *Trials) file(name types.NamespacedName) string {
 	return filepath.Join(t.dir, fileName(name.Namespace), fileName(name.Name))
 }
 
-// fileName is a name that a file can have.
+// fileName returns a valid file name.
 func fileName(name string) string {
 	if len(validation.IsValidLabelValue(name)) == 0 {
 		return name

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxAliasBytes is what the aliases of one document may add to it when they are written out. Aliases of aliases make
-// documents of a few lines that fill any memory.
+// maxAliasBytes limits by how much the aliases of one document may make it grow when they are expanded. Aliases of aliases (an alias bomb)
+// can fill any memory with a few lines.
 const maxAliasBytes = 1 << 20
 
 // Aliases refuses YAML with a document whose aliases would make it grow by more than 1 MiB, without expanding them: in JSON, an anchor is
@@ -28,13 +28,13 @@ func Aliases(data []byte) error {
 	return nil
 }
 
-// Document is Aliases of one document that was parsed already, in which aliases are still nodes. Its error is an ErrTooLarge.
+// Document is Aliases for one document that is already parsed, in which aliases are still nodes. Its error is an ErrTooLarge.
 func Document(document *yaml.Node) error {
 	_, err := aliasBytes(document)
 	return err
 }
 
-// AliasBytes is how many bytes the aliases of a text stand for, up to the first document that Aliases refuses.
+// AliasBytes returns how many bytes the aliases of a text expand to, up to the first document that Aliases refuses.
 func AliasBytes(data []byte) int {
 	if !mayHaveAliases(data) {
 		return 0
@@ -57,7 +57,7 @@ func mayHaveAliases(data []byte) bool {
 	return bytes.IndexByte(data, '&') >= 0 && bytes.IndexByte(data, '*') >= 0
 }
 
-// aliasBytes is how many bytes the aliases of one document stand for.
+// aliasBytes returns how many bytes the aliases of one document expand to.
 func aliasBytes(document *yaml.Node) (int, error) {
 	a := aliases{sizes: map[*yaml.Node]int{}}
 	if _, err := a.measure(document); err != nil {
@@ -69,15 +69,14 @@ func aliasBytes(document *yaml.Node) (int, error) {
 	return a.added, nil
 }
 
-// aliases adds up what the aliases of a document stand for. Each anchor is measured once, so the work is that of
-// reading the document.
+// aliases adds up the expanded size of the aliases of a document. Each anchor is measured once, so the work is proportional to the
+// document.
 type aliases struct {
-	sizes map[*yaml.Node]int // of each anchored node with everything below it written out
+	sizes map[*yaml.Node]int // of each anchored node, with everything below it expanded
 	added int
 }
 
-// measure returns the size of the node with its aliases written out. Sizes stop growing just above the limit, so that
-// they cannot overflow.
+// measure returns the size of the node with its aliases expanded. Sizes stop growing just above the limit, so that they cannot overflow.
 func (a *aliases) measure(node *yaml.Node) (int, error) {
 	if node.Kind == yaml.AliasNode {
 		size, err := a.anchor(node.Alias)
@@ -98,8 +97,8 @@ func (a *aliases) measure(node *yaml.Node) (int, error) {
 	return size, nil
 }
 
-// anchor returns the size of an anchored node. Anchors stand before their aliases, so one that is not measured yet contains
-// the alias itself: it stands for text without end.
+// anchor returns the size of an anchored node. Anchors stand before their aliases, so an anchor that is not measured yet contains the alias
+// itself, and would expand to an endless text.
 func (a *aliases) anchor(node *yaml.Node) (int, error) {
 	size, ok := a.sizes[node]
 	if !ok {

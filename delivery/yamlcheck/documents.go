@@ -8,17 +8,16 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// Text is one YAML document of a stream, not parsed yet.
+// Text is one YAML document of a stream, before it is parsed.
 type Text struct {
-	// Line is that of the first line with content, counted from 1.
+	// Line is the number of the first line with content, from 1.
 	Line int
 	// Data is the text from that line on.
 	Data []byte
 }
 
-// Split splits a stream at its document markers. A marker is one only in the first column, where neither a quoted
-// nor a block scalar can hold it, so no parser is needed to find them. "..." ends a document too: a parser that stops
-// there would silently lose what follows.
+// Split splits a stream at its document markers. A marker counts only in the first column, where neither a quoted nor a block scalar can
+// contain it, so no parser is needed. "..." ends a document too: a parser that stops there would silently lose the rest.
 func Split(stream []byte) []Text {
 	stream = bytes.TrimPrefix(stream, []byte("\ufeff"))
 	var texts []Text
@@ -48,8 +47,8 @@ func Split(stream []byte) []Text {
 	return texts
 }
 
-// add adds a line. The leading lines without content are left out. A line that follows the first is always the next in memory, so
-// the data grows in place.
+// add adds a line. Leading lines without content are left out. Each later line directly follows the one before it in memory, so the data
+// grows in place.
 func (d *Text) add(number int, content, line []byte) {
 	if d.Line > 0 {
 		d.Data = d.Data[:len(d.Data)+len(line)]
@@ -74,15 +73,15 @@ func isMarker(line []byte, marker string) bool {
 	return ok && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
 }
 
-// Decode reads a document the way kubectl does (YAML 1.1: yes and on are true), into maps, lists, strings, booleans, int64, float64 and
-// nil. A key that is there twice is an error, aliases that stand for too much are an ErrTooLarge. Lines in errors are those of the stream.
+// Decode decodes a document the way kubectl does (YAML 1.1: yes and on are true), into maps, lists, strings, booleans, int64, float64 and
+// nil. A duplicate key is an error. Aliases that expand to too much are an ErrTooLarge. Lines in errors are those of the stream.
 func (d Text) Decode() (any, error) {
 	if err := Aliases(d.Data); err != nil {
 		return nil, err
 	}
 	data, err := sigsyaml.YAMLToJSONStrict(d.Data)
 	if err != nil {
-		// Read again with the lines before it, so that the error's line is the stream's.
+		// Parse the document again with the lines before it, so that the error names the line in the stream.
 		_, err = sigsyaml.YAMLToJSONStrict(append(bytes.Repeat([]byte("\n"), d.Line-1), d.Data...))
 		return nil, err
 	}

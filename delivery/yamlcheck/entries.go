@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// maxEntries is how many entries the lists and mappings of a text may have that is read in the operator itself: each takes a few
-// hundred bytes while it is read.
+// maxEntries limits the entries in the lists and mappings of a text that the operator itself parses: each takes a few hundred bytes while
+// it is parsed.
 const maxEntries = 100_000
 
 // Entries refuses YAML and JSON with more than 100,000 entries in its lists and mappings, as MaxEntries counts them. Its error
@@ -18,8 +18,8 @@ func Entries(data []byte) error {
 	return nil
 }
 
-// MaxEntries is how many entries the lists and mappings of YAML or JSON text can have at most: it counts what comes before each, and
-// builds nothing. An item such as [a: b], which is a mapping without braces, counts as one entry with the one in it.
+// MaxEntries returns an upper bound of the number of entries in the lists and mappings of YAML or JSON text. It counts the characters that
+// precede an entry, and builds nothing. An item such as [a: b], which is a mapping without braces, counts as one with the entry inside it.
 func MaxEntries(data []byte) int {
 	count := 1
 	for i, c := range data {

@@ -2,11 +2,11 @@ package yamlcheck
 
 import "fmt"
 
-// MaxNodes bounds the mappings, lists and scalars of a chart's own YAML files, of its values with those of its subcharts, and of what
-// it renders: each takes a few hundred bytes where it is read. What fits into a release's record has far fewer.
+// MaxNodes limits the mappings, lists and scalars of a chart's own YAML files, of its values with those of its subcharts, and of what it
+// renders: each takes a few hundred bytes when it is parsed. Charts that fit into a release record have far fewer.
 const MaxNodes = 500_000
 
-// ErrNodes is an ErrTooLarge for what has more than MaxNodes.
+// ErrNodes is the ErrTooLarge for more than MaxNodes nodes.
 var ErrNodes error = tooManyNodes{}
 
 type tooManyNodes struct{}
@@ -16,9 +16,9 @@ func (tooManyNodes) Error() string {
 }
 func (tooManyNodes) Unwrap() error { return ErrTooLarge }
 
-// NodeCount adds up nodes of YAML.
+// NodeCount counts nodes of YAML.
 type NodeCount struct {
-	// Note is called before a text is read for its nodes, with what is done.
+	// Note is called before a text is parsed, with a description of that step.
 	Note func(string)
 	Sum  int
 }
@@ -45,8 +45,8 @@ func (n *NodeCount) Tree(value any) bool {
 	return true
 }
 
-// Text counts the nodes of YAML text, at little cost where there cannot be many. Whether such text is YAML at all is for its reader
-// to say; what may have many nodes and cannot be counted is refused here.
+// Text counts the nodes of YAML text, quickly if there cannot be many. It does not report invalid YAML, but refuses a text that may have
+// many nodes and cannot be parsed.
 func (n *NodeCount) Text(name string, text []byte) error {
 	atMost := mostNodes(text)
 	if n.Sum+atMost <= MaxNodes {
@@ -65,7 +65,7 @@ func (n *NodeCount) Text(name string, text []byte) error {
 	return nil
 }
 
-// mostNodes is how many nodes text can be: each but the first of a document follows one of these.
+// mostNodes returns an upper bound of the number of nodes in a text: each node but the first of a document follows one of these characters.
 func mostNodes(text []byte) int {
 	most := 1
 	for _, b := range text {

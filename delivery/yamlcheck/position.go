@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The YAML library offers what it found and where in the text of its error only.
+// The YAML library reports what is wrong, and where, only in the text of its errors.
 var (
 	parserMessage = regexp.MustCompile(`yaml: (?:line (\d+): )?([^\n]*)`)
 	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
@@ -26,8 +26,7 @@ var countedFromZero = map[string]bool{
 	"did not find expected ',' or '}'":       true,
 }
 
-// Position finds the line of a text, counted from 1, at which an error of the parser is, and what is wrong there. ok is false for any
-// other error.
+// Position returns the line of a parser's error in a text, from 1, and what is wrong there. ok is false for any other error.
 func Position(data []byte, err error) (line int, why string, ok bool) {
 	m := parserMessage.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -41,12 +40,12 @@ func Position(data []byte, err error) (line int, why string, ok bool) {
 	case countedFromZero[why]:
 		line++
 	}
-	// What is missing at the end of the file is found beyond it.
+	// The parser finds something missing at the end of the file after the last line.
 	return min(line, lineAt(data, len(bytes.TrimSuffix(data, []byte("\n"))))), why, true
 }
 
-// search finds the line of an error that comes without one. The library leaves it out for the first line, for an
-// alias without anchor, and for characters that YAML does not allow.
+// search finds the line of an error without one. The library leaves it out for the first line, for an alias without an anchor, and for
+// characters that YAML does not allow.
 func search(message string, data []byte) int {
 	if m := unknownAnchor.FindStringSubmatch(message); m != nil {
 		return lineAt(data, bytes.Index(data, []byte("*"+m[1])))

@@ -5,10 +5,10 @@ import (
 	"regexp"
 )
 
-// MaxValues returns an upper bound of how many mappings, lists and scalars YAML or JSON text can have, without following aliases. Check it
-// before a parser builds them, because each takes some hundred bytes. It counts the characters that can begin one, and leaves out block
-// scalars, in which manifests have files and programs, as far as a parser certainly takes them for such. So it is up to about three times
-// too high, and never too low.
+// MaxValues returns an upper bound of the number of mappings, lists and scalars in YAML or JSON text, without following aliases. Check it
+// before a parser builds them, because each takes some hundred bytes. It counts the characters that can begin one. It leaves out block
+// scalars, in which manifests contain files and programs, if a parser certainly reads them as such. So it is up to about three times too
+// high, and never too low.
 func MaxValues(text []byte) int64 {
 	if all := weight(text) + perDocument; all < cheap {
 		return all
@@ -16,7 +16,7 @@ func MaxValues(text []byte) int64 {
 	return byLines(text)
 }
 
-// byLines counts as exactly as it can.
+// byLines counts as exactly as possible.
 func byLines(text []byte) int64 {
 	c := valueCount{sum: perDocument}
 	for len(text) > 0 {
@@ -31,9 +31,9 @@ func byLines(text []byte) int64 {
 }
 
 const (
-	// cheap is a number of values that need not be known more exactly.
+	// cheap is a number of values below which an exact count is not needed.
 	cheap = 10_000
-	// perDocument are the document and what it holds, if that is a scalar.
+	// perDocument counts the document and its content, if that is a scalar.
 	perDocument = 3
 )
 
@@ -57,10 +57,10 @@ func weight(text []byte) (sum int64) {
 // valueCount counts line by line.
 type valueCount struct {
 	sum int64
-	// unsure: a quoted text, or a list or mapping in brackets, may go on in the next line. Everything counts then, until the next
+	// unsure: a quoted text, or a list or mapping in brackets, may continue in the next line. Then everything counts until the next
 	// document.
 	unsure bool
-	// within a block scalar, below what is in column parent.
+	// within a block scalar, whose parent begins in the column parent.
 	within bool
 	parent int
 }
@@ -84,7 +84,7 @@ func (c *valueCount) line(line []byte) {
 	}
 }
 
-// otherBreak are line breaks that are not the end of a line here and are one to a parser.
+// otherBreak are line breaks that do not end a line here, but do for a parser.
 var otherBreak = regexp.MustCompile("\r|\u0085|\u2028|\u2029|\xc2\x85")
 
 // documentMarker reports whether a document begins or ends with the line, and returns what else is on it.
@@ -105,14 +105,14 @@ const (
 var (
 	mappingKey  = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*:(?: +|$)`)
 	blockScalar = regexp.MustCompile(`^[|>][+-]?(?: +#.*| *)$`)
-	// wholeValue is nothing, or a value in quotes or brackets that ends in its line.
+	// wholeValue matches nothing, or a value in quotes or brackets that ends in its line.
 	wholeValue = regexp.MustCompile(`^(?:#.*|(?:|"[^"\\]*"|'[^']*'|\[ *(?:` + item + `(?:, *` + item + `)*)? *\]|\{ *(?:` + pair + `(?:, *` + pair + `)*)? *\})(?: +#.*| *))$`)
-	// plainValue is one in which quotes and brackets are letters, unless it holds what is none of a plain value.
+	// plainValue matches a plain value, in which quotes and brackets are ordinary characters.
 	plainValue = regexp.MustCompile(`^(?:[A-Za-z0-9_./\\(<=+~$;^]|-[^ \t])`)
 	noPlain    = regexp.MustCompile(`:(?:[ \t]|$)`)
 )
 
-// look finds what a line leaves open that is in a block.
+// look finds which scalar a line inside a block leaves open.
 func (c *valueCount) look(rest []byte, column int) {
 	begins := false
 	for len(rest) > 1 && rest[0] == '-' && rest[1] == ' ' {

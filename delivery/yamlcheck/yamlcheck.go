@@ -35,7 +35,7 @@ func Documents(data []byte) iter.Seq2[*yaml.Node, error] {
 	}
 }
 
-// JSONNodes is how many mappings, lists, keys and scalars JSON text is: it counts the signs that precede a value or a key.
+// JSONNodes returns the number of mappings, lists, keys and scalars in JSON text: it counts the characters that precede a value or a key.
 func JSONNodes(text []byte) int {
 	n, quoted := 1, false
 	for i := 0; i < len(text); i++ {
@@ -52,7 +52,7 @@ func JSONNodes(text []byte) int {
 	return n
 }
 
-// CountNodes is how many documents, mappings, lists, scalars and aliases a parsed node is, itself included.
+// CountNodes returns the number of documents, mappings, lists, scalars and aliases in a parsed node, including the node itself.
 func CountNodes(node *yaml.Node) int {
 	sum := 1
 	for _, inner := range node.Content {

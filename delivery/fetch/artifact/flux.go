@@ -15,15 +15,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// Flux is what a source of Flux says in its status that it made.
+// Flux is the artifact in the status of a Flux source.
 type Flux struct {
 	// URL of the archive, on one of the hosts of the store.
 	URL string
-	// Revision names what it was made from; Digest is that of the archive, "sha256:<hex>".
+	// Revision is the revision of the source. Digest is the digest of the archive, "sha256:<hex>".
 	Revision, Digest string
-	// Namespace of the source. The path of the URL is that of its artifacts, "/<kind>/<namespace>/…".
+	// Namespace of the source. The path of the URL must be "/<kind>/<namespace>/…", like that of the source's artifacts.
 	Namespace string
-	// Tenant for whom it is fetched, and whose share of the disk it uses.
+	// Tenant is the tenant for whom the artifact is fetched, and whose share of the disk it uses.
 	Tenant string
 }
 
@@ -81,7 +81,7 @@ func (s *Store) artifactURL(src Flux) (*url.URL, error) {
 	return at, nil
 }
 
-// matchesHost compares label by label; "*" is any one.
+// matchesHost compares host names label by label; "*" matches any one label.
 func matchesHost(pattern, host string) bool {
 	wanted, labels := strings.Split(strings.ToLower(pattern), "."), strings.Split(host, ".")
 	return slices.EqualFunc(wanted, labels, func(want, label string) bool { return want == label || (want == "*" && label != "") })

@@ -24,18 +24,18 @@ import (
 type OCI struct {
 	// URL is oci://host/path, without tag and credentials.
 	URL string
-	// Digest, SemVer and Tag say which one, the first that is set: a digest "sha256:<hex>" of a manifest, the highest tag
-	// in a range of versions, a tag. Default: the tag latest.
+	// Digest, SemVer and Tag choose the artifact; the first one that is set counts: the digest "sha256:<hex>" of a manifest, the highest
+	// tag in a range of versions, or a tag. Default: the tag latest.
 	Digest, SemVer, Tag string
-	// Insecure speaks to the registry without TLS.
+	// Insecure connects to the registry without TLS.
 	Insecure bool
-	// Auth is sent to the registry only, or the host that checks it for the registry.
+	// Auth is sent only to the registry, or to the token service that checks it for the registry.
 	Auth transport.Auth
-	// Tenant for whom it is fetched, and whose share of the disk it uses.
+	// Tenant is the tenant for whom the artifact is fetched, and whose share of the disk it uses.
 	Tenant string
 }
 
-// tagged is the manifest that a tag names now.
+// tagged is a tag, and the digest of the manifest that the tag names now.
 type tagged struct{ tag, digest string }
 
 func (t tagged) revision() string {
@@ -45,9 +45,9 @@ func (t tagged) revision() string {
 	return failure.Printable(t.tag) + "@" + t.digest
 }
 
-// Fetch finds what src points to now, and downloads it unless it is on disk. It makes one request to the registry while nothing changed,
-// and none for a digest that is on disk; equal concurrent requests share the answer. ctx bounds its time; a registry that stops answering
-// ends it sooner (see limits).
+// Fetch finds what src points to now, and downloads it unless it is on disk. If nothing changed, it makes one request to the registry, and
+// none for a digest that is on disk. Equal concurrent requests share the answer (singleflight). ctx limits its time; a registry that stops
+// answering ends it sooner (see limits).
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *Store) Fetch(ctx context.Context, src OCI) (Artifact, error) {
@@ -160,7 +160,7 @@ func (r *ociArtifact) highest(ctx context.Context, expression string) (string, e
 	return "", failure.New(failure.ErrNotFound, "none of the artifact's %d tags matches semver %q", len(tags), failure.Printable(expression))
 }
 
-// archive reads a manifest and returns its layer with the archive: the first that is a tar within gzip.
+// archive reads a manifest and returns the layer with the archive: the first layer that is a tar compressed with gzip.
 func (r *ociArtifact) archive(ctx context.Context, digest string, l limits) (ocispec.Descriptor, error) {
 	about, body, err := r.FetchReference(ctx, digest)
 	if err := r.Failed(err, "artifact "+digest); err != nil {

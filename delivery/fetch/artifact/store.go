@@ -1,4 +1,4 @@
-// Package artifact fetches archives of manifests from OCI registries and from Flux' sources.
+// Package artifact fetches archives of manifests from OCI registries and from Flux sources.
 package artifact
 
 import (
@@ -25,12 +25,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// Artifact is an archive of manifests that is on disk, unpacked.
+// Artifact is an unpacked archive of manifests on disk.
 type Artifact struct {
-	// Revision names it as Flux does, such as "latest@sha256:<hex>".
+	// Revision is the revision in Flux's format, such as "latest@sha256:<hex>".
 	Revision string
-	// Digest is that of what it was named by: of the manifest of an OCI artifact, of the archive of a Flux source;
-	// "sha256:<hex>".
+	// Digest is "sha256:<hex>" of the manifest of an OCI artifact, or of the archive of a Flux source.
 	Digest string
 
 	path string
@@ -59,8 +58,8 @@ type Store struct {
 	open map[string]weak.Pointer[unpackedFiles]
 }
 
-// NewStore keeps artifacts below dir, as the store of charts does its own. hosts are those from which Download may fetch;
-// "*" stands for one label of a name.
+// NewStore returns a Store below dir, which works like the store of charts. Download fetches only from hosts; "*" stands for one label of a
+// name.
 func NewStore(dir string, network *transport.Network, hosts ...string) *Store {
 	s := &Store{
 		Folder: disk.Folder{Dir: dir}, network: network, hosts: hosts, limits: defaultLimits(),
@@ -72,19 +71,19 @@ func NewStore(dir string, network *transport.Network, hosts ...string) *Store {
 
 const artifactEnd = ".zip"
 
-// artifactPath is where an artifact is kept; digest is "sha256:<hex>".
+// artifactPath is the path of an artifact; digest is "sha256:<hex>".
 func artifactPath(folder, digest string) string {
 	return filepath.Join(folder, strings.TrimPrefix(digest, "sha256:")+artifactEnd)
 }
 
-// unpackedFiles are the files of an artifact. The file they are read from is closed when they are garbage collected.
+// unpackedFiles are the files of an artifact. The zip file is closed when they are garbage collected.
 type unpackedFiles struct{ zip *zip.Reader }
 
 // Open implements fs.FS.
 func (u *unpackedFiles) Open(name string) (fs.File, error) { return u.zip.Open(name) }
 
-// Files are those of an artifact, read-only. They stay readable when it is swept. It is ErrNotFound when it was swept
-// before: fetch it again.
+// Files returns the files of an artifact, read-only. They stay readable after the artifact is swept. The error is ErrNotFound if it was
+// swept before: fetch it again.
 func (s *Store) Files(a Artifact) (fs.FS, error) {
 	s.Used.Mark(a.path)
 	s.mu.Lock()
@@ -111,7 +110,7 @@ func (s *Store) Files(a Artifact) (fs.FS, error) {
 		}
 	}
 	_ = file.Close()
-	_ = os.Remove(a.path) // What a crash or a full disk spoiled is fetched anew.
+	_ = os.Remove(a.path) // A file that a crash or a full disk damaged is downloaded again.
 	return nil, fmt.Errorf("reading the artifact: %w", err)
 }
 
@@ -124,13 +123,13 @@ func (s *Store) forgetUnread() {
 	}
 }
 
-// archived is an archive on its way.
+// archived is an archive to be downloaded.
 type archived struct {
 	folder string
-	// name is the digest under which it is kept.
+	// name is the digest under which the archive is stored.
 	name   string
 	tenant string
-	// get begins the download, and says which digest the archive has to have.
+	// get begins the download, and returns the digest that the archive must have.
 	get func(context.Context) (body io.ReadCloser, digest string, err error)
 }
 
@@ -177,12 +176,12 @@ func (s *Store) receive(file *os.File, body io.Reader, digest string) error {
 	if errors.Is(unpacked, failure.ErrTooLarge) {
 		return unpacked
 	}
-	// Bytes after the archive count for its digest, too.
+	// Bytes after the end of the archive also count for its digest.
 	if _, err := io.Copy(io.Discard, archive); err != nil {
 		return err
 	}
 	if "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest {
-		// The message leaves out the actual digest: someone who may not see the artifact could request it by that.
+		// The message leaves out the actual digest: with it, someone who may not see the artifact could request it.
 		return failure.New(failure.ErrServer, "the artifact has another digest than the %s that is expected", failure.Printable(digest))
 	}
 	if unpacked != nil {

@@ -15,22 +15,23 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// unpacking reads an archive of manifests, a tar within gzip, which is untrusted. It is rewritten as a zip file, because a part of a zip
-// can be read without the rest, and no name that the archive chose is ever created on disk. Only the names are held in memory.
+// unpacking reads an archive of manifests, a tar compressed with gzip, which is untrusted. It rewrites the archive as a zip file, because
+// one file of a zip can be read without the others, and no name from the archive is ever created on disk. Only the names are held in
+// memory.
 type unpacking struct {
 	limits limits
 	to     *zip.Writer
-	// known are the files, and the folders they are in, which are true.
+	// known has the paths of the files (false), and of the folders in which they are (true).
 	known map[string]bool
 	names int64
-	// bytes are those of the files together: of a sparse one, more than the archive holds.
+	// bytes is the size of all files together. A sparse file is larger than its bytes in the archive.
 	bytes int64
 }
 
-// unpack reads the archive to its end, or to the first limit it passes.
+// unpack reads the archive to its end, or until a limit is exceeded.
 //
-// Errors: ErrTooLarge, which names the limit; ErrInvalid for what is no such archive, and for links, devices and paths that
-// lead elsewhere.
+// Errors: ErrTooLarge, which names the limit; ErrInvalid for anything that is not such an archive, and for links, devices and paths that
+// lead out of the archive.
 func unpack(from io.Reader, to io.Writer, l limits) error {
 	inflated, err := gzip.NewReader(from)
 	if err != nil {
@@ -106,7 +107,7 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// place returns the path of an entry for fs.FS.
+// place returns the path of an entry as fs.FS needs it.
 func (u *unpacking) place(written string) (string, error) {
 	if len(written) > u.limits.path {
 		return "", failure.TooMany("the length in bytes of a path in the artifact", int64(u.limits.path))

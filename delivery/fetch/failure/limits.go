@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// TooLarge is the ErrTooLarge of what takes more bytes than the limit.
+// TooLarge is an ErrTooLarge for something with more bytes than the limit.
 func TooLarge(what string, max int64) error {
 	return New(ErrTooLarge, "%s is larger than the limit of %s", what, Size(max))
 }
 
-// TooMany is the ErrTooLarge of what is counted.
+// TooMany is an ErrTooLarge for a number above the limit.
 func TooMany(what string, max int64) error {
 	return New(ErrTooLarge, "%s is over the limit of %d", what, max)
 }
 
-// TooSlow is the ErrSlow of what takes longer than the limit.
+// TooSlow is an ErrSlow for something that takes longer than the limit.
 func TooSlow(what string, most time.Duration) error {
 	return New(ErrSlow, "%s the limit of %s", what, most)
 }
@@ -26,7 +26,7 @@ func AliasesTooLarge(what string) error {
 	return New(ErrTooLarge, "the YAML aliases of %s stand for too much: write less with them", what)
 }
 
-// Size writes a number of bytes for a message, such as "20 MiB".
+// Size formats a number of bytes for a message, such as "20 MiB".
 func Size(n int64) string {
 	for _, unit := range []struct {
 		name  string

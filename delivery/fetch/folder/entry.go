@@ -25,7 +25,7 @@ func (f *Folder) info(name string, entry *object.TreeEntry) *info {
 	return &info{objects: f.trees.objects, entry: entry, name: path.Base(name)}
 }
 
-// measure finds out the size. That costs a read, and most walks need no size.
+// measure reads the size. It is separate because it costs a read, and most walks need no size.
 func (i *info) measure() error {
 	if i.measured || i.entry.Mode == filemode.Dir || i.entry.Mode == filemode.Submodule {
 		return nil
@@ -50,13 +50,13 @@ func (i *info) Info() (fs.FileInfo, error) {
 // Name implements fs.DirEntry and fs.FileInfo.
 func (i *info) Name() string { return i.name }
 
-// Digest is the Git hash of the file or folder, as Folder.Digest says it.
+// Digest is the Git hash of the file or folder, like Folder.Digest.
 func (i *info) Digest() string { return i.entry.Hash.String() }
 
 // Size implements fs.FileInfo; it is 0 until measure was called.
 func (i *info) Size() int64 { return i.size }
 
-// ModTime implements fs.FileInfo; a tree knows no times.
+// ModTime implements fs.FileInfo; a Git tree has no times.
 func (i *info) ModTime() time.Time { return time.Time{} }
 
 // IsDir implements fs.DirEntry and fs.FileInfo.
@@ -91,10 +91,10 @@ type openFile struct {
 // Stat implements fs.File.
 func (o *openFile) Stat() (fs.FileInfo, error) { return o.info.Info() }
 
-// Close implements fs.File; there is nothing open.
+// Close implements fs.File; nothing is open.
 func (o *openFile) Close() error { return nil }
 
-// OpenFolder is a folder that was opened: it is about that, and has these entries.
+// OpenFolder returns an opened folder with this FileInfo and these entries.
 func OpenFolder(about fs.FileInfo, entries []fs.DirEntry) fs.ReadDirFile {
 	return &openFolder{about: about, entries: entries}
 }
@@ -107,7 +107,7 @@ type openFolder struct {
 // Stat implements fs.File.
 func (o *openFolder) Stat() (fs.FileInfo, error) { return o.about, nil }
 
-// Close implements fs.File; there is nothing open.
+// Close implements fs.File; nothing is open.
 func (o *openFolder) Close() error { return nil }
 
 // Read implements fs.File.

@@ -10,12 +10,12 @@ import (
 )
 
 var (
-	// ErrSymlink is what opening a symbolic link returns.
+	// ErrSymlink is the error of opening a symbolic link.
 	ErrSymlink = errors.New("is a symbolic link, and links are not followed: commit the file itself")
-	// ErrSubmodule is what opening a submodule returns.
+	// ErrSubmodule is the error of opening a submodule.
 	ErrSubmodule = errors.New("is a submodule, and submodules are not fetched: commit its files or deliver it as its own Git app")
-	// ErrNotExist means that a path is not in a folder. It is both fs.ErrNotExist, for the packages that read an fs.FS, and
-	// failure.ErrNotFound, for those that decide by the kinds of package failure.
+	// ErrNotExist means that a path is not in a folder. It is both fs.ErrNotExist, for packages that read an fs.FS, and
+	// failure.ErrNotFound, for packages that decide by the kinds of package failure.
 	ErrNotExist error = notExist{}
 )
 
@@ -23,12 +23,12 @@ type notExist struct{}
 
 func (notExist) Error() string { return "no such file or folder" }
 
-// Is makes it both kinds.
+// Is reports that the error is of both kinds.
 func (notExist) Is(target error) bool {
 	return target == fs.ErrNotExist || target == failure.ErrNotFound
 }
 
-// PathError names the operation and the path that an error is of, unless the error does already.
+// PathError adds the operation and the path to an error that does not have them.
 func PathError(op, name string, err error) error {
 	var already *fs.PathError
 	if errors.As(err, &already) {
@@ -37,7 +37,7 @@ func PathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-// followable refuses what is listed and never followed.
+// followable refuses links and submodules, which are listed but never followed.
 func followable(mode filemode.FileMode) error {
 	switch mode {
 	case filemode.Symlink:

@@ -18,20 +18,20 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// Folder is a folder of a commit, read from the object store. It implements fs.FS, fs.ReadDirFS, fs.ReadFileFS and
-// fs.StatFS, and is safe for concurrent use.
+// Folder is a folder of a commit, read from the object store. It implements fs.FS, fs.ReadDirFS, fs.ReadFileFS and fs.StatFS, and is safe
+// for concurrent use.
 //
-// Paths are those of fs.ValidPath, so none leads out of the folder. A symbolic link shows as fs.ModeSymlink and a
-// submodule as fs.ModeIrregular; opening either, or a path through one, is ErrSymlink or ErrSubmodule. Permissions are
-// 0444, or 0555 for executable files and folders; times are zero.
+// Paths are those of fs.ValidPath, so none leads out of the folder. A symbolic link shows as fs.ModeSymlink and a submodule as
+// fs.ModeIrregular; opening either, or a path through one, returns ErrSymlink or ErrSubmodule. Permissions are 0444, or 0555 for executable
+// files and folders; times are zero.
 //
-// Limits, each ErrTooLarge, of which failure.OversizedPath names the file or folder: a file of 5 MiB; 50,000 files and folders listed
-// below one Folder; 32 folders inside each other. A path that is not there is ErrNotExist.
+// Limits, each ErrTooLarge, for which failure.OversizedPath returns the file or folder: a file of 5 MiB; 50,000 files and folders listed
+// below one Folder; 32 nested folders. A path that does not exist is ErrNotExist.
 type Folder struct {
 	trees  *trees
 	hash   plumbing.Hash
 	limits Limits
-	// filesOfSub is the limit of files of a folder within this one, where that is another; 0: the same.
+	// filesOfSub is the limit of files for Sub, if it differs from the folder's own; 0 means the same.
 	filesOfSub int
 
 	mu     sync.Mutex
@@ -45,17 +45,17 @@ var (
 	_ fs.StatFS     = (*Folder)(nil)
 )
 
-// Limits of what is read of a commit.
+// Limits of reading a commit.
 type Limits struct {
 	// File is the largest file, in bytes.
 	File int64
 	// Files is how many files and folders may be listed below one Folder.
 	Files int
-	// Depth is how many folders may be inside each other.
+	// Depth is how many folders may be nested.
 	Depth int
 }
 
-// DefaultLimits are those that Folder names.
+// DefaultLimits are the limits that the comment of Folder lists.
 func DefaultLimits() Limits { return Limits{File: 5 * limit.MiB, Files: 50_000, Depth: 32} }
 
 // New returns the folder of a tree.
@@ -63,8 +63,8 @@ func New(objects Objects, tree plumbing.Hash, limits Limits) *Folder {
 	return &Folder{trees: newTrees(objects), hash: tree, limits: limits}
 }
 
-// Digest is the Git hash of the file or folder at path; of the folder itself for ".". Two folders with the same digest
-// have the same content. The digest of a folder can be given to git.Store.Folder.
+// Digest is the Git hash of the file or folder at path; "." is the folder itself. Two folders with the same digest have the same content.
+// git.Store.Folder takes the digest of a folder.
 func (f *Folder) Digest(path string) (string, error) {
 	entry, err := f.find("digest", path)
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *Folder) Digest(path string) (string, error) {
 	return entry.Hash.String(), nil
 }
 
-// Sub is the folder at path. It counts what is listed on its own.
+// Sub returns the folder at path, with its own count of listed files and folders.
 func (f *Folder) Sub(path string) (*Folder, error) {
 	entry, err := f.find("sub", path)
 	if err == nil {
@@ -90,8 +90,8 @@ func (f *Folder) Sub(path string) (*Folder, error) {
 	return sub, nil
 }
 
-// Bounded is the same folder with another limit of files and folders that are listed below it. It is for a folder that many tenants
-// share: each of theirs is then read through Sub, which has the limit of this Folder.
+// Bounded returns the same folder with another limit of files and folders listed below it. It is for a folder that many tenants share: each
+// tenant's folder is then read through Sub, which has the limit of this Folder.
 func (f *Folder) Bounded(entries int) *Folder {
 	bounded := &Folder{trees: f.trees, hash: f.hash, limits: f.limits, filesOfSub: f.subLimit()}
 	bounded.limits.Files = entries

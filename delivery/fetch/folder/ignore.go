@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// maxIgnoreLines bounds the patterns of one app: each is tried on each file.
+	// maxIgnoreLines limits the patterns of one app, because each is tried on each file.
 	maxIgnoreLines = 100
-	// maxIgnoreSteps bounds what that takes: for each try the length of the path, as often as the pattern has stars, and once. A step
-	// is up to 200 ns.
+	// maxIgnoreSteps limits the cost of matching patterns: each try counts the length of the path, multiplied by the number of the
+	// pattern's stars plus one. A step takes up to 200 ns.
 	maxIgnoreSteps = 100_000_000
 )
 
-// Ignore leaves out the files and folders below folder that patterns name, in the syntax of gitignore(5). A link that is left
-// out is as little there as a file. Without patterns it is files itself. It is for one reading at a time.
+// Ignore leaves out the files and folders below folder that patterns match, in the syntax of gitignore(5). Links are left out like files.
+// Without patterns, it returns files itself. Use the result for one reading only.
 //
-// Errors: ErrInvalid for a pattern that cannot be read, ErrTooLarge for more than 100 of them. Reading is ErrTooLarge once the
-// patterns took 100 million steps.
+// Errors: ErrInvalid for an invalid pattern, ErrTooLarge for more than 100 patterns. Reading returns ErrTooLarge after 100 million steps of
+// matching.
 func Ignore(files fs.FS, folder, patterns string) (fs.FS, error) {
 	f := &filtered{files: files, folder: path.Clean(folder), known: map[tried]bool{}}
 	for line := range strings.Lines(patterns) {
@@ -46,13 +46,13 @@ func Ignore(files fs.FS, folder, patterns string) (fs.FS, error) {
 // rule is one pattern.
 type rule struct {
 	match *regexp.Regexp
-	// keep is set of a pattern that begins with "!", folders of one that ends with "/".
+	// keep: the pattern begins with "!". folders: the pattern ends with "/".
 	keep, folders bool
-	// stars are those in the line, and one.
+	// stars is the number of stars in the line, plus one.
 	stars int
 }
 
-// ignoreRule reads a line. It becomes a regular expression, which takes no longer for a pattern that is made to take long.
+// ignoreRule parses a line. It becomes a regular expression, whose running time is linear also for a hostile pattern.
 func ignoreRule(line string) (rule, error) {
 	var r rule
 	for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
@@ -112,8 +112,8 @@ func expressionOf(pattern string) string {
 	return out.String()
 }
 
-// classOf translates the set of characters that pattern begins with, and says how long it is. One that does not end is left to
-// be refused.
+// classOf translates the set of characters with which pattern begins, and returns the set's length. A set without an end makes the pattern
+// invalid.
 func classOf(pattern string) (class string, length int) {
 	i, begin := 1, "["
 	if len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^') {
@@ -131,7 +131,7 @@ func classOf(pattern string) (class string, length int) {
 	return begin + inside.String() + "]", i + 1
 }
 
-// memberOf translates what text begins with inside a set: a class by its name, or a character.
+// memberOf translates the class or the character with which text begins, inside a set.
 func memberOf(text string) (member string, length int) {
 	if strings.HasPrefix(text, "[:") && strings.Contains(text, ":]") {
 		end := strings.Index(text, ":]") + len(":]")
@@ -146,12 +146,12 @@ func memberOf(text string) (member string, length int) {
 	return text[:1], 1
 }
 
-// filtered are files without those that are ignored.
+// filtered is a file system without the ignored files.
 type filtered struct {
 	files  fs.FS
 	folder string
 	rules  []rule
-	// known is what was decided of paths below the folder, and steps what that took.
+	// known has the decisions about paths below the folder, and steps is their cost.
 	known map[tried]bool
 	steps int
 }
@@ -168,7 +168,7 @@ var (
 	_ fs.StatFS     = (*filtered)(nil)
 )
 
-// ignored says whether something is left out. What is in a folder that is left out cannot be kept, as in Git.
+// ignored reports whether a path is left out. A pattern cannot keep something in a folder that is left out, as in Git.
 func (f *filtered) ignored(name string, folder bool) (bool, error) {
 	below, inside := name, true
 	if f.folder != "." {
@@ -210,7 +210,7 @@ func (f *filtered) excluded(of tried) (bool, error) {
 	return out, nil
 }
 
-// seen is an error for what is left out.
+// seen returns an error for a path that is left out.
 func (f *filtered) seen(op, name string) error {
 	if !fs.ValidPath(name) {
 		return PathError(op, name, fs.ErrInvalid)
@@ -227,7 +227,7 @@ func (f *filtered) seen(op, name string) error {
 		return PathError(op, name, err)
 	}
 	if asFolder {
-		// Only as a folder: so it matters what it is.
+		// The patterns may match only folders, so it matters which of the two this is.
 		if about, err := fs.Lstat(f.files, name); err == nil && about.IsDir() {
 			return PathError(op, name, ErrNotExist)
 		}

@@ -9,17 +9,17 @@ import (
 	"github.com/kubeop/kubeop/delivery/lru"
 )
 
-// Objects are the Git objects that a commit is read from.
+// Objects has the Git objects of a commit.
 type Objects interface {
 	// Tree returns a folder.
 	Tree(hash plumbing.Hash) (*object.Tree, error)
-	// Size returns that of a file, in bytes, without reading it.
+	// Size returns the size of a file in bytes, without reading the file.
 	Size(hash plumbing.Hash) (int64, error)
 	// Blob returns a file of at most max bytes; a larger one is ErrTooLarge.
 	Blob(hash plumbing.Hash, max int64) ([]byte, error)
 }
 
-// trees decodes folders and remembers them: finding a thousand paths below one folder reads it once.
+// trees decodes folders and caches them, so that finding a thousand paths below one folder decodes it once.
 type trees struct {
 	objects Objects
 
@@ -27,7 +27,7 @@ type trees struct {
 	known *lru.Cache[plumbing.Hash, *object.Tree]
 }
 
-// maxTrees bounds the decoded folders that are remembered of one commit.
+// maxTrees limits the cached folders of one commit.
 const maxTrees = 1024
 
 func newTrees(objects Objects) *trees {

@@ -15,22 +15,22 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// Reads are the paths of a Folder that were read, in order. Of a folder that was listed, a "/" at its end, all that is
-// in it counts, at any depth; of one that was only passed through, that it is one.
+// Reads are the paths of a Folder that were read, in order. For a listed folder, which ends with "/", everything inside counts, at any
+// depth. For a folder that was only passed through, it counts that it is a folder.
 type Reads []string
 
-// What is remembered of one reading: how many paths, and how long they are together. One that reads more has read
+// Limits of what one reading records: the number of paths, and their length together. A reading that exceeds one counts as having read
 // everything.
 const (
 	maxReads     = 200
 	maxReadBytes = 16 << 10
 )
 
-// everything are the Reads of a reader that listed the root.
+// everything is the Reads of a reader that listed the root.
 var everything = Reads{"./"}
 
-// DigestOf is a digest of the answers to reads. Two folders for which it is the same are the same to a reader of only that,
-// also where the answer is that nothing is there.
+// DigestOf returns a digest of the answers to reads. Two folders with the same digest are the same to a reader of only these paths. A path
+// that does not exist is also an answer.
 func (f *Folder) DigestOf(reads Reads) (string, error) {
 	var answers strings.Builder
 	for _, read := range reads {
@@ -63,14 +63,14 @@ func (f *Folder) answer(read string) (string, error) {
 	return fmt.Sprintf("%s %s", entry.Mode, entry.Hash), nil
 }
 
-// Reading is a Folder that remembers what is read of it. It is safe for concurrent use.
+// Reading is a Folder that records what is read from it. It is safe for concurrent use.
 type Reading struct {
 	folder *Folder
 
 	mu sync.Mutex
-	// read are the paths that were read, and listed the folders of which every file counts.
+	// read are the paths that were read. listed are the folders that were listed, of which every file counts.
 	read, listed map[string]struct{}
-	// bytes is how long they are.
+	// bytes is the length of these paths together.
 	bytes int
 }
 
@@ -80,20 +80,21 @@ var (
 	_ fs.StatFS     = (*Reading)(nil)
 )
 
-// Reading begins a reading of the folder. What it lists is counted on its own.
+// Reading starts a reading of the folder, with its own count of listed files and folders.
 func (f *Folder) Reading() *Reading {
 	own := &Folder{trees: f.trees, hash: f.hash, limits: f.limits}
 	return &Reading{folder: own, read: map[string]struct{}{}, listed: map[string]struct{}{}}
 }
 
-// Done returns what was read, and the digest of the answers. Of more than 200 paths, or more than 16 KiB of them, it is everything.
+// Done returns the paths that were read, and the digest of the answers. For more than 200 paths, or more than 16 KiB of them, it returns
+// everything.
 func (r *Reading) Done() (Reads, string, error) {
 	reads := r.reads()
 	digest, err := r.folder.DigestOf(reads)
 	return reads, digest, err
 }
 
-// DigestOf is that of the Folder, and no read of this one.
+// DigestOf is the Folder's DigestOf. It does not count as a read.
 func (r *Reading) DigestOf(reads Reads) (string, error) { return r.folder.DigestOf(reads) }
 
 func (r *Reading) reads() Reads {
@@ -114,7 +115,7 @@ func (r *Reading) reads() Reads {
 	return reads
 }
 
-// note remembers a read. Of what a path that no folder can hold leads to, the answer is always the same.
+// note records a read. A path that no folder can contain is not recorded, because its answer is always the same.
 func (r *Reading) note(name string, listed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +135,7 @@ func (r *Reading) note(name string, listed bool) {
 	}
 }
 
-// covered reports whether a path is, or is in, a folder that was listed.
+// covered reports whether a path is, or is inside, a folder that was listed.
 func (r *Reading) covered(name string) bool {
 	_, found := r.listed["."]
 	for ; name != "." && !found; name = path.Dir(name) {

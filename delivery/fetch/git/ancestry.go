@@ -43,7 +43,7 @@ func (c Commit) Earlier(revision string) (Commit, error) {
 	return Commit{}, failure.New(failure.ErrNotFound, "commit %s is not in the store", failure.Printable(revision))
 }
 
-// examine finds out what src wants to know of the commit: whether it is signed, and whether it descends from src.After. If it does not
+// examine finds out what src requests about the commit: whether it is signed, and whether it descends from src.After. If it does not
 // descend from it, the earlier commit is fetched into the store, if it is missing there and the server still has it.
 func examine(ctx context.Context, from *remote, src Source, commit Commit) (Commit, error) {
 	if src.Signers != nil {

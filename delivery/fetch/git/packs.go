@@ -100,8 +100,8 @@ func (b bases) Object(hash plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	return b.object(plumbing.AnyObject, hash, b.max)
 }
 
-// download copies the pack to disk. It separates the errors of the reader from those of the file: the former are the network's, the latter
-// are of our disk.
+// download copies the pack to disk. It tells errors of the network, which come from the reader, from errors of the operator's disk, which
+// come from the file.
 func download(file *os.File, from io.Reader) error {
 	out := &diskWriter{file: file}
 	if _, err := io.Copy(out, from); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // session is one connection to git-upload-pack of a remote.
 type session interface {
-	// advertised are the refs the server listed when the session began.
+	// advertised returns the refs that the server listed when the session began.
 	advertised() *packp.AdvRefs
 	// upload requests a pack and returns it. Call it at most once.
 	upload(ctx context.Context, request *packp.UploadPackRequest) (io.ReadCloser, error)

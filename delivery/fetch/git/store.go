@@ -186,7 +186,7 @@ func (s *Store) fetch(ctx context.Context, repo *repository, from *remote, src S
 	return repo.ensure(ctx, refs, wanted, from.open)
 }
 
-// way returns the remote; what is received from it counts for the tenant.
+// way returns the remote of a source. What is received from it counts for the tenant.
 func (s *Store) way(ctx context.Context, repo *repository, src Source) (*remote, error) {
 	from, err := repo.remote(src)
 	if err == nil {

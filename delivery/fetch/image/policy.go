@@ -19,7 +19,7 @@ const maxPatternCost = 250
 
 // tagChooser is a parsed image policy.
 type tagChooser struct {
-	// listsOf is the policy.
+	// of is the policy.
 	of *v1alpha1.ImagePolicy
 	// filter costs at most that many steps for each letter.
 	filter  *regexp.Regexp

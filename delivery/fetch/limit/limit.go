@@ -34,7 +34,7 @@ func (l *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Beginning keeps the first Max bytes of what is written to it.
+// Beginning keeps the first Max bytes that are written to it.
 type Beginning struct {
 	Max  int
 	text bytes.Buffer
@@ -46,5 +46,5 @@ func (b *Beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Bytes are those that were kept.
+// Bytes returns the bytes that were kept.
 func (b *Beginning) Bytes() []byte { return b.text.Bytes() }

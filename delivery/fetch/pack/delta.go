@@ -8,9 +8,9 @@ import (
 
 var errDelta = errors.New("a delta in the pack is malformed")
 
-// patch writes the object that the delta makes of its base, and nothing if that claims more than largest bytes. It holds none of it in
-// memory: go-git's PatchDelta lets a buffer grow, which takes up to three times the size of the object. After an error what was written is
-// not the object.
+// patch writes the object that results from applying a delta to its base, and nothing if the delta claims more than largest bytes. It holds
+// no part of the object in memory: go-git's PatchDelta grows a buffer, which takes up to three times the size of the object. After an
+// error, the written bytes are not the object.
 //
 // Source: "Deltified representation" in gitformat-pack(5).
 func patch(into io.Writer, base, delta []byte, largest int64) error {
@@ -40,7 +40,8 @@ func patch(into io.Writer, base, delta []byte, largest int64) error {
 	return nil
 }
 
-// instruction reads the first instruction of a delta: part is what it adds, from the base or from the delta, rest the instructions after it.
+// instruction decodes the first instruction of a delta. part is what it adds, from the base or from the delta, and rest has the following
+// instructions.
 func instruction(base, delta []byte) (part, rest []byte, ok bool) {
 	op, delta := delta[0], delta[1:]
 	if op < 0x80 {
@@ -49,7 +50,7 @@ func instruction(base, delta []byte) (part, rest []byte, ok bool) {
 		}
 		return delta[:op], delta[op:], true
 	}
-	// Four bytes of an offset and three of a size; the bits of op say which of them follow, the others are zero.
+	// Four bytes of an offset and three of a size. The bits of op say which of them are present; the others are zero.
 	var given [7]byte
 	for i := range given {
 		if op&(1<<i) == 0 {

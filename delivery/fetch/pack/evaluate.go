@@ -27,16 +27,16 @@ type order struct {
 	Size int64
 }
 
-// outcome is what it answers: the objects as offset, CRC-32 and name, the names of the bases, or what is wrong.
+// outcome is the answer of a process: the objects as offset, CRC-32 and name, and the names of the bases, or an error.
 type outcome struct {
 	Objects, Bases []byte   `json:",omitempty"`
 	Err            *problem `json:",omitempty"`
 }
 
-// problem is an error of Read.
+// problem is an error of Read as it is sent to another process.
 type problem struct {
 	Text string
-	// TooLarge: it is an ErrTooLarge; OfTenant: the tenant's limit packBytes was passed.
+	// TooLarge: the error is an ErrTooLarge. OfTenant: the tenant's limit packBytes was exceeded.
 	TooLarge, OfTenant bool
 }
 
@@ -45,8 +45,8 @@ const entryBytes = 8 + 4 + 20
 // Function is the name of Evaluate.
 const Function = "pack"
 
-// Evaluate reads a pack. It is the function of the sandboxed process that does so. ask answers questions about the pack and the store.
-// Errors of the pack are in the answer; an error of Evaluate means that the input is not one of this package.
+// Evaluate reads a pack. It is the function of the sandboxed process. ask requests parts of the pack and objects of the store. Errors of
+// the pack are in the answer; an error of Evaluate means that the input does not come from this package.
 func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
 	var o order
 	if err := json.Unmarshal(input, &o); err != nil {
@@ -84,7 +84,7 @@ func (p *problem) error() error {
 	return errors.New(p.Text)
 }
 
-// contentsOf reads an answer. The pack has so many bytes.
+// contentsOf decodes an answer about a pack of the given size.
 func contentsOf(answer []byte, size int64) (*Contents, error) {
 	var out outcome
 	if err := json.Unmarshal(answer, &out); err != nil {
@@ -110,8 +110,8 @@ func contentsOf(answer []byte, size int64) (*Contents, error) {
 	return contents, nil
 }
 
-// The questions: bytes of the pack, with the number of the block; the size of an object of the store, and the object, with its name. The
-// answers: the bytes; the size; a byte for the kind, and the content.
+// The questions: bytes of the pack, by the number of the block; the size of an object of the store, and the object itself, by its name. The
+// answers: the bytes; the size; a byte for the kind, followed by the content.
 const (
 	askBlock byte = iota + 1
 	askSize
@@ -121,11 +121,11 @@ const (
 const (
 	// blockBytes is how much of a pack is requested at once.
 	blockBytes = 64 * limit.KiB
-	// keptBlocks are in memory: 16 MiB, which is all of most packs.
+	// keptBlocks is how many blocks are in memory: 16 MiB, which is all of most packs.
 	keptBlocks = 256
 )
 
-// remotePack is a pack of another process, and the store to which it belongs.
+// remotePack is a pack in another process, with the store to which the pack belongs.
 type remotePack struct {
 	ask    func([]byte) ([]byte, error)
 	size   int64
@@ -190,7 +190,7 @@ func (a *remotePack) Object(hash plumbing.Hash) (plumbing.ObjectType, []byte, er
 
 var errQuestion = errors.New("the question is none about a pack")
 
-// answers are given to one process.
+// answers answers the questions of one process.
 type answers struct {
 	pack  io.ReaderAt
 	store Store

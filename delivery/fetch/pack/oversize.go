@@ -16,11 +16,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// maxNamed bounds, in bytes, a file whose name is searched, because its content has to be read for that.
+// maxNamed is the size in bytes up to which the name of a too large file is searched, because its content has to be read for that.
 const maxNamed = 2 << 30
 
-// oversized says which file of a commit is too large, as far as that shows without what is refused: a pack names nothing
-// by its path, so the file's hash is made from its content and looked up in the folders of the pack.
+// oversized returns an error that names the file of a commit that is too large, if the name can be found. A pack does not contain paths, so
+// the file's hash is computed from its content and looked up in the folders of the pack.
 func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile.Scanner, max int64) error {
 	unnamed := failure.New(failure.ErrTooLarge, "an object of %s in the commit is larger than the limit of %s", failure.Size(big.Length), failure.Size(max))
 	if big.Type != plumbing.BlobObject || big.Length > maxNamed {
@@ -44,17 +44,17 @@ func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile
 	return failure.New(failure.ErrTooLarge, "the file %s has %s, and the limit is %s: take it out of the repository, or deliver from one that does not have it", failure.Printable(name), failure.Size(big.Length), failure.Size(max))
 }
 
-// maxNamedDepth is how many folders of the name are looked for.
+// maxNamedDepth is how many parent folders of the file are searched.
 const maxNamedDepth = 32
 
-// parent is a folder and the name of something in it.
+// parent is a folder, and the name of an entry in it.
 type parent struct {
 	folder plumbing.Hash
 	name   string
 }
 
-// parentOf looks for the folder that holds an object, among those that are whole in the pack before an offset: Git writes
-// folders before files.
+// parentOf searches the folder that contains an object among the undeltified folders in the pack before an offset: Git writes folders
+// before files.
 func parentOf(pack io.ReadSeeker, wanted plumbing.Hash, before int64) (parent, error) {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
 		return parent{}, fmt.Errorf("reading the pack: %w", err)
@@ -99,7 +99,7 @@ func nameIn(content []byte, wanted plumbing.Hash) string {
 	return ""
 }
 
-// hashOf begins the name of an object, which its content then is written to.
+// hashOf starts the hash of an object. Write the object's content to it.
 func hashOf(kind plumbing.ObjectType, size int64) hash.Hash {
 	sum := sha1.New()
 	_, _ = fmt.Fprintf(sum, "%s %d\x00", kind, size)

@@ -1,6 +1,6 @@
-// Package pack reads Git packs, which are untrusted. What a pack claims is checked before anything is in memory because of it, and
-// each object gets the name by which an index finds it. A few bytes can stand for gigabytes, so it is done in a process of its own;
-// see Reader.
+// Package pack reads Git packs, which are untrusted. It checks the sizes that a pack claims before it allocates memory for them, and
+// computes the name of each object for the index. A few bytes can inflate to gigabytes, so large packs are read in a sandboxed process; see
+// Reader.
 package pack
 
 import (
@@ -16,17 +16,18 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// Limits of one pack, in bytes but for Objects.
+// Limits of one pack; sizes are in bytes.
 type Limits struct {
-	// Objects is how many a pack may hold.
+	// Objects is the number of objects in the pack.
 	Objects int64
-	// Inflated is what they inflate to together, those that are made from differences as a whole.
+	// Inflated is the inflated size of all objects together; a delta counts with the object that results from it.
 	Inflated int64
-	// Object is the largest that can be read. Larger files are kept and cannot be read; Oversized is what they inflate to together.
+	// Object is the largest object that can be read. Larger files are stored but cannot be read; Oversized is the inflated size of these
+	// together.
 	Object, Oversized int64
-	// Chain is what has to be in memory to make an object from differences.
+	// Chain is how much memory the objects of one delta chain may need.
 	Chain int64
-	// Base is the largest object of the store that a pack may build on, and Bases what all of them may be together.
+	// Base is the largest object of the store that a delta may have as its base, and Bases is the size of all such objects together.
 	Base, Bases int64
 }
 
@@ -35,10 +36,10 @@ func (l Limits) CPU() time.Duration {
 	return time.Duration(float64(20*time.Second) * float64(l.Inflated+l.Oversized) / limit.GiB)
 }
 
-// small are the limits of packs that take milliseconds.
+// small are the limits of packs that take milliseconds to read.
 var small = Limits{Objects: 2000, Inflated: limit.MiB, Object: limit.MiB, Chain: limit.MiB, Base: limit.MiB, Bases: limit.MiB}
 
-// within returns the smaller of both limits each.
+// within returns the smaller of each pair of limits.
 func (l Limits) within(o Limits) Limits {
 	return Limits{
 		Objects: min(l.Objects, o.Objects), Inflated: min(l.Inflated, o.Inflated), Object: min(l.Object, o.Object), Oversized: min(l.Oversized, o.Oversized),
@@ -46,30 +47,31 @@ func (l Limits) within(o Limits) Limits {
 	}
 }
 
-// Store has the objects that a pack may build on and leave out.
+// Store has the objects that a thin pack may leave out and use as bases of deltas.
 type Store interface {
-	// Size of an object in bytes, or an error where it is not there.
+	// Size returns the size of an object in bytes, or an error if the store does not have it.
 	Size(plumbing.Hash) (int64, error)
-	// Object is what kind it is, and its content.
+	// Object returns the kind and the content of an object.
 	Object(plumbing.Hash) (plumbing.ObjectType, []byte, error)
 }
 
-// Contents is what a pack holds.
+// Contents are the contents of a pack.
 type Contents struct {
 	Objects []idxfile.Entry
-	// Bases are the objects of the store that it builds on and leaves out: without them it cannot be read (a "thin" pack).
+	// Bases are the objects of the store that the pack leaves out and uses as bases of deltas: without them it cannot be read (a thin
+	// pack).
 	Bases []plumbing.Hash
 }
 
-// Read checks a pack and names its objects. Errors: ErrTooLarge; any other says that the pack is damaged.
+// Read checks a pack and computes the names of its objects. Errors: ErrTooLarge; any other error means that the pack is damaged.
 func Read(from io.ReadSeeker, limits Limits, store Store) (*Contents, error) {
 	return read(&reading{pack: from, limits: limits, store: store})
 }
 
-// errLarge is of a pack that is not small.
+// errLarge means that a pack is not small.
 var errLarge = errors.New("the pack is not small")
 
-// readSmall is Read of a pack that takes milliseconds, and of any other errLarge, after milliseconds as well.
+// readSmall is Read for a pack that takes milliseconds. For any other pack, it returns errLarge, also after milliseconds.
 func readSmall(from io.ReadSeeker, limits Limits, store Store) (*Contents, error) {
 	contents, err := read(&reading{pack: from, limits: limits.within(small), store: store, small: true})
 	if errors.Is(err, failure.ErrTooLarge) {

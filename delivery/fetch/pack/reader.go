@@ -17,34 +17,33 @@ import (
 // ErrUnfit is wrapped by errors that are not about the pack, for example because the process that reads it was killed. A retry may succeed.
 var ErrUnfit = errors.New("unpacking the commit")
 
-// Reader reads packs. It reads small ones, which takes milliseconds, in this process, and all others in a separate process when it is the tenant's
-// turn.
+// Reader reads packs. It reads a small pack, which takes milliseconds, in this process, and any other pack in a sandboxed process when it
+// is the tenant's turn.
 type Reader struct{ Apart apart.Runner }
 
-// Pack is one that was received.
+// Pack is a received pack.
 type Pack struct {
-	// Dir is the folder of the source. It records that the pack is being read, or exceeded a limit. What names the requested object, such
-	// as a commit.
+	// Dir is the folder of the source, in which Trials record that the pack is being read, or exceeded a limit. What names the requested
+	// object, such as a commit.
 	Dir, What string
-	// Tenant that the evaluation counts for.
+	// Tenant is the tenant for whom the pack is read.
 	Tenant string
 	Limits Limits
 	io.ReaderAt
 	Size int64
 }
 
-// Check returns an ErrTooLarge where a pack was over these limits before, or the operator ended again and again while it
-// was read.
+// Check returns an ErrTooLarge if a pack exceeded these limits before, or if the operator ended repeatedly while reading it.
 func Check(dir, what string, limits Limits) error {
 	return refused(noted(dir).Check(trial, inputOf(what, limits)))
 }
 
 func noted(dir string) *trials.Trials { return trials.New(dir, "the commit's pack") }
 
-// trial is what is noted in the folder of a source.
+// trial is the name under which the folder of a source records a trial.
 var trial = types.NamespacedName{Namespace: "unpacking", Name: "pack"}
 
-// inputOf names a pack within limits: under others it is tried again.
+// inputOf identifies a pack and its limits: under other limits it is read again.
 func inputOf(what string, limits Limits) string { return fmt.Sprint(what, limits) }
 
 func refused(err error) error {
@@ -55,7 +54,7 @@ func refused(err error) error {
 	return err
 }
 
-// Read checks a pack and names its objects. Errors: ErrTooLarge; ErrUnfit; any other says that the pack is damaged.
+// Read checks a pack and computes the names of its objects. Errors: ErrTooLarge; ErrUnfit; any other error means that the pack is damaged.
 func (r *Reader) Read(ctx context.Context, p Pack, store Store) (*Contents, error) {
 	from := io.NewSectionReader(p, 0, p.Size)
 	contents, err := readSmall(from, p.Limits, store)
@@ -102,7 +101,7 @@ func (r *Reader) evaluate(ctx context.Context, p Pack, store Store) (*Contents, 
 	return contentsOf(answer, p.Size)
 }
 
-// interruptible ends reading when its context ends: to unpack hostile data can take long.
+// interruptible ends reading when its context ends, because reading a hostile pack can take long.
 type interruptible struct {
 	ctx context.Context
 	io.ReadSeeker

@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// resolve names the differences, from the objects they begin with: those of the pack, then those of the store.
+// resolve computes the names of the deltas' objects, starting with the bases: those in the pack, then those in the store.
 func (r *reading) resolve() error {
 	for at, o := range r.objects {
 		if o.name.IsZero() || o.kind.IsDelta() {
@@ -43,7 +43,8 @@ func (r *reading) resolve() error {
 	return nil
 }
 
-// build names the differences to an object of the store. One that is not there may be made from another one that is.
+// build computes the names of the objects whose base is an object of the store. A base that is not in the store may itself result from a
+// delta on another base, so it is no error here.
 func (r *reading) build(base plumbing.Hash, left []int) error {
 	if _, there := r.chains.bases[base]; !there {
 		return nil
@@ -57,7 +58,7 @@ func (r *reading) build(base plumbing.Hash, left []int) error {
 	return r.follow(left, kind, content)
 }
 
-// differencesTo takes out the differences to an object. A pack may hold an object many times, each of which they are differences to.
+// differencesTo removes and returns the deltas on an object. A pack may contain an object several times; the deltas belong to each copy.
 func (r *reading) differencesTo(at int) []int {
 	o := r.objects[at]
 	all := slices.Concat(r.byOffset[o.offset], r.byName[o.name])
@@ -66,7 +67,7 @@ func (r *reading) differencesTo(at int) []int {
 	return all
 }
 
-// follow names the differences to an object, those to these, and so on.
+// follow computes the names of the objects that deltas on an object make, of the deltas on these, and so on.
 func (r *reading) follow(left []int, kind plumbing.ObjectType, content []byte) error {
 	type step struct {
 		left    []int
@@ -93,7 +94,7 @@ func (r *reading) follow(left []int, kind plumbing.ObjectType, content []byte) e
 			return err
 		}
 		if len(last.left) == 0 {
-			chain = chain[:len(chain)-1] // Nothing else needs it.
+			chain = chain[:len(chain)-1] // No other delta needs it.
 		}
 		if len(more) > 0 {
 			chain = append(chain, step{more, made})
@@ -102,8 +103,8 @@ func (r *reading) follow(left []int, kind plumbing.ObjectType, content []byte) e
 	return nil
 }
 
-// name names the object that the delta makes of its base, and returns the differences to it. Only where there are some it returns the
-// object too: otherwise that is never in memory.
+// name computes the name of the object that a delta on its base makes, and returns the deltas on that object. It returns the object itself
+// only if there are such deltas; otherwise the object is never in memory as a whole.
 func (r *reading) name(at int, kind plumbing.ObjectType, base, delta []byte) (more []int, made []byte, err error) {
 	size := deltaResult(delta)
 	sum := hashOf(kind, size)
@@ -121,7 +122,7 @@ func (r *reading) name(at int, kind plumbing.ObjectType, base, delta []byte) (mo
 
 var errChanged = errors.New("the pack is not what it was")
 
-// content inflates what the pack holds of an object: itself, or how it differs.
+// content inflates an entry of the pack: an object or a delta.
 func (r *reading) content(at int) ([]byte, error) {
 	header, err := r.scanner.SeekObjectHeader(r.objects[at].offset)
 	if err != nil {

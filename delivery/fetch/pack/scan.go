@@ -13,26 +13,26 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// reading is a pack that is being read. go-git's own parser is not used: it trusts the sizes that a pack claims, and takes each object
-// into memory as a whole. Here that is only done with objects that others are differences to, along one chain at a time.
+// reading is a pack that is being read. go-git's own parser is not used, because it trusts the sizes that a pack claims, and reads each
+// object into memory as a whole. Here only the bases of deltas are in memory, along one chain at a time.
 type reading struct {
 	pack   io.ReadSeeker
 	limits Limits
 	store  Store
-	// small: nothing is looked for that only a message needs.
+	// small: skip work that only makes messages better.
 	small bool
 
 	scanner *packfile.Scanner
 	objects []packed
-	// byOffset and byName are the differences, as places in objects, to the object there or of that name.
+	// byOffset and byName have the deltas (as indexes of objects) by their base: its offset or its name.
 	byOffset map[int64][]int
 	byName   map[plumbing.Hash][]int
 	chains   chains
-	// built are the objects of the store that the pack builds on.
+	// built are the objects of the store on which deltas of the pack are based.
 	built []plumbing.Hash
 }
 
-// packed is an object in a pack; its name is zero until it is known.
+// packed is an entry of a pack. Its name is zero until it is known.
 type packed struct {
 	offset, size int64
 	kind         plumbing.ObjectType
@@ -40,21 +40,21 @@ type packed struct {
 	name         plumbing.Hash
 }
 
-// chains add up what it takes in memory to make each object: itself and the chain of objects that it is a difference to.
+// chains adds up how much memory it takes to make each object: the object and its chain of bases.
 type chains struct {
-	// cost is that of each object, by its offset, and worst the highest: what is assumed of a base that is named by its hash, when it is
-	// in this pack.
+	// cost is the cost of each object, by its offset. worst is the highest cost, which is assumed for a base that is named by its hash and
+	// may be in this pack.
 	cost  map[int64]int64
 	worst int64
-	// bases are the sizes of those that are in the store, and added all of them together.
+	// bases are the sizes of the bases in the store, and added is their sum.
 	bases map[plumbing.Hash]int64
 	added int64
-	// passed are the sizes together of files that are too large to be read, inflated those of all other objects and differences: it is
-	// as much work to name them.
+	// passed is the size of all files that are too large to be read. inflated is the size of all other objects and deltas, because all have
+	// to be inflated to compute the names.
 	passed, inflated int64
 }
 
-// scan checks all objects, and names all but differences.
+// scan checks all objects, and computes the names of those that are not deltas.
 func (r *reading) scan() error {
 	r.byOffset, r.byName = map[int64][]int{}, map[plumbing.Hash][]int{}
 	r.chains = chains{cost: map[int64]int64{}, bases: map[plumbing.Hash]int64{}}
@@ -82,7 +82,7 @@ func (r *reading) next() error {
 	if err != nil {
 		return fmt.Errorf("reading the pack: %w", err)
 	}
-	// The length is checked before anything is inflated, and the scanner inflates no more than it.
+	// The length is checked before anything is inflated, and the scanner does not inflate more than that.
 	if header.Length > r.limits.Object {
 		if err := r.unreadable(header); err != nil {
 			return err
@@ -108,7 +108,7 @@ func (r *reading) next() error {
 	return err
 }
 
-// difference remembers what the object that comes next is a difference to.
+// difference records the base of the next object, which is a delta.
 func (r *reading) difference(header *packfile.ObjectHeader) {
 	next := len(r.objects)
 	if header.Type == plumbing.OFSDeltaObject {
@@ -118,10 +118,10 @@ func (r *reading) difference(header *packfile.ObjectHeader) {
 	}
 }
 
-// weigh counts an object of so many bytes, -1 for a difference that does not say it.
+// weigh counts an object of own bytes; -1 for a delta that does not say its size.
 func (r *reading) weigh(header *packfile.ObjectHeader, own int64) error {
 	c := &r.chains
-	if header.Length > r.limits.Object { // It counts in what was passed over.
+	if header.Length > r.limits.Object { // It already counts in passed.
 		c.cost[header.Offset] = own
 		return nil
 	}
@@ -143,7 +143,7 @@ func (r *reading) weigh(header *packfile.ObjectHeader, own int64) error {
 			"take large files out of Git. An administrator of the cluster allows more with spec.limits.packBytes of the Tenant", failure.Size(r.limits.Inflated))
 	}
 	if c.added > r.limits.Bases && !r.small {
-		// Not ErrTooLarge: without what we have, the server sends no such differences.
+		// Not ErrTooLarge: if the store were empty, the server would not send such deltas.
 		return fmt.Errorf("the commit's pack builds on more than %s of what is in the store", failure.Size(r.limits.Bases))
 	}
 	total := base + own
@@ -154,8 +154,9 @@ func (r *reading) weigh(header *packfile.ObjectHeader, own int64) error {
 	return nil
 }
 
-// unreadable counts a file that is too large to be read, which is up to who reads it: nothing else of the commit is the worse for it. It
-// is never in memory as a whole, but has to be inflated to find its end, so all such files together are bounded.
+// unreadable counts a file that is too large to be read. That is no error here: only those who read the file get one, and the rest of the
+// commit is unaffected. The file is never in memory as a whole, but must be inflated to find its end, so all such files together are
+// limited.
 func (r *reading) unreadable(header *packfile.ObjectHeader) error {
 	if r.small {
 		return errLarge
@@ -166,7 +167,7 @@ func (r *reading) unreadable(header *packfile.ObjectHeader) error {
 	return nil
 }
 
-// baseSize looks a base up in the store; one that is not there has to be in the pack.
+// baseSize returns the size of a base in the store; 0 if the store does not have it, so that it must be in the pack.
 func (r *reading) baseSize(hash plumbing.Hash) int64 {
 	if size, ok := r.chains.bases[hash]; ok {
 		return size
@@ -180,8 +181,8 @@ func (r *reading) baseSize(hash plumbing.Hash) int64 {
 	return size
 }
 
-// deltaResult is the size of the object a delta makes: the second number in it, after the size of its base. Negative
-// when there is none.
+// deltaResult returns the size of the object that results from a delta: the second number in the delta, after the size of its base. It is
+// negative if there is none.
 func deltaResult(delta []byte) int64 {
 	_, n := binary.Uvarint(delta)
 	if n <= 0 {

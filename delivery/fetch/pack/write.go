@@ -14,7 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 )
 
-// Checksum returns the SHA-1 that ends a pack, if it is that of the pack, and the pack's size.
+// Checksum returns the SHA-1 at the end of a pack, after verifying it, and the pack's size.
 func Checksum(pack io.ReadSeeker) (sum plumbing.Hash, size int64, err error) {
 	size, err = pack.Seek(0, io.SeekEnd)
 	if err == nil {
@@ -47,11 +47,11 @@ type File interface {
 	Sync() error
 }
 
-// ErrBase says that an object of the store cannot be read that a pack builds on.
+// ErrBase means that an object of the store, on which a delta of the pack is based, cannot be read.
 var ErrBase = errors.New("reading what the commit's pack builds on")
 
 // Complete appends the bases that a thin pack leaves out, one by one, so that the pack can be read on its own, and adds them to its
-// contents. It returns the new checksum. Errors but ErrBase are of writing the file.
+// contents. It returns the new checksum. Errors other than ErrBase are about writing the file.
 func Complete(file File, contents *Contents, store Store) (sum plumbing.Hash, err error) {
 	end, err := file.Seek(-sha1.Size, io.SeekEnd)
 	if err != nil {
@@ -78,7 +78,7 @@ func Complete(file File, contents *Contents, store Store) (sum plumbing.Hash, er
 	return countMore(file, uint32(len(contents.Bases))) // at most as many as objects
 }
 
-// countMore has a pack say that it has more objects, and ends it with its checksum.
+// countMore sets the number of objects in a pack's header, and writes the checksum at its end.
 func countMore(pack File, objects uint32) (made plumbing.Hash, err error) {
 	count := make([]byte, 4)
 	if _, err := pack.ReadAt(count, countOffset); err != nil {
@@ -102,10 +102,10 @@ func countMore(pack File, objects uint32) (made plumbing.Hash, err error) {
 	return made, pack.Sync()
 }
 
-// countOffset is where a pack says how many objects it has, after "PACK" and its version.
+// countOffset is the offset of the number of objects in a pack, after "PACK" and the version.
 const countOffset = 8
 
-// Append writes an object as packs hold it: its type and size in groups of 4, 7, 7… bits, then the content.
+// Append writes an object in the format of packs: its type and size in groups of 4, 7, 7… bits, then the content.
 func Append(pack io.Writer, kind plumbing.ObjectType, content []byte) error {
 	size := len(content)
 	head := []byte{byte(kind)<<4 | byte(size&0xf)}
@@ -123,7 +123,7 @@ func Append(pack io.Writer, kind plumbing.ObjectType, content []byte) error {
 	return squeeze.Close()
 }
 
-// Index writes the index of a pack with these objects and this checksum, in Git's format.
+// Index returns the index of a pack with these objects and this checksum, in Git's format.
 func Index(objects []idxfile.Entry, checksum plumbing.Hash) ([]byte, error) {
 	made := &idxfile.Writer{}
 	err := made.OnHeader(uint32(len(objects))) // at most Limits.Objects
@@ -147,7 +147,7 @@ func Index(objects []idxfile.Entry, checksum plumbing.Hash) ([]byte, error) {
 	return encoded.Bytes(), nil
 }
 
-// InMemory is an object with this content.
+// InMemory returns an object with this content.
 func InMemory(kind plumbing.ObjectType, content []byte) plumbing.EncodedObject {
 	encoded := &plumbing.MemoryObject{}
 	encoded.SetType(kind)

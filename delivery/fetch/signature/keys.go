@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// publicKeys are those that may sign.
+// publicKeys are the keys whose signatures are accepted.
 type publicKeys struct {
 	openpgp openpgp.EntityList
 	ssh     []ssh.PublicKey

@@ -18,7 +18,7 @@ import (
 
 const openpgpKeyBegins = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 
-// addOpenPGP reads armored public keys, of which there may be several behind each other.
+// addOpenPGP reads armored public keys. A text may contain several.
 func (k *publicKeys) addOpenPGP(name string, text []byte) error {
 	blocks := bytes.Split(text, []byte(openpgpKeyBegins))
 	for _, block := range blocks[1:] {
@@ -66,7 +66,7 @@ func (k *publicKeys) verifyOpenPGP(s signed) error {
 	return failure.New(failure.ErrSignature, "has a signature by key %s that does not count: %s", id, failure.Printable(err.Error()))
 }
 
-// issuer is the ID of the key that a signature says it was made with.
+// issuer returns the ID of the key that a signature names.
 func issuer(raw []byte) (string, error) {
 	read, err := packet.Read(bytes.NewReader(raw))
 	if err != nil {
@@ -79,7 +79,7 @@ func issuer(raw []byte) (string, error) {
 	return fmt.Sprintf("%016X", *signature.IssuerKeyId), nil
 }
 
-// expired says when a key did, where the key has a date.
+// expired says when a key expired, if it has an expiry date.
 func expired(signer *openpgp.Entity) string {
 	if signer == nil {
 		return "expired"

@@ -12,32 +12,33 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// Verification is who must have signed what.
+// Verification says what must be signed, and by whom.
 type Verification struct {
-	// Mode says what: the commit (HEAD, the default), the annotated tag that names it, or both.
+	// Mode says what must be signed: the commit (HEAD, the default), the annotated tag that names the commit, or both.
 	Mode sourcev1.GitVerificationMode
-	// Keys are the public keys, from the data of a Secret: each key *.asc holds armored OpenPGP keys, each key *.pub SSH keys
-	// as in authorized_keys. Others are ignored.
+	// Keys are the public keys, as the data of a Secret: each key *.asc contains armored OpenPGP keys, each key *.pub SSH keys in the
+	// format of authorized_keys. Other keys are ignored.
 	Keys map[string][]byte
-	// Now returns the time, by which keys expire.
+	// Now returns the time, for the expiry of keys.
 	Now func() time.Time
 }
 
-// WantsTag reports whether a tag has to be signed, which then has to be fetched too: see git.Source.WithTag.
+// WantsTag reports whether a tag must be signed. Then the tag must also be fetched, see git.Source.WithTag.
 func (v Verification) WantsTag() bool {
 	return v.Mode == sourcev1.ModeGitTag || v.Mode == sourcev1.ModeGitTagAndHEAD
 }
 
-// Signers are the keys of a Verification.
+// Signers are the parsed keys of a Verification.
 type Signers struct{ keys *publicKeys }
 
-// Read reads the keys. Error: ErrInvalid for keys that cannot be read.
+// Read parses the keys. The error is ErrInvalid for invalid keys.
 func (v Verification) Read() (Signers, error) {
 	keys, err := readKeys(v.Keys, v.Now)
 	return Signers{keys}, err
 }
 
-// Commit is an ErrSignature that names the commit and the key unless one of the signers signed it. Content is that of the commit's object.
+// Commit returns an ErrSignature, which names the commit and the key, unless one of the signers signed the commit. content is that of the
+// commit object.
 func (s Signers) Commit(hash string, content []byte) error {
 	signed, err := splitCommit(content)
 	if err == nil {
@@ -49,11 +50,11 @@ func (s Signers) Commit(hash string, content []byte) error {
 	return nil
 }
 
-// Tag is an ErrSignature that names the tag and the key unless one of the signers signed it, about the commit and under the name. Content is that of
-// the tag's object.
+// Tag returns an ErrSignature, which names the tag and the key, unless one of the signers signed the tag with this name for this commit.
+// content is that of the tag object.
 func (s Signers) Tag(name, hash, commit string, content []byte) error {
 	what := fmt.Sprintf("tag %s (%s)", failure.Printable(name), hash)
-	// The signature covers these lines. Without a look at them, a signed tag serves under the name of any other.
+	// The signature covers these lines. If they were not checked, a signed tag could be served under the name of any other.
 	head := fmt.Sprintf("object %s\ntype commit\ntag %s\n", commit, name)
 	if !bytes.HasPrefix(content, []byte(head)) {
 		return failure.New(failure.ErrSignature, "%s is not about commit %s under this name: make it anew with \"git tag --sign\"", what, commit)
@@ -64,11 +65,11 @@ func (s Signers) Tag(name, hash, commit string, content []byte) error {
 	return nil
 }
 
-// signed is what was signed, and the signature in PEM or armor, empty when there is none.
+// signed is the signed content, and the signature in PEM or armor; the signature is empty if there is none.
 type signed struct{ content, signature []byte }
 
-// splitCommit takes the signature out of the head of a commit, where it is a field of several lines. It works on the bytes of the commit,
-// because what was signed is all other bytes, as they are.
+// splitCommit separates the signature from a commit, in whose header it is a field of several lines. It works on the bytes of the commit,
+// because all other bytes are signed as they are.
 func splitCommit(commit []byte) (signed, error) {
 	var s signed
 	head, _, _ := bytes.Cut(commit, []byte("\n\n"))
@@ -86,7 +87,7 @@ func splitCommit(commit []byte) (signed, error) {
 		case "gpgsig":
 			s.signature = append(s.signature, bytes.TrimPrefix(line, []byte(" "))...)
 		case "gpgsig-sha256":
-			// Git's other signature, for repositories of SHA-256, is no part of what this one signs.
+			// Git's signature for SHA-256 repositories is not part of what this signature covers.
 		default:
 			s.content = append(s.content, line...)
 		}
@@ -98,7 +99,7 @@ func splitCommit(commit []byte) (signed, error) {
 	return s, nil
 }
 
-// splitTag cuts off the signature, which is the end of a tag's message.
+// splitTag separates the signature from a tag; it is at the end of the tag's message.
 func splitTag(tag []byte) signed {
 	at, end := -1, 0
 	for line := range bytes.Lines(tag) {

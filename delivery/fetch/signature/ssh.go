@@ -11,15 +11,16 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// sshNamespace is Git's: what the key signed for another purpose does not count.
+// sshNamespace is Git's namespace: signatures that the key made for another purpose do not count.
 const sshNamespace = "git"
 
-// addSSH reads lines as of authorized_keys. Options are refused: they limit what a key may be used for, and are not evaluated here.
+// addSSH parses lines in the format of authorized_keys. Options are refused, because they limit the use of a key and are not evaluated
+// here.
 func (k *publicKeys) addSSH(name string, text []byte) error {
 	for len(bytes.TrimSpace(text)) > 0 {
 		key, _, options, rest, err := ssh.ParseAuthorizedKey(text)
 		if err != nil && bytes.HasPrefix(bytes.TrimSpace(text), []byte("#")) {
-			return nil // Nothing but comments is left.
+			return nil // Only comments are left.
 		}
 		if err != nil || len(options) > 0 {
 			return unreadableKey(name)
@@ -36,7 +37,7 @@ func (k *publicKeys) verifySSH(s signed) error {
 		return failure.New(failure.ErrSignature, "has a signature with a hash that is neither sha256 nor sha512: sign it again with one of them")
 	}
 	if err != nil {
-		// The library refuses RSA with SHA-1 here, and says so by text only.
+		// The library refuses RSA with SHA-1 here; only its text says so.
 		return failure.New(failure.ErrSignature, "has a signature that cannot be read, or is made with SHA-1, which can be forged: sign it again, with a newer OpenSSH")
 	}
 	id := ssh.FingerprintSHA256(signature.PublicKey)
@@ -46,7 +47,7 @@ func (k *publicKeys) verifySSH(s signed) error {
 		return unknownKey(id)
 	case signature.Namespace != sshNamespace:
 		return failure.New(failure.ErrSignature, "has a signature by key %s that was made for %q and not for Git", id, failure.Printable(signature.Namespace))
-	case signature.Signature.Format == "ssh-dss": // The library verifies DSA.
+	case signature.Signature.Format == "ssh-dss": // The library would verify DSA.
 		return failure.New(failure.ErrSignature, "has a signature by key %s with SHA-1, which can be forged: sign it with a newer OpenSSH", id)
 	}
 	if err := sshsig.Verify(bytes.NewReader(s.content), signature, signature.PublicKey, signature.HashAlgorithm, sshNamespace); err != nil {

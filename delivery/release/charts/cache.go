@@ -17,13 +17,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// maxCachedBytes is how much of parsed charts is kept, by the size of their files.
+// maxCachedBytes limits the parsed charts in the cache, by the size of their files.
 const maxCachedBytes = 32 << 20
 
-// Cache has the parsed charts that were used last. They are never changed.
+// Cache holds the most recently used parsed charts. They are never changed.
 type Cache struct {
 	mu sync.Mutex
-	// reading are those that are being parsed, by digest.
+	// reading are the charts that are being parsed, by digest.
 	reading map[string]*reading
 	parsed  *lru.Cache[string, *chart.Chart]
 }
@@ -48,7 +48,7 @@ func (s *Cache) Open(c Chart, valuesFiles []string, over map[string]any) (*chart
 	return copyOf(parsed), values, nil
 }
 
-// get reads a chart unless it is known. A caller waits for one that is being read.
+// get returns a chart from the cache, or parses it. Concurrent callers wait for the same parsing.
 func (s *Cache) get(c Chart) (*chart.Chart, error) {
 	if c.Digest == "" {
 		return c.Load()
@@ -80,7 +80,7 @@ func (s *Cache) Files(c Chart) ([]*loader.BufferedFile, error) {
 	return out, nil
 }
 
-// known returns a chart that was parsed, or the reading of it that all callers share.
+// known returns a chart from the cache, or the reading that all callers share.
 func (s *Cache) known(digest string) (*chart.Chart, *reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,12 +98,12 @@ func (s *Cache) known(digest string) (*chart.Chart, *reading) {
 	return nil, r
 }
 
-// keep keeps what was read. A chart that could not be read is read again.
+// keep adds a parsed chart to the cache. A chart that could not be parsed is parsed again the next time.
 func (s *Cache) keep(digest string, r *reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reading[digest] != r {
-		return // Another caller kept it.
+		return // Another caller added it.
 	}
 	delete(s.reading, digest)
 	if r.err == nil {
@@ -119,7 +119,7 @@ func (s *Cache) charts() *lru.Cache[string, *chart.Chart] {
 	return s.parsed
 }
 
-// chartCost is about what a chart takes beside the bytes of its files, so that tiny ones count.
+// chartCost is the approximate memory of a chart without its files, so that tiny charts count.
 const chartCost = 16 << 10
 
 func weight(c *chart.Chart) int64 {
@@ -151,7 +151,7 @@ func copyOf(c *chart.Chart) *chart.Chart {
 	return out
 }
 
-// CopyMetadata returns a copy of which everything may be changed.
+// CopyMetadata returns a copy that may be changed completely.
 func CopyMetadata(m *chart.Metadata) *chart.Metadata {
 	if m == nil {
 		return nil
@@ -172,7 +172,7 @@ func CopyMetadata(m *chart.Metadata) *chart.Metadata {
 	return &out
 }
 
-// DeepCopy copies values as YAML has them. Nil stays nil, because a record distinguishes null from an empty map.
+// DeepCopy copies values as YAML has them. Nil stays nil, because a release record distinguishes null from an empty map.
 func DeepCopy(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -219,8 +219,8 @@ func Values(c *chart.Chart, files []string, over map[string]any) (map[string]any
 	return chartvalues.Merge(merged, over), nil
 }
 
-// Resolve is a copy of the chart without the subcharts that the values disable, as Helm sees it when it renders. Helm
-// works on the original afterwards; it would not do so twice.
+// Resolve returns a copy of the chart without the subcharts that the values disable, which is what Helm renders. It works on a copy,
+// because Helm works on the original afterwards and would not disable subcharts twice.
 func Resolve(c *chart.Chart, values map[string]any) (*chart.Chart, error) {
 	out := copyOf(c)
 	own, _ := DeepCopy(values).(map[string]any)

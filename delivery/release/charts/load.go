@@ -1,4 +1,4 @@
-// Package charts reads charts within bounds, and keeps those that were read last.
+// Package charts reads charts within limits, and caches the most recently used ones.
 package charts
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Limits of a chart, its subcharts included. Helm keeps the chart in a Secret of at most 1 MiB, compressed.
+// Limits of a chart, including its subcharts. Helm stores the chart in a Secret of at most 1 MiB, compressed.
 const (
 	maxChartBytes = 32 << 20
 	maxFileBytes  = 5 << 20
@@ -51,7 +51,7 @@ func (c Chart) Load() (*chart.Chart, error) {
 	return Parse(files, func(string) {})
 }
 
-// Parse parses the files of a chart, and notes before what it is about to read.
+// Parse parses the files of a chart. It calls note before each step with what is being read.
 func Parse(files []*loader.BufferedFile, note func(string)) (*chart.Chart, error) {
 	if err := safeToParse(files, note); err != nil {
 		return nil, fault.Render(fmt.Errorf("loading the chart: %w", fault.OverLimit(err, yamlcheck.ErrTooLarge)))
@@ -67,10 +67,10 @@ func Parse(files []*loader.BufferedFile, note func(string)) (*chart.Chart, error
 	return loaded, nil
 }
 
-// parsedFiles are those that Helm reads as YAML in a chart and in each subchart. Templates are text until rendered.
+// parsedFiles are the files that Helm parses as YAML in a chart and in each subchart. Templates are text until they are rendered.
 var parsedFiles = []string{"Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock"}
 
-// safeToParse refuses what Helm could not read within bounded memory.
+// safeToParse refuses files that Helm could not parse within limited memory.
 func safeToParse(files []*loader.BufferedFile, note func(string)) error {
 	n := &yamlcheck.NodeCount{Note: note}
 	for _, f := range files {
@@ -106,7 +106,7 @@ func InItsChart(name string) string {
 	}
 }
 
-// installable checks what the helm command checks before it calls the SDK, and that no schema reaches out.
+// installable checks what the helm command checks before it calls the SDK, and that no schema refers to something outside of the chart.
 func installable(c *chart.Chart) error {
 	if kind := c.Metadata.Type; kind != "" && kind != "application" {
 		return fmt.Errorf("chart %s is of type %s, which cannot be installed", c.Name(), kind)
@@ -128,7 +128,7 @@ func (c Chart) Read() ([]*loader.BufferedFile, error) {
 	return l.folder(c.Files)
 }
 
-// limits is what is left to read of one chart.
+// limits is what may still be read of one chart.
 type limits struct {
 	bytes int64
 	files int
@@ -147,8 +147,8 @@ func (l *limits) archiveFile(name string) ([]*loader.BufferedFile, error) {
 	return files, nil
 }
 
-// archive reads a .tgz. It is inflated twice, first only to learn its size: Helm's reader counts neither tar headers nor
-// what nested archives add up to.
+// archive reads a .tgz. It inflates the archive twice, first only to learn its size: Helm's reader counts neither tar headers nor the sum
+// of nested archives.
 func (l *limits) archive(in io.ReadSeeker, depth int) ([]*loader.BufferedFile, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("charts are nested more than %d deep", maxNesting)
@@ -181,8 +181,8 @@ func (l *limits) spend(in io.Reader) error {
 	return nil
 }
 
-// unpack puts the files of archives in charts/, a subchart's too, in the archives' place, within the same limits: Helm
-// would unpack what is left with limits of its own.
+// unpack replaces the archives in charts/, also those of a subchart, by their files, within the same limits: Helm would unpack them with
+// limits of its own.
 func (l *limits) unpack(files []*loader.BufferedFile, depth int) ([]*loader.BufferedFile, error) {
 	if l.files -= len(files); l.files < 0 {
 		return nil, errTooLarge
@@ -206,7 +206,7 @@ func (l *limits) unpack(files []*loader.BufferedFile, depth int) ([]*loader.Buff
 	return out, nil
 }
 
-// folder reads a chart folder as Helm packages it: .helmignore decides what is left out.
+// folder reads a chart folder as Helm would package it, without the files that .helmignore excludes.
 func (l *limits) folder(files fs.FS) ([]*loader.BufferedFile, error) {
 	rules, size, err := ignored(files)
 	if err != nil {
@@ -223,14 +223,14 @@ func (l *limits) folder(files fs.FS) ([]*loader.BufferedFile, error) {
 	return out, nil
 }
 
-// Limits of .helmignore, which is matched in this process: its size, and how often a letter of it is held against one of a path. Matching
-// costs at most that, which takes about half a second.
+// Limits of .helmignore, which is matched in this process: its size, and how often a character of it is compared with one of a path.
+// Matching costs at most that, which takes about half a second.
 const (
 	maxIgnoreBytes = 64 << 10
 	maxIgnoreSteps = 1_000_000_000
 )
 
-// ignored reads the patterns, and returns how many bytes they have.
+// ignored parses the patterns, and returns their size in bytes.
 func ignored(files fs.FS) (*ignore.Rules, int, error) {
 	rules := ignore.Empty()
 	info, err := fs.Stat(files, ignore.HelmIgnore)
@@ -258,12 +258,12 @@ type walk struct {
 	*limits
 	files fs.FS
 	rules *ignore.Rules
-	// patterns is how many bytes the rules have, and steps what matching them has cost.
+	// patterns is the size of the rules in bytes, and steps is the cost of matching them so far.
 	patterns, steps int
 	out             []*loader.BufferedFile
 }
 
-// visit takes one entry of the folder. Its errors are the store's and may pass, unless they are about the chart.
+// visit handles one entry of the folder. Errors that are not about the chart are the store's, and may be transient.
 func (w *walk) visit(name string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return fmt.Errorf("reading the chart: %w", err)

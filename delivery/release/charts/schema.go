@@ -8,8 +8,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 )
 
-// selfContained refuses a values.schema.json that refers to something outside itself: Helm would read the named file or
-// URL from where the operator runs.
+// selfContained refuses a values.schema.json that refers to something outside of itself: Helm would read the named file or URL from the
+// operator's machine.
 func selfContained(c *chart.Chart) error {
 	if len(c.Schema) > 0 {
 		var schema any
@@ -28,10 +28,10 @@ func selfContained(c *chart.Chart) error {
 	return nil
 }
 
-// metaSchemas are known to the validator without a look at the network.
+// metaSchemas are the schemas that the validator knows without using the network.
 var metaSchemas = []string{"http://json-schema.org/", "https://json-schema.org/"}
 
-// outwardReference returns a reference that leaves the schema, or nothing.
+// outwardReference returns a reference that leads out of the schema; "" for none.
 func outwardReference(node any) string {
 	switch n := node.(type) {
 	case []any:

@@ -12,10 +12,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// atOnce is how many objects of one kind are worked on at once.
+// atOnce is how many objects of one kind are handled at once.
 const atOnce = 4
 
-// each runs f on the infos, kind after kind, and returns an error for each that failed.
+// each runs f on the infos, one kind after the other, and returns an error for each info that failed.
 func each(list kube.ResourceList, f func(*resource.Info) error) []error {
 	var errs []error
 	for _, batch := range byKind(list) {
@@ -25,7 +25,7 @@ func each(list kube.ResourceList, f func(*resource.Info) error) []error {
 		for i, info := range batch {
 			workers.Go(func() error {
 				failed[i] = named(info, guarded(info, f))
-				return nil // The others go on.
+				return nil // Continue with the other objects.
 			})
 		}
 		_ = workers.Wait()

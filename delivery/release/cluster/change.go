@@ -16,15 +16,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// change is what becomes of one object.
+// change is the change of one object.
 type change struct {
 	client *Client
 	info   *resource.Info
-	// want is the object as it should be, before as the manifest before had it; nil when it had it not.
+	// want is the wanted object. before is the object in the previous manifest; nil if that manifest does not have it.
 	want, before *unstructured.Unstructured
 	// phase is the action's name in the app's spec, for messages.
 	phase string
-	// live is the API server's answer to what was sent.
+	// live is the API server's answer to the write.
 	live          *unstructured.Unstructured
 	done, created bool
 }
@@ -61,7 +61,7 @@ func (ch *change) update() error {
 		return ch.foreign(live, apierrors.NewAlreadyExists(kind, ch.info.Name))
 	}
 	if !sameVersion {
-		// Nothing says which fields of another version are which; what left the chart in the same step stays.
+		// The fields of different versions cannot be compared, so a field that left the chart in the same step stays.
 		return ch.merge(ch.want, live)
 	}
 	return ch.merge(ch.before, live)
@@ -75,7 +75,7 @@ func (ch *change) get() (*unstructured.Unstructured, error) {
 	return unstructuredOf(o)
 }
 
-// merge sends what differs. An object that is being deleted would take the change and be gone.
+// merge sends the difference. An object that is being deleted is refused, because the change would be lost with it.
 func (ch *change) merge(before, live *unstructured.Unstructured) error {
 	if terminating(live) {
 		return &fault.Terminating{Objects: []string{nameOf(ch.info)}}
@@ -122,7 +122,7 @@ func (ch *change) create() error {
 	return ch.answered(o)
 }
 
-// answered gives Helm the object as the API server returned it.
+// answered gives Helm the object from the API server's answer.
 func (ch *change) answered(o runtime.Object) error {
 	live, err := unstructuredOf(o)
 	if err != nil {
@@ -132,8 +132,7 @@ func (ch *change) answered(o runtime.Object) error {
 	return ch.info.Refresh(o, true)
 }
 
-// adopt changes an object that is there already. What it has beyond the manifest stays: nothing says that this release
-// put it there.
+// adopt changes an existing object. Fields that are not in the manifest stay, because this release may not have set them.
 func (ch *change) adopt(exists error) error {
 	release := ch.client.Release
 	if !release.owns(ch.want) {
@@ -155,8 +154,8 @@ func (ch *change) adopt(exists error) error {
 	return ch.merge(ch.want, live)
 }
 
-// reuse has a hook that is a claim go on with the one that an earlier run left: no hook-delete-policy deletes what holds data. One that
-// is not this app's, such as a person's, is not the hook's to use.
+// reuse lets a hook that is a claim use the claim of an earlier run: no hook-delete-policy deletes data. If the claim does not belong to
+// this app, but for example to a person, the hook must not use it.
 func (ch *change) reuse(exists error) error {
 	live, err := ch.get()
 	if err != nil {
@@ -168,7 +167,7 @@ func (ch *change) reuse(exists error) error {
 	return ch.answered(live)
 }
 
-// remake deletes an object and creates what is wanted in its place; of a claim that holds data it makes what is wanted.
+// remake deletes an object and creates the wanted one in its place. A claim that holds data is changed instead.
 func (ch *change) remake(live *unstructured.Unstructured) error {
 	if holdsData(live) {
 		return ch.merge(ch.want, live)
@@ -183,8 +182,8 @@ func (ch *change) foreign(live *unstructured.Unstructured, err error) error {
 	return &foreign{object: nameOf(ch.info), phase: ch.phase, app: ch.client.anotherApp(live), shared: live.GetNamespace() == "" && !ch.client.Release.Platform, err: err}
 }
 
-// replace deletes an object that refuses a change and makes it anew, where garbage.Recreatable allows it. deleteLive refuses where claims that
-// hold data would go with the object.
+// replace deletes and recreates an object that refuses a change, if garbage.Recreatable allows it. deleteLive refuses if claims with data
+// would be deleted with the object.
 func (ch *change) replace(refused error) error {
 	_, err := ch.helper().DryRun(true).Create(ch.info.Namespace, true, ch.want.DeepCopy())
 	switch immutable, loss := garbage.Recreatable(ch.want.GroupVersionKind().GroupKind(), err); {

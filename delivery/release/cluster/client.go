@@ -1,5 +1,5 @@
-// Package cluster works on the objects of one release in the cluster, as the release's user: it creates, changes, adopts, compares, waits for
-// and deletes them. What it leaves there is what the helm command leaves.
+// Package cluster handles the objects of one release in the cluster, with the rights of the release's user: it creates, changes, adopts,
+// compares and deletes them, and waits for them. The result in the cluster is the same as with the helm command.
 package cluster
 
 import (
@@ -33,55 +33,56 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// Client is what Helm's actions work on the cluster with: what they leave there is what Helm's own client leaves, for
-// fewer requests and with errors that name the object and keep their type. It embeds Helm's: Helm asserts its other
+// Client is the Kubernetes client for Helm's actions. Its result in the cluster is the same as with Helm's own client, but it sends fewer
+// requests, and its errors name the object and keep their type. It embeds Helm's client, because Helm asserts the client's other
 // interfaces.
 type Client struct {
 	*kube.Client
-	// Faults are the errors of its requests.
+	// Faults collects the errors of its requests.
 	Faults  fault.Faults
 	Terms   Terms
 	Release Objects
 	kinds   *Kinds
 	rest    *restClients
-	// operator looks at cluster-scoped objects that the user may not look at any more. It writes nothing.
+	// operator returns clients with the operator's rights, to read cluster-scoped objects that the user may not read any more. They write
+	// nothing.
 	operator func() (*restClients, error)
 	clock    clock.WithTicker
-	// Explain returns why an object is not ready; nil: no explanations.
+	// Explain returns why an object is not ready; nil gives no explanations.
 	Explain  func(context.Context, *unstructured.Unstructured) string
 	deleting []error
-	// Sent are the objects of the release that the action created, changed or found as they should be; no hooks.
+	// Sent are the objects of the release, without hooks, that the action created, changed, or found to be already as wanted.
 	Sent map[manifest.Identity]Applied
-	// owned names for objects, by UID, the claims with data that would go with them.
+	// owned lists, by the UID of their owner, the claims with data that would be deleted with an object.
 	owned func(context.Context) (map[types.UID][]string, error)
-	// hooked are the UIDs of the hooks that this action created; they carry no marks of the release.
+	// hooked are the UIDs of the hooks that this action created. Hooks do not have the release's annotations.
 	hooked map[types.UID]bool
 }
 
 // Terms are the settings of one action. The zero value is safe.
 type Terms struct {
-	// Lenient says nothing of fields that the API server does not know; else it warns of them.
+	// Lenient ignores fields that the API server does not know. If false, they cause a warning.
 	Lenient bool
-	// Force deletes and makes anew what cannot be changed.
+	// Force deletes and recreates objects that cannot be changed.
 	Force bool
-	// TakeOwnership adopts what belongs to no release or to another one.
+	// TakeOwnership adopts objects that belong to no release, or to another one.
 	TakeOwnership bool
-	// Wary: the objects come from a failed revision, so some of them may belong to others.
+	// Wary: the objects come from a failed revision, so some of them may not belong to this release.
 	Wary bool
-	// Ran are the hooks that earlier revisions ran, and app is whom hooks are labeled with.
+	// Ran are the hooks that earlier revisions ran. App is the app in the hooks' label.
 	Ran map[manifest.Identity]bool
 	App string
-	// Timeout bounds the waiting for an object that force deleted. Default 5 minutes.
+	// Timeout limits the wait for an object that Force deleted. Default 5 minutes.
 	Timeout time.Duration
 	// Unmoved reports that the live object is exactly what applying this object of the original manifest left. Nil: unknown.
 	Unmoved func(*unstructured.Unstructured) bool
-	// Idle runs what only waits, several such things at once maybe. Nil: it is just called.
+	// Idle runs a function that only waits, possibly several at once. With nil, the function is just called.
 	Idle func(func() error) error
-	// Superseded is closed when a newer input makes waiting for objects pointless.
+	// Superseded is closed when a newer input makes waiting for objects unnecessary.
 	Superseded <-chan struct{}
 }
 
-// whileIdle runs f as something that waits.
+// whileIdle runs f, which only waits, with Terms.Idle.
 func (c *Client) whileIdle(f func() error) error {
 	if c.Terms.Idle == nil {
 		return f()
@@ -92,10 +93,10 @@ func (c *Client) whileIdle(f func() error) error {
 // IsReachable makes no request, because storage was just read.
 func (c *Client) IsReachable() error { return nil }
 
-// Build reads a manifest and leaves validation to the API server. Manifests that Helm would not validate, an earlier one or a hook to
-// delete, may have kinds that the cluster no longer serves: they are left out, or used at a version that it serves, because otherwise
-// nothing could be changed any more. The infos' Get finds nothing and makes no request until one of this client's methods works on them:
-// Helm checks whether each object exists before it creates any, and Create finds that out without extra requests.
+// Build parses a manifest and leaves validation to the API server. Manifests that Helm does not validate, such as an earlier one or a hook
+// to delete, may have kinds that the cluster no longer serves. Such objects are left out, or used in a version that is served, because
+// otherwise nothing could be changed any more. The infos' Get reports "not found" without a request until one of this client's methods uses
+// them: Helm checks whether each object exists before it creates any, and Create finds that out without extra requests.
 func (c *Client) Build(in io.Reader, validate bool) (list kube.ResourceList, err error) {
 	defer fault.Recovered("reading the manifest", &err)
 	text, err := io.ReadAll(in)
@@ -129,7 +130,7 @@ func (c *Client) Build(in io.Reader, validate bool) (list kube.ResourceList, err
 	return list, nil
 }
 
-// info says where an object belongs, and gives a namespaced one its namespace.
+// info returns the info of an object, and sets the namespace of a namespaced object.
 func (c *Client) info(u *unstructured.Unstructured) (*resource.Info, error) {
 	kind := u.GroupVersionKind()
 	if u.GetName() == "" && u.GetGenerateName() == "" {
@@ -142,7 +143,7 @@ func (c *Client) info(u *unstructured.Unstructured) (*resource.Info, error) {
 	return c.infoAs(u, mapping)
 }
 
-// formerly returns the info of an object with a version that is not served: with another version, or nil when its kind is gone.
+// formerly returns the info of an object whose version is not served, with another version; nil if its kind is gone.
 func (c *Client) formerly(u *unstructured.Unstructured) (*resource.Info, error) {
 	kind := u.GroupVersionKind()
 	mapping, err := c.kinds.mapper.RESTMapping(kind.GroupKind())
@@ -175,7 +176,7 @@ func (c *Client) infoAs(u *unstructured.Unstructured, mapping *meta.RESTMapping)
 	return info, nil
 }
 
-// restClients are one user's clients, one for each group and version.
+// restClients are the clients of one user, one for each group and version.
 type restClients struct {
 	config *rest.Config
 	http   *http.Client
@@ -191,13 +192,13 @@ func newRESTClients(config *rest.Config) (*restClients, error) {
 	return &restClients{config: config, http: client, known: map[schema.GroupVersion]*rest.RESTClient{}}, nil
 }
 
-// WarningPrefix begins a line about a warning.
+// WarningPrefix is the beginning of a log line with a warning.
 const WarningPrefix = "warning of the API server: "
 
-// warnings puts the API server's warnings among Helm's messages.
+// warnings adds the API server's warnings to Helm's log.
 type warnings struct{ *Client }
 
-// HandleWarningHeader logs a warning, such as that of a kind which will be gone.
+// HandleWarningHeader logs a warning, for example that a kind will be removed.
 func (w warnings) HandleWarningHeader(_ int, _, text string) {
 	w.Log(WarningPrefix+"%s", text)
 }
@@ -223,16 +224,16 @@ func (r *restClients) of(gv schema.GroupVersion) (*rest.RESTClient, error) {
 	return client, nil
 }
 
-// requestless is a client; its Get finds nothing without a request.
+// requestless is a client whose Get reports "not found" without a request.
 type requestless struct{ resource.RESTClient }
 
-// Get answers 404 without a request. Building the request fails, so that none is made and none is counted.
+// Get returns a request that fails while it is built, so that no request is sent or counted. Helm sees a 404.
 func (requestless) Get() *rest.Request {
 	content := rest.ClientContentConfig{Negotiator: nothing{}}
 	return rest.NewRequestWithClient(&url.URL{}, "", content, nil).Body(&metav1.Status{})
 }
 
-// nothing is the negotiator of a request that is never made.
+// nothing is the negotiator of a request that is never sent.
 type nothing struct{ runtime.ClientNegotiator }
 
 // Encoder fails the request.
@@ -240,7 +241,7 @@ func (nothing) Encoder(string, map[string]string) (runtime.Encoder, error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{}, "what was not requested")
 }
 
-// withClient gives the infos their real client.
+// withClient sets the real client of the infos.
 func withClient(list kube.ResourceList) kube.ResourceList {
 	for _, info := range list {
 		if c, ok := info.Client.(requestless); ok {
@@ -254,7 +255,7 @@ func helper(info *resource.Info) *resource.Helper {
 	return resource.NewHelper(info.Client, info.Mapping).WithFieldManager(fieldManager)
 }
 
-// named adds the object's name to an error that lacks it.
+// named adds the object's name to an error that does not have it.
 func named(info *resource.Info, err error) error {
 	if err == nil || strings.Contains(err.Error(), strconv.Quote(info.Name)) || strings.Contains(err.Error(), nameOf(info)) {
 		return err
@@ -264,12 +265,12 @@ func named(info *resource.Info, err error) error {
 
 func nameOf(info *resource.Info) string { return info.Mapping.GroupVersionKind.Kind + "/" + info.Name }
 
-// GetPodList finds none: Helm's way of showing the logs of hooks goes nowhere.
+// GetPodList returns no pods, so Helm cannot copy the logs of hooks anywhere.
 func (c *Client) GetPodList(string, metav1.ListOptions) (*corev1.PodList, error) {
 	return &corev1.PodList{}, nil
 }
 
-// build reads objects of a manifest for the client.
+// build builds the infos of the objects of a manifest.
 func build(client kube.Interface, docs []manifest.Document) (kube.ResourceList, error) {
 	text, err := manifest.Write(docs)
 	if err != nil {

@@ -16,42 +16,42 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// Ref names an object of a release; the namespace of a cluster's object is empty.
+// Ref names an object of a release. The namespace of a cluster-scoped object is empty.
 type Ref struct {
 	schema.GroupVersionKind
 	Namespace, Name string
 }
 
-// Difference is an object that is not as the deployed revision has it.
+// Difference is an object that differs from the deployed revision.
 type Difference struct {
 	// Object as "Kind/name".
 	Object string
-	// Missing: it is not there.
+	// Missing: the object does not exist.
 	Missing bool
-	// Fields that differ, sorted by path, at most 20; none when it is missing.
+	// Fields are the fields that differ, sorted by path, at most 20; none if the object is missing.
 	Fields []differ.Change
-	// Applied is what correcting it came to; nil when it was not corrected.
+	// Applied is the result of the correction; nil if the object was not corrected.
 	Applied *Applied
 }
 
-// Comparison says how objects are compared with what is there.
+// Comparison says how objects are compared with the live ones.
 type Comparison struct {
 	// Ignore are the fields that others may change.
 	Ignore differ.Rules
-	// Correct has what differs corrected.
+	// Correct corrects objects that differ.
 	Correct bool
-	// Sensitive strings are masked in what differs.
+	// Sensitive strings are masked in the differences.
 	Sensitive []string
 }
 
-// Differences compares the objects with what is there. Differences come back beside an error, which is about the objects that could not
-// be compared or corrected.
+// Differences compares the objects with the live ones. It may return differences together with an error, which is about the objects that
+// could not be compared or corrected.
 func (c *Client) Differences(ctx context.Context, want []*unstructured.Unstructured, how Comparison) ([]Difference, error) {
 	l := look{client: c, ignore: how.Ignore, correct: how.Correct, sensitive: how.Sensitive}
 	return l.all(ctx, want)
 }
 
-// look compares objects with what is there.
+// look compares objects with the live ones.
 type look struct {
 	client    *Client
 	ignore    differ.Rules
@@ -84,7 +84,7 @@ func (l *look) all(ctx context.Context, want []*unstructured.Unstructured) ([]Di
 	return out, fault.Join(errs...)
 }
 
-// one compares one object. It returns a difference beside an error when it could not be corrected.
+// one compares one object. If the object could not be corrected, it returns both a difference and an error.
 func (l *look) one(u *unstructured.Unstructured) (*Difference, error) {
 	want := l.client.claimed(u)
 	info, err := l.client.info(want)
@@ -108,10 +108,10 @@ func (l *look) one(u *unstructured.Unstructured) (*Difference, error) {
 	return nil, named(info, metadata.Changing("compared"))
 }
 
-// maxMoves bounds how often an object that others write meanwhile is looked at again.
+// maxMoves limits how often an object is compared again because someone else wrote it meanwhile.
 const maxMoves = 5
 
-// compare compares an object with what is there, or fails with metadata.ErrChanging.
+// compare compares an object with the live one, or fails with metadata.ErrChanging.
 func (l *look) compare(ch *change, want, live *unstructured.Unstructured) (*Difference, error) {
 	if app := l.client.anotherApp(live); app != "" {
 		return nil, &foreign{object: nameOf(ch.info), app: app}
@@ -152,8 +152,8 @@ func (l *look) missing(ch *change) (*Difference, error) {
 	return d, nil
 }
 
-// preview sends the patch as a dry-run, and returns what it would change. A dry-run answers with the version that it started from: if that
-// is not the version that was read, the difference would be someone else's write.
+// preview sends the patch as a dry run, and returns what it would change. A dry run answers with the version from which it started: if that
+// is not the version that was read, the difference may come from someone else's write.
 func (l *look) preview(ch *change, p patch, live *unstructured.Unstructured) ([]differ.Change, error) {
 	o, err := helper(ch.info).DryRun(true).Patch(ch.info.Namespace, ch.info.Name, p.kind, p.data, nil)
 	if err != nil {

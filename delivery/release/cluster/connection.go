@@ -24,15 +24,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// fieldManager is the helm command's: fields stay with one manager when a person's helm works on the same release.
+// fieldManager is the name that the helm command uses, so that fields keep their manager when a person runs helm on the same release.
 const fieldManager = "helm"
 
-// Helm names the field manager once for the process; its default is the name of the binary.
+// Helm has one field manager for the whole process; its default is the name of the binary.
 func init() { kube.ManagedFieldsManager = fieldManager }
 
-// Connection is a namespace as one user sees it.
+// Connection gives access to a namespace with the rights of one user.
 type Connection struct {
-	// Secrets are where the records of releases are.
+	// Secrets are the Secrets with the records of releases.
 	Secrets typedcorev1.SecretInterface
 	Client  *Client
 	Getter  action.RESTClientGetter
@@ -41,24 +41,24 @@ type Connection struct {
 
 // Options of a connection.
 type Options struct {
-	// User reaches the API server as the user of the release, Operator as the operator, who looks at cluster-scoped objects that the
-	// user may not look at any more.
+	// User is the connection with the rights of the release's user. Operator is the connection as the operator, to read cluster-scoped
+	// objects that the user may not read any more.
 	User, Operator *rest.Config
 	// Kinds are shared by all connections.
 	Kinds *Kinds
-	// Release that is worked on, the label value of its app, and whether that is one of the platform itself.
+	// Release is the release, App the label value of its app, and Platform whether that is an app of the platform itself.
 	Release  types.NamespacedName
 	App      string
 	Platform bool
-	// Explain returns why an object is not ready. Nil: no explanations.
+	// Explain returns why an object is not ready. Nil gives no explanations.
 	Explain func(context.Context, *unstructured.Unstructured) string
-	// Owned names for objects, by UID, the claims with data that would go with them.
+	// Owned lists, by the UID of their owner, the claims with data that would be deleted with an object.
 	Owned func(context.Context) (map[types.UID][]string, error)
-	// Log gets what the client and Helm say.
+	// Log receives the log lines of the client and of Helm.
 	Log func(format string, args ...any)
 }
 
-// Connect makes a connection. It makes no request.
+// Connect returns a connection. It sends no request.
 func Connect(o Options) (*Connection, error) {
 	config := rest.CopyConfig(o.User)
 	binary := rest.CopyConfig(config)
@@ -95,7 +95,8 @@ func Connect(o Options) (*Connection, error) {
 	}, nil
 }
 
-// Configuration is what Helm's actions work with. Capabilities are given, or Helm would throw the shared discovery away.
+// Configuration returns the configuration for Helm's actions. It has Capabilities, because Helm would otherwise invalidate the shared
+// discovery.
 func (c *Connection) Configuration(d driver.Driver) (*action.Configuration, error) {
 	caps, err := c.Kinds.Capabilities()
 	if err != nil {
@@ -111,14 +112,14 @@ func (c *Connection) Configuration(d driver.Driver) (*action.Configuration, erro
 	}, nil
 }
 
-// getter gives clients to Helm.
+// getter provides Helm with clients.
 type getter struct {
 	config    *rest.Config
 	namespace string
 	kinds     *Kinds
 }
 
-// ToRESTConfig returns a copy, because Helm changes what it gets.
+// ToRESTConfig returns a copy, because Helm changes the configuration.
 func (g *getter) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(g.config), nil }
 
 // ToDiscoveryClient returns the shared client.

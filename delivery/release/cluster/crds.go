@@ -22,10 +22,10 @@ import (
 // maxEstablishing is how long new CustomResourceDefinitions may take to be served.
 const maxEstablishing = time.Minute
 
-// InstallCRDs installs the CustomResourceDefinitions in the chart's crds folders, as the user, before anything is rendered: templates look
-// up which kinds there are, and the chart may have instances. Existing definitions are updated or kept, as the policy says; empty means
-// CreateReplace. The chart is a resolved one: definitions of a disabled subchart are not installed. What the user may not write is returned
-// as a *NotAllowed.
+// InstallCRDs installs the CustomResourceDefinitions in the chart's crds folders, with the user's rights, before anything is rendered:
+// templates look up which kinds exist, and the chart may have objects of these kinds. Existing definitions are updated or kept, as the
+// policy says; "" means CreateReplace. The chart must be a resolved one, without the definitions of disabled subcharts. If the user lacks
+// the right to write a definition, the error is a *NotAllowed.
 func (c *Client) InstallCRDs(ctx context.Context, of *chart.Chart, policy v1alpha1.CRDsPolicy) error {
 	if policy == v1alpha1.CRDsSkip {
 		return nil
@@ -59,7 +59,7 @@ func (c *Client) InstallCRDs(ctx context.Context, of *chart.Chart, policy v1alph
 	return c.discovered(fresh)
 }
 
-// discovered waits until discovery has the new kinds, which takes some time after they are served.
+// discovered waits until discovery returns the new kinds, which takes some time after they are served.
 func (c *Client) discovered(list kube.ResourceList) error {
 	left := list
 	err := c.await(maxEstablishing, nil, func() (bool, error) {
@@ -82,14 +82,14 @@ func (c *Client) discovered(list kube.ResourceList) error {
 	return c.Faults.Note(err)
 }
 
-// definition is a CustomResourceDefinition on its way into the cluster.
+// definition is a CustomResourceDefinition to be installed.
 type definition struct {
 	change
 	file    string
 	replace bool
 }
 
-// definitions reads the CRDs' files. Whatever else is in them is refused: it would pass by the admission.
+// definitions parses the files of CRDs. Other objects in them are refused, because they would bypass admission.
 func (c *Client) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) ([]*definition, error) {
 	var out []*definition
 	for _, file := range crds {
@@ -118,9 +118,9 @@ func (c *Client) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) ([]*d
 	return out, nil
 }
 
-// apply creates or changes the definition, and marks it as the release's, as Helm does with what is in templates. What exists
-// is merged with: another's webhook keeps the certificate that was put in. Versions are a list without keys and so are the
-// chart's alone.
+// apply creates or changes the definition, and adds the release's annotations, as Helm does for objects of templates. An existing
+// definition is merged, so that for example a webhook keeps the certificate that a controller injected. Versions are a list without merge
+// keys, so the chart's list replaces them.
 func (d *definition) apply() error {
 	live, err := d.get()
 	switch {
@@ -148,8 +148,8 @@ func (d *definition) apply() error {
 	return nil
 }
 
-// leave refuses to change a definition that another made, for that changes it for all who have such objects. Where the chart
-// says the same, there is nothing to change.
+// leave refuses to change a definition that someone else created, because that would change it for everyone with objects of the kind. If
+// the chart's definition is the same, there is nothing to change.
 func (d *definition) leave(live *unstructured.Unstructured) error {
 	differs, err := threeWay(d.want, d.want, live)
 	if err != nil {
@@ -162,7 +162,7 @@ func (d *definition) leave(live *unstructured.Unstructured) error {
 		nameOf(d.info), d.file, notTaken)}
 }
 
-// forbidden turns a refusal for lack of rights into what the tenant can do about it.
+// forbidden turns a refusal for lack of rights into an error that says what the tenant can do.
 func forbidden(err error, all []*definition) error {
 	if !apierrors.IsForbidden(err) || fault.IsEnvironment(err) {
 		return err

@@ -18,9 +18,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// deleteLive deletes exactly this object, if its UID is known, otherwise the object with its name. Every deletion of an action in a
-// namespace goes through it. It keeps a claim with data, whatever revision, hook or person made it, because its deletion is not confirmed
-// here. For an owner of such claims it returns *ClaimsInTheWay.
+// deleteLive deletes exactly this object if its UID is known, otherwise the object with its name. Every deletion of an action in a
+// namespace uses it. It keeps a claim with data, whoever created the claim, because its deletion is not confirmed here. For an owner of
+// such claims, it returns *ClaimsInTheWay.
 func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured, policy metav1.DeletionPropagation) (err error) {
 	if live.GetUID() == "" && (isClaim(live) || garbage.MayOwnClaims(live.GroupVersionKind().GroupKind())) {
 		if live, err = Live(info); live == nil || err != nil {
@@ -38,7 +38,7 @@ func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured
 	if uid := live.GetUID(); uid != "" {
 		options.Preconditions = metav1.NewUIDPreconditions(string(uid))
 		if version := live.GetResourceVersion(); isClaim(live) {
-			options.Preconditions.ResourceVersion = &version // One that was bound since is looked at again by another try.
+			options.Preconditions.ResourceVersion = &version // A claim that was bound meanwhile is checked again by the next try.
 		}
 	}
 	if _, err = helper(info).DeleteWithOptions(info.Namespace, info.Name, options); apierrors.IsNotFound(err) {
@@ -47,7 +47,7 @@ func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured
 	return err
 }
 
-// Live returns what is there, nil for nothing.
+// Live returns the live object; nil if it does not exist.
 func Live(info *resource.Info) (*unstructured.Unstructured, error) {
 	o, err := helper(withClient(kube.ResourceList{info})[0]).Get(info.Namespace, info.Name)
 	if apierrors.IsNotFound(err) {
@@ -59,7 +59,7 @@ func Live(info *resource.Info) (*unstructured.Unstructured, error) {
 	return unstructuredOf(o)
 }
 
-// takesClaims fails if claims that hold data would go with an object.
+// takesClaims returns an error if claims with data would be deleted with an object.
 func (c *Client) takesClaims(live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
 	if policy == metav1.DeletePropagationOrphan || !garbage.MayOwnClaims(live.GroupVersionKind().GroupKind()) {
 		return nil
@@ -80,7 +80,7 @@ func ownsData(live *unstructured.Unstructured, owned map[types.UID][]string) err
 	return nil
 }
 
-// holdsData is whether a live object is a claim that holds data. What cannot be read as one does.
+// holdsData reports whether a live object is a claim that holds data. A claim that cannot be decoded counts as one.
 func holdsData(live *unstructured.Unstructured) bool {
 	if !isClaim(live) {
 		return false
@@ -90,7 +90,7 @@ func holdsData(live *unstructured.Unstructured) bool {
 	return err != nil || pvc.HoldsData(claim)
 }
 
-// stays is whether an object is left as what holds data, and not on its way out by anybody's hand.
+// stays reports whether an object is a claim with data that is kept, and that nobody has deleted.
 func stays(object runtime.Object) bool {
 	live, err := unstructuredOf(object)
 	return err == nil && holdsData(live) && !terminating(live)

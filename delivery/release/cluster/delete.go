@@ -14,14 +14,14 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// removeOld deletes an object that left the chart, unless the chart wanted it kept.
+// removeOld deletes an object that left the chart, unless the chart has it kept.
 func (c *Client) removeOld(info *resource.Info) error {
 	if kept(info.Object) {
 		return nil
 	}
 	err := c.deleteOwn(info, metav1.DeletePropagationBackground, kept)
 	if c.Release.shares(info.Namespace) && apierrors.IsForbidden(err) {
-		// The caller notices by Outcome.Shared, which no longer names it, and reports it. The upgrade itself succeeded.
+		// The upgrade itself succeeded. The object is missing in Outcome.Shared, so the caller deletes it or reports it.
 		c.Log("%s stays: %v", nameOf(info), err)
 		return nil
 	}
@@ -31,9 +31,9 @@ func (c *Client) removeOld(info *resource.Info) error {
 	return nil
 }
 
-// deleteOwn deletes an object of a manifest if the live object belongs to this release. That a manifest has it does not prove this: an
-// install that was refused because the object belongs to someone else leaves such a manifest, and another release may have adopted the
-// object. Objects for which spare returns true are kept, too.
+// deleteOwn deletes an object of a manifest if the live object belongs to this release. The manifest alone does not prove that: an install
+// that was refused because the object belongs to someone else leaves such a manifest, and another release may have adopted the object.
+// Objects for which spare returns true are kept, too.
 func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
 	if c.Release.shares(info.Namespace) {
 		return c.deleteShared(info, policy, spare)
@@ -43,7 +43,7 @@ func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagatio
 		return err
 	}
 	if unmoved := c.Terms.Unmoved; unmoved != nil && unmoved(old) {
-		// It is unchanged since this release wrote it. It has no UID here; it was not replaced.
+		// The object is unchanged since this release wrote it, so it was not replaced, although its UID is unknown here.
 		return c.deleteLive(info, old, policy)
 	}
 	if info.Namespace != c.Release.Release.Namespace {
@@ -61,8 +61,8 @@ func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagatio
 	return c.deleteLive(info, live, policy)
 }
 
-// Delete deletes hooks by their name, unless the object belongs to another app, or is cluster-scoped and belongs to no one, and objects
-// that the action itself has created.
+// Delete deletes hooks by their name, unless the object belongs to another app, or is cluster-scoped and has no owner. It also deletes
+// objects that the action itself created.
 func (c *Client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 	return c.delete(list, func(info *resource.Info) error {
 		if info.Name == "" {
@@ -82,14 +82,14 @@ func (c *Client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 	})
 }
 
-// DeleteWithPropagationPolicy deletes the objects of a release that is uninstalled.
+// DeleteWithPropagationPolicy deletes the objects of a release that is being uninstalled.
 func (c *Client) DeleteWithPropagationPolicy(list kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	return c.delete(list, func(info *resource.Info) error {
 		return c.deleteOwn(info, policy, func(any) bool { return false })
 	})
 }
 
-// delete keeps the errors: Helm's uninstall says no more than that there were some.
+// delete records the errors, because Helm's uninstall reports only that there were some.
 func (c *Client) delete(list kube.ResourceList, remove func(*resource.Info) error) (*kube.Result, []error) {
 	errs := each(webhooksFirst(withClient(list)), func(info *resource.Info) error {
 		if err := remove(info); err != nil {
@@ -107,8 +107,8 @@ func (c *Client) delete(list kube.ResourceList, remove func(*resource.Info) erro
 // DeletionFailed returns why objects could not be deleted.
 func (c *Client) DeletionFailed() error { return fault.Join(c.deleting...) }
 
-// WaitForDelete waits until the objects are gone, but for claims that stay. Helm calls it for hooks it deleted, mostly things that
-// are gone at once.
+// WaitForDelete waits until the objects are gone, except claims that are kept. Helm calls it for hooks that it deleted, most of which are
+// gone at once.
 func (c *Client) WaitForDelete(list kube.ResourceList, timeout time.Duration) error {
 	left := withClient(list)
 	err := c.await(timeout, nil, func() (bool, error) {

@@ -13,10 +13,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/crd"
 )
 
-// helmVersion is the version that charts see, as with the helm command of the version in go.mod. The SDK itself reports only "v3.22".
+// helmVersion is the version that charts see. It is that of the helm command of the version in go.mod; the SDK itself reports only "v3.22".
 const helmVersion = "v3.22.0"
 
-// Kinds are what the API server serves: shared by all actions, and requested as the operator.
+// Kinds caches which kinds the API server serves. All actions share it, and it is read with the operator's rights.
 type Kinds struct {
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.RESTMapper
@@ -30,8 +30,8 @@ func NewKinds(d discovery.CachedDiscoveryInterface, m meta.RESTMapper) *Kinds {
 	return &Kinds{discovery: d, mapper: m}
 }
 
-// Capabilities returns the capabilities, which are read once until Refresh; actions must not change them. If discovery has them, that costs
-// no request. Kinds of an unavailable aggregated API server are missing.
+// Capabilities returns Helm's capabilities, which are read once until Refresh; actions must not change them. If discovery has them cached,
+// that costs no request. Kinds of an unavailable aggregated API server are missing.
 func (k *Kinds) Capabilities() (*chartutil.Capabilities, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +56,7 @@ func (k *Kinds) Capabilities() (*chartutil.Capabilities, error) {
 	return k.caps, nil
 }
 
-// Refresh makes the next use read everything anew. It makes no request.
+// Refresh makes the next use read everything again. It sends no request.
 func (k *Kinds) Refresh() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -67,7 +67,7 @@ func (k *Kinds) Refresh() {
 	}
 }
 
-// knows reports that the mapper knows a definition's kind.
+// knows reports whether the mapper knows a definition's kind.
 func (k *Kinds) knows(definition *unstructured.Unstructured) (bool, error) {
 	_, err := k.mapper.RESTMapping(crd.Defines(definition))
 	if meta.IsNoMatchError(err) {

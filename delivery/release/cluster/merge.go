@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// patch changes an object on the API server; empty for nothing to change.
+// patch is a change of an object; empty if there is nothing to change.
 type patch struct {
 	data []byte
 	kind types.PatchType
@@ -27,9 +27,9 @@ type patch struct {
 
 func (p patch) empty() bool { return len(p.data) == 0 || string(p.data) == "{}" }
 
-// threeWay returns what brings live to want: what differs from live, and the removal of what was before and is no longer
-// wanted. What others set is left alone. Lists are merged by their keys for built-in kinds, replaced for custom ones.
-// Objects of another version than want's would not be compared but taken for changes: the caller sees to it.
+// threeWay returns the patch that changes live to want: it sets what differs from live, and removes what was in before and is not wanted
+// any more. Fields of other managers are left alone. Lists of built-in kinds are merged by their keys, those of custom kinds are replaced.
+// All three objects must have the same version: fields of another version would not be compared but taken for changes.
 func threeWay(before, want, live *unstructured.Unstructured) (patch, error) {
 	var texts [3][]byte
 	for i, u := range []*unstructured.Unstructured{before, want, live} {
@@ -56,8 +56,8 @@ func threeWay(before, want, live *unstructured.Unstructured) (patch, error) {
 	return patch{data, types.StrategicMergePatchType}, err
 }
 
-// builtIn are the kinds with Go types that declare how their lists are merged. It is not client-go's own scheme, in which types without
-// such declarations may be registered as well.
+// builtIn has the kinds whose Go types declare how their lists are merged. client-go's own scheme is not used, because types without such
+// declarations may be registered there.
 var builtIn = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
@@ -68,7 +68,7 @@ var builtIn = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// scaled returns the paths of the fields that were set through the scale subresource, as an autoscaler does.
+// scaled returns the paths of the fields that were set through the scale subresource, for example by an autoscaler.
 func scaled(live *unstructured.Unstructured) [][]string {
 	var out [][]string
 	for _, entry := range live.GetManagedFields() {
@@ -83,7 +83,7 @@ func scaled(live *unstructured.Unstructured) [][]string {
 	return out
 }
 
-// fieldPaths lists the paths in a set of fields that lead through no list.
+// fieldPaths returns the paths in a set of fields that do not lead through lists.
 func fieldPaths(fields map[string]any, path []string) [][]string {
 	var out [][]string
 	for key, inner := range fields {
@@ -102,8 +102,7 @@ func fieldPaths(fields map[string]any, path []string) [][]string {
 	return out
 }
 
-// leaveScaled returns want with the live values of the fields that were scaled, where the chart did not change its mind
-// about them.
+// leaveScaled returns want with the live values of the scaled fields, unless the chart changed these fields.
 func leaveScaled(before, want, live *unstructured.Unstructured) *unstructured.Unstructured {
 	paths := scaled(live)
 	if len(paths) == 0 {
@@ -121,10 +120,10 @@ func leaveScaled(before, want, live *unstructured.Unstructured) *unstructured.Un
 	return out
 }
 
-// sameMeaning compares two objects of a manifest.
+// sameMeaning reports whether two objects of a manifest are equal.
 func sameMeaning(a, b *unstructured.Unstructured) bool { return reflect.DeepEqual(a.Object, b.Object) }
 
-// unstructuredOf is an object of a list that Build made, or an answer of the API server to its clients.
+// unstructuredOf converts an object from a list of Build, or from an answer of the API server.
 func unstructuredOf(o runtime.Object) (*unstructured.Unstructured, error) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
@@ -133,5 +132,5 @@ func unstructuredOf(o runtime.Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// terminating reports that an object is on its way out.
+// terminating reports whether an object is being deleted.
 func terminating(o metav1.Object) bool { return o.GetDeletionTimestamp() != nil }

@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// RemoveLeftovers deletes the objects of the revisions that no manifest of keep has.
+// RemoveLeftovers deletes the objects of the revisions that are in no manifest of keep.
 func (o Objects) RemoveLeftovers(revisions []*helm.Release, keep []string) error {
 	goes, err := o.without(revisions, keep)
 	if err != nil {
@@ -33,7 +33,7 @@ func (o Objects) RemoveLeftovers(revisions []*helm.Release, keep []string) error
 	return nil
 }
 
-// without returns the objects of the revisions that no manifest of keep has.
+// without returns the objects of the revisions that are in no manifest of keep.
 func (o Objects) without(revisions []*helm.Release, keep []string) ([]*unstructured.Unstructured, error) {
 	seen := map[manifest.Identity]bool{}
 	for _, text := range keep {
@@ -49,7 +49,7 @@ func (o Objects) without(revisions []*helm.Release, keep []string) ([]*unstructu
 	return slices.DeleteFunc(all, func(u *unstructured.Unstructured) bool { return seen[o.Identify(u)] }), err
 }
 
-// Remove deletes an object of the release, unless the chart wants it kept, it holds data, or it belongs to someone else now.
+// Remove deletes an object of the release, unless the chart has it kept, it holds data, or it belongs to someone else.
 func (o Objects) Remove(u *unstructured.Unstructured) error {
 	info, err := o.live(u)
 	if info == nil || err != nil || kept(info.Object) {
@@ -65,15 +65,15 @@ func (o Objects) Remove(u *unstructured.Unstructured) error {
 	return o.Client.deleteLive(info, live, metav1.DeletePropagationBackground)
 }
 
-// Remaining returns those of the objects that are still there, except those that have a resource policy, and claims that hold data,
-// which no action deletes; and of each what holds it.
+// Remaining returns the objects that still exist, and what holds each. It leaves out objects with a resource policy, and claims that hold
+// data, which no action deletes.
 func (o Objects) Remaining(all []*unstructured.Unstructured) (left []*unstructured.Unstructured, holds []finalizer.Terminating, err error) {
 	for _, u := range all {
 		info, err := o.live(u)
 		if err != nil {
 			return nil, nil, fmt.Errorf("looking for %s/%s: %w", u.GetKind(), u.GetName(), err)
 		}
-		// Helm's uninstall keeps an object with any policy in its manifest, even one that Helm does not know.
+		// Helm's uninstall keeps an object with any policy in its manifest, even with an unknown one.
 		_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
 		if info != nil && !kept(info.Object) && !policy && !stays(info.Object) {
 			live, err := meta.Accessor(info.Object)
@@ -86,7 +86,7 @@ func (o Objects) Remaining(all []*unstructured.Unstructured) (left []*unstructur
 	return left, holds, nil
 }
 
-// of returns the objects of the revisions, each once, as the newest revision has it.
+// of returns the objects of the revisions, each once, as in the newest revision.
 func (o Objects) of(revisions []*helm.Release) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	seen := map[manifest.Identity]bool{}
@@ -105,8 +105,7 @@ func (o Objects) of(revisions []*helm.Release) ([]*unstructured.Unstructured, er
 	return out, nil
 }
 
-// live returns the object as the cluster has it; nil when it is not there, not the release's, of another namespace, or of a
-// kind that is gone.
+// live returns the live object; nil if it does not exist, does not belong to the release, is in another namespace, or its kind is gone.
 func (o Objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 	list, err := build(o.Client, []manifest.Document{{Objects: []*unstructured.Unstructured{u}}})
 	if err != nil || len(list) == 0 {
@@ -119,7 +118,7 @@ func (o Objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 	if info.Namespace != o.Release.Namespace {
 		return nil, nil
 	}
-	// The info's own Get would request the namespace too when the object is gone.
+	// The info's own Get would also request the namespace if the object is gone.
 	info.Object, err = resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
 	if apierrors.IsNotFound(err) || err == nil && !o.owns(info.Object) {
 		return nil, nil
@@ -127,8 +126,8 @@ func (o Objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 	return info, err
 }
 
-// GuardData returns an error if an object of the revisions that is to be deleted, because the new manifest lacks it, owns claims with data.
-// It is called before anything else, hooks included, because deleteLive would stop half-way. Owned is called only if there is such an
+// GuardData returns an error if an object of the revisions that will be deleted, because the new manifest lacks it, owns claims with data.
+// It is called before anything else, also before hooks, because deleteLive would stop half-way. owned is called only if there is such an
 // object.
 func (o Objects) GuardData(revisions []*helm.Release, text string, owned func() (map[types.UID][]string, error)) error {
 	goes, err := o.without(revisions, []string{text})
@@ -153,7 +152,7 @@ func (o Objects) GuardData(revisions []*helm.Release, text string, owned func() 
 	return err
 }
 
-// inTheWay fails if the object that the cluster has owns claims.
+// inTheWay returns an error if the live object owns claims.
 func (o Objects) inTheWay(u *unstructured.Unstructured, owned map[types.UID][]string) error {
 	info, err := o.live(u)
 	if info == nil || err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// Metadata by which Helm knows the objects of a release.
+// The metadata by which Helm recognizes the objects of a release.
 const (
 	ManagedByLabel      = "app.kubernetes.io/managed-by"
 	ManagedByHelm       = "Helm"
@@ -27,14 +27,14 @@ const (
 type Objects struct {
 	Client  *Client
 	Release types.NamespacedName
-	// App is the value of its app's label.
+	// App is the label value of the release's app.
 	App string
 	// Platform: the release is of an app of the platform itself, which may have objects in other namespaces.
 	Platform bool
 }
 
-// shares reports whether the release shares what is in a namespace with others: cluster-scoped objects and, of a release of the platform itself,
-// objects in other namespaces. Only the labels of its app prove that such an object is the release's.
+// shares reports whether objects in the namespace may belong to others: cluster-scoped objects ("") and, for a release of the platform
+// itself, objects in other namespaces. Only the labels of its app prove that such an object belongs to the release.
 func (o Objects) shares(namespace string) bool {
 	return namespace == "" || o.Platform && namespace != o.Release.Namespace
 }
@@ -53,7 +53,7 @@ func (o Objects) owns(object any) bool {
 		m.GetAnnotations()[NamespaceAnnotation] == o.Release.Namespace
 }
 
-// Claim marks an object as Helm does when it applies it.
+// Claim adds the labels and annotations with which Helm applies an object.
 func (o Objects) Claim(u *unstructured.Unstructured) {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	if labels == nil {
@@ -68,7 +68,7 @@ func (o Objects) Claim(u *unstructured.Unstructured) {
 	u.SetAnnotations(annotations)
 }
 
-// kept is whether a chart wants the object to outlive its release.
+// kept reports whether the chart has an object kept after the release is uninstalled.
 func kept(object any) bool {
 	m, err := meta.Accessor(object)
 	if err != nil {
@@ -77,16 +77,16 @@ func kept(object any) bool {
 	return strings.EqualFold(strings.TrimSpace(m.GetAnnotations()[kube.ResourcePolicyAnno]), kube.KeepPolicy)
 }
 
-// ownsShared reports whether a shared object is this release's: it carries the release's annotations and the labels of its
-// app. One without such labels is the administrators', also where they put it in the place of the release's.
+// ownsShared reports whether a shared object belongs to this release: it has the release's annotations and the labels of its app. An object
+// without these labels belongs to the administrators, also if they replaced the release's object by it.
 func (o Objects) ownsShared(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
 	home := own.HomeOf(labels)
 	return o.owns(live) && labels[decide.AppLabel] == o.App && home == o.Release.Namespace
 }
 
-// mayTake is whether this action may change an object that is there. What the whole cluster shares is another tenant's or the
-// administrators', so only an app of the platform itself takes it over with takeOwnership.
+// mayTake reports whether this action may change an existing object. A cluster-scoped object belongs to another tenant or to the
+// administrators, so only an app of the platform itself adopts it with takeOwnership.
 func (c *Client) mayTake(live *unstructured.Unstructured) bool {
 	if c.anotherApp(live) != "" {
 		return false
@@ -94,9 +94,8 @@ func (c *Client) mayTake(live *unstructured.Unstructured) bool {
 	return c.Release.owns(live) || c.Terms.TakeOwnership && (live.GetNamespace() != "" || c.Release.Platform)
 }
 
-// anotherApp names the app that kubeop has marked an object as, if it is not this one. Only kubeop sets that mark; no
-// takeOwnership and no hook's deletion goes past it. Of what is not in the release's namespace an app of the same name may
-// be another project's.
+// anotherApp returns the app in an object's label, if it is not this release's app. Only kubeop sets that label, so neither takeOwnership
+// nor the deletion of a hook ignores it. Outside of the release's namespace, an app with the same name may belong to another project.
 func (c *Client) anotherApp(live *unstructured.Unstructured) string {
 	labels := live.GetLabels()
 	home := own.HomeOf(labels)
@@ -106,21 +105,21 @@ func (c *Client) anotherApp(live *unstructured.Unstructured) string {
 	return labels[decide.AppLabel]
 }
 
-// hookLeft is whether an object is what a hook of an earlier revision left: Helm does not mark it, but kubeop labels it.
+// hookLeft reports whether a hook of an earlier revision left the object: Helm does not annotate it, but kubeop labels it.
 func (c *Client) hookLeft(live *unstructured.Unstructured) bool {
 	unmarked := live.GetAnnotations()[NameAnnotation] == ""
 	return unmarked && c.Terms.Ran[c.Release.Identify(live)] && live.GetLabels()[decide.AppLabel] == c.Terms.App && c.anotherApp(live) == ""
 }
 
-// foreign is an object that exists and is not the release's, or another app's.
+// foreign is the error for an existing object that does not belong to the release, or that belongs to another app.
 type foreign struct {
 	object, phase, app string
-	// shared: it is in no namespace.
+	// shared: the object is cluster-scoped.
 	shared bool
 	err    error
 }
 
-// notTaken is what there is to say of a cluster-scoped object that this release did not make.
+// notTaken says what to do about a cluster-scoped object that this release did not create.
 const notTaken = own.NotAdopted + ", or to annotate it as this release's"
 
 func (e *foreign) Error() string {
@@ -144,11 +143,11 @@ func isClaim(u *unstructured.Unstructured) bool {
 	return kind.Group == "" && kind.Kind == "PersistentVolumeClaim"
 }
 
-// Applied is an object of a revision. It has only its name, because many of them are kept.
+// Applied is an object of a revision. It has only the object's name, because many of them are kept in memory.
 type Applied struct {
 	Ref
-	// Live is what the API server answered when the action that made the revision wrote it: UID, resourceVersion and
-	// managedFields. Else nil.
+	// Live is the API server's answer to the write of the action that made the revision, with UID, resourceVersion and managedFields;
+	// otherwise nil.
 	Live metav1.Object
 }
 

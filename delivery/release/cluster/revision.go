@@ -11,9 +11,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// OfRevision returns the objects of a revision that are no hooks: those of its namespace, and those that are shared. It leaves out objects of
-// other namespaces, which no App of a tenant may have, whatever a record
-// says; those of a release of the platform itself are shared.
+// OfRevision returns the objects of a revision without hooks: those of its namespace, and the shared ones. It leaves out objects of other
+// namespaces, which an App of a tenant may not have whatever a record says; for a release of the platform itself, these are shared.
 func OfRevision(mapper meta.RESTMapper, rel *helm.Release, platform bool) (own []*unstructured.Unstructured, shared []Shared, err error) {
 	docs, err := manifest.Parse(rel.Manifest)
 	if err != nil {

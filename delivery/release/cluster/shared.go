@@ -12,14 +12,14 @@ import (
 	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
-// Shared is an object of a revision that is cluster-scoped or, of a release of the platform itself, in another namespace.
+// Shared is an object of a revision that is cluster-scoped or, in a release of the platform itself, in another namespace.
 type Shared struct {
 	Ref
-	// Kept: its manifest has a policy by which it outlives the release.
+	// Kept: the object's manifest has a policy that keeps it after an uninstall.
 	Kept bool
 }
 
-// liveShared returns a shared object as the cluster has it; nil when it is not there or not the release's to delete.
+// liveShared returns a live shared object; nil if it does not exist, or this release may not delete it.
 func (o Objects) liveShared(info *resource.Info) (*resource.Info, error) {
 	if isDefinition(info) {
 		return nil, nil
@@ -67,8 +67,8 @@ func (c *Client) deleteShared(info *resource.Info, policy metav1.DeletionPropaga
 	return metadata.Changing("deleted")
 }
 
-// lookShared returns a shared object, nil for none. If the user lost the right to read it, the operator reads it: if it is gone, or
-// belongs to someone else now, there is nothing left to do.
+// lookShared returns a shared object; nil if it does not exist. If the user lost the right to read it, the operator reads it: if it is
+// gone, or belongs to someone else, there is nothing left to do.
 func (c *Client) lookShared(info *resource.Info) (*unstructured.Unstructured, error) {
 	live, err := Live(info)
 	if !apierrors.IsForbidden(err) || c.operator == nil {
@@ -89,7 +89,7 @@ func (c *Client) lookShared(info *resource.Info) (*unstructured.Unstructured, er
 	return seen, failed
 }
 
-// untouchable is a cluster-scoped object that the user may not delete any more.
+// untouchable is the error for a cluster-scoped object that the user may not delete any more.
 type untouchable struct {
 	object string
 	err    error

@@ -37,8 +37,8 @@ func (c *Client) Create(list kube.ResourceList) (*kube.Result, error) {
 	return &kube.Result{Created: list}, nil
 }
 
-// Update brings the objects of the original manifest to the target, for as few requests as what is known of them allows,
-// and deletes those that left the chart. It goes on after a failure, deletes nothing then, and names all that failed.
+// Update changes the objects of the original manifest to the target with as few requests as possible, and deletes those that left the
+// chart. After a failure it continues, but deletes nothing, and it names all failed objects.
 func (c *Client) Update(original, target kube.ResourceList, _ bool) (result *kube.Result, err error) {
 	result = &kube.Result{}
 	defer fault.Recovered("updating the objects", &err)
@@ -81,12 +81,12 @@ func (c *Client) Update(original, target kube.ResourceList, _ bool) (result *kub
 	return result, c.Faults.Note(fault.Join(each(webhooksFirst(result.Deleted), c.removeOld)...))
 }
 
-// UpdateThreeWayMerge is Update, which merges three ways whatever the kind.
+// UpdateThreeWayMerge is Update, which uses a three-way merge for every kind.
 func (c *Client) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
 	return c.Update(original, target, force)
 }
 
-// claimed is an object of an earlier manifest as it was applied: with Helm's marks.
+// claimed returns an object of an earlier manifest as it was applied, with Helm's labels and annotations.
 func (c *Client) claimed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil

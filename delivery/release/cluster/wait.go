@@ -26,7 +26,7 @@ const DefaultTimeout = 5 * time.Minute
 // errTimeUp ends a wait.
 var errTimeUp = errors.New("time is up")
 
-// The pauses between two looks at what is waited for grow from the first to the last.
+// The pauses between two checks grow from the first to the last.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = time.Second
@@ -39,8 +39,8 @@ func (c *Client) waitTimeout() time.Duration {
 	return c.Terms.Timeout
 }
 
-// await calls look at once and then repeatedly, until look is done or fails for another reason than the environment. It ends with
-// errTimeUp, and with ErrSuperseded once ended is closed. If the first call is enough, it does not count as waiting.
+// await calls look at once and then repeatedly, until look is done or fails for a reason other than the environment. It ends with
+// errTimeUp, or with ErrSuperseded when ended is closed. If the first call succeeds, it does not count as waiting.
 func (c *Client) await(timeout time.Duration, ended <-chan struct{}, look func() (bool, error)) error {
 	done, err := look()
 	if done || err != nil && !fault.IsEnvironment(err) {
@@ -67,7 +67,7 @@ func (c *Client) await(timeout time.Duration, ended <-chan struct{}, look func()
 	})
 }
 
-// Wait waits until the objects are ready; a Job is when it has begun.
+// Wait waits until the objects are ready; a Job is ready when it has begun.
 func (c *Client) Wait(list kube.ResourceList, timeout time.Duration) error {
 	return c.waitFor(list, timeout, false)
 }
@@ -109,8 +109,8 @@ func (c *Client) waitFor(list kube.ResourceList, timeout time.Duration, jobs boo
 	return c.Faults.Note(fmt.Errorf("%s is not ready after %s: %s", nameOf(left[0]), timeout, why))
 }
 
-// ready judges an object by delivery/health, and says what it waits for. It fails when waiting does not help. Without jobs, a Job that has
-// begun is ready, because `helm --wait` waits for the end of Jobs only with --wait-for-jobs.
+// ready judges an object with delivery/health, and says what the object waits for. It returns an error if waiting does not help. Without
+// jobs, a Job that has begun is ready, because `helm --wait` waits for the end of Jobs only with --wait-for-jobs.
 func ready(u *unstructured.Unstructured, jobs bool) (bool, string, error) {
 	why, final, err := health.WhyUnhealthy(u)
 	switch {
@@ -128,8 +128,8 @@ func begun(u *unstructured.Unstructured) bool {
 	return isKind(u, batchv1.GroupName, "Job") && start != "" && !terminating(u)
 }
 
-// WatchUntilReady waits for hooks: Jobs until they have completed, Pods until they have succeeded; other kinds are done
-// once they are there. One that was deleted meanwhile is taken for done, as Helm does.
+// WatchUntilReady waits for hooks: Jobs until they have completed, Pods until they have succeeded; other kinds are done when they exist. A
+// hook that was deleted meanwhile counts as done, as in Helm.
 func (c *Client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {
 	var work kube.ResourceList
 	for _, info := range withClient(list) {
@@ -145,7 +145,7 @@ func (c *Client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) 
 	}))
 }
 
-// ends returns how to see that a hook has ended; nil for kinds that just are.
+// ends returns the function that checks whether a hook has ended; nil for kinds that are done when they exist.
 func ends(u *unstructured.Unstructured) func(*unstructured.Unstructured) (bool, error) {
 	switch {
 	case isKind(u, batchv1.GroupName, "Job"):
@@ -172,7 +172,7 @@ func podDone(u *unstructured.Unstructured) (bool, error) {
 	return phase == string(corev1.PodSucceeded), nil
 }
 
-// hookFailed says that a hook has ended and failed, and why, if the object itself says so.
+// hookFailed says that a hook ended with a failure, and why, if its status says so.
 type hookFailed struct{ why string }
 
 func (e *hookFailed) Error() string {
@@ -194,14 +194,14 @@ func (c *Client) hookDone(info *resource.Info, timeout time.Duration) error {
 	return hookError(nameOf(info), err, timeout, c.reason(unread(u)))
 }
 
-// hookError words why following a hook ended with err. The reason is what Explain says about the hook, or "".
+// hookError formats the error of following a hook. reason comes from Explain; "" for none.
 func hookError(hook string, err error, timeout time.Duration, reason string) error {
 	var failed *hookFailed
 	switch {
 	case errors.As(err, &failed) && strings.HasPrefix(failed.Error(), reason):
-		return fmt.Errorf("hook %s %w", hook, failed) // The reason adds nothing.
+		return fmt.Errorf("hook %s %w", hook, failed) // The reason does not add anything.
 	case failed != nil:
-		return fmt.Errorf("hook %s: %s", hook, reason) // The reason begins with what the object itself says.
+		return fmt.Errorf("hook %s: %s", hook, reason) // The reason begins with the text in the object's status.
 	case !errors.Is(err, errTimeUp):
 		return fmt.Errorf("hook %s: %w", hook, err)
 	case reason != "":
@@ -210,14 +210,14 @@ func hookError(hook string, err error, timeout time.Duration, reason string) err
 	return fmt.Errorf("hook %s has not ended after %s%s", hook, timeout, reason)
 }
 
-// unread is an object without its status, which is not the last any more.
+// unread returns an object without its status, which is outdated.
 func unread(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	delete(u.Object, "status")
 	return u
 }
 
-// follow watches an object from where the info knows it. When the watch ends, it looks and begins anew.
+// follow watches an object from the version in the info. When the watch ends, it reads the object and watches again.
 func (c *Client) follow(info *resource.Info, timeout time.Duration, done func(*unstructured.Unstructured) (bool, error)) error {
 	deadline := c.clock.NewTimer(timeout)
 	defer deadline.Stop()
@@ -255,7 +255,7 @@ func (c *Client) follow(info *resource.Info, timeout time.Duration, done func(*u
 	}
 }
 
-// until reads a watch until the object has ended or is gone. It reports false when the watch ended first.
+// until reads a watch until the object has ended or is gone. It returns false if the watch ended before.
 func until(w watch.Interface, deadline <-chan time.Time, done func(*unstructured.Unstructured) (bool, error)) (bool, error) {
 	for {
 		select {
@@ -279,10 +279,10 @@ func until(w watch.Interface, deadline <-chan time.Time, done func(*unstructured
 	}
 }
 
-// reasonTime bounds the requests that look for a reason.
+// reasonTime limits the requests that find the reason.
 const reasonTime = 5 * time.Second
 
-// reason says why an object is not as far as it should be, or nothing.
+// reason says why an object is not ready; "" if that is unknown.
 func (c *Client) reason(u *unstructured.Unstructured) string {
 	if u == nil || c.Explain == nil {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// fewNodes bounds what is left of a chart when the values have chosen its subcharts.
+// fewNodes limits the nodes of a chart after the values have chosen its subcharts.
 func fewNodes(c *chart.Chart, note func(string)) error {
 	n := &yamlcheck.NodeCount{Note: note}
 	for _, crd := range c.CRDObjects() {
@@ -37,7 +37,7 @@ func valuesOf(n *yamlcheck.NodeCount, c *chart.Chart) error {
 	return nil
 }
 
-// fewNodesIn bounds what was rendered.
+// fewNodesIn limits the nodes of the rendered templates.
 func fewNodesIn(templates map[string]string, note func(string)) error {
 	n := &yamlcheck.NodeCount{Note: note}
 	for _, name := range slices.Sorted(maps.Keys(templates)) {

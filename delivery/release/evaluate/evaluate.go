@@ -1,5 +1,5 @@
-// Package evaluate reads and renders charts in a process of its own: whatever a tenant wrote is first read there. Both ends of the
-// conversation are here, the question and its answer, and what a template looks up.
+// Package evaluate reads and renders charts in a sandboxed process, which is the first to read the input of tenants. It has both sides of
+// the communication: the question and its answer, and the lookups of templates.
 package evaluate
 
 import (
@@ -18,29 +18,30 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// Input is what is to be made of a chart. It is sent to a process of its own: whatever a tenant wrote is first read there.
+// Input is the question: a chart, with how to render it. It is sent to the sandboxed process, which is the first to read the input of
+// tenants.
 type Input struct {
-	// Files of the chart as Chart.read returns them. They are the end of the message, as they are, and Sent lists them.
+	// Files are the files of the chart as charts.Cache returns them. They are appended to the message unchanged, and Sent lists them.
 	Files []*loader.BufferedFile `cbor:"-"`
 	Sent  []sentFile
-	// ValuesFiles of the chart, and Values above them. Previous are values of the last release that are to be kept.
+	// ValuesFiles are files of the chart. Values are merged over them. Previous are the values of the last release to keep.
 	ValuesFiles      []string
 	Values, Previous map[string]any
 	Release          chartutil.ReleaseOptions
 	Capabilities     *chartutil.Capabilities
-	// SkipSchema leaves out the check of the values against the chart's schema.
+	// SkipSchema skips the check of the values against the chart's schema.
 	SkipSchema bool
-	// KindsThere: the chart's CustomResourceDefinitions are in the cluster. Without it a chart that has some is read, not rendered.
+	// KindsThere: the chart's CustomResourceDefinitions are installed. If it is false, a chart that has some is read but not rendered.
 	KindsThere bool
 }
 
-// sentFile is a file that follows a message, and its size in bytes.
+// sentFile is a file that is appended to a message, with its size in bytes.
 type sentFile struct {
 	Name string
 	Size int
 }
 
-// Message is what is sent, in pieces: the files are not copied, because they may be large.
+// Message returns the message in pieces, so that files, which may be large, are not copied.
 func (in Input) Message() ([][]byte, error) {
 	pieces := make([][]byte, 1, 1+len(in.Files))
 	in.Sent = make([]sentFile, 0, len(in.Files))
@@ -52,7 +53,7 @@ func (in Input) Message() ([][]byte, error) {
 	return pieces, err
 }
 
-// evaluationIn reads a message.
+// evaluationIn decodes a message.
 func evaluationIn(message []byte) (*Input, error) {
 	in := &Input{}
 	rest, err := unmarshalFirst(message, in)
@@ -72,18 +73,18 @@ func evaluationIn(message []byte) (*Input, error) {
 	return in, nil
 }
 
-// Output is what came of it.
+// Output is the answer.
 type Output struct {
 	// Templates are the rendered templates by path: NOTES.txt as text, and the objects of the others in JSON.
 	Templates map[string]string
-	// Kinds: nothing was rendered, because the chart's CustomResourceDefinitions are to be brought into the cluster before.
+	// Kinds: nothing was rendered, because the chart's CustomResourceDefinitions must be installed first.
 	Kinds bool
-	// Error says why there is nothing; Render and TooLarge are its classes. Rendering: it is the cause of an error of fault.Render.
+	// Error says why there is no result. Render and TooLarge are its classes. Rendering: it is the cause of an error of fault.Render.
 	Error                       string
 	Render, TooLarge, Rendering bool
 }
 
-// Failure is the error, with the classes that it had where it was made, and the errors of lookups, which had their types here.
+// Failure returns the error with its original classes, joined with the errors of lookups, which the parent has with their types.
 func (e *Output) Failure(lookups ...error) error {
 	if e.Error == "" {
 		return nil
@@ -101,7 +102,7 @@ func (e *Output) Failure(lookups ...error) error {
 	return t
 }
 
-// remoteError is an error of another process.
+// remoteError is an error from another process.
 type remoteError struct {
 	text    string
 	classes []error
@@ -113,9 +114,9 @@ func (e *remoteError) Unwrap() []error { return e.classes }
 // Function is the name of Chart.
 const Function = "chart"
 
-// Chart reads a chart and its values and renders it, like Helm and in Helm's order. It is the function of the sandboxed process that
-// evaluates what tenants wrote. ask answers a template's lookup, note records what is being read or rendered. Errors of the chart are in
-// the answer; an error of Chart means that the input is not one of this package.
+// Chart reads a chart and its values and renders it, like Helm and in Helm's order. It is the function of the sandboxed process. ask
+// answers a template's lookup, note records what is being read or rendered. Errors of the chart are in the answer; an error of Chart means
+// that the input does not come from this package.
 func Chart(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
 	in, err := evaluationIn(input)
 	if err != nil {
@@ -156,12 +157,12 @@ func (in *Input) run(ask func([]byte) ([]byte, error), note func(string)) (out *
 	return &Output{Templates: templates}, err
 }
 
-// isKinds is whether a file of a chart, or of a subchart, is in its folder of CustomResourceDefinitions.
+// isKinds reports whether a file is in the folder of CustomResourceDefinitions of a chart or a subchart.
 func isKinds(f *loader.BufferedFile) bool {
 	return strings.HasPrefix(charts.InItsChart(f.Name), "crds/")
 }
 
-// renderedAs is the class that an error has where the chart's kinds are read before Helm reads the chart.
+// renderedAs sets the class of an error for a chart whose definitions are read before Helm reads the chart.
 func renderedAs(err error, first bool) error {
 	if first {
 		return fault.Render(err)
@@ -169,7 +170,7 @@ func renderedAs(err error, first bool) error {
 	return err
 }
 
-// render checks and renders in the order of Helm's actions.
+// render checks and renders the chart in the order of Helm's actions.
 func (in *Input) render(c *chart.Chart, values map[string]any, ask func([]byte) ([]byte, error), note func(string)) (map[string]string, error) {
 	note("checking the values of chart " + c.Name())
 	all, err := chartutil.ToRenderValuesWithSchemaValidation(c, values, in.Release, in.Capabilities, in.SkipSchema)

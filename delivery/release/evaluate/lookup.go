@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxLookupBytes bounds the answer to one lookup of a template.
+// maxLookupBytes limits the answer to one lookup of a template.
 const maxLookupBytes = 16 << 20
 
-// lookup is a request of a template to the API server; without a name it is a list.
+// lookup is a template's request to the API server. Without a name, it requests a list.
 type lookup struct{ APIVersion, Kind, Namespace, Name string }
 
-// Answer answers a template's question as Helm does. A kind or an object that does not exist is an empty answer.
+// Answer answers a template's lookup as Helm does. For a kind or an object that does not exist, the answer is empty.
 func Answer(config *rest.Config, question []byte) ([]byte, error) {
 	var l lookup
 	if err := unmarshal(question, &l); err != nil {
@@ -43,19 +43,19 @@ type clients struct {
 	marks *marked
 }
 
-// GetClientFor makes no request: a missing kind is reported with the answer.
+// GetClientFor sends no request: a missing kind is reported with the answer to the lookup.
 func (c clients) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	return asker{clients: c, lookup: lookup{APIVersion: apiVersion, Kind: kind}}, true, nil
 }
 
-// asker is the client of one kind. Helm's engine calls nothing else of it.
+// asker is the client of one kind. Helm's engine calls only these methods.
 type asker struct {
 	dynamic.NamespaceableResourceInterface
 	clients
 	lookup
 }
 
-// Namespace is where it looks.
+// Namespace sets the namespace of the lookup.
 func (a asker) Namespace(namespace string) dynamic.ResourceInterface {
 	a.lookup.Namespace = namespace
 	return a
@@ -89,7 +89,7 @@ func (a asker) List(context.Context, metav1.ListOptions) (*unstructured.Unstruct
 	return list, nil
 }
 
-// answer is not found where there is nothing, for which Helm's engine has an answer of its own.
+// answer returns a "not found" error if there is no result; Helm's engine turns that into an empty one.
 func (a asker) answer() (map[string]any, error) {
 	question, err := marshal(a.lookup)
 	if err != nil {
@@ -97,7 +97,7 @@ func (a asker) answer() (map[string]any, error) {
 	}
 	answer, err := a.ask(question)
 	if err != nil {
-		// Only the text goes on, as from a process: Helm's engine takes any error that is "not found" for an empty answer, also where the
+		// Pass on only the text, as from another process: Helm's engine turns every "not found" error into an empty result, also if the
 		// kind is unknown. The parent keeps the error itself.
 		return nil, errors.New(err.Error())
 	}

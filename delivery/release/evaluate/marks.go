@@ -17,14 +17,14 @@ import (
 // package understands. It renders to nothing.
 type marked struct {
 	note func(string)
-	// secret keeps templates from saying that they are another one.
+	// secret prevents a template from pretending to be another one.
 	secret string
 	names  []string
 	width  int
 	places *regexp.Regexp
 }
 
-// newMarks marks the templates of a chart and its subcharts. Partials are not rendered by themselves.
+// newMarks adds marks to the templates of a chart and its subcharts. Partials are not marked, because they are not rendered by themselves.
 func newMarks(c *chart.Chart, note func(string)) *marked {
 	m := &marked{note: note, secret: rand.Text()}
 	m.mark(c)
@@ -53,7 +53,7 @@ func (m *marked) text(n int) string {
 	return fmt.Sprintf(`{{if lookup %q "%06d" "" ""}}{{end}}`, m.secret, n)
 }
 
-// pass notes the template that is rendered now, if that is what was looked up.
+// pass records the template that is being rendered, if the lookup is a mark.
 func (m *marked) pass(secret, number string) bool {
 	if secret != m.secret {
 		return false
@@ -64,7 +64,7 @@ func (m *marked) pass(secret, number string) bool {
 	return true
 }
 
-// corrected is the engine's error with the columns that first lines have without their marks.
+// corrected returns the engine's error with the column numbers of first lines as they are without marks.
 func (m *marked) corrected(err error) error {
 	if m.places == nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Bounds of a message between the processes. CBOR keeps what JSON does not: whether a number is whole.
+// Limits of a message between the processes. CBOR, unlike JSON, keeps whether a number is an integer.
 const (
 	maxItems = 16 << 20
 	maxDepth = 10_000
@@ -37,7 +37,7 @@ func unmarshal(text []byte, message any) error {
 	return err
 }
 
-// unmarshalFirst reads a message, and returns what follows it.
+// unmarshalFirst decodes a message, and returns the bytes after it.
 func unmarshalFirst(text []byte, message any) (rest []byte, err error) {
 	mode, err := cbor.DecOptions{
 		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail, UTF8: cbor.UTF8DecodeInvalid,
@@ -49,12 +49,12 @@ func unmarshalFirst(text []byte, message any) (rest []byte, err error) {
 	return mode.UnmarshalFirst(text, message)
 }
 
-// Bounds of an answer. It is compressed, because it may wait: an evaluation needs no worker, what comes after it does.
+// Limits of an answer. An answer is compressed, because it may wait in memory: an evaluation needs no worker, but the step after it does.
 const (
-	// maxEvaluated is how large an answer may be, in bytes.
+	// maxEvaluated is the maximum size of an answer, in bytes.
 	maxEvaluated = 16 << 20
-	// maxPacked is how large it may be compressed, at little effort. A release's record has 1 MiB for all that it holds, at the most
-	// effort.
+	// maxPacked is the maximum size of a compressed answer, with fast compression. A release record has 1 MiB for everything, with the best
+	// compression.
 	maxPacked = 3 << 20
 )
 
@@ -82,7 +82,7 @@ func pack(out *Output) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// Unpack reads an answer.
+// Unpack decodes an answer.
 func Unpack(answer []byte, out *Output) error {
 	from, err := gzip.NewReader(bytes.NewReader(answer))
 	if err != nil {
@@ -98,7 +98,7 @@ func Unpack(answer []byte, out *Output) error {
 	return unmarshal(text, out)
 }
 
-// failedWith is the answer that there is an error.
+// failedWith returns the answer with an error.
 func failedWith(err error) *Output {
 	tooLarge := errors.Is(err, fault.ErrTooLarge) || errors.Is(err, yamlcheck.ErrTooLarge)
 	rendering, cause := fault.RenderCause(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// Plain is a chart that renders to exactly these templates, without evaluating anything: Helm's actions get it in the place of
-// the real one, and sort hooks, order objects and take notes of it as they do.
+// Plain returns a chart that renders to exactly these templates, without evaluating anything. Helm's actions get it instead of the real
+// chart, and sort hooks, order objects and find the notes as usual.
 func Plain(c *chart.Chart, templates map[string]string) (*chart.Chart, error) {
 	out := &chart.Chart{Metadata: charts.CopyMetadata(c.Metadata)}
 	out.Metadata.Dependencies, out.Metadata.KubeVersion = nil, ""
@@ -29,7 +29,7 @@ func Plain(c *chart.Chart, templates map[string]string) (*chart.Chart, error) {
 	return out, nil
 }
 
-// verbatim is a template of just this text.
+// verbatim returns a template that renders to exactly this text.
 func verbatim(text string) []byte {
 	return bytes.ReplaceAll([]byte(text), []byte("{{"), []byte(`{{"{{"}}`))
 }

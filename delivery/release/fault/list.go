@@ -8,7 +8,7 @@ import (
 // maxListed is how many errors of several objects are shown: a full quota refuses all of them with the same text.
 const maxListed = 3
 
-// several are errors, mostly one for each object, shown on one line.
+// several are joined errors, mostly one for each object, shown on one line.
 type several []error
 
 func (s several) Error() string {

@@ -1,4 +1,4 @@
-// Package fence keeps an action from writing once another process has taken its release over.
+// Package fence stops the writes of an action after another process has taken over the action's release.
 package fence
 
 import (
@@ -16,16 +16,16 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 )
 
-// ErrFenced says that another process took the release over: the action writes no more.
+// ErrFenced means that another process took over the release, so the action must not write any more.
 var ErrFenced = errors.New("another process took the release over")
 
-// trust is how long an action assumes that the release is still its own after the last check. A process that lost its leadership while it
+// trust is how long an action assumes, after the last check, that it still owns the release. A process that lost its leadership while it
 // was stopped has been stopped for longer.
 const trust = 5 * time.Second
 
-// Fence stands between one action and the API server: no write passes once another process has the release. Records guard
-// themselves by their version; objects have no such guard, so that before they are written a record that was not looked at
-// for some time is looked at again.
+// Fence is between one action and the API server: it refuses writes after another process has taken over the release. Records are protected
+// by their resourceVersion; objects are not, so before a write of an object the fence checks the record again, if the last check is some
+// time ago.
 type Fence struct {
 	now  func() time.Time
 	look func(ctx context.Context, record string) (version string, err error)
@@ -38,40 +38,40 @@ type Fence struct {
 	leaving []string
 }
 
-// New returns an open fence. Look returns the version of a record, "" when it is gone; nil where nothing is watched.
+// New returns an open fence. look returns the version of a record, "" if it is gone; nil disables the check.
 func New(now func() time.Time, look func(ctx context.Context, record string) (string, error)) *Fence {
 	return &Fence{now: now, look: look}
 }
 
-// Watch has the fence look at that version of a record.
+// Watch makes the fence check that a record still has this version.
 func (f *Fence) Watch(record, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.record, f.version, f.seen = record, version, f.now()
 }
 
-// Watches is whether it looks at that record.
+// Watches reports whether the fence checks this record.
 func (f *Fence) Watches(record string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.record == record
 }
 
-// Shut lets no write pass any more.
+// Shut makes the fence refuse all further writes.
 func (f *Fence) Shut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
 }
 
-// IsShut is whether another process has the release.
+// IsShut reports whether another process has taken over the release.
 func (f *Fence) IsShut() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.closed
 }
 
-// pass is nil while the release is this action's.
+// pass returns nil while this action owns the release.
 func (f *Fence) pass(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +93,7 @@ func (f *Fence) pass(ctx context.Context) error {
 	return nil
 }
 
-// Wrap puts the fence round a transport.
+// Wrap returns a transport that checks the fence before next.
 func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper { return fenced{f, next} }
 
 type fenced struct {
@@ -101,7 +101,7 @@ type fenced struct {
 	next http.RoundTripper
 }
 
-// RoundTrip lets a request pass that may.
+// RoundTrip sends a request if the fence allows it.
 func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		return f.next.RoundTrip(r)
@@ -122,11 +122,11 @@ func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// maxAnswer is more than any answer to a deletion.
+// maxAnswer is larger than any answer to a deletion.
 const maxAnswer = 4 << 20
 
-// observe notes an object that is not gone with the answer to its deletion: the API server then answers with the object as
-// it is, being deleted. What is gone it answers with a status or, for some kinds, the object as it was.
+// observe records an object that still exists after its deletion: then the API server answers with the object and its deletionTimestamp.
+// For an object that is gone, the answer is a status or, for some kinds, the last state of the object.
 func (f *Fence) observe(answer *http.Response) {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	answer.Body.Close()

@@ -1,5 +1,5 @@
-// Package manifest reads, changes, checks and writes what a chart rendered: the gate that manifests and hooks pass before anything is
-// written to the cluster.
+// Package manifest parses, changes, checks and writes what a chart rendered. Its Gate checks manifests and hooks before anything is written
+// to the cluster.
 package manifest
 
 import (
@@ -20,19 +20,19 @@ import (
 // about to be recorded. Helm writes nothing before that, and runs and records exactly what the gate passes on. The gate records how far the
 // action came, because Helm's errors do not contain that.
 type Gate struct {
-	// renderers and common are the app's own changes, made before admission sees the objects.
+	// renderers and common are the app's own changes. They are made before admission sees the objects.
 	renderers []v1alpha1.PostRenderer
 	common    *v1alpha1.CommonMetadata
 	admit     func([]*unstructured.Unstructured) error
 	refuses   func(error) bool
 
 	post *postRenderers
-	// Rendered: the templates made objects.
+	// Rendered: the templates rendered to objects.
 	Rendered bool
-	// Refused is the admission's refusal, unjudged the error for which it could not judge, storage the error of reading or
-	// writing records.
+	// Refused is a refusal by admission. Unjudged is the error because of which admission could not decide. Storage is the error of reading
+	// or writing records.
 	Refused, Unjudged, Storage error
-	// failed is the error with which a manifest did not pass, before Helm wrapped it.
+	// failed is the error because of which a manifest was refused, before Helm wrapped it.
 	failed error
 }
 
@@ -45,17 +45,17 @@ func NewGate(admit func([]*unstructured.Unstructured) error, refuses func(error)
 	return &Gate{admit: admit, refuses: refuses, renderers: renderers, common: common}
 }
 
-// AsChanged has the gate make none of the app's own changes: what is checked has them already.
+// AsChanged turns off the app's own changes, because the objects to check already have them.
 func (g *Gate) AsChanged() { g.renderers, g.common = nil, nil }
 
-// Run is called by Helm with all manifests that are no hooks.
+// Run implements Helm's post-renderer. Helm calls it with all manifests except hooks.
 func (g *Gate) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
 	var out string
 	out, g.failed = g.Pass(in.String())
 	return bytes.NewBufferString(out), g.failed
 }
 
-// PassHooks checks and stamps the hooks of every event, tests included.
+// PassHooks checks and stamps the hooks of all events, including tests.
 func (g *Gate) PassHooks(hooks []*helm.Hook) error {
 	docs := make([][]Document, len(hooks))
 	var objects []*unstructured.Unstructured
@@ -77,7 +77,7 @@ func (g *Gate) PassHooks(hooks []*helm.Hook) error {
 	}
 	for i, h := range hooks {
 		if len(Objects(docs[i])) == 0 {
-			// A patch deleted it. Helm's list of hooks is not ours to shorten; a hook of no event never runs.
+			// A patch deleted the hook. Helm's list of hooks must not be shortened, but a hook without events never runs.
 			h.Events = nil
 		}
 		out, err := Sealed(docs[i])
@@ -89,7 +89,7 @@ func (g *Gate) PassHooks(hooks []*helm.Hook) error {
 	return nil
 }
 
-// Pass checks and stamps a manifest, and returns what may be recorded and written of it.
+// Pass checks and stamps a manifest, and returns the manifest to be recorded and written.
 func (g *Gate) Pass(manifest string) (string, error) {
 	if err := g.prepared(); err != nil {
 		return "", err
@@ -108,8 +108,8 @@ func (g *Gate) Pass(manifest string) (string, error) {
 	return Sealed(docs)
 }
 
-// changed makes the app's own changes. What is checked next is what the text says, not what the changes left in memory.
-// Where names may be generated, objects need none.
+// changed makes the app's own changes. The result is parsed again from its text, because the text is what is checked and sent. If generated
+// is set, objects may lack a name.
 func (g *Gate) changed(docs []Document, generated bool) ([]Document, error) {
 	if err := g.post.change(docs); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (g *Gate) changed(docs []Document, generated bool) ([]Document, error) {
 	return docs, nameless(docs, generated)
 }
 
-// nameless finds objects without a name. The API server may generate names of hooks, because nothing refers to them again.
+// nameless refuses objects without a name. The API server may generate the names of hooks, because nothing refers to hooks later.
 func nameless(docs []Document, generated bool) error {
 	for _, d := range docs {
 		for _, u := range d.Objects {
@@ -133,7 +133,7 @@ func nameless(docs []Document, generated bool) error {
 	return nil
 }
 
-// prepared reads the app's own changes, once for manifests and hooks.
+// prepared parses the app's own changes, once for manifests and hooks.
 func (g *Gate) prepared() (err error) {
 	if g.post != nil {
 		return nil
@@ -158,13 +158,13 @@ func (g *Gate) check(objects []*unstructured.Unstructured) error {
 	return err
 }
 
-// lookupFailed is part of Helm's text when a template's lookup failed. Helm passes only text on.
+// lookupFailed is the part of Helm's error text that shows that a template's lookup failed. Helm passes on only the text.
 const lookupFailed = "error calling lookup"
 
-// ErrTooLargeToRecord is the one reason for which the API server finds a well-formed record invalid.
+// ErrTooLargeToRecord is the only reason for which the API server refuses a well-formed record as invalid.
 var ErrTooLargeToRecord = fault.TooLarge("chart, values and manifests do not fit into a Secret, 1 MiB compressed; leave files out with .helmignore")
 
-// Classify turns the error of a failed action into the classes of package fault. Hide masks secrets in its text.
+// Classify turns the error of a failed action into an error of a class of package fault. hide masks secrets in its text.
 func (g *Gate) Classify(err error, hide func(string) string) error {
 	if err != nil && g.failed != nil {
 		err = g.failed

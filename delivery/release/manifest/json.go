@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// InJSON writes the objects that templates rendered as JSON, where what a tenant wrote may be parsed. Helm, for which JSON is YAML, finds
-// the same objects and hooks in it, in the same order, and what is recorded of a release is written anew anyway.
+// InJSON converts the objects that templates rendered to JSON, in the process that may parse the input of tenants. Helm, for which JSON is
+// YAML, finds the same objects and hooks in the result, in the same order. The recorded manifest is written anew in any case.
 func InJSON(templates map[string]string, note func(string)) (map[string]string, error) {
 	out := maps.Clone(templates)
 	nodesLeft := yamlcheck.MaxNodes
@@ -37,12 +37,12 @@ func InJSON(templates map[string]string, note func(string)) (map[string]string, 
 	return out, nil
 }
 
-// notManifests is whether Helm does not read the text of a template.
+// notManifests reports whether Helm does not parse the text of a template.
 func notManifests(name string) bool {
 	return NotesFile(name) || strings.HasPrefix(path.Base(name), "_")
 }
 
-// objectsInJSON returns the text of one template, each of its documents separately, split as Helm does.
+// objectsInJSON converts the documents of one template, which it splits as Helm does.
 func objectsInJSON(name, text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return text, nil
@@ -57,7 +57,7 @@ func objectsInJSON(name, text string) (string, error) {
 	})
 	var out strings.Builder
 	for _, key := range keys {
-		// Helm trims the text of a document, and both readers of it end its last line again.
+		// Helm trims the text of a document, and both parsers add a line break at its end again.
 		data, err := objectInJSON([]byte(entries[key] + "\n"))
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
@@ -69,7 +69,7 @@ func objectsInJSON(name, text string) (string, error) {
 	return out.String(), nil
 }
 
-// objectInJSON is a document in the form that written reads, if it is one that document.read takes.
+// objectInJSON converts a document to the form that Written accepts, if document.read accepts it.
 func objectInJSON(text []byte) ([]byte, error) {
 	data, err := dataOf(text)
 	if err != nil {
@@ -85,7 +85,7 @@ func objectInJSON(text []byte) ([]byte, error) {
 	return data, (&Document{}).read(data)
 }
 
-// unreadable is the error with which Helm, or what checks objects after it, ends where it reads the templates as they are.
+// unreadable returns the error with which Helm, or the check of objects after it, fails on the unconverted templates.
 func unreadable(templates map[string]string) error {
 	manifests := maps.Clone(templates)
 	maps.DeleteFunc(manifests, func(name, _ string) bool { return NotesFile(name) })
@@ -108,5 +108,5 @@ func unreadable(templates map[string]string) error {
 	return nil
 }
 
-// NotesFile is whether Helm takes a template for notes, which are no YAML.
+// NotesFile reports whether Helm takes a template for notes, which are not YAML.
 func NotesFile(name string) bool { return strings.HasSuffix(name, "NOTES.txt") }

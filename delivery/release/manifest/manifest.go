@@ -24,16 +24,16 @@ import (
 
 // Document is one YAML document of a manifest: an object, or the objects of a List.
 type Document struct {
-	// Source is the template it came from; empty when Helm did not say.
+	// Source is the template from which the document came; empty if Helm does not say.
 	Source  string
 	Objects []*unstructured.Unstructured
 }
 
-// SourcePrefix is how Helm names the template above each document.
+// SourcePrefix begins the comment with which Helm names the template above each document.
 const SourcePrefix = "# Source: "
 
-// Parse reads a manifest. Lists are flattened with the widest meaning that any reader has of them, so that none is left
-// for the next: whatever has "items" is one, and whatever is of the kind List.
+// Parse parses a manifest. It flattens Lists, and counts everything as a List that any other reader might: everything with "items", and
+// everything whose kind is a List. So no List is left for a later reader.
 func Parse(manifest string) ([]Document, error) {
 	var out []Document
 	in := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
@@ -71,7 +71,7 @@ func sourceOf(text string) string {
 	return source
 }
 
-// endsComment reports characters that a comment must not contain: some YAML readers take them for the end of the line, and the rest for
+// endsComment reports characters that a comment must not contain: some YAML parsers take them for the end of the line, and the rest for
 // content.
 func endsComment(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
@@ -96,7 +96,7 @@ func (d *Document) read(text []byte) error {
 	return d.add(object)
 }
 
-// dataOf is a document of YAML as JSON.
+// dataOf converts a YAML document to JSON.
 func dataOf(text []byte) ([]byte, error) {
 	if err := yamlcheck.Aliases(text); err != nil {
 		return nil, fault.OverLimit(err, yamlcheck.ErrTooLarge)
@@ -104,10 +104,10 @@ func dataOf(text []byte) ([]byte, error) {
 	return yaml.YAMLToJSON(text)
 }
 
-// add takes an object, or each object of a List; items without a kind get theirs from the List, as the API server does it.
+// add adds an object, or each object of a List. Items without a kind get it from the List, as in the API server.
 //
-// objectset.Expand takes only what has a kind that ends in List. That is not enough here, because Helm reads the manifest again after it was
-// checked and takes whatever has items for a List: what is checked has to be what Helm then sends.
+// objectset.Expand flattens only kinds that end in List. That is not enough here: Helm parses the manifest again after the check, and takes
+// everything with items for a List. What is checked must be what Helm then sends.
 func (d *Document) add(object map[string]any) error {
 	u := &unstructured.Unstructured{Object: object}
 	items, isList := object["items"]
@@ -140,7 +140,7 @@ func (d *Document) add(object map[string]any) error {
 	return nil
 }
 
-// Objects are those of all documents, in order.
+// Objects returns the objects of all documents, in order.
 func Objects(docs []Document) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, d := range docs {
@@ -149,7 +149,7 @@ func Objects(docs []Document) []*unstructured.Unstructured {
 	return out
 }
 
-// reread reads the documents from their text: a patch may have made a List of an object.
+// reread parses the documents again from their text, because a patch may have turned an object into a List.
 func reread(docs []Document) ([]Document, error) {
 	text, err := Write(docs)
 	if err != nil {
@@ -158,7 +158,7 @@ func reread(docs []Document) ([]Document, error) {
 	return Parse(text)
 }
 
-// Sealed writes what was checked and makes sure that its readers find the same objects in the text.
+// Sealed writes the checked documents, and makes sure that parsing the text results in the same objects.
 func Sealed(docs []Document) (string, error) {
 	text, err := Write(docs)
 	if err != nil {
@@ -175,7 +175,7 @@ func Sealed(docs []Document) (string, error) {
 	return text, nil
 }
 
-// Write is the manifest again, in the form Helm writes it.
+// Write writes the documents in the format of Helm's manifests.
 func Write(docs []Document) (string, error) {
 	var b strings.Builder
 	for _, d := range docs {
@@ -202,15 +202,15 @@ func Identify(u *unstructured.Unstructured, namespace string) Identity {
 	return IdentityOf(u.GroupVersionKind().GroupKind(), cmp.Or(u.GetNamespace(), namespace), u.GetName())
 }
 
-// IdentityOf returns the identity of what is named so.
+// IdentityOf returns the identity of an object by its kind and name.
 func IdentityOf(kind schema.GroupKind, namespace, name string) Identity {
 	return Identity{kind.Group, kind.Kind, namespace, name}
 }
 
-// Written is what a document holds that is JSON in the one form in which this package writes it, below comments. Any other is for a reader
-// of YAML.
+// Written returns the content of a document that is JSON in the format of this package, after comments. It returns false for any other
+// document, which needs a YAML parser.
 func Written(text []byte) (content any, ok bool) {
-	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("---\n"))) // The reader of documents leaves the first line there.
+	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("---\n"))) // The splitter leaves that line in the text.
 	for bytes.HasPrefix(text, []byte("#")) {
 		comment, below, _ := bytes.Cut(text, []byte("\n"))
 		if bytes.ContainsFunc(comment, endsComment) {

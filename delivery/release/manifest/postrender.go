@@ -29,28 +29,28 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// postRenderers are the app's own changes to what a chart rendered. Each object is changed by itself, with kustomize's
-// filters in memory: there are no files, no network and no programs, and two hooks of one name are no conflict.
+// postRenderers are the app's own changes to the rendered objects. Each object is changed separately, with kustomize's filters in memory:
+// without files, network and programs, and without a conflict between two hooks of the same name.
 type postRenderers struct {
 	steps  []*postRender
 	common *v1alpha1.CommonMetadata
-	// grown is by how many bytes the steps made objects larger.
+	// grown is by how many bytes the steps have enlarged objects.
 	grown int
 }
 
 // postRender is one patch or image.
 type postRender struct {
-	// where it stands in the app's spec.
+	// where is the position in the app's spec.
 	where string
-	// target chooses objects. A patch without one is for the object that it names, aim, which must be there.
+	// target selects objects. A patch without a target changes only the object that it names, aim, which must exist.
 	target  differ.Selector
 	aim     *unstructured.Unstructured
 	matched bool
-	// run changes an object, given as JSON; nothing is left of one that it deletes.
+	// run changes an object, given as JSON. The result is empty if it deletes the object.
 	run func(u *unstructured.Unstructured, text []byte) ([]byte, error)
 }
 
-// newPostRenderers reads the renderers; bad ones are an ErrRender.
+// newPostRenderers parses the renderers. Invalid ones are an ErrRender.
 func newPostRenderers(renderers []v1alpha1.PostRenderer, common *v1alpha1.CommonMetadata) (*postRenderers, error) {
 	p := &postRenderers{common: common}
 	for i, r := range renderers {
@@ -70,7 +70,7 @@ func newPostRenderers(renderers []v1alpha1.PostRenderer, common *v1alpha1.Common
 	return p, nil
 }
 
-// maxSteps bounds the patches and images of an app, each document of a patch by itself: each may run on every object.
+// maxSteps limits the patches and images of an app. Each document of a patch counts, because each may run on every object.
 const maxSteps = 256
 
 func (p *postRenderers) add(where string, step *postRender) error {
@@ -82,8 +82,8 @@ func (p *postRenderers) add(where string, step *postRender) error {
 	return nil
 }
 
-// patch reads a patch, which may be several documents. Each is given to kustomize as JSON: what YAML's anchors could blow
-// up is refused before.
+// patch parses a patch, which may have several documents. Each is passed to kustomize as JSON, after YAML with too large aliases is
+// refused.
 func (p *postRenderers) patch(where string, patch kustomize.Patch) error {
 	before := len(p.steps)
 	in := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(patch.Patch)))
@@ -111,7 +111,7 @@ func (p *postRenderers) patch(where string, patch kustomize.Patch) error {
 	}
 }
 
-// patchStep reads one document of a patch; one without content is nil.
+// patchStep parses one document of a patch; nil if it has no content.
 func patchStep(text []byte, target *kustomize.Selector) (*postRender, error) {
 	if err := yamlcheck.Aliases(text); err != nil {
 		return nil, fault.OverLimit(err, yamlcheck.ErrTooLarge)
@@ -155,19 +155,19 @@ func patchStep(text []byte, target *kustomize.Selector) (*postRender, error) {
 	return step, nil
 }
 
-// Each copy operation of a JSON 6902 patch can double an object, and so can each patch.
+// Limits of patches: each copy operation of a JSON 6902 patch can double an object, and so can each patch.
 const (
-	// maxCopied is what the copy operations of one patch may add up to.
+	// maxCopied limits the sum of the copy operations of one patch.
 	maxCopied = 4 << 20
-	// maxPatched is how large a patch may leave an object, as JSON: twice what the API server takes by default.
+	// maxPatched limits the size of an object after a patch, as JSON: twice what the API server accepts by default.
 	maxPatched = 3 << 20
-	// maxGrown is what all patches may add to all objects.
+	// maxGrown limits how much all patches may add to all objects.
 	maxGrown = 16 << 20
 )
 
 var errGrown = fault.TooLarge(fmt.Sprintf("patches make it larger than %d MiB, or all objects larger by more than %d MiB", maxPatched>>20, maxGrown>>20))
 
-// The library has this limit for the whole process only.
+// The library has this limit only for the whole process.
 func init() { jsonpatch.AccumulatedCopySizeLimit = maxCopied }
 
 // strategic returns the patch for one object. It cannot change the object's identity.
@@ -185,7 +185,7 @@ func strategic(patch, u *unstructured.Unstructured) (kio.Filter, error) {
 	return patchstrategicmerge.Filter{Patch: node}, err
 }
 
-// filtered runs kustomize's filters on an object. JSON is YAML, and read as such keeps its numbers as they are.
+// filtered runs kustomize's filters on an object. JSON is YAML, and parsed as YAML it keeps its numbers.
 func filtered(text []byte, filters ...kio.Filter) ([]byte, error) {
 	node, err := kyaml.Parse(string(text))
 	if err != nil {
@@ -200,7 +200,7 @@ func filtered(text []byte, filters ...kio.Filter) ([]byte, error) {
 	return nodes[0].MarshalJSON()
 }
 
-// imageVolumes are where an image stands that is not a container's; kustomize finds those by itself.
+// imageVolumes are the fields with images outside of containers; kustomize itself finds those of containers.
 var imageVolumes = []types.FieldSpec{
 	{Path: "spec/volumes[]/image/reference"},
 	{Path: "spec/template/spec/volumes[]/image/reference"},
@@ -214,7 +214,7 @@ func imageStep(image kustomize.Image) *postRender {
 	}}
 }
 
-// change changes the objects of the documents. A patch may delete one.
+// change changes the objects of the documents. A patch may delete an object.
 func (p *postRenderers) change(docs []Document) error {
 	if p == nil {
 		return nil
@@ -236,7 +236,7 @@ func (p *postRenderers) change(docs []Document) error {
 	return nil
 }
 
-// changed returns the object after all steps, nil when one deleted it.
+// changed returns the object after all steps; nil if a step deleted it.
 func (p *postRenderers) changed(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	for _, step := range p.steps {
 		if step.aim == nil && !step.target.Selects(u) || step.aim != nil && !step.aimsAt(u) {
@@ -254,7 +254,7 @@ func (p *postRenderers) changed(u *unstructured.Unstructured) (*unstructured.Uns
 	return u, nil
 }
 
-// apply keeps a panic of kustomize, which unusual objects have caused before, from ending the operator.
+// apply recovers from a panic of kustomize, which unusual objects have caused before.
 func (p *postRenderers) apply(step *postRender, u *unstructured.Unstructured) (out *unstructured.Unstructured, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -280,7 +280,7 @@ func (s *postRender) aimsAt(u *unstructured.Unstructured) bool {
 	return s.aim.GroupVersionKind() == u.GroupVersionKind() && s.aim.GetName() == u.GetName()
 }
 
-// missed is an ErrRender when a patch that is for one object found it neither among the manifests nor among the hooks.
+// missed returns an ErrRender if a patch for one object found it neither among the manifests nor among the hooks.
 func (p *postRenderers) missed() error {
 	if p == nil {
 		return nil
@@ -293,7 +293,7 @@ func (p *postRenderers) missed() error {
 	return nil
 }
 
-// mark sets the common metadata.
+// mark adds the common metadata.
 func (p *postRenderers) mark(u *unstructured.Unstructured) {
 	if p.common == nil {
 		return
@@ -315,7 +315,7 @@ func over(base, with map[string]string) map[string]string {
 	return out
 }
 
-// reserved returns an error when the common metadata holds what is kubeop's own to write.
+// reserved returns an error if the common metadata contains labels or annotations that only kubeop may set.
 func reserved(common *v1alpha1.CommonMetadata) error {
 	if common == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Unstamped is a manifest without kubeop's own labels, on objects and on the templates in them.
+// Unstamped returns a manifest without kubeop's own labels, on objects and on templates in them.
 func Unstamped(text string) (string, error) {
 	docs, err := Parse(text)
 	if err != nil {

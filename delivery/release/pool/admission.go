@@ -9,7 +9,7 @@ import (
 // MaxInFlight bounds the actions that one tenant has started, including those that wait for a worker: each holds a chart in memory.
 const MaxInFlight = 8
 
-// admission bounds the actions of each tenant, and queues the apps of those that have reached the bound.
+// admission limits the actions of each tenant, and queues the apps of tenants that have reached the limit.
 type admission struct {
 	mu sync.Mutex
 	// tenants that have actions or queued apps.
@@ -19,8 +19,8 @@ type admission struct {
 type tenant struct {
 	// started counts the actions that have started and not ended.
 	started int
-	// queue holds the apps that may not start one yet, each once. They are notified in order and decide anew: keeping what each wanted to
-	// do would cost memory, and be out of date when its turn comes.
+	// queue holds the apps that may not start an action yet, each once. They are notified in order and decide again: storing their actions
+	// would take memory, and an action would be outdated when its turn comes.
 	queue  []types.NamespacedName
 	queued map[types.NamespacedName]bool
 }
@@ -52,7 +52,7 @@ func (a *admission) ended(name string) {
 	a.tenants[name].started--
 }
 
-// next takes as many apps from the tenant's queue as may start an action now.
+// next removes as many apps from the tenant's queue as may start an action now, and returns them.
 func (a *admission) next(name string) []types.NamespacedName {
 	a.mu.Lock()
 	defer a.mu.Unlock()

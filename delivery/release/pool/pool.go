@@ -1,8 +1,8 @@
-// Package pool runs the actions on releases: at most one per release at a time, on a bounded number of workers that the tenants share.
-// It does not know what an action does.
+// Package pool runs the actions on releases: at most one per release at a time, on a limited number of workers that the tenants share. It
+// does not know what an action does.
 //
-// slots.go remembers each release and what runs on it, admission.go bounds what one tenant may have started, worker.go is the worker that an
-// action holds, and pool.go brings them together.
+// slots.go has the state of each release and its action, admission.go limits how many actions one tenant may have started, worker.go is the
+// worker that an action occupies, and pool.go combines them.
 package pool
 
 import (
@@ -21,8 +21,8 @@ import (
 
 const defaultWorkers = 4
 
-// ErrQueued says that the tenant has started as many actions as it may. The app is in the tenant's queue, and Notify is called for it when it
-// may try again.
+// ErrQueued means that the tenant has started the maximum number of actions. The app is in the tenant's queue, and Notify is called for it
+// when it may try again.
 var ErrQueued = errors.New("waits for the tenant's other actions")
 
 // Options of a Pool.
@@ -31,20 +31,20 @@ type Options struct {
 	Workers fair.Bounds
 	// Notify is called when an action of the app has ended, and when an app that is queued may try again. It must not block.
 	Notify func(app types.NamespacedName)
-	// Now is the clock.
+	// Now returns the time.
 	Now func() time.Time
 	// Linger is how long the slot of a release that is gone is kept; see Leave.
 	Linger time.Duration
 }
 
-// Pool runs actions. M is what its user remembers of each release.
+// Pool runs actions. M is the state that its user keeps for each release.
 type Pool[M any] struct {
 	notify    func(types.NamespacedName)
 	slots     slots[M]
 	admission admission
 	workers   *fair.Places
 
-	// mu makes sure that no action starts after the pool has stopped.
+	// mu ensures that no action starts after the pool has stopped.
 	mu sync.Mutex
 	// stopping ends with stop, when the pool drains.
 	stopping context.Context
@@ -67,24 +67,24 @@ func New[M any](o Options) *Pool[M] {
 	return p
 }
 
-// Action is what to do on a release.
+// Action is an action on a release.
 type Action struct {
-	// Name says what it does, such as "upgrading". It must not be empty.
+	// Name says what the action does, such as "upgrading". It must not be empty.
 	Name string
-	// Input identifies the input that it is about.
+	// Input identifies the input of the action.
 	Input string
-	// Why it was begun, for people.
+	// Why is the reason of the action, for messages.
 	Why string
-	// App is the owner of the release; it is notified. Tenant is the tenant that the worker counts for.
+	// App is the owner of the release, which is notified. Tenant is the tenant that the worker counts for.
 	App    types.NamespacedName
 	Tenant string
-	// Run does it. What Run returns is called with the slot locked, after the slot is free again. The context carries the values of
-	// the caller's but never ends.
+	// Run runs the action. The function that it returns is called with the slot locked, after the slot is free again. Its context has the
+	// values of the caller's context, but never ends.
 	Run func(context.Context, *Worker) (ended func())
 }
 
-// Start runs the action in the slot as soon as a worker is free, and calls Notify after it. It fails with ErrQueued or ErrDraining. The caller
-// has locked the slot, and no action is in it.
+// Start runs the action in the slot as soon as a worker is free, and calls Notify afterwards. The error is ErrQueued or ErrDraining. The
+// caller has locked the slot, which must not have an action.
 func (p *Pool[M]) Start(ctx context.Context, s *Slot[M], a Action) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,8 +125,8 @@ func (p *Pool[M]) ended(tenant string) {
 	p.NotifyNext(tenant)
 }
 
-// NotifyNext notifies as many queued apps of the tenant as may start an action now. Call it also when an app that was notified starts none:
-// its turn goes to the next.
+// NotifyNext notifies as many queued apps of the tenant as may start an action now. Call it also if a notified app does not start one,
+// because its turn goes to the next app.
 func (p *Pool[M]) NotifyNext(tenant string) {
 	next := p.admission.next(tenant)
 	if p.stopping.Err() != nil {
@@ -137,13 +137,13 @@ func (p *Pool[M]) NotifyNext(tenant string) {
 	}
 }
 
-// Working is how many workers are in use.
+// Working is the number of workers in use.
 func (p *Pool[M]) Working() int { return p.workers.Taken() }
 
 // Stopping is closed when the pool drains.
 func (p *Pool[M]) Stopping() <-chan struct{} { return p.stopping.Done() }
 
-// Drain starts nothing more, drops the actions that have no worker yet and waits until those that run have ended, or ctx has.
+// Drain starts nothing more, drops the actions that have no worker yet, and waits until the running ones have ended or ctx ends.
 func (p *Pool[M]) Drain(ctx context.Context) error {
 	p.mu.Lock()
 	p.stop()
@@ -164,8 +164,8 @@ func (p *Pool[M]) Drain(ctx context.Context) error {
 // Slot returns the slot of a release.
 func (p *Pool[M]) Slot(key types.NamespacedName) *Slot[M] { return p.slots.of(key) }
 
-// Leave forgets the slot of a release that is gone once Options.Linger has passed, unless the slot is used again before.
+// Leave drops the slot of a release that is gone after Options.Linger, unless the slot is used again before.
 func (p *Pool[M]) Leave(key types.NamespacedName) { p.slots.leave(key) }
 
-// Forget drops the slots of a namespace that is gone, and the actions in them that have no worker yet. Those that run end by themselves.
+// Forget drops the slots of a namespace that is gone, and their actions that have no worker yet. Running actions end by themselves.
 func (p *Pool[M]) Forget(namespace string) { p.slots.forget(namespace) }

@@ -9,18 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Slot is the place of one release: at most one action is in it. Its lock guards the action and Memory. Hold it from a decision until the
-// action has started, so that of two requests at once only one acts.
+// Slot is the state of one release, with at most one action. Its lock guards the action and Memory. Hold the lock from a decision until the
+// action has started, so that only one of two concurrent requests acts.
 type Slot[M any] struct {
 	sync.Mutex
-	// Memory is what the user of the pool remembers of the release. It is lost with the slot.
+	// Memory is the state that the pool's user keeps for the release. It is lost with the slot.
 	Memory M
 
-	// action is queued or runs; its Name is empty when there is none.
+	// action is queued or running; its Name is empty if there is none.
 	action Action
 	// working is true when the action has a worker.
 	working bool
-	// superseded is closed when another input is wanted than that of the action.
+	// superseded is closed when another input than the action's is wanted.
 	superseded chan struct{}
 	// forgotten: the namespace is gone.
 	forgotten atomic.Bool
@@ -28,26 +28,26 @@ type Slot[M any] struct {
 	used time.Time
 }
 
-// Busy reports whether an action is queued or runs. The slot is locked by the caller, here and below.
+// Busy reports whether an action is queued or running. The caller has locked the slot; that is also required by the following methods.
 func (s *Slot[M]) Busy() bool { return s.action.Name != "" }
 
-// Action is the action that is queued or runs; empty when there is none.
+// Action returns the queued or running action; empty if there is none.
 func (s *Slot[M]) Action() Action { return s.action }
 
 // Queued reports whether the action has no worker yet.
 func (s *Slot[M]) Queued() bool { return !s.working }
 
-// Supersede notes that the action's input is no longer wanted.
+// Supersede records that the action's input is not wanted any more.
 func (s *Slot[M]) Supersede() {
 	if !s.IsSuperseded() {
 		close(s.superseded)
 	}
 }
 
-// Superseded is closed when the action's input is no longer wanted. Only the action calls it, without the lock.
+// Superseded is closed when the action's input is not wanted any more. Only the action calls it, without the lock.
 func (s *Slot[M]) Superseded() <-chan struct{} { return s.superseded }
 
-// IsSuperseded reports whether the action's input is no longer wanted. The action may call it without the lock.
+// IsSuperseded reports whether the action's input is not wanted any more. The action may call it without the lock.
 func (s *Slot[M]) IsSuperseded() bool {
 	select {
 	case <-s.superseded:
@@ -67,7 +67,7 @@ func (s *Slot[M]) begin() {
 	s.working = true
 }
 
-// free takes the action out of the slot, and then calls ended if the action has run.
+// free removes the action from the slot, and then calls ended if the action has run.
 func (s *Slot[M]) free(ended func()) {
 	s.Lock()
 	defer s.Unlock()
@@ -77,7 +77,7 @@ func (s *Slot[M]) free(ended func()) {
 	}
 }
 
-// slots are those of all releases.
+// slots are the slots of all releases.
 type slots[M any] struct {
 	now    func() time.Time
 	linger time.Duration
@@ -86,7 +86,7 @@ type slots[M any] struct {
 	byKey map[types.NamespacedName]*Slot[M]
 	// left is when Leave was called for a release.
 	left map[types.NamespacedName]time.Time
-	// limit is the number of slots from which unused ones are dropped.
+	// limit is the number of slots at which unused ones are dropped.
 	limit int
 }
 
@@ -113,14 +113,14 @@ func (t *slots[M]) of(key types.NamespacedName) *Slot[M] {
 	return s
 }
 
-// From maxUnused slots on, those unused for unusedFor are dropped, because a tenant may give a chart any number of release names that never
-// become releases. The content of a dropped slot is read again, as after a restart.
+// Above maxUnused slots, those that were not used for unusedFor are dropped, because a tenant may give a chart any number of release names
+// that never become releases. The state of a dropped slot is read again, as after a restart.
 const (
 	maxUnused = 10_000
 	unusedFor = 24 * time.Hour
 )
 
-// dropUnused drops slots that were not used for a long time. It is called again when there are twice as many.
+// dropUnused drops slots that were not used for a long time. It runs again when there are twice as many.
 func (t *slots[M]) dropUnused() {
 	now := t.now()
 	maps.DeleteFunc(t.byKey, func(_ types.NamespacedName, s *Slot[M]) bool {

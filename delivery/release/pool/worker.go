@@ -7,18 +7,18 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 )
 
-// Worker is the worker that an action holds while it works.
+// Worker is the worker that an action occupies while it works.
 type Worker struct {
 	workers *fair.Places
 	tenant  string
 
 	mu sync.Mutex
-	// idle counts the calls of Idle that are under way; release gives the worker back.
+	// idle counts the running calls of Idle. release releases the worker.
 	idle    int
 	release func()
 }
 
-// acquire waits for a worker, and reports false when the pool stops.
+// acquire waits for a worker, and returns false if the pool stops.
 func (w *Worker) acquire(stopping context.Context) bool {
 	release, err := w.workers.Enter(stopping, w.tenant)
 	if err != nil {
@@ -31,8 +31,8 @@ func (w *Worker) acquire(stopping context.Context) bool {
 	return true
 }
 
-// Idle runs f, which only waits, and lets other actions have the worker meanwhile. Calls may nest and overlap: the action has a worker again
-// when the last of them has ended.
+// Idle runs f, which only waits, and releases the worker to other actions meanwhile. Calls may nest and overlap: the action gets a worker
+// again when the last of them has ended.
 func (w *Worker) Idle(f func() error) error {
 	w.mu.Lock()
 	if w.idle++; w.idle == 1 {
@@ -43,7 +43,7 @@ func (w *Worker) Idle(f func() error) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.idle--; w.idle == 0 {
-			// The action goes on while the pool stops, too, and any number may wait, so this cannot fail.
+			// Enter cannot fail: the action also continues while the pool stops, and any number of actions may wait.
 			w.release, _ = w.workers.Enter(context.Background(), w.tenant)
 		}
 	}()

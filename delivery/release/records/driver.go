@@ -14,41 +14,41 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
-// Driver is Helm's storage for one action: the list of records comes from the index, payloads are read by name when they are needed, and a
-// write is refused if someone else has written since.
+// Driver is Helm's storage for one action. It lists records from the index, reads payloads by name when they are needed, and refuses a
+// write if someone else has written the record since.
 type Driver struct {
 	Store
 	fence *fence.Fence
 	ctx   context.Context
 	state decide.State
-	// held are the revisions as Helm knows them. Those that were not loaded have no more than the index says.
+	// held are the revisions as Helm knows them. Revisions that were not loaded have only what the index has.
 	held      map[int]*held
 	Callbacks Callbacks
-	// Made is the revision that the action recorded, broken the last error of storage.
+	// Made is the revision that the action recorded. broken is the last error of storage.
 	Made   *helm.Release
 	Broken error
 }
 
-// Callbacks are the decisions that storage needs from the action. All may be nil.
+// Callbacks are the decisions that the storage needs from the action. All may be nil.
 type Callbacks struct {
-	// Create stands before every new revision.
+	// Create is called before a new revision is recorded.
 	Create func(*helm.Release) error
-	// Weigh stands before a record of so many bytes is made of a revision.
+	// Weigh is called before a revision is recorded, with the size of its record in bytes.
 	Weigh func(rel *helm.Release, bytes int) error
-	// Later says that the action itself writes this revision when it has ended.
+	// Later reports whether the action itself writes this revision when it ends.
 	Later func(*helm.Release) bool
-	// Proven says of a deployed revision that it was seen to be good.
+	// Proven reports whether a deployed revision was seen healthy.
 	Proven func(*decide.Revision) bool
 }
 
-// held is a revision, and the version of its record.
+// held is a revision with the version of its record.
 type held struct {
 	*helm.Release
 	version string
 	loaded  bool
 }
 
-// ErrAgain ends an action that found the release otherwise than it was when it was decided on. It is no attempt.
+// ErrAgain ends an action because the release has changed since the decision. It does not count as an attempt.
 var ErrAgain = errors.New("decide again")
 
 var _ driver.Driver = (*Driver)(nil)
@@ -66,10 +66,10 @@ func NewDriver(ctx context.Context, s Store, f *fence.Fence, known decide.State)
 	return r
 }
 
-// Name is that of Helm's own driver.
+// Name returns the name of Helm's own driver for Secrets.
 func (r *Driver) Name() string { return driver.SecretsDriverName }
 
-// Load reads the payloads of revisions. errAgain says that one is no longer as the index has it.
+// Load reads the payloads of revisions. The error is ErrAgain if one is not as in the index any more.
 func (r *Driver) Load(numbers ...int) error {
 	for _, n := range numbers {
 		h := r.held[n]
@@ -93,16 +93,16 @@ func (r *Driver) Load(numbers ...int) error {
 	return nil
 }
 
-// Revision returns a revision, which is loaded or has no more than its status.
+// Revision returns a revision. If it is not loaded, it has only a status.
 func (r *Driver) Revision(number int) *helm.Release { return r.held[number].Release }
 
-// IsLoaded is whether the payload of a revision was read.
+// IsLoaded reports whether the payload of a revision was read.
 func (r *Driver) IsLoaded(number int) bool { return r.held[number].loaded }
 
-// VersionOf is the version of the record of a revision.
+// VersionOf returns the version of the record of a revision.
 func (r *Driver) VersionOf(number int) string { return r.held[number].version }
 
-// Revisions returns all, as revision does.
+// Revisions returns all revisions, like Revision.
 func (r *Driver) Revisions() []*helm.Release {
 	var out []*helm.Release
 	for _, h := range r.held {
@@ -121,7 +121,7 @@ func (r *Driver) Get(key string) (*helm.Release, error) {
 	return nil, driver.ErrReleaseNotFound
 }
 
-// List is used by no action.
+// List is not supported, because no action uses it.
 func (r *Driver) List(func(*helm.Release) bool) ([]*helm.Release, error) {
 	return nil, errors.New("an action lists no releases")
 }
@@ -141,7 +141,7 @@ func (r *Driver) Query(labels map[string]string) ([]*helm.Release, error) {
 	return out, nil
 }
 
-// Create records a new revision, after which Helm begins to apply it. A revision of that number means another writer.
+// Create records a new revision; after that, Helm begins to apply it. If a revision with that number exists, there is another writer.
 func (r *Driver) Create(_ string, rel *helm.Release) error {
 	if r.Callbacks.Create != nil {
 		if err := r.Callbacks.Create(rel); err != nil {
@@ -158,8 +158,8 @@ func (r *Driver) Create(_ string, rel *helm.Release) error {
 	return nil
 }
 
-// Update records how a revision fares, unless that says nothing new or is the session's to write. What failed or was
-// uninstalled stays so: Helm has whatever it took for the current revision be superseded, as if it had been good.
+// Update records the status of a revision, unless the status is unchanged or the action writes it later. A failed or uninstalled revision
+// keeps its status: Helm marks the revision that it takes for the current one as superseded, as if it had succeeded.
 func (r *Driver) Update(_ string, rel *helm.Release) error {
 	if r.Callbacks.Later != nil && r.Callbacks.Later(rel) {
 		return nil
@@ -171,7 +171,7 @@ func (r *Driver) Update(_ string, rel *helm.Release) error {
 	return r.Put(rel)
 }
 
-// Put writes a revision over what this action read or wrote of it.
+// Put overwrites a revision that this action read or wrote.
 func (r *Driver) Put(rel *helm.Release) error {
 	h := r.held[rel.Version]
 	if h == nil {
@@ -201,7 +201,7 @@ func (r *Driver) Put(rel *helm.Release) error {
 	return nil
 }
 
-// judge notes on a revision that is superseded whether a rollback may return to it.
+// judge records on a superseded revision whether a rollback may return to it.
 func (r *Driver) judge(rel *helm.Release) {
 	was := r.state.Number(rel.Version)
 	if was == nil || !was.Ours {
@@ -213,12 +213,12 @@ func (r *Driver) judge(rel *helm.Release) {
 	}
 }
 
-// Delete is the session's own: no action of Helm deletes records here.
+// Delete is not supported: Helm's actions must not delete records, the action does that with Drop.
 func (r *Driver) Delete(key string) (*helm.Release, error) {
 	return nil, fmt.Errorf("record %s is not Helm's to delete", key)
 }
 
-// Drop deletes revisions, oldest first: what is left of a removal that was cut short says what it was.
+// Drop deletes revisions, the oldest first, so that after an interrupted removal the remaining ones still say what was removed.
 func (r *Driver) Drop(ctx context.Context, revisions decide.State) error {
 	for _, v := range revisions {
 		version := v.Version
@@ -233,7 +233,7 @@ func (r *Driver) Drop(ctx context.Context, revisions decide.State) error {
 	return nil
 }
 
-// guard has the fence watch the record.
+// guard makes the fence check the record.
 func (r *Driver) guard(meta *metav1.ObjectMeta) {
 	r.fence.Watch(meta.Name, meta.ResourceVersion)
 }

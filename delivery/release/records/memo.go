@@ -22,13 +22,13 @@ const Stale = 30 * time.Second
 type Memo struct {
 	mu    sync.Mutex
 	notes map[string]note
-	// snapshots by revision.
+	// snapshots are by revision number.
 	snapshots map[int]v1alpha1.ReleaseSnapshot
 	// tampered are the versions of records with content that kubeop did not write.
 	tampered map[int]string
 }
 
-// note is a record as this process last wrote it, or that it deleted that version.
+// note is a record as this process last wrote it, or the version of it that this process deleted.
 type note struct {
 	meta metav1.ObjectMeta
 	gone bool
@@ -54,7 +54,8 @@ func (m *Memo) put(n note) {
 	m.notes[n.meta.Name] = n
 }
 
-// Correct returns what is there, the newer of the index and the own writes, and forgets what the index has caught up with.
+// Correct returns the newest known records: for each, the newer of the index and the own write. It drops own writes that the index has
+// received.
 func (m *Memo) Correct(seen []metav1.PartialObjectMetadata, now time.Time) []metav1.PartialObjectMetadata {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,13 +84,13 @@ func (m *Memo) Correct(seen []metav1.PartialObjectMetadata, now time.Time) []met
 	return out
 }
 
-// newer compares versions of one resource. One that is no number is taken for newer: it is not ours.
+// newer compares two resourceVersions. A version that is not a number counts as newer, because it is not ours.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil && a != b || order > 0
 }
 
-// saw keeps what a payload says about its revision.
+// saw records the snapshot of a revision whose payload was read.
 func (m *Memo) saw(rel *helm.Release, labels map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +100,7 @@ func (m *Memo) saw(rel *helm.Release, labels map[string]string) {
 	m.snapshots[rel.Version] = decide.Snapshot(rel, labels)
 }
 
-// History returns the snapshots of the revisions there are, newest first, and forgets the others.
+// History returns the snapshots of the existing revisions, newest first, and drops the others.
 func (m *Memo) History(s decide.State) []v1alpha1.ReleaseSnapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,7 +118,7 @@ func (m *Memo) History(s decide.State) []v1alpha1.ReleaseSnapshot {
 	return out
 }
 
-// Distrust has a version of a record be no target of a rollback.
+// Distrust excludes a version of a record as the target of a rollback.
 func (m *Memo) Distrust(number int, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +128,7 @@ func (m *Memo) Distrust(number int, version string) {
 	m.tampered[number] = version
 }
 
-// Trusts is whether that version of a record may be the target of a rollback.
+// Trusts reports whether a version of a record may be the target of a rollback.
 func (m *Memo) Trusts(number int, version string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// maxOutlined is how many revisions are looked into for objects that may be left: more than kubeop keeps, and as many as
-// the helm command does.
+// maxOutlined is how many revisions are searched for objects that may be left: more than kubeop keeps, and as many as the helm command
+// keeps.
 const maxOutlined = 10
 
-// Outline names the objects of the newest revisions, each once. Payloads are large: no two are at hand at once, unless they
-// were before.
+// Outline returns the names of the objects of the newest revisions, each once. Payloads are large, so only one is in memory at a time,
+// unless more are already loaded.
 func (r *Driver) Outline() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	seen := map[manifest.Identity]bool{}
@@ -33,7 +33,7 @@ func (r *Driver) Outline() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// documents returns the documents of a revision. Its payload is not kept for that.
+// documents returns the documents of a revision. It does not keep the payload.
 func (r *Driver) documents(number int) ([]manifest.Document, error) {
 	h := r.held[number]
 	loaded, known := h.loaded, *h.Release
@@ -51,7 +51,7 @@ func (r *Driver) documents(number int) ([]manifest.Document, error) {
 	return docs, nil
 }
 
-// outlined is an object's name, and whether it is to be kept.
+// outlined returns an object with only its name, and whether it has to be kept.
 func outlined(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{}
 	out.SetAPIVersion(u.GetAPIVersion())

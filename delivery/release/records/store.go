@@ -1,5 +1,5 @@
-// Package records keeps the revisions of releases in Secrets, as Helm does: each is written over the version that was read, so that of two
-// writers one is refused.
+// Package records stores the revisions of releases in Secrets, as Helm does. A record is written with the resourceVersion that was read, so
+// that one of two writers is refused.
 package records
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Store reads and writes single records in the form of Helm 3, and has the slot remember what it wrote.
+// Store reads and writes single records in Helm 3's format, and records its writes in the Memo.
 type Store struct {
 	client  typedcorev1.SecretInterface
 	release types.NamespacedName
@@ -42,23 +42,23 @@ type Store struct {
 	now     func() time.Time
 }
 
-// NewStore opens the records of one release. Memory remembers what is written and read.
+// NewStore returns the store of one release's records. memory records what is written and read.
 func NewStore(client typedcorev1.SecretInterface, release types.NamespacedName, memory *Memo, now func() time.Time) Store {
 	return Store{client: client, release: release, memory: memory, now: now}
 }
 
-// recordType is the type of Helm 3's Secrets.
+// recordType is the type of Helm 3's Secrets with records.
 const recordType corev1.SecretType = "helm.sh/release.v1"
 
-// maxRecordBytes is how large one record may be once inflated. Tenants can write Secrets: small ones could else inflate to
-// more than the operator's memory.
+// maxRecordBytes limits the inflated size of one record. Tenants can write Secrets, and small ones could otherwise inflate to more than the
+// operator's memory.
 const maxRecordBytes = 16 << 20
 
-// maxRecordNodes is how many values one record may have: each takes some twenty times the three bytes it can be written in.
-// Large charts with all their values have some ten thousand.
+// maxRecordNodes limits the values in one record: each takes about twenty times the three bytes with which it can be written. Large charts
+// with all their values have some ten thousand.
 const maxRecordNodes = 300_000
 
-// decoding is held while a record is inflated and read: what that takes at most is taken once, not once for every action. Namespaces
+// decoding is held while a record is inflated and decoded, so that the memory for that is needed once and not for every action. Namespaces
 // take turns.
 var decoding = fair.NewPlaces("Helm records", fair.Bounds{Places: 1}, clock.RealClock{})
 
@@ -75,16 +75,17 @@ func (s Store) Read(ctx context.Context, number int) (*helm.Release, *metav1.Obj
 	if rel.Name != s.release.Name || rel.Version != number {
 		return nil, nil, fmt.Errorf("secret %s is no record of revision %d of release %s; delete it", secret.Name, number, s.release.Name)
 	}
-	// It may have been copied from elsewhere; what Helm works on is this namespace's.
+	// The record may have been copied from another namespace; Helm must work on this one.
 	rel.Namespace = s.release.Namespace
 	s.memory.saw(rel, secret.Labels)
 	return rel, &secret.ObjectMeta, nil
 }
 
-// Found remembers a record that differs from what was expected.
+// Found records that a record differs from what was expected.
 func (s Store) Found(meta *metav1.ObjectMeta) { s.memory.wrote(meta, s.now()) }
 
-// insert creates a record that weigh allows; nil allows all. If it exists, someone else took the number: ErrFenced.
+// insert creates a record if weigh allows it; a nil weigh allows all. If the record exists, someone else took the number, and the error is
+// ErrFenced.
 func (s Store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.Release, int) error) (*metav1.ObjectMeta, error) {
 	secret, err := Encode(rel, "createdAt", s.now())
 	if err == nil && weigh != nil {
@@ -109,7 +110,7 @@ func (s Store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.R
 	return &made.ObjectMeta, nil
 }
 
-// Replace writes a record over exactly that version. With another version someone else has written: ErrFenced.
+// Replace overwrites exactly this version of a record. If the version is another one, someone else has written, and the error is ErrFenced.
 func (s Store) Replace(ctx context.Context, rel *helm.Release, version string) (*metav1.ObjectMeta, error) {
 	secret, err := Encode(rel, "modifiedAt", s.now())
 	if err != nil {
@@ -128,7 +129,7 @@ func (s Store) Replace(ctx context.Context, rel *helm.Release, version string) (
 	return &put.ObjectMeta, nil
 }
 
-// remove deletes that version of a record, if it is there.
+// remove deletes this version of a record, if it exists.
 func (s Store) remove(ctx context.Context, number int, version string) error {
 	name := decide.KeyOf(s.release.Name, number)
 	err := s.client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
@@ -142,10 +143,10 @@ func (s Store) remove(ctx context.Context, number int, version string) error {
 	return nil
 }
 
-// packers are used again: each has more than a megabyte.
+// packers are reused, because each takes more than a megabyte.
 var packers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// Encode writes a record as Helm does, with a label at that says when.
+// Encode encodes a record as Helm does. The label named at has the time.
 func Encode(rel *helm.Release, at string, now time.Time) (*corev1.Secret, error) {
 	data, err := json.Marshal(rel)
 	if err != nil {
@@ -178,7 +179,7 @@ func Encode(rel *helm.Release, at string, now time.Time) (*corev1.Secret, error)
 	}, nil
 }
 
-// decode reads a record when it is the namespace's turn.
+// decode decodes a record when it is the namespace's turn.
 func (s Store) decode(ctx context.Context, secret *corev1.Secret) (*helm.Release, error) {
 	leave, err := decoding.Enter(ctx, s.release.Namespace)
 	if err != nil {
@@ -188,7 +189,7 @@ func (s Store) decode(ctx context.Context, secret *corev1.Secret) (*helm.Release
 	return Decode(secret)
 }
 
-// Decode reads a record within its bounds.
+// Decode decodes a record within its limits.
 func Decode(secret *corev1.Secret) (*helm.Release, error) {
 	rel, err := inflate(secret.Data["release"])
 	if err != nil {
@@ -196,7 +197,7 @@ func Decode(secret *corev1.Secret) (*helm.Release, error) {
 	}
 	rel.Labels = map[string]string{}
 	for k, v := range secret.Labels {
-		// Helm takes those by which it finds its Secrets for none of the release's own.
+		// Helm does not count the labels by which it finds its Secrets as the release's own.
 		if !driver.ContainsSystemLabels(map[string]string{k: ""}) {
 			rel.Labels[k] = v
 		}

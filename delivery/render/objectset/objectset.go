@@ -33,7 +33,7 @@ type sighting struct {
 	namespace, place string
 }
 
-// Add takes the value of one document found at place: an object, a List of objects, or nothing.
+// Add adds the value of one document found at place: an object, a List of objects, or nothing.
 func (s *Set) Add(place string, value any) {
 	if value == nil {
 		return
