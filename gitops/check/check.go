@@ -1,5 +1,5 @@
-// Package check checks a document against the place of its file in the repository and the CustomResourceDefinition it will become an
-// object of.
+// Package check validates a document of a repository: whether it fits the path of its file, and whether it fits the
+// CustomResourceDefinition of its kind.
 package check
 
 import (
@@ -43,8 +43,8 @@ func Version(document *document.Document) *Result {
 	return d
 }
 
-// Object checks the document of the file at a place and returns the typed object. If the API server has already accepted the document, its
-// schema and rules are not checked again.
+// Object checks the document of the object that its path names, and returns the typed object. accepted: the API server has already accepted
+// this content, so the schema and the CEL rules are not checked again.
 func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted bool) *Result {
 	d := &Result{Document: document}
 	if len(d.Findings) > 0 || !d.isKind(at) {

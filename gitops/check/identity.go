@@ -163,7 +163,7 @@ func (d *Result) checkForm(path, key, value string) {
 	}
 }
 
-// withoutExample leaves out the examples and the pattern, which are longer than the rule.
+// withoutExample cuts the examples and the pattern off a rule: they are longer than the rule.
 func withoutExample(rule string) string {
 	rule, _, _ = strings.Cut(rule, " (e.g. ")
 	return rule

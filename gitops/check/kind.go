@@ -17,7 +17,8 @@ import (
 	"github.com/kubeop/kubeop/charts"
 )
 
-// Kinds are the CustomResourceDefinitions of what files may declare, compiled once for all checking. Safe for concurrent use.
+// Kinds are the compiled CustomResourceDefinitions of the kinds that files may declare. They are compiled once, and safe for concurrent
+// use.
 type Kinds map[string]*kind
 
 // kind is a CustomResourceDefinition compiled to check objects the way the API server does: schema, lists, CEL rules.
@@ -25,18 +26,18 @@ type kind struct {
 	schema *schema.Structural
 	values validation.SchemaValidator
 	rules  *cel.Validator
-	// empty makes the typed object.
+	// empty returns a new, empty typed object.
 	empty func() client.Object
 }
 
-// declarable is the closed list of kinds that files may hold.
+// declarable is the closed list of kinds that files may declare.
 var declarable = map[string]func() client.Object{
 	v1alpha1.TenantKind:  func() client.Object { return &v1alpha1.Tenant{} },
 	v1alpha1.ProjectKind: func() client.Object { return &v1alpha1.Project{} },
 	v1alpha1.AppKind:     func() client.Object { return &v1alpha1.App{} },
 }
 
-// Compile compiles the definitions the chart installs.
+// Compile compiles the CustomResourceDefinitions that the chart installs.
 func Compile() (Kinds, error) {
 	files, err := fs.Glob(charts.CRDs, "kubeop/crds/*.yaml")
 	if err != nil {

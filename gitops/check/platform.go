@@ -12,8 +12,8 @@ func isPlatformProject(at identity.Ref) bool {
 	return at.Tenant == v1alpha1.PlatformTenant && at.Kind() == v1alpha1.ProjectKind
 }
 
-// reservedNamespace says why a project of the platform cannot have its name; "" if it can. The namespaces of tenants and of kubeop itself
-// start with "kubeop-".
+// reservedNamespace returns why a project of the platform cannot have its name; "" if it can. Namespaces that start with "kubeop-" are for
+// tenants and for kubeop itself.
 func reservedNamespace(at identity.Ref) string {
 	if isPlatformProject(at) && strings.HasPrefix(at.Project, v1alpha1.HomeNamespace("")) {
 		return "name must not start with kubeop-, because a project of the platform has the name of its namespace, and those names are kubeop's own"

@@ -28,7 +28,8 @@ var (
 // maxImageName is how long the name of an image may be without its registry, in bytes.
 const maxImageName = 255
 
-// checkImage reports a reference that no runtime can read. The API server takes any text; the pod would never start.
+// checkImage reports an image reference that no container runtime can parse. The API server accepts any text, and the pod would never
+// start.
 func (d *Result) checkImage() {
 	reference, ok, err := unstructured.NestedString(d.Value, strings.Split(referenceField, ".")...)
 	if ok && err == nil && !d.explained(referenceField) {
@@ -54,7 +55,7 @@ func wrongImage(reference string) string {
 	return ""
 }
 
-// withoutRegistry returns an image's name without its registry, as runtimes distinguish the two.
+// withoutRegistry returns an image's name without its registry. It tells the registry from the name by the same rule as container runtimes.
 func withoutRegistry(name string) string {
 	first, rest, found := strings.Cut(name, "/")
 	switch {

@@ -36,12 +36,12 @@ func (d *Result) unknownField(field, key string, value any, parent *schema.Struc
 		return
 	}
 	if parent.Type != "object" {
-		return // the schema says that this is no object at all
+		return // another finding says that the value must not be an object
 	}
 	d.addUnknown(field, key, slices.Collect(maps.Keys(parent.Properties)))
 }
 
-// addUnknown reports an unknown field and what its author may have meant.
+// addUnknown reports an unknown field, and the known field that its author may have meant.
 func (d *Result) addUnknown(field, key string, known []string) {
 	field = strings.TrimPrefix(field, ".")
 	if d.Full() {

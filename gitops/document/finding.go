@@ -25,7 +25,7 @@ type Document struct {
 // Finding is an error in a file. It does not say which object is affected.
 type Finding struct {
 	File string
-	// Line from 1; 0 is the file itself.
+	// Line in the file from 1; 0 if the finding is about the file as a whole.
 	Line int
 	// Why says what is wrong and what to do.
 	Why string
@@ -35,7 +35,7 @@ type Finding struct {
 	Err error
 }
 
-// Add reports something wrong in a line.
+// Add reports a finding at a line.
 func (d *Document) Add(line int, format string, args ...any) {
 	switch {
 	case d.Full():
@@ -47,7 +47,7 @@ func (d *Document) Add(line int, format string, args ...any) {
 	}
 }
 
-// Full reports that nothing more will be reported about the file, so that nothing more needs to be looked for.
+// Full reports whether no more findings are added, so that callers can stop checking the file.
 func (d *Document) Full() bool { return len(d.Findings) > maxFindings }
 
 // AddAt reports an error at the line of a field, or of the innermost field around it that the file has.

@@ -24,7 +24,7 @@ func (d *Document) Line(field string) int {
 	return line
 }
 
-// descend follows the first step of field and returns its line, its value and the rest of the path.
+// descend follows the first element of the path "field", and returns the line and value found and the rest of the path.
 func descend(n *yaml.Node, field string) (line int, value *yaml.Node, rest string) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -46,7 +46,7 @@ func descend(n *yaml.Node, field string) (line int, value *yaml.Node, rest strin
 	return 0, nil, ""
 }
 
-// descendInto picks the longest key that the field begins with.
+// descendInto follows the longest key that is a prefix of field.
 func descendInto(n *yaml.Node, field string) (line int, value *yaml.Node, rest string) {
 	longest := -1
 	for i := 0; i+1 < len(n.Content); i += 2 {

@@ -11,11 +11,11 @@ import (
 //go:embed all:platform all:acme all:docs
 var files embed.FS
 
-// Names of the sample repositories, in the order in which a new installation needs them: what acme's apps refer to is
-// there before acme, and acme before the platform repository binds it.
+// Names of the sample repositories, in the order in which to create them in a new installation: docs holds what the apps of acme refer to,
+// and the platform repository binds acme.
 func Names() []string { return []string{"docs", "acme", "platform"} }
 
-// Places are the addresses that the samples leave open.
+// Places are the addresses to fill into the samples.
 type Places struct {
 	// GitURL is where the repositories are, such as "https://git.example.com/demo".
 	GitURL string
@@ -25,8 +25,8 @@ type Places struct {
 
 var placeholder = regexp.MustCompile(`\$\{[A-Z_]*\}`)
 
-// Repository returns the files of one sample repository, by path from its root, with the places filled in. An unknown
-// name, and a placeholder that Places does not have, is an error.
+// Repository returns the files of one sample repository, by path from its root, with the addresses filled in. An unknown name, or a
+// placeholder that Places does not have, is an error.
 func Repository(name string, places Places) (map[string][]byte, error) {
 	root, err := fs.Sub(files, name)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Version is the only layout there is.
+// Version is the only layout version.
 const Version = "v1"
 
 // The fixed names of the layout. Everything else in a path is the name of an object.
@@ -25,14 +25,14 @@ const (
 	AppsFolder     = "apps"
 )
 
-// IgnoredAtRoot reports whether an entry of the root is for people and for the Git host.
+// IgnoredAtRoot reports whether an entry of the root folder is not for kubeop, but for people or the Git host.
 func IgnoredAtRoot(name string) bool {
 	upper := strings.ToUpper(name)
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(upper, "README") || strings.HasPrefix(upper, "LICENSE") ||
 		upper == "DOCS"
 }
 
-// Unusable says why an entry is neither a file nor a folder with content in this commit; "" if it is one.
+// Unusable returns why an entry is neither a file nor a folder with content in this commit; "" if it is one.
 func Unusable(e fs.DirEntry) string {
 	switch {
 	case e.Name() == "." || !fs.ValidPath(e.Name()) || strings.Contains(e.Name(), "/"):
@@ -47,7 +47,7 @@ func Unusable(e fs.DirEntry) string {
 	return ""
 }
 
-// SkipUnusable ends a walk below an entry that cannot be used: a folder named "." or ".." would never end.
+// SkipUnusable returns what a WalkDir function returns for an unusable entry. A folder named "." or ".." would make the walk endless.
 func SkipUnusable(e fs.DirEntry) error {
 	if e.IsDir() {
 		return fs.SkipDir
@@ -55,12 +55,12 @@ func SkipUnusable(e fs.DirEntry) error {
 	return nil
 }
 
-// Nearly reports whether a file is named as wanted up to case and the spelling of the YAML extension.
+// Nearly reports whether a file has the wanted name but for upper case and the spelling of the YAML extension.
 func Nearly(name, want string) bool {
 	return IsYAML(name) && strings.EqualFold(stem(name), stem(want))
 }
 
-// IsYAML reports whether a file is named as YAML files are.
+// IsYAML reports whether a file has the extension of a YAML file.
 func IsYAML(name string) bool {
 	ext := strings.ToLower(path.Ext(name))
 	return ext == ".yaml" || ext == ".yml"
@@ -68,7 +68,7 @@ func IsYAML(name string) bool {
 
 func stem(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 
-// Join appends an entry's name without cleaning, so that no name can climb out of its folder.
+// Join appends an entry's name without cleaning the path, so that a name such as ".." cannot leave its folder.
 func Join(dir, name string) string {
 	if dir == "." {
 		return name
@@ -76,12 +76,13 @@ func Join(dir, name string) string {
 	return dir + "/" + name
 }
 
-// Declares reports whether a file is named like one that declares an object, wherever it lies.
+// Declares reports whether a file has the name of a file that declares an object, in whatever folder it lies.
 func Declares(file string) bool {
 	return slices.ContainsFunc([]string{TenantFile, ProjectFile, AppFile}, func(name string) bool { return Nearly(path.Base(file), name) })
 }
 
-// Belongs says of a file of which nothing is read where it should be: in the platform repository, or in one of a tenant's own.
+// Belongs returns why nothing is read from a file and where the file belongs. platform: it lies in the platform repository, not in one of a
+// tenant.
 func Belongs(file string, platform bool) string {
 	prefix := ""
 	if platform {
@@ -97,12 +98,12 @@ func Belongs(file string, platform bool) string {
 	return belongs(name, prefix+ProjectsFolder)
 }
 
-// OfPlatform reports whether a file lies where those of the platform itself do, or in a folder of its name among the tenants.
+// OfPlatform reports whether a file lies in the folder of the platform's own projects, or in a folder of that name in tenants/.
 func OfPlatform(file string) bool {
 	return strings.HasPrefix(file, PlatformFolder+"/") || strings.HasPrefix(file, TenantsFolder+"/"+PlatformFolder+"/")
 }
 
-// BelongsToPlatform is Belongs for a file of the platform itself, in the platform repository. On: the operator delivers apps of the platform.
+// BelongsToPlatform is Belongs for a file of the platform itself. on: the operator delivers apps of the platform.
 func BelongsToPlatform(file string, on bool) string {
 	name := path.Base(file)
 	if !on && strings.HasPrefix(file, PlatformFolder+"/") {
@@ -116,7 +117,7 @@ func BelongsToPlatform(file string, on bool) string {
 
 const nothing = "nothing is read from here; "
 
-// belongs says where a file belongs that is no Tenant's, below the folder with the projects.
+// belongs is the part of Belongs for files other than tenant.yaml; projects is the folder of the projects.
 func belongs(name, projects string) string {
 	switch {
 	case Nearly(name, VersionFile):

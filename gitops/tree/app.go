@@ -17,7 +17,7 @@ func (p *pass) readApp(n node, before *App) *App {
 		app.problems = p.problems(n.ref, wrong...)
 		return app
 	}
-	within, err := p.in(n.dir) // Each app has limits of its own.
+	within, err := p.in(n.dir) // Each app has its own limits.
 	if err != nil {
 		app.problems = p.problems(n.ref, readFailure(n.dir, err))
 		return app
@@ -66,7 +66,7 @@ func (p *pass) look(dir string) (check.Folder, []document.Finding) {
 		if err != nil {
 			return err
 		}
-		if !inside { // The folder itself comes first. A hostile tree may hold an entry "." as well.
+		if !inside { // The folder itself comes first. A hostile tree may also contain an entry ".".
 			inside = true
 			return nil
 		}

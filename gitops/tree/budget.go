@@ -7,8 +7,8 @@ import (
 	"github.com/kubeop/kubeop/gitops/document"
 )
 
-// treeBudget counts the size of the files of one tenant that declare its Projects and Apps, in the order of Git. Files beyond the limit are
-// not read, or not kept, and their objects are not changed. A nil treeBudget has no limit.
+// treeBudget limits the size of the files that declare the Projects and Apps of one tenant. It counts them in the order of Git. Files
+// beyond the limit are not read, or not kept, and their objects are not changed. A nil treeBudget has no limit.
 type treeBudget struct {
 	tenant string
 	limit  int64

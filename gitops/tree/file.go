@@ -77,7 +77,7 @@ func (n *node) take(p *pass, d *check.Result) {
 	}
 }
 
-// bindOnce refuses a tenant that has projects in two places.
+// bindOnce refuses a tenant that has projects both here and in its own repository.
 func (p *pass) bindOnce(t *Tenant, l listing) {
 	if !l.folder(layout.ProjectsFolder) || t.object == nil {
 		return

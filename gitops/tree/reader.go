@@ -8,15 +8,15 @@ import (
 
 // Reader reads commits. Safe for concurrent use.
 type Reader struct {
-	// Limits are the limits of tenants without limits of their own. They are set before the first reading.
+	// Limits are for tenants without limits of their own. Set them before the first Read.
 	Limits budget.Limits
-	// Platform has the folder platform/ of the platform repository read, with the projects of the platform itself. It is set before the
-	// first reading. Without it nothing is read from there.
+	// Platform: read the projects of the platform itself, from the folder platform/ of the platform repository. Set it before the first
+	// Read.
 	Platform bool
 	kinds    check.Kinds
 }
 
-// NewReader compiles the schemas and rules of the embedded CustomResourceDefinitions, once for all reading.
+// NewReader compiles the schemas and CEL rules of the embedded CustomResourceDefinitions.
 func NewReader() (*Reader, error) {
 	kinds, err := check.Compile()
 	if err != nil {
@@ -25,8 +25,8 @@ func NewReader() (*Reader, error) {
 	return &Reader{kinds: kinds, Limits: budget.Default()}, nil
 }
 
-// Read reads and checks all the files that are not the same as in an earlier tree, which is nil for none: the rest is taken
-// over from it. It always returns a tree; what is wrong is in its problems.
+// Read reads and checks all files that changed since the tree before, which is nil if there is none. The nodes of unchanged folders are
+// reused. Read always returns a tree; what is wrong is in its problems.
 func (r *Reader) Read(files Files, scope Scope, before *Tree) *Tree {
 	if before == nil || before.Scope != scope {
 		before = &Tree{}
@@ -38,17 +38,17 @@ func (r *Reader) Read(files Files, scope Scope, before *Tree) *Tree {
 	return t
 }
 
-// Within returns the reader with other limits, for a tenant's own repository. In the platform repository each tenant.yaml has its own
-// limits.
+// Within returns a copy of the reader with other limits, for a tenant's own repository. In the platform repository, each tenant.yaml sets
+// the limits.
 func (r *Reader) Within(limits budget.Limits) *Reader {
 	within := *r
 	within.Limits = limits
 	return &within
 }
 
-// Accepted is the tree to give Read before the first one: of all there was, it knows only what the API server accepted, as the
-// annotation TreeAnnotation of the live objects says. What has the same digest is not held against schema and rules again, which
-// is most of the work of reading a commit.
+// Accepted returns a tree to pass to the first Read of a process. It knows only which files the API server has accepted, from the
+// annotation TreeAnnotation of the live objects. Read does not check a file with the same digest against the schema and the CEL rules
+// again, which is most of the work of reading a commit.
 func Accepted(scope Scope, digests map[identity.Ref]string) *Tree {
 	return &Tree{Scope: scope, accepted: digests}
 }

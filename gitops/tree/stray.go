@@ -8,11 +8,11 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// maxStray bounds how many misplaced files of one folder are named.
+// maxStray limits how many misplaced files of one folder are reported.
 const maxStray = 20
 
-// stray returns YAML files in places from which no object is read. Ignoring them would be worse than an error: a project moved to the
-// folder "project" by mistake would look like a removed project.
+// stray reports YAML files where no object is read from. To ignore them would be worse: a project moved to the folder "project" by mistake
+// would look like a removed project.
 func (p *pass) stray(e fs.DirEntry, file string) []Problem {
 	if !e.IsDir() {
 		if layout.IsYAML(file) {
@@ -40,7 +40,7 @@ func (p *pass) stray(e fs.DirEntry, file string) []Problem {
 	return p.problems(identity.Ref{}, found...)
 }
 
-// misplaced is the finding that nothing is read from a file.
+// misplaced returns the finding that nothing is read from a file.
 func (p *pass) misplaced(file string) document.Finding {
 	why := layout.Belongs(file, p.scope.Tenant == "")
 	if p.scope.Tenant == "" && layout.OfPlatform(file) {

@@ -1,9 +1,8 @@
-// Package tree reads what a commit declares: Tenants, Projects and Apps, each checked against its place in the
-// repository and against the CustomResourceDefinition it will become an object of. It reads files and nothing else: no
-// network, no cluster, no clock.
+// Package tree reads what a commit declares: Tenants, Projects and Apps. Each is checked against its path in the repository and against the
+// CustomResourceDefinition of its kind. The package reads only files: no network, no cluster, no clock.
 //
-// A Tree is persistent: what did not change between two commits is the same node in both. So a reading costs what the
-// commit changed, and Changes finds what that is without looking at the rest.
+// A Tree is persistent: a folder that did not change between two commits is the same node in both trees. So reading a commit costs as much
+// as the commit changed, and Changes does not visit unchanged folders.
 package tree
 
 import (
@@ -18,46 +17,46 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// Files is a commit's tree. Symbolic links show as fs.ModeSymlink and submodules as fs.ModeIrregular. The entries of a
-// folder may have a method Digest() string, which spares a walk to each of them.
+// Files are the files of a commit. Symbolic links show as fs.ModeSymlink and submodules as fs.ModeIrregular. If the entries of a folder
+// have a method Digest() string, Files.Digest is not called for them.
 type Files interface {
 	fs.FS
 	// Digest is the Git hash of the file or folder: equal hashes mean equal content.
 	Digest(path string) (string, error)
-	// Sub returns the folder at path, with limits of its own for what may be listed.
+	// Sub returns the folder at path, with its own limit of entries that may be listed.
 	Sub(path string) (Files, error)
 }
 
-// Scope says which repository is read and as what.
+// Scope is the repository that is read, and the tenant that it declares.
 type Scope struct {
 	// Repository is the name of the Repository object.
 	Repository string
 	// Tenant the repository is bound to. Empty for the platform repository, which alone may declare Tenants.
 	Tenant string
-	// Path is where the files begin in the repository, empty for its root. It is put before every file and folder
-	// that is reported; the files themselves are given from there on.
+	// Path is the folder of the repository that is read; empty for its root. Reported paths of files and folders start with Path; paths
+	// passed to Files do not.
 	Path string
 }
 
-// Tree is what a commit declares. It is never changed once it was read.
+// Tree is what a commit declares. It is not changed after Read returned it.
 type Tree struct {
 	Scope Scope
-	// Limits are those with which it was read, see Reader.
+	// Limits are those of the Reader that read the tree.
 	Limits budget.Limits
-	// Problems are about the repository itself: while there is one, nothing of the commit is used.
+	// Problems are about the repository as a whole: if there is one, nothing of the commit is used.
 	Problems []Problem
-	// Strays are files of which nothing is read. They hold nothing back.
+	// Strays report files and folders from which nothing is read. They do not keep any object from changing.
 	Strays []Problem
-	// Tenants are sorted by name. That of a tenant's own repository declares no Tenant, nor does the platform's.
+	// Tenants are sorted by name. The tenant of its own repository and the platform itself are listed without a Tenant object.
 	Tenants []*Tenant
-	// Unknown: the folder of the tenants cannot be used, so what is not in Tenants may well be declared.
+	// Unknown: the folder of the tenants could not be read, so the commit may declare objects that Tenants does not have.
 	Unknown bool
-	// Platform: the projects of the platform itself were read, see Reader.
+	// Platform: the projects of the platform itself were read, see Reader.Platform.
 	Platform bool
 
 	layout node
 	counts Counts
-	// accepted is all that there is of a tree by Accepted.
+	// accepted is set only in the tree that Accepted returns.
 	accepted map[identity.Ref]string
 }
 
@@ -69,7 +68,7 @@ type Tenant struct {
 	Strays   []Problem
 	Unknown  bool
 
-	// implicit: no Tenant is declared here, its projects alone are. It is the tenant of its own repository, or the platform itself.
+	// implicit: the folder declares projects, but no Tenant. It is that of a tenant with its own repository, or of the platform itself.
 	implicit bool
 	counts   Counts
 }
@@ -88,10 +87,10 @@ type Project struct {
 // App is the folder of an app.
 type App struct {
 	node
-	// DependsOn are the apps that this one depends on.
+	// DependsOn are the apps on which this app depends.
 	DependsOn []identity.Ref
 
-	// asRead is the app as it was read from its folder, where this one is refused because it depends on itself.
+	// asRead is the app as its folder declares it, if this one is refused because it depends on itself; nil otherwise.
 	asRead *App
 }
 
@@ -99,16 +98,16 @@ type App struct {
 type node struct {
 	ref identity.Ref
 	dir string
-	// digest is that of the folder.
+	// digest of the folder.
 	digest string
-	// file is the digest of the file that object was made from; for an App, which is judged as a whole, of its folder.
+	// file is the digest of the file that declares the object. An App is checked as a whole, so for an App it is the digest of its folder.
 	file string
-	// object is the Tenant, Project or App as JSON, a tenth of what it takes otherwise, as there are thousands. Nil while it
-	// cannot be used, or when nothing declares one.
+	// object is the Tenant, Project or App as JSON, which takes a tenth of the memory of the typed object. Nil if there is no such object
+	// or it has problems.
 	object   []byte
 	problems []Problem
-	// spent is what the folder, with what is below it, takes of the tenant's budget; over: something there was over the limit. size is that of
-	// the object, in bytes, also where it is not kept.
+	// spent is how much of the tenant's budget the folder takes, with all below it. over: the folder exceeded the limit. size is the size
+	// of the object in bytes, also if the object is not kept.
 	spent, size int64
 	over        bool
 }
@@ -116,10 +115,10 @@ type node struct {
 // Ref names the object that a folder stands for.
 func (n *node) Ref() identity.Ref { return n.ref }
 
-// Declared reports whether the commit holds an object that can be used.
+// Declared reports whether the commit declares a usable object.
 func (n *node) Declared() bool { return n.object != nil }
 
-// Problems are what is wrong with the object. While there is one, it stays as it last was.
+// Problems are what is wrong with the object. If there is one, the object in the cluster stays as the last valid commit declared it.
 func (n *node) Problems() []Problem { return n.problems }
 
 // Node is a folder that stands for an object: a *Tenant, *Project or *App.
@@ -132,7 +131,7 @@ type Node interface {
 
 func (n *node) self() *node { return n }
 
-// Counts are how many objects a folder declares, and how many problems there are.
+// Counts are how many objects of each kind a folder declares, and how many problems it has.
 type Counts struct{ Tenants, Projects, Apps, Problems int }
 
 func (c *Counts) add(o Counts) {
@@ -145,24 +144,23 @@ func (c *Counts) add(o Counts) {
 // Counts of the whole tree.
 func (t *Tree) Counts() Counts { return t.counts }
 
-// Objects is how many objects there are in all.
+// Objects is the number of all objects.
 func (c Counts) Objects() int { return c.Tenants + c.Projects + c.Apps }
 
 // Problem is one thing wrong with a commit.
 type Problem struct {
 	// File from the root of the repository.
 	File string
-	// Line in the file from 1; 0 when the problem is the file itself.
+	// Line in the file from 1; 0 if the problem is about the file as a whole.
 	Line int
 	// Why says what is wrong and what to do.
 	Why string
-	// Of is the object that stays as it last was because of this; the zero Ref when no object is.
+	// Of is the object that is not changed because of this problem; the zero Ref for no object.
 	Of identity.Ref
-	// Misplaced: the file is named like one that declares an object, and lies where none is read from. What is missing
-	// elsewhere may have been moved here by a slip.
+	// Misplaced: the file has the name of a file that declares an object, but no object is read from its folder. An object that the commit
+	// no longer declares may have been moved here by mistake.
 	Misplaced bool
-	// Err is the error of the store when this could not be read: reading again may help. Nil when only another commit
-	// can.
+	// Err is the error of the store if the file could not be read: reading again may help. Nil if only another commit helps.
 	Err error
 }
 
@@ -177,7 +175,7 @@ func (p Problem) Place() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// All calls f with every problem, folder by folder, until it returns false. Folders without one cost nothing.
+// All calls f with every problem, folder by folder, until f returns false. Folders without problems are skipped.
 func (t *Tree) All(f func(Problem) bool) {
 	all := func(lists ...[]Problem) bool {
 		for _, list := range lists {
@@ -217,7 +215,7 @@ func (t *Tenant) all(all func(...[]Problem) bool) bool {
 	return true
 }
 
-// Unread is the first error of the store, nil when everything could be read.
+// Unread returns the first error of the store; nil if everything could be read.
 func (t *Tree) Unread() (file string, err error) {
 	t.All(func(p Problem) bool {
 		file, err = p.File, p.Err
@@ -229,7 +227,7 @@ func (t *Tree) Unread() (file string, err error) {
 	return file, err
 }
 
-// Misplaced is the first file that looks like a declaration moved to a place where nothing is read from; "" for none.
+// Misplaced returns the first file that looks like a declaration moved to a folder where no object is read from; "" for none.
 func (t *Tree) Misplaced() (file string) {
 	t.All(func(p Problem) bool {
 		if p.Misplaced {
@@ -240,7 +238,7 @@ func (t *Tree) Misplaced() (file string) {
 	return file
 }
 
-// Usable reports whether the commit as a whole can be understood.
+// Usable reports whether the commit as a whole can be used.
 func (t *Tree) Usable() bool { return len(t.Problems) == 0 }
 
 // Find returns the folder that stands for an object; false when there is none.
@@ -263,8 +261,8 @@ func (t *Tree) Find(ref identity.Ref) (Node, bool) {
 	return app, app != nil
 }
 
-// Covers reports whether the tree says what becomes of an object that it has no folder for: nothing on the way to where
-// the folder would be is unknown.
+// Covers reports whether the absence of an object from the tree means that the commit does not declare it. It does not if a folder on the
+// object's path could not be read.
 func (t *Tree) Covers(ref identity.Ref) bool {
 	if !t.Usable() || t.Unknown || ref.Tenant == v1alpha1.PlatformTenant && !t.Platform {
 		return false
@@ -292,7 +290,7 @@ func (t *Tenant) name() string  { return t.ref.Tenant }
 func (p *Project) name() string { return p.ref.Project }
 func (a *App) name() string     { return a.ref.App }
 
-// find returns the folder of that name in a sorted list; nil when there is none.
+// find returns the folder with that name in a sorted list; nil if there is none.
 func find[N named](list []N, name string) (found N) {
 	at, ok := slices.BinarySearchFunc(list, name, func(n N, name string) int { return strings.Compare(n.name(), name) })
 	if ok {
@@ -313,7 +311,7 @@ func nodeOf[N named](n N) *node {
 	return n.self()
 }
 
-// count adds up what the tree declares, and sorts the problems.
+// count counts what the tree declares, and sorts the problems.
 func (t *Tree) count() {
 	sortProblems(t.Problems)
 	sortProblems(t.Strays)
@@ -354,7 +352,7 @@ func sortProblems(list []Problem) {
 	})
 }
 
-// incomplete reports whether something could not be read: the same folder may hold more the next time.
+// incomplete reports whether something in the folder could not be read, so that the folder must be read again even if it is unchanged.
 func (t *Tenant) incomplete() bool {
 	return anyIncomplete(t.problems, t.Strays) || slices.ContainsFunc(t.Projects, (*Project).incomplete)
 }

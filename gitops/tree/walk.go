@@ -163,7 +163,7 @@ func (p *pass) open(n *node, name string) (*pass, listing, bool) {
 	within := p
 	var err error
 	if n.ref.Project == "" {
-		within, err = p.in(n.dir) // Each tenant has limits of its own.
+		within, err = p.in(n.dir) // Each tenant has its own limits.
 	}
 	var l listing
 	if err == nil {
