@@ -22,24 +22,24 @@ import (
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
-// admitter refuses objects that an App may not have, and makes the others the App's.
+// admitter refuses objects that an App may not have, and stamps the other objects with the App as their owner.
 type admitter struct {
 	clients *kube.Clients
 	tenants Tenants
-	// podSecurity is the version of the Pod Security checks that the API server makes.
+	// podSecurity is the Kubernetes version of the Pod Security checks that the API server enforces.
 	podSecurity api.Version
 
-	// retained are the StatefulSets of which an event was last sent, see volumeFacts.
+	// retained names the StatefulSets that the last event about retained claims listed, see volumeFacts.
 	retained subject.Memory[string]
-	// filled is what was filled in for Pod Security by the last action of a release, which runs beside the Reconcile.
+	// filled is what the last action of a release filled in for Pod Security. Actions run beside the Reconcile.
 	filled subject.Memory[atomic.Pointer[[]string]]
 }
 
-// admission is what was found out when the objects of an App were checked.
+// admission is the result of checking the objects of an App.
 type admission struct {
-	// bytes is the size of what the App delivers, as far as this process counted it.
+	// bytes is the size of the objects that the App delivers; 0 if this process has not counted them.
 	bytes int64
-	// filled is what was filled in for Pod Security; nil: not known to this process.
+	// filled is what was filled in for Pod Security; nil if this process does not know.
 	filled *[]string
 }
 
@@ -77,8 +77,8 @@ func (a *admitter) admitHook(s *scope) hook.Admit {
 	}
 }
 
-// admitRendered returns the function that checks what a chart renders. An action calls it beside the Reconcile, for manifests and then for
-// hooks.
+// admitRendered returns the function that checks what a chart renders. A Helm action, which runs beside the Reconcile, calls it for the
+// manifests and then for the hooks.
 func (a *admitter) admitRendered(s *scope) func([]*unstructured.Unstructured) error {
 	report := a.filled.Get(s.App)
 	var filled []string
@@ -91,9 +91,9 @@ func (a *admitter) admitRendered(s *scope) func([]*unstructured.Unstructured) er
 	}
 }
 
-// stamped is how objects were changed when they became an App's.
+// stamped is how own changed the objects.
 type stamped struct {
-	// retained are the StatefulSets that are changed so that they keep their claims, and filled what was filled in for Pod Security.
+	// retained names the StatefulSets that were changed to keep their claims. filled is what was filled in for Pod Security.
 	retained, filled []string
 }
 
@@ -120,7 +120,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 	return made, nil
 }
 
-// bounds are where the App may have objects, and of which kinds.
+// bounds are the namespaces and kinds in which the App may have objects.
 func (a *admitter) bounds(s *scope) policy.Bounds {
 	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds}
 	if s.Owner.Tenant == v1alpha1.PlatformTenant {
@@ -130,20 +130,21 @@ func (a *admitter) bounds(s *scope) policy.Bounds {
 	return bounds
 }
 
-// refused reports whether only a change of the source can help. The definition of an unknown kind may be on its way.
+// refused reports whether only a change of the source can help. An unknown kind does not count: its CustomResourceDefinition may be created
+// later.
 func refused(err error) bool {
 	return errors.As(err, new(*budget.Exceeded)) || errors.As(err, new(*policy.Violation)) && !policy.OnlyUnknownKinds(err)
 }
 
-// weigh returns the function that counts what the App delivers, in bytes, and refuses what is too much for the tenant; Helm calls it before it
-// records a revision.
+// weigh returns the function that counts the size of what the App delivers, in bytes, and refuses what exceeds the tenant's limit. Helm
+// calls it before it records a revision.
 func (a *admitter) weigh(s *scope) func(int64) error {
 	tenant, app, limit := s.Owner.Tenant, s.Key(), s.Limits.RenderedBytes
 	return func(bytes int64) error { return a.tenants.Rendered.Admit(tenant, app, bytes, limit) }
 }
 
-// allowance changes when the Pod Security level or the tenant's limits change, or when space became free after a refusal. It is part of the
-// trial's digest.
+// allowance is a text that changes with the Pod Security level, with the tenant's limits, and when space became free after a refusal. It is
+// part of the trial's digest, so that a refused input is tried again.
 func (a *admitter) allowance(s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
 	usual := &a.tenants.Limits
@@ -153,8 +154,8 @@ func (a *admitter) allowance(s *scope) string {
 	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken)
 }
 
-// explained adds to what the API server refused who may allow it: rights that a role grants, or that a quota is lower than the project's own
-// and why.
+// explained adds to a refusal by the API server who can help: who grants the missing right, or why the quota is lower than the project's
+// own.
 func (a *admitter) explained(s *scope, err error) error {
 	err = policy.Ungranted(err)
 	if !apply.OverQuota(err) || !a.tenants.Store.Lowered(s.Owner.Tenant, s.App.Namespace) {
@@ -165,18 +166,18 @@ func (a *admitter) explained(s *scope, err error) error {
 		err, s.Owner.Tenant, budget.StoreBytes.Text(s.Limits.StoreBytes), budget.StoreBytes.Name)
 }
 
-// admission is that with which a Reconcile begins.
+// admission returns what earlier Reconciles of this process found out.
 func (a *admitter) admission(app *v1alpha1.App) admission {
 	bytes, _ := a.tenants.Rendered.LastAdmitted(client.ObjectKeyFromObject(app))
 	return admission{bytes, a.filled.Get(app).Load()}
 }
 
-// volumes are the facts with which a Reconcile begins.
+// volumes returns what earlier Reconciles of this process found out.
 func (a *admitter) volumes(app *v1alpha1.App) volumeFacts {
 	return volumeFacts{lastRetained: a.retained.Get(app)}
 }
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (a *admitter) Forget(app *v1alpha1.App) {
 	a.retained.Forget(app)
 	a.filled.Forget(app)

@@ -111,7 +111,7 @@ func (a *applier) declare(s *scope) {
 	})
 }
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (a *applier) Forget(app *v1alpha1.App) {
 	a.transfers.Forget(app)
 	a.volumes.Forget(app)

@@ -21,13 +21,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
-// made is a build's result and its files, which record the paths that were read.
+// made is the result of a build and its files, which record the paths that the build read.
 type made struct {
 	build.Made
 	files source.Files
 }
 
-// retried is the last reconcile request for which a build was tried again.
+// retried is the last reconcile request for which a build was repeated.
 type retried struct{ request string }
 
 // buildGit builds the folder of a Git App.
@@ -63,7 +63,7 @@ func (r *renderer) buildRaw(ctx context.Context, s *scope) ([]*unstructured.Unst
 	return r.build(ctx, s, from, identity, raw.Decryption)
 }
 
-// inputOf identifies everything that a build depends on except its files. It contains only the digest of secrets.
+// inputOf identifies everything that a build depends on except the files. It contains secrets only as part of a digest.
 func inputOf(app *v1alpha1.App, from *build.Source) (string, error) {
 	var variables []any
 	for _, v := range from.Variables {
@@ -77,8 +77,8 @@ func inputOf(app *v1alpha1.App, from *build.Source) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// build builds the objects of a source; identity identifies the source's files. While the build runs, it returns an error of package step,
-// and the App is woken when the build has ended.
+// build builds the objects of a source; identity identifies the files of the source. While the build runs, build returns an error of
+// package step. The end of the build wakes the App.
 func (r *renderer) build(ctx context.Context, s *scope, from build.Source, identity string, decryption *v1alpha1.Decryption) ([]*unstructured.Unstructured, error) {
 	var err error
 	if from.Keys, err = r.keys(ctx, s, decryption); err != nil {
@@ -120,7 +120,7 @@ func (r *renderer) build(ctx context.Context, s *scope, from build.Source, ident
 	return done.Objects, err
 }
 
-// task is a build that waits for its turn.
+// task is a build to be queued.
 func (r *renderer) task(s *scope, request build.Request, files source.Files) scheduler.Task[made] {
 	app := s.Key()
 	return scheduler.Task[made]{
@@ -133,7 +133,7 @@ func (r *renderer) task(s *scope, request build.Request, files source.Files) sch
 	}
 }
 
-// keys are the Secret with the private keys for decryption; nil without any.
+// keys returns the Secret with the private keys for decryption; nil if the source is not encrypted.
 func (r *renderer) keys(ctx context.Context, s *scope, with *v1alpha1.Decryption) (*build.Keys, error) {
 	if with == nil {
 		return nil, nil

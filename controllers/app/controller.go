@@ -1,4 +1,5 @@
-// Package app delivers Apps: it finds the source, renders it, checks it, applies it as the project's deployer, and reports whether it works.
+// Package app reconciles Apps: it fetches the source, renders it, checks the objects, applies them as the project's deployer, and reports
+// their health.
 package app
 
 import (
@@ -40,7 +41,7 @@ type Reconciler struct {
 	remover  *remover
 }
 
-// Reconcile delivers one App, or removes what it delivered.
+// Reconcile delivers one App, or deletes what it delivered.
 func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Result, error) {
 	s := r.newScope(app)
 	var unknown error
@@ -54,8 +55,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 		r.recorder.Keep(app, s.inventory, s.outcome.reported)
 		r.applier.declare(s)
 	}()
-	// HooksSucceeded stands twice, for the hooks before and after the delivery. So does Released: cluster-scoped objects that left the chart
-	// are deleted last, when the new release is healthy and its tests and post hooks have succeeded.
+	// The conditions HooksSucceeded and Released each belong to two steps. HooksSucceeded: hooks run before and after the delivery.
+	// Released: cluster-scoped objects that left the chart are deleted last, when the new release is healthy and its tests and post hooks
+	// have succeeded.
 	return r.steps.Run(ctx, app, s, s.applicable(
 		act{v1alpha1.DependenciesReadyCondition, always, r.resolve},
 		act{v1alpha1.SourceReadyCondition, always, r.fetch},
@@ -81,8 +83,8 @@ func (r *Reconciler) withoutInventory(ctx context.Context, s *scope, unknown err
 	return r.steps.Run(ctx, s.App, s, step.Of(v1alpha1.AppliedCondition, s, fail))
 }
 
-// finalize runs remove and drops the finalizer. It drops it without running remove if the App is suspended or its deletion was meant for
-// another object, see step.Cause.
+// finalize runs remove and then removes the finalizer. If the App is suspended, or its deletion was meant for another object, it removes
+// the finalizer without running remove; see step.Cause.
 func (r *Reconciler) finalize(ctx context.Context, s *scope, remove step.Step) (ctrl.Result, error) {
 	result, err := r.steps.Finalize(ctx, s.App, s, remove)
 	if err == nil && !controllerutil.ContainsFinalizer(s.App, v1alpha1.Finalizer) {
@@ -91,7 +93,7 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope, remove step.Step) (
 	return result, err
 }
 
-// resolve finds the App's project and deployer, and waits for the project and for what the App depends on.
+// resolve finds the App's project and deployer, and waits until the project and the App's dependencies are ready.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	if err := r.projects.Find(ctx, s.Subject, s.inventory.Entries); err != nil {
 		return err
@@ -108,17 +110,17 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	return r.sources.Fetch(ctx, s.Subject, &s.found)
 }
 
-// preHooks run before anything of the revision is applied.
+// preHooks runs the hooks that come before any object of the revision is applied.
 func (r *Reconciler) preHooks(ctx context.Context, s *scope) error {
 	return r.hooks.Pre(ctx, s.Subject, &s.hooks, s.hookRevision(), r.admitter.admitHook(s))
 }
 
-// postHooks run once the revision is healthy.
+// postHooks runs the hooks that come once the revision is healthy.
 func (r *Reconciler) postHooks(ctx context.Context, s *scope) error {
 	return r.hooks.Post(ctx, s.Subject, &s.hooks, r.admitter.admitHook(s))
 }
 
-// newScope begins a Reconcile.
+// newScope returns the scope of a new Reconcile.
 func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 	s := &scope{
 		Subject: r.subjects.New(app), writes: r.recorder.Writes(app), held: r.applier.pruner.Held(app),

@@ -81,7 +81,7 @@ func (r *releaser) compare(ctx context.Context, s *scope, request release.Reques
 	s.recordEntries(statesAfter(s.inventory.Entries, moved, differences))
 	state, key := r.drift.Get(s.App), driftKey(s.App, moved)
 	if correct {
-		key = "" // If the objects return to the state we just corrected, someone changed them again: compare them again.
+		key = "" // Clear the key: if the objects return to the state we just corrected, someone changed them again.
 	}
 	state.Found(key, words)
 	if correct && len(differences) > 0 {

@@ -25,7 +25,7 @@ type assessor struct {
 	checks subject.Memory[checks]
 }
 
-// checks are the compiled healthCheckExprs of an App, for the generation that they were compiled for.
+// checks are the compiled healthCheckExprs of one generation of an App.
 type checks struct {
 	generation int64
 	compiled   *health.Checks
@@ -48,9 +48,9 @@ func (a *assessor) compile(app *v1alpha1.App) error {
 	return nil
 }
 
-// assess checks the health of the source's objects once. Objects of the inventory that left the source do not count. The watch wakes the App
-// when an object changes. Problems of pods do not change these objects, so the App is also checked again after a tenth of the time that it
-// has been waiting.
+// assess checks the health of the App's objects once. Objects that left the source do not count. The watch wakes the App when an object
+// changes. A failing pod does not always change its owner, so the App is also reconciled again after a tenth of the time that it has been
+// waiting.
 func (a *assessor) assess(ctx context.Context, s *scope) error {
 	verdict, err := a.look(ctx, s)
 	if err != nil {
@@ -153,5 +153,5 @@ func healthDeadline(s *scope) time.Duration {
 	return s.App.Spec.Within()
 }
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (a *assessor) Forget(app *v1alpha1.App) { a.checks.Forget(app) }

@@ -32,42 +32,43 @@ import (
 	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
-// Options are what Apps are delivered with.
+// Options configure a Reconciler.
 type Options struct {
 	Cluster Cluster
 	Engines Engines
 	Tenants Tenants
-	// Sources bring sources at hand. Their Client, Inputs and Queue are set by New.
+	// Sources fetches the sources of Apps. New sets its fields Client, Inputs and Queue.
 	Sources *source.Fetcher
-	// Gateway serves the hosts of Image Apps; the zero value leaves them to an Ingress.
+	// Gateway is the Gateway that serves the hosts of Image Apps; with the zero value, an Ingress serves them.
 	Gateway workload.Gateway
 	Steps   *step.Runner
-	// Clock is what all waiting goes by.
+	// Clock is the clock for all waiting times.
 	Clock clock.PassiveClock
-	// Seal replaces the digests that are reported, so that readers cannot find out the content by trying guesses. The engines use it, too.
+	// Seal replaces the digests in the status, so that a reader cannot guess the content and compare its digest. The engines use the same
+	// Seal.
 	Seal digest.Seal
 }
 
-// Cluster is how the API server is read.
+// Cluster is the access to the API server.
 type Cluster struct {
 	Client client.Client
-	// Direct reads past the cache.
+	// Direct reads without the cache.
 	Direct  client.Reader
 	Clients *kube.Clients
 	Watch   *kube.Watch
-	// Version returns the resourceVersion of a ConfigMap, Secret or Flux source as its namespace's deployer last saw it, "" when there is
-	// none; OnChange has a function called when one of them, a record of a release among them, changes.
+	// Version returns the resourceVersion of a ConfigMap, Secret or Flux source that the watch of its namespace's deployer last showed; ""
+	// if there is no such object. OnChange registers a function to call when such an object or a Helm release record changes.
 	Version  func(ctx context.Context, namespace, kind, name string) (string, error)
 	OnChange func(func(namespace, kind, name string, labels map[string]string))
-	// OnServed has a function called when the API server may serve other kinds than before.
+	// OnServed registers a function to call when the API server may serve other kinds than before.
 	OnServed func(func())
-	// Explainer says as a namespace's deployer what ails objects, through a mask that hides what its Secrets hold.
+	// Explainer returns, for a namespace, what explains with its deployer's rights why objects are unhealthy. The mask hides secrets.
 	Explainer func(namespace string, mask func(string) string) (health.Explainer, error)
-	// PodSecurity is the version of the Pod Security checks that the API server makes.
+	// PodSecurity is the Kubernetes version of the Pod Security checks that the API server enforces.
 	PodSecurity api.Version
 }
 
-// Engines are what delivers.
+// Engines apply, build and release.
 type Engines struct {
 	Applier  *apply.Applier
 	Journal  *journal.Journal
@@ -76,17 +77,18 @@ type Engines struct {
 	Builder *build.Builder
 }
 
-// Tenants are what tenants may have, and what they use.
+// Tenants are the limits of tenants and what they use.
 type Tenants struct {
-	// Limits are the limits of tenants without limits of their own.
+	// Limits are for tenants without limits of their own.
 	Limits budget.Limits
-	// Weight returns how many turns a tenant has for one of another's where builds wait; nil: one.
+	// Weight returns how many builds of a tenant run for one build of another tenant, when both have builds waiting; nil means one for
+	// each.
 	Weight func(tenant string) int
-	// Store knows which quotas are lower than their projects' own because of what all projects of a tenant have.
+	// Store knows which quotas are lower than their projects' own, because all projects of a tenant share a limit.
 	Store *usage.Store
-	// Rendered is what all Apps of a tenant deliver.
+	// Rendered counts the size of what all Apps of a tenant deliver.
 	Rendered *usage.Rendered
-	// Refusals says whether a newer version of an App is refused.
+	// Refusals knows which Apps have a newer version that was refused.
 	Refusals *refusal.Index
 }
 

@@ -23,41 +23,42 @@ import (
 
 // releaseFacts are the facts of a Helm App's release.
 type releaseFacts struct {
-	// outcome is what the engine found, nil before it was called.
+	// outcome is the result of the engine; nil before the engine was called.
 	outcome *release.Outcome
-	// accepted: the action that the annotations forceAt and resetAt request has begun.
+	// accepted: the action that the annotation forceAt or resetAt requests has begun.
 	accepted bool
 	// notes are the conditions Remediated and TestSuccess.
 	notes []step.Note
-	// proven is set when health and tests found the deployed revision good.
+	// proven: health checks and tests have passed for the deployed revision.
 	proven bool
-	// memory is what earlier Reconciles left.
+	// memory is the state that earlier Reconciles left.
 	memory *releaseMemory
-	// seal is that of digests in the status.
+	// seal is for the digests in the status.
 	seal digest.Seal
 }
 
-// releaseMemory records the objects of a revision of a release until the status does.
+// releaseMemory holds the objects of a release's revision until the status lists them.
 type releaseMemory struct {
 	name     string
 	deployed deployed
 	entries  []v1alpha1.InventoryEntry
-	// ended is the action about which the last event was sent.
+	// ended is the end of the action about which the last event was sent.
 	ended time.Time
 }
 
-// deployed is a deployed revision of a release. Its content distinguishes it from a revision of the same number after another installation.
+// deployed is a deployed revision of a release. After an uninstall and a new install, revision numbers repeat; content tells such revisions
+// apart.
 type deployed struct {
 	revision int
 	content  string
 }
 
-// of reports whether the memory is of the release that the App has now.
+// of reports whether the memory is about the App's present release.
 func (m *releaseMemory) of(app *v1alpha1.App) bool {
 	return m.deployed.revision != 0 && m.name == releaseName(app)
 }
 
-// reported forgets what the status says now.
+// reported clears the memory if the status lists the same objects.
 func (m *releaseMemory) reported(app *v1alpha1.App) {
 	was := app.Status.Release
 	if was != nil && was.Name == m.name && (deployed{was.Deployed, was.Content}) == m.deployed && slices.Equal(app.Status.Inventory.Entries, m.entries) {
@@ -78,7 +79,7 @@ func (s *scope) recordedRevision() deployed {
 	return deployed{}
 }
 
-// recordedEntries are the objects of that revision.
+// recordedEntries returns the objects of that revision.
 func (s *scope) recordedEntries() []v1alpha1.InventoryEntry {
 	if m := s.release.memory; m.of(s.App) {
 		return m.entries
@@ -86,14 +87,14 @@ func (s *scope) recordedEntries() []v1alpha1.InventoryEntry {
 	return s.inventory.Entries
 }
 
-// recordEntries records other states of the objects of that revision.
+// recordEntries replaces the recorded objects of that revision, with new states.
 func (s *scope) recordEntries(entries []v1alpha1.InventoryEntry) {
 	m, recorded := s.release.memory, s.recordedRevision()
 	m.name, m.deployed, m.entries = releaseName(s.App), recorded, entries
 	s.inventory = v1alpha1.Inventory{Entries: entries}
 }
 
-// recordObjects takes what the last action left into the inventory.
+// recordObjects records the objects that the last action left in the inventory.
 func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.Outcome) error {
 	s.inventory = v1alpha1.Inventory{Entries: s.recordedEntries()}
 	now := deployed{outcome.Deployed.Revision, outcome.Deployed.Content}
@@ -104,7 +105,7 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 	versions := map[string]string{}
 	for _, o := range outcome.Deployed.Objects {
 		if o.Namespace != s.App.Namespace {
-			continue // Those are in Shared, if the App may have them.
+			continue // Objects outside the namespace come from Shared, see outsideNow.
 		}
 		id := idOf(o.Ref)
 		left = append(left, apply.Left{ID: id, Version: o.Version, Live: o.Live})
@@ -124,19 +125,19 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 	return nil
 }
 
-// idOf is an object of a release as the inventory names it.
+// idOf returns the inventory ID of an object of a release.
 func idOf(ref cluster.Ref) inventory.ObjectID {
 	return inventory.ObjectID{Namespace: ref.Namespace, Name: ref.Name, Group: ref.Group, Kind: ref.Kind}
 }
 
-// refOf is an object of the inventory as a release names it.
+// refOf returns the reference of a release to an object of the inventory.
 func refOf(e v1alpha1.InventoryEntry) (cluster.Ref, error) {
 	id, err := inventory.ParseObjectID(e.ID)
 	kind := schema.GroupVersionKind{Group: id.Group, Version: e.Version, Kind: id.Kind}
 	return cluster.Ref{GroupVersionKind: kind, Namespace: id.Namespace, Name: id.Name}, err
 }
 
-// why is the event that says why an action was begun, where that is not plain.
+// why returns an event with the reason why an action began, if the reason is not obvious.
 func (f *releaseFacts) why() []step.Note {
 	o := f.outcome
 	if o == nil || o.Why == "" || !o.Ended.After(f.memory.ended) {
@@ -166,7 +167,7 @@ func (f *releaseFacts) record(app *v1alpha1.App) {
 	status.Release = f.newest(status)
 }
 
-// newest describes the newest revision. What the engine did not have to read is in the history.
+// newest describes the newest revision. The engine does not always read its chart; the history then has the chart.
 func (f *releaseFacts) newest(status *v1alpha1.AppStatus) *v1alpha1.ReleaseStatus {
 	info := f.outcome.Release
 	now := &v1alpha1.ReleaseStatus{
@@ -182,12 +183,12 @@ func (f *releaseFacts) newest(status *v1alpha1.AppStatus) *v1alpha1.ReleaseStatu
 	return now
 }
 
-// deployedOf is the deployed revision that a status reports.
+// deployedOf returns the deployed revision that a status reports.
 func (f *releaseFacts) deployedOf(reported *v1alpha1.ReleaseStatus) deployed {
 	return deployed{reported.Deployed, f.seal.Of(reported.Content)}
 }
 
-// provenBefore reports whether a deployed revision is recorded to be good.
+// provenBefore reports whether the status says that a deployed revision passed its checks.
 func (f *releaseFacts) provenBefore(status *v1alpha1.AppStatus, d deployed) bool {
 	was := status.Release
 	return was != nil && was.Proven && f.deployedOf(was) == d
@@ -202,7 +203,7 @@ func sealedHistory(recorded []v1alpha1.ReleaseSnapshot, seal digest.Seal) []v1al
 	return sealed
 }
 
-// historyOf brings the recorded history to what Helm keeps, newest first.
+// historyOf updates the recorded history to the revisions that Helm keeps, newest first.
 func historyOf(recorded []v1alpha1.ReleaseSnapshot, outcome *release.Outcome) []v1alpha1.ReleaseSnapshot {
 	known := map[int]v1alpha1.ReleaseSnapshot{}
 	for _, snapshot := range slices.Concat(recorded, outcome.Records.Snapshots) {
@@ -219,8 +220,8 @@ func historyOf(recorded []v1alpha1.ReleaseSnapshot, outcome *release.Outcome) []
 	return history
 }
 
-// outsideNow are the objects of the deployed revision that are not in the App's namespace, and those recorded before, which are stale then. Of a
-// revision that a person deployed it is not known what it holds.
+// outsideNow returns the objects of the deployed revision outside the App's namespace, and those recorded before, which are then marked
+// stale. If a person deployed the revision, its objects are unknown and the recorded ones stay.
 func outsideNow(s *scope, outcome release.Outcome) []v1alpha1.InventoryEntry {
 	before := record.Outside(s.inventory.Entries, s.App.Namespace)
 	if outcome.Deployed.Content == "" {

@@ -27,7 +27,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
 
-// releases is a *release.Engine.
+// releases is implemented by *release.Engine.
 type releases interface {
 	Drift(ctx context.Context, req release.Request, refs []cluster.Ref, correct bool) ([]cluster.Difference, error)
 	MarkFailed(ctx context.Context, req release.Request, why string) (done bool, err error)
@@ -36,7 +36,7 @@ type releases interface {
 	Uninstall(ctx context.Context, req release.Request) (done bool, err error)
 }
 
-// releaser has the charts of Helm Apps released.
+// releaser installs, upgrades, tests and uninstalls the releases of Helm Apps.
 type releaser struct {
 	engine    releases
 	applier   *apply.Applier
@@ -49,15 +49,15 @@ type releaser struct {
 	memory subject.Memory[releaseMemory]
 }
 
-// facts are those with which a Reconcile begins.
+// facts returns the facts at the start of a Reconcile.
 func (r *releaser) facts(app *v1alpha1.App) releaseFacts {
 	memory := r.memory.Get(app)
 	memory.reported(app)
 	return releaseFacts{memory: memory, seal: r.seal}
 }
 
-// release has the chart and values released. A Helm action may block on hooks, so it runs beside the Reconcile, and the App is woken when it has
-// ended.
+// release releases the chart with its values. A Helm action may block on hooks, so it runs beside the Reconcile. The end of the action
+// wakes the App.
 func (r *releaser) release(ctx context.Context, s *scope) error {
 	request := r.request(ctx, s)
 	outcome, err := r.engine.Reconcile(ctx, request)
@@ -81,7 +81,7 @@ func (r *releaser) release(ctx context.Context, s *scope) error {
 	if !tested(s.App) {
 		s.release.notes = append(s.release.notes, step.Note{Condition: v1alpha1.TestSuccessCondition})
 	}
-	// What a rollback returned to was good.
+	// A rollback returns to a revision that had passed its checks.
 	s.release.proven = outcome.Remediation != nil && outcome.Remediation.To != 0 && outcome.Remediation.Err == nil
 	if outcome.Failed != nil {
 		return r.failed(s, outcome)
@@ -90,7 +90,7 @@ func (r *releaser) release(ctx context.Context, s *scope) error {
 	return r.findDrift(ctx, s, request)
 }
 
-// awaitAction waits for an action, which may not have begun: the engine wakes the App when its turn comes, and there may be thousands before it.
+// awaitAction waits for an action. A queued action may wait for thousands of others; the engine wakes the App when its action begins.
 func awaitAction(s *scope, phase string, outcome release.Outcome, message error) error {
 	if outcome.Queued {
 		return step.WaitQuietly(s.Waited(phase+" in line"), step.QuietInLine, time.Minute, message)
@@ -110,7 +110,7 @@ func underWay(name string, outcome release.Outcome) error {
 
 // request describes the wanted release.
 func (r *releaser) request(ctx context.Context, s *scope) release.Request {
-	// An action that runs on keeps the request, while the status patch decodes into the App.
+	// Copy the App: an action may outlive this Reconcile, and patching the status writes into s.App.
 	app := s.App.DeepCopy()
 	spec := app.Spec.Helm
 	recorded := s.recordedRevision()
@@ -154,7 +154,7 @@ func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 	}
 }
 
-// retryAfter is the pause after so many failures: retryInterval where it is set, else one second, doubling.
+// retryAfter is the pause after a number of failures: retryInterval if set, otherwise one second, doubled with each failure.
 func retryAfter(app *v1alpha1.App, attempts int) time.Duration {
 	if d := app.Spec.RetryInterval; d != nil {
 		return d.Duration
@@ -162,7 +162,7 @@ func retryAfter(app *v1alpha1.App, attempts int) time.Duration {
 	return backoff.Pause(attempts)
 }
 
-// owned returns a function that lists the objects that own claims with data at the time of the call.
+// owned returns a function that lists, at the time of the call, the objects that own claims with data.
 func owned(s *scope) func(context.Context) (map[types.UID][]string, error) {
 	reader, namespace := s.Client, s.App.Namespace
 	return func(ctx context.Context) (map[types.UID][]string, error) {
@@ -170,7 +170,8 @@ func owned(s *scope) func(context.Context) (map[types.UID][]string, error) {
 	}
 }
 
-// unmoved returns a function that reports whether an object surely did not change since Helm wrote it. Actions call it while they run.
+// unmoved returns a function that reports whether an object certainly has not changed since Helm wrote it. Actions call the function while
+// they run.
 func (r *releaser) unmoved(ctx context.Context, s *scope) func(*unstructured.Unstructured) bool {
 	entries, reader := record.Inside(s.recordedEntries(), s.App.Namespace), s.Client
 	still := sync.OnceValue(func() map[string]bool {
@@ -190,7 +191,7 @@ func (r *releaser) unmoved(ctx context.Context, s *scope) func(*unstructured.Uns
 	return func(o *unstructured.Unstructured) bool { return still()[inventory.IDOf(o).String()] }
 }
 
-// test runs the chart's tests, once for each revision, when it is healthy.
+// test runs the chart's tests once for each revision, after the revision is healthy.
 func (r *releaser) test(ctx context.Context, s *scope) error {
 	switch outcome := s.release.outcome; outcome.Test.Result {
 	case "Succeeded":
@@ -218,8 +219,8 @@ func (r *releaser) test(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// markFailed marks an upgrade as failed that did not become healthy in time, so that it is retried or rolled back. It leaves an install alone,
-// which has no earlier revision, and a revision that was healthy before: then the upgrade is not the cause.
+// markFailed marks an upgrade that did not become healthy in time as failed, so that it is retried or rolled back. An install is not
+// marked, because there is no earlier revision. A revision that was healthy before is not marked, because the upgrade is not the cause.
 func (r *releaser) markFailed(ctx context.Context, s *scope, why error) error {
 	outcome := s.release.outcome
 	if outcome == nil || outcome.Deployed.Installed || s.release.provenBefore(&s.App.Status, deployed{outcome.Deployed.Revision, outcome.Deployed.Content}) {
@@ -236,5 +237,5 @@ func (r *releaser) markFailed(ctx context.Context, s *scope, why error) error {
 	return step.FailAfter(v1alpha1.UnhealthyReason, 50*time.Millisecond, why)
 }
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (r *releaser) Forget(app *v1alpha1.App) { r.memory.Forget(app) }

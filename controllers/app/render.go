@@ -60,7 +60,7 @@ func (r *renderer) objectsOf(ctx context.Context, s *scope) ([]*unstructured.Uns
 	return nil, fmt.Errorf("type %s has no objects of its own", s.App.Spec.Type)
 }
 
-// imageSettings are what an image is rendered with.
+// imageSettings are the settings for rendering an Image App.
 func (r *renderer) imageSettings(s *scope) workload.Settings {
 	settings := workload.Settings{Gateway: r.gateway}
 	if s.found.Folder != nil {
@@ -112,7 +112,7 @@ func renderOutcome(err error) error {
 	return step.Stop(v1alpha1.RenderFailedReason, err)
 }
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (r *renderer) Forget(app *v1alpha1.App) {
 	r.builds.Forget(string(app.UID))
 	r.builder.Forget(client.ObjectKeyFromObject(app))

@@ -88,7 +88,7 @@ func held(outcome release.Outcome) error {
 		times, done, meta.ForceRequestAnnotation, outcome.Failed)
 }
 
-// remediated is the condition that reports a rollback or an uninstallation.
+// remediated is the condition that reports a rollback or an uninstall after failures.
 func remediated(outcome release.Outcome) step.Note {
 	note := step.Note{Condition: v1alpha1.RemediatedCondition}
 	m := outcome.Remediation

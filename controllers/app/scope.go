@@ -28,7 +28,7 @@ type scope struct {
 	*subject.Subject
 	// found is the source that the Reconcile found.
 	found source.Found
-	// objects and values are set by render. values is set only for a Helm App; its objects are in the inventory.
+	// render sets objects and values. values is set only for a Helm App, whose objects are in the inventory.
 	objects []*unstructured.Unstructured
 	values  map[string]any
 	// admitted is the result of the checks of the objects.
@@ -36,7 +36,7 @@ type scope struct {
 	// inventory lists the recorded objects, and writes has the versions in which they were written.
 	inventory v1alpha1.Inventory
 	writes    *record.Writes
-	// unhealthySince is set by assess.
+	// unhealthySince is since when the App is unhealthy, as assess sets it; nil if the App is healthy.
 	unhealthySince *metav1.Time
 	// held are the objects that left the source and wait for a person to confirm their deletion.
 	held    prune.Held
@@ -49,12 +49,12 @@ type scope struct {
 	current refusal.Report
 }
 
-// outcome is how far the Reconcile came.
+// outcome is how far the Reconcile got.
 type outcome struct {
 	// declared: scope.objects is the complete list of what the source declares. wrote: apply wrote objects. applied: the whole revision is
 	// in the cluster.
 	declared, wrote, applied bool
-	// done: every step has succeeded.
+	// done: every step succeeded.
 	done bool
 	// ceded are objects that left the source and that other Apps take over.
 	ceded handover.Ceded
@@ -113,7 +113,7 @@ func (s *scope) brought() bool {
 	return s.outcome.wrote || s.outcome.applied && s.App.Status.LastAppliedRevision != s.found.Revision
 }
 
-// Summary is Ready's message.
+// Summary is the message of the condition Ready.
 func (s *scope) Summary() string {
 	summary := s.delivery()
 	if c := conditions.Get(s.App, v1alpha1.SourceReadyCondition); c != nil && c.Status == metav1.ConditionFalse {
@@ -164,7 +164,7 @@ func (s *scope) volumeNotes() []step.Note {
 		"StatefulSet %s is delivered with persistentVolumeClaimRetentionPolicy Retain, for both fields: no claim is deleted without a confirmation; write Retain to end this message", retained)})
 }
 
-// Heading says in front of Ready's message that a newer version of the App is refused.
+// Heading is the beginning of Ready's message: that a newer version of the App is refused.
 func (s *scope) Heading() string { return s.current.Heading() }
 
 // Details returns Helm's last log lines about a failed action.

@@ -42,7 +42,7 @@ type wakes struct {
 	dependencies *dependency.Checker
 }
 
-// Wake has an App reconciled.
+// Wake adds an App to the work queue.
 func (r *Reconciler) Wake(app types.NamespacedName) { r.wakes.queue.Add(app) }
 
 // SetupWithManager adds the controller. It is the one list of what wakes an App. ended delivers the Apps whose Helm action ended.
@@ -99,7 +99,7 @@ func (w *wakes) start(_ context.Context, queue workqueue.TypedRateLimitingInterf
 	return nil
 }
 
-// delivering maps an object to the App that delivers it.
+// delivering maps an object to the App that delivers the object.
 func delivering(_ context.Context, o client.Object) []reconcile.Request {
 	labels, namespace := o.GetLabels(), o.GetNamespace()
 	name := labels[v1alpha1.AppLabel]

@@ -37,13 +37,13 @@ type Checker struct {
 	Clients *kube.Clients
 	Watch   *kube.Watch
 
-	// dependents are the Apps that depend on an object, by group and kind.
+	// dependents indexes the Apps that depend on an object, by group and kind.
 	dependents references.Index
 	compiled   subject.Memory[compiled]
 }
 
-// compiled are the expressions of an App's dependsOn by their text, for the generation for which they were compiled, and their last results
-// for objects that are neither Apps nor Projects.
+// compiled holds the compiled readyExprs of one generation of an App, by their text, and their last results for objects other than Apps and
+// Projects.
 type compiled struct {
 	generation  int64
 	expressions map[string]*expr.Expr
@@ -89,7 +89,7 @@ func (c *Checker) Await(ctx context.Context, s *subject.Subject) error {
 	return step.Wait(v1alpha1.DependencyNotReadyReason, look, "waits for %s", strings.Join(waits, "; "))
 }
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (c *Checker) Forget(app *v1alpha1.App) {
 	c.dependents.Set(client.ObjectKeyFromObject(app), nil)
 	c.compiled.Forget(app)
@@ -134,7 +134,7 @@ func (c *Checker) compile(app *v1alpha1.App) error {
 	return nil
 }
 
-// dependenciesOf lists what an App depends on.
+// dependenciesOf returns the references of an App to its dependencies.
 func dependenciesOf(app *v1alpha1.App, tenant, project string) []references.Object {
 	var on []references.Object
 	for i := range app.Spec.DependsOn {
@@ -160,7 +160,7 @@ func namespaceOf(d *v1alpha1.Dependency, tenant, project string) string {
 	return v1alpha1.ProjectNamespace(tenant, cmp.Or(d.Project, project))
 }
 
-// nameOf names a dependency as "App shop/database".
+// nameOf returns the name of a dependency for messages, such as "App shop/database".
 func nameOf(s *subject.Subject, d *v1alpha1.Dependency) string {
 	kind := d.GroupVersionKind()
 	if kind == v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind) {
@@ -199,7 +199,7 @@ func (c *Checker) check(ctx context.Context, s *subject.Subject, d *v1alpha1.Dep
 	return c.checkOther(ctx, s, question{kind: kind, key: key, ready: ready, text: d.ReadyExpr})
 }
 
-// allowed refuses kinds that no App may depend on, and waits for those that are not served yet.
+// allowed refuses kinds on which no App may depend, and waits for kinds that the API server does not serve yet.
 func (c *Checker) allowed(kind schema.GroupVersionKind) error {
 	if expr.IsSecret(kind.GroupKind()) {
 		return step.Stop(v1alpha1.InvalidExpressionReason, errors.New("no app may depend on a Secret"))

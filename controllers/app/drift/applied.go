@@ -31,7 +31,7 @@ type Applied struct {
 // Get returns the drift state of an App.
 func (a *Applied) Get(app *v1alpha1.App) *State { return a.states.Get(app) }
 
-// Forget drops what is known of an App.
+// Forget drops the drift state of an App.
 func (a *Applied) Forget(app *v1alpha1.App) { a.states.Forget(app) }
 
 // Prepare sets in an apply.Set how to handle drift. Drift is left alone if the App does not want corrections, or during the pause after too
@@ -154,7 +154,7 @@ func (d *State) gather(s *subject.Subject, moved []apply.Deviation) {
 	}
 }
 
-// stateOf returns a key of an object's state and of the App's settings for drift.
+// stateOf identifies the state of an object and the App's settings for drift.
 func stateOf(app *v1alpha1.App, m apply.Deviation) string {
 	return fmt.Sprintf("%d %s", app.Generation, m.Entry.Digest)
 }

@@ -21,7 +21,7 @@ const freeCorrections = 3
 
 // State is the drift state of one App. It is kept in memory between Reconciles.
 type State struct {
-	// found is how objects differ. key identifies the state in which a release was compared; "" means that it has to be compared.
+	// found lists the differences. key identifies the compared state of a release; "" means that the release must be compared.
 	found []string
 	key   string
 	// objects are the results for single objects, by inventory ID, if drift is only reported. unclear says why some could not be compared,
@@ -59,7 +59,7 @@ func (d *State) Corrected(what string, now time.Time) {
 // Compared reports whether the objects were compared in the state that a key identifies.
 func (d *State) Compared(key string) bool { return key != "" && key == d.key }
 
-// Found records how objects differ in the state that a key identifies. Without a key, the next pass compares them again.
+// Found records the differences in the state that key identifies. Without a key, the next Reconcile compares again.
 func (d *State) Found(key string, differences []string) { d.key, d.found = key, differences }
 
 // Report is what a Reconcile reports about drift.

@@ -15,15 +15,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// declarations record which objects the Apps of each project declare, so that an object that moves from one App to another is handed over
-// instead of deleted. They are in memory only: after a restart, every App declares its objects anew before anything is deleted.
+// declarations records which objects the Apps of each project declare, so that an object that moves from one App to another is handed over
+// instead of deleted. The record is in memory only: after a restart, every App declares its objects again before anything is deleted.
 type declarations struct {
 	mu sync.Mutex
 	// projects is keyed by namespace, then by the App's name.
 	projects map[string]map[string]declaration
 	// inLine are the Apps that have not reached their source yet because they wait for their turn.
 	inLine map[types.NamespacedName]bool
-	// waiting are, by namespace, the Apps that leave objects to others and wait until these declare or write some.
+	// waiting are, by namespace, the Apps that leave objects to other Apps and wait until these declare or write objects.
 	waiting map[string]map[string]bool
 }
 
@@ -60,7 +60,7 @@ func sourceOf(app *v1alpha1.App) string {
 	return string(text)
 }
 
-// Pass is the result of one Reconcile of an App, as far as it matters here.
+// Pass is the result of one Reconcile of an App that this package needs.
 type Pass struct {
 	App *v1alpha1.App
 	// Objects are the objects in the source; the list is complete if Rendered is set.
@@ -166,7 +166,7 @@ func (d *declarations) forget(app *v1alpha1.App) {
 	d.wait(app, false)
 }
 
-// await records whether an App waits for others of its namespace.
+// await records whether an App waits for other Apps of its namespace.
 func (d *declarations) await(namespace, app string, waits bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,6 +209,6 @@ func (d declaration) declares(id inventory.ObjectID) bool {
 // hashOf identifies an object within its project's namespace.
 func hashOf(id inventory.ObjectID) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(id.Group + "/" + id.Kind + "/" + id.Name)) // It never fails.
+	_, _ = h.Write([]byte(id.Group + "/" + id.Kind + "/" + id.Name)) // Write never fails.
 	return h.Sum64()
 }

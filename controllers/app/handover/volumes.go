@@ -32,7 +32,7 @@ const (
 	justMade = 10 * time.Minute
 )
 
-// Volumes finds the PersistentVolumeClaims that an Image App takes over, or that it left behind.
+// Volumes finds the PersistentVolumeClaims that an Image App takes over, and the claims that a deleted App left behind.
 type Volumes struct {
 	Client    client.Reader
 	Watch     *kube.Watch

@@ -6,13 +6,13 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// maxUndeclared is how many siblings are remembered that have not declared. Apps may be created and deleted for as long as one App waits.
+// maxUndeclared is how many siblings without a declaration are remembered. Apps may be created and deleted while one App waits.
 const maxUndeclared = 1000
 
 // waiting is the state of an App that waits for siblings to declare the objects that left its source.
 type waiting struct {
-	// input is the last input of the App, and source the revision of its source then. declaredAt is since when the input is the same, and
-	// leftAt since when both are: objects may have left the source at that time, but not earlier.
+	// input is the last input of the App, and source is the revision of its source at that time. declaredAt is since when the input is the
+	// same, and leftAt since when both are the same: objects may have left the source at leftAt, but not earlier.
 	input              input
 	source             string
 	declaredAt, leftAt time.Time
@@ -22,7 +22,7 @@ type waiting struct {
 	wokeAt time.Time
 }
 
-// undeclared is the input that a sibling has not declared, and since when that is known.
+// undeclared is the input that a sibling has not declared, and since when this is known.
 type undeclared struct {
 	input input
 	since time.Time
@@ -55,7 +55,7 @@ func (w *waiting) undeclaredFor(sibling string, in input, now time.Time) time.Du
 	if was.input != in || was.since.Before(w.leftAt) {
 		was = undeclared{in, now}
 		if w.undeclared == nil || len(w.undeclared) >= maxUndeclared {
-			w.undeclared = map[string]undeclared{} // They will be recorded again.
+			w.undeclared = map[string]undeclared{} // Siblings that still have not declared are recorded again.
 		}
 		w.undeclared[sibling] = was
 	}

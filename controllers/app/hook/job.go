@@ -65,7 +65,7 @@ func (r *Runner) runJob(ctx context.Context, s *subject.Subject, plan *Plan, h *
 	return r.start(ctx, s, plan, h, beginning{admit, all})
 }
 
-// unfinished waits for hook Jobs other than the named one to end, and returns all there are.
+// unfinished returns the App's hook Jobs. While one other than the named Job still runs, it returns an error that waits for its end.
 func unfinished(ctx context.Context, s *subject.Subject, except string) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(jobs.Kind)

@@ -18,7 +18,7 @@ import (
 type Revision struct {
 	// Name of the revision. Hooks receive it.
 	Name string
-	// Delivered identifies what the App delivers: a revision with the same Delivered as the last one runs no hook.
+	// Delivered identifies what the App delivers. If it is the same as at the last run, no hook runs.
 	Delivered any
 	// Image is the image of hooks that name none.
 	Image string
@@ -26,7 +26,7 @@ type Revision struct {
 	Seal digest.Seal
 }
 
-// Plan is the hooks of one Reconcile, and how they ended. The zero value has none.
+// Plan holds the hooks of one Reconcile and their results. The zero value has no hooks.
 type Plan struct {
 	runs []*run
 	// planned: runs is complete. forced: a hook ran again because a person requested it.
@@ -143,7 +143,7 @@ func (p *Plan) Notes(app *v1alpha1.App) []step.Note {
 	return notes
 }
 
-// Summary says for Ready's message which hooks failed and were passed over; "" for none.
+// Summary is the part of Ready's message about failed hooks that do not stop the delivery; "" for none.
 func (p *Plan) Summary() string {
 	summary := ""
 	for _, h := range p.runs {

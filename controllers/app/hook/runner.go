@@ -40,7 +40,7 @@ type seen struct {
 // Admit checks the Job of a hook like the App's other objects, and labels it as the App's.
 type Admit func(job *unstructured.Unstructured) error
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (r *Runner) Forget(app *v1alpha1.App) { r.seen.Forget(app) }
 
 // Pre plans the hooks of a revision, and runs the pre hooks. No object of the revision is applied yet.

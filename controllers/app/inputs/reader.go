@@ -28,8 +28,8 @@ var ErrReading = errors.New("reading from the API server")
 
 // Reader reads ConfigMaps and Secrets.
 type Reader struct {
-	// Version returns the resourceVersion of a ConfigMap, Secret or Flux source as the deployer of its namespace last saw it, "" when there
-	// is none.
+	// Version returns the resourceVersion of a ConfigMap, Secret or Flux source that the watch of its namespace's deployer last showed; ""
+	// if there is no such object.
 	Version func(ctx context.Context, namespace, kind, name string) (string, error)
 
 	contents contents

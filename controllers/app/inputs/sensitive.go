@@ -37,7 +37,7 @@ func appendForms(found []string, text string) []string {
 	return found
 }
 
-// appendLines adds the lines of a text, and the text in one line.
+// appendLines adds each line of a text, and the text without its line breaks.
 func appendLines(found []string, text string) []string {
 	if !strings.Contains(text, "\n") {
 		return found

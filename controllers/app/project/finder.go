@@ -1,4 +1,4 @@
-// Package project finds the project of an App, and with it who delivers the App and what the App may have.
+// Package project finds the project of an App, its deployer, and its limits.
 package project
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
-// Watch is what is read of the operator's watch of labelled objects, a *kube.Watch.
+// Watch is implemented by *kube.Watch, the operator's watch of labelled objects.
 type Watch interface {
 	Follow(kind schema.GroupVersionKind) error
 	Live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error)
@@ -39,20 +39,20 @@ type Finder struct {
 	Client client.Client
 	// Deployer returns the client of a namespace's deployer.
 	Deployer func(namespace string) (client.Client, error)
-	// Platform: apps of the platform itself are delivered.
+	// Platform: the operator delivers Apps of the platform itself.
 	Platform bool
 	Watch    Watch
-	// Limits are the limits of tenants without limits of their own.
+	// Limits are for tenants without limits of their own.
 	Limits budget.Limits
 
 	synced subject.Memory[synced]
 }
 
-// synced: the watches of all that the App was recorded to hold when this process began had their first lists.
+// synced: the watches of all kinds in the App's inventory had their first list in this process.
 type synced bool
 
-// Find finds the project by the labels of the App's namespace, which tenants cannot write, waits for it to be ready, and takes the
-// deployer's client and the tenant's limits.
+// Find finds the project by the labels of the App's namespace, which tenants cannot write, and waits until the project is ready. It sets
+// the App's owner, deployer client and limits.
 func (f *Finder) Find(ctx context.Context, s *subject.Subject, recorded []v1alpha1.InventoryEntry) error {
 	if err := f.awaitWatches(s, recorded); err != nil {
 		return err
@@ -85,35 +85,35 @@ func (f *Finder) Find(ctx context.Context, s *subject.Subject, recorded []v1alph
 	return err
 }
 
-// awaitWatches is an *kube.Unready until the watches of all that the App is recorded to hold have their first lists. After a restart thousands
-// of Apps are looked at before they have: none of them begins what it could not end, and the watches begin together.
+// awaitWatches returns a *kube.Unready until the watches of all kinds in the App's inventory had their first list. After a restart
+// thousands of Apps are reconciled before that: no App begins what it could not finish, and the watches start together.
 func (f *Finder) awaitWatches(s *subject.Subject, recorded []v1alpha1.InventoryEntry) error {
 	synced := f.synced.Get(s.App)
 	if *synced {
 		return nil
 	}
 	var first error
-	followed := map[schema.GroupVersionKind]bool{corev1.SchemeGroupVersion.WithKind("Secret"): true} // Secrets are the deployers' to watch.
+	followed := map[schema.GroupVersionKind]bool{corev1.SchemeGroupVersion.WithKind("Secret"): true} // deployers watch Secrets
 	for _, e := range recorded {
 		id, err := inventory.ParseObjectID(e.ID)
 		if err != nil {
 			return err
 		}
 		kind := schema.GroupVersionKind{Group: id.Group, Version: e.Version, Kind: id.Kind}
-		if id.Namespace == "" || followed[kind] { // Mostly no watch shows what is cluster-scoped.
+		if id.Namespace == "" || followed[kind] { // Usually no watch shows cluster-scoped objects.
 			continue
 		}
 		followed[kind] = true
 		var unready *kube.Unready
 		if err := f.Watch.Follow(kind); errors.As(err, &unready) && unready.Err == nil {
 			first = cmp.Or(first, err)
-		} // What else fails is reported by the step that needs it.
+		} // The step that needs the watch reports other errors.
 	}
 	*synced = first == nil
 	return first
 }
 
-// awaitProject waits for the project: before it was ready once there is no deployer, and no quota that holds the App.
+// awaitProject waits for the project: until it was ready once, there is no deployer, and no quota that limits the App.
 func (f *Finder) awaitProject(ctx context.Context, tenant, name string) error {
 	project := &v1alpha1.Project{}
 	key := client.ObjectKey{Namespace: v1alpha1.HomeNamespace(tenant), Name: name}
@@ -124,7 +124,8 @@ func (f *Finder) awaitProject(ctx context.Context, tenant, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading project %s: %w", key, err)
 	}
-	// The deployer is bound last. Where it is there, what guards the project is too; a project that is being repaired now holds up no App.
+	// The project binds the deployer last. So once the deployer is bound, quota and policies exist. A project that is being repaired does
+	// not stop its Apps.
 	binding := types.NamespacedName{Namespace: project.Status.Namespace, Name: v1alpha1.Deployer}
 	bound, _, err := f.Watch.Live(ctx, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), binding)
 	if err != nil {
@@ -137,8 +138,8 @@ func (f *Finder) awaitProject(ctx context.Context, tenant, name string) error {
 	return nil
 }
 
-// allow finds what administrators allow the tenant's Apps. There is no Tenant of the platform itself: its Apps have the usual limits, and the Pod
-// Security level that the namespace says.
+// allow sets what administrators allow the tenant's Apps. The platform itself has no Tenant: its Apps have the default limits, and the Pod
+// Security level of their namespace's label.
 func (f *Finder) allow(ctx context.Context, s *subject.Subject, name string, namespace metav1.Object) error {
 	tenant := &v1alpha1.Tenant{}
 	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, tenant); client.IgnoreNotFound(err) != nil {
@@ -146,11 +147,11 @@ func (f *Finder) allow(ctx context.Context, s *subject.Subject, name string, nam
 	}
 	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, f.Limits.With(&tenant.Spec.Limits)
 	s.PodSecurity = cmp.Or(tenant.Spec.PodSecurity, string(api.LevelRestricted))
-	if name == v1alpha1.PlatformTenant { // Most clusters enforce nothing in a namespace without the label.
+	if name == v1alpha1.PlatformTenant { // Most clusters enforce no level in a namespace without the label.
 		s.PodSecurity = cmp.Or(namespace.GetLabels()[api.EnforceLevelLabel], string(api.LevelPrivileged))
 	}
 	return nil
 }
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (f *Finder) Forget(app *v1alpha1.App) { f.synced.Forget(app) }

@@ -57,8 +57,7 @@ func (h Held) Record(status *v1alpha1.AppStatus) {
 	status.Held, status.HeldToken = h.Objects[:min(len(h.Objects), maxHeld)], h.Token
 }
 
-// Summary is the part of Ready's message about objects that left the source, or the chart, and wait for confirmation or are retained; "" for
-// none.
+// Summary is the part of Ready's message about objects that left the source or the chart and are not deleted; "" for none.
 func (h Held) Summary(app *v1alpha1.App, left string) string {
 	switch n := len(h.Objects); n {
 	case 0:

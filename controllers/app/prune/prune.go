@@ -39,9 +39,9 @@ type Set struct {
 	Stale    []v1alpha1.InventoryEntry
 	// Wanted returns which other App takes an object over; "" for none.
 	Wanted func(context.Context, inventory.ObjectID) (string, error)
-	// Left names what the objects left, such as "the source". Kept is why some are kept without an owner.
+	// Left names what the objects left, such as "the source". Kept says why some objects are kept without an owner.
 	Left, Kept string
-	// Claims: objects of the set may be claims, or own some.
+	// Claims: objects of the set may be claims or own claims.
 	Claims bool
 }
 
@@ -90,7 +90,7 @@ func (p *Pruner) removeConfirmed(ctx context.Context, s *subject.Subject, revisi
 	return removed, err
 }
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (p *Pruner) Forget(app *v1alpha1.App) { p.held.Forget(app) }
 
 // AwaitGone waits until the objects that are being deleted are gone. The watch wakes the App when one of them is gone.
@@ -101,7 +101,7 @@ func AwaitGone(s *subject.Subject, reason string, objects []finalizer.Terminatin
 	return step.Wait(reason, step.NextLook(s.Waited("gone: "+objects[0].String())), "waits for %s to be gone", step.Few(objects))
 }
 
-// ReportKept sends one event for objects that were left in the cluster.
+// ReportKept sends one event about objects that are left in the cluster.
 func (p *Pruner) ReportKept(ctx context.Context, app *v1alpha1.App, kept []v1alpha1.InventoryEntry, why string) {
 	if len(kept) == 0 {
 		return

@@ -1,5 +1,4 @@
-// Package record keeps what an App made from being forgotten: between a pass and the status that reports it, between two passes, and
-// between two processes.
+// Package record keeps the inventory of Apps: from a write until the status reports it, between Reconciles, and after a crash.
 package record
 
 import (
@@ -15,22 +14,23 @@ import (
 	"github.com/kubeop/kubeop/delivery/journal"
 )
 
-// Recorder knows the inventory of each App, also where its status does not report it yet. Of a Helm App the release knows it.
+// Recorder holds the inventory of each App, including what the App's status does not report yet. The objects of a Helm App are in the
+// release's records.
 type Recorder struct {
 	Journal *journal.Journal
-	// Seal is that of the digests in the inventories.
+	// Seal is for the digests in the inventories.
 	Seal digest.Seal
 
 	unreported subject.Memory[unreported]
 	writes     subject.Memory[Writes]
 }
 
-// unreported is the inventory that the last pass left and the status does not report, as a pass that only waits is quiet; nil for none.
+// unreported is the inventory at the end of the last Reconcile, if that wrote no status because it only waits; nil for none.
 type unreported struct {
 	inventory *v1alpha1.Inventory
 }
 
-// Load returns the inventory with which a pass begins. With an error, the returned inventory is incomplete.
+// Load returns the inventory at the start of a Reconcile. With an error, the returned inventory is incomplete.
 func (r *Recorder) Load(ctx context.Context, app *v1alpha1.App) (v1alpha1.Inventory, error) {
 	left := r.unreported.Get(app).inventory
 	switch {
@@ -42,7 +42,8 @@ func (r *Recorder) Load(ctx context.Context, app *v1alpha1.App) (v1alpha1.Invent
 	return r.Recorded(ctx, app)
 }
 
-// Recorded returns what the App's status reports, and what an earlier process began to make and did not come to report.
+// Recorded returns the inventory in the App's status and in the journal: objects that an earlier process may have created without reporting
+// them.
 func (r *Recorder) Recorded(ctx context.Context, app *v1alpha1.App) (v1alpha1.Inventory, error) {
 	reported := v1alpha1.Inventory{Entries: fingerprint.Sealed(app.Status.Inventory.Entries, r.Seal)}
 	begun, err := r.Journal.Of(ctx, app.UID)
@@ -52,8 +53,8 @@ func (r *Recorder) Recorded(ctx context.Context, app *v1alpha1.App) (v1alpha1.In
 	return reported, err
 }
 
-// Announce records those of the entries that are new before their objects are made. Where the journal is full, the scope has to have recorded
-// them: they are written into the status.
+// Announce records new objects in the journal before they are created. If the journal is full, it writes the status instead, to which the
+// scope must already have added the objects.
 func (r *Recorder) Announce(ctx context.Context, app *v1alpha1.App, before, entries []v1alpha1.InventoryEntry) error {
 	err := r.Journal.Record(ctx, app.UID, inventory.Without(entries, before))
 	if errors.Is(err, journal.ErrFull) {
@@ -62,7 +63,7 @@ func (r *Recorder) Announce(ctx context.Context, app *v1alpha1.App, before, entr
 	return err
 }
 
-// Keep has the next pass go on from the inventory of this one where the status does not report it.
+// Keep keeps the inventory for the next Reconcile if the status does not report it.
 func (r *Recorder) Keep(app *v1alpha1.App, inventory v1alpha1.Inventory, reported bool) {
 	left := r.unreported.Get(app)
 	left.inventory = nil
@@ -75,13 +76,13 @@ func (r *Recorder) Keep(app *v1alpha1.App, inventory v1alpha1.Inventory, reporte
 	}
 }
 
-// Drop forgets what the last pass left: the App is being removed, and its status reports what is left of it.
+// Drop drops the kept inventory: the App is being removed, and from then on its status lists what is left.
 func (r *Recorder) Drop(app *v1alpha1.App) { r.unreported.Get(app).inventory = nil }
 
-// Writes returns the versions in which an App's objects were last written.
+// Writes returns the resourceVersions in which the App's objects were last written.
 func (r *Recorder) Writes(app *v1alpha1.App) *Writes { return r.writes.Get(app) }
 
-// Forget drops all that is known of an App.
+// Forget drops the state of an App.
 func (r *Recorder) Forget(app *v1alpha1.App) {
 	r.writes.Forget(app)
 	r.unreported.Forget(app)

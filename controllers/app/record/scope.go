@@ -7,14 +7,14 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Outside returns the entries of objects that are not in the App's namespace: those without a namespace and, of an App of the platform itself,
-// those in other namespaces.
+// Outside returns the entries of objects outside the App's namespace: cluster-scoped objects and, for an App of the platform itself,
+// objects in other namespaces.
 func Outside(entries []v1alpha1.InventoryEntry, namespace string) []v1alpha1.InventoryEntry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e v1alpha1.InventoryEntry) bool { return isInside(e, namespace) })
 }
 
-// Inside returns the entries of a release that are judged and compared. Its objects outside of the App's namespace are recorded only so that they
-// are deleted in the end: mostly no watch shows them, and each look would be a request.
+// Inside returns the entries of a release whose health and drift are checked. Objects outside the App's namespace are recorded only to be
+// deleted in the end: usually no watch shows them, and each check would be a request.
 func Inside(entries []v1alpha1.InventoryEntry, namespace string) []v1alpha1.InventoryEntry {
 	outside := func(e v1alpha1.InventoryEntry) bool { return !isInside(e, namespace) }
 	if !slices.ContainsFunc(entries, outside) {
@@ -23,7 +23,7 @@ func Inside(entries []v1alpha1.InventoryEntry, namespace string) []v1alpha1.Inve
 	return slices.DeleteFunc(slices.Clone(entries), outside)
 }
 
-// isInside reports whether an entry names an object of a namespace, which its ID begins with.
+// isInside reports whether an entry names an object of the namespace. An entry's ID begins with the namespace.
 func isInside(e v1alpha1.InventoryEntry, namespace string) bool {
 	return strings.HasPrefix(e.ID, namespace+"_")
 }

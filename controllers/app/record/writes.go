@@ -7,27 +7,27 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// watchLag is how far a watch may be behind what was written.
+// watchLag is the longest delay of a watch that is expected.
 const watchLag = 10 * time.Second
 
-// Writes are the resourceVersions, by inventory ID, in which this process last wrote an App's objects: what a watch shows in an older one
-// says nothing of them.
+// Writes are the resourceVersions, by inventory ID, in which this process last wrote an App's objects. If a watch shows an older version of
+// an object, it does not show the object's present state.
 type Writes struct {
 	at time.Time
-	// unsettled are the versions until the App is found healthy, and recent those written just now, healthy or not.
+	// unsettled are the versions written since the App was last healthy. recent are the versions written within watchLag.
 	unsettled, recent map[string]string
 }
 
-// At is when this process last changed the App's objects. Verdicts about their health from before that time do not count.
+// At is when this process last wrote the App's objects. Health that was judged before that time does not count.
 func (w *Writes) At() time.Time { return w.at }
 
-// Shown reports whether a watch had the time to show what was written last.
+// Shown reports whether watches have had enough time to show the last write.
 func (w *Writes) Shown(now time.Time) bool { return now.Sub(w.at) > watchLag }
 
-// Unsettled returns the versions that were written since the App was last healthy.
+// Unsettled returns the versions written since the App was last healthy.
 func (w *Writes) Unsettled() map[string]string { return w.unsettled }
 
-// Recent returns the versions that were written within the lag of a watch, and forgets older ones.
+// Recent returns the versions written within watchLag, and drops older ones.
 func (w *Writes) Recent(now time.Time) map[string]string {
 	if w.Shown(now) {
 		w.recent = nil
@@ -35,8 +35,8 @@ func (w *Writes) Recent(now time.Time) map[string]string {
 	return w.recent
 }
 
-// Add records the versions in which objects were written now. Recent versions still count, because a pass that failed in part is followed
-// by one that writes only the rest.
+// Add records the versions that were written now. It keeps recent versions, because after a Reconcile that failed in part, the next one
+// writes only the rest.
 func (w *Writes) Add(entries []v1alpha1.InventoryEntry, written map[string]string, now time.Time) {
 	last, all := w.Recent(now), map[string]string{}
 	for _, e := range entries {
@@ -47,10 +47,10 @@ func (w *Writes) Add(entries []v1alpha1.InventoryEntry, written map[string]strin
 	w.unsettled, w.recent, w.at = all, all, now
 }
 
-// Released notes the versions in which a Helm action left the objects of a release.
+// Released records the versions in which a Helm action left the objects of a release.
 func (w *Writes) Released(versions map[string]string, now time.Time) {
 	w.unsettled, w.at = versions, now
 }
 
-// Settled forgets what matters only until the App is healthy.
+// Settled drops the versions that matter only until the App is healthy.
 func (w *Writes) Settled() { w.unsettled = nil }

@@ -21,7 +21,7 @@ type Index struct {
 	objects map[types.NamespacedName][]Object
 }
 
-// Set replaces the objects that an App refers to, and returns those that no App refers to any more.
+// Set replaces the objects to which an App refers, and returns those to which no App refers any more.
 func (x *Index) Set(app types.NamespacedName, objects []Object) (unused []Object) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/charts"
 )
 
-// Fetcher finds the sources of Apps.
+// Fetcher fetches the sources of Apps.
 type Fetcher struct {
 	Client client.Reader
 	Inputs *inputs.Reader
@@ -33,7 +33,7 @@ type Fetcher struct {
 	Folder func(ctx context.Context, app *v1alpha1.App) (*folder.Folder, error)
 	Git    *git.Store
 	Charts *chart.Store
-	// Artifacts are those of OCI registries and of Flux's sources.
+	// Artifacts stores the artifacts of OCI registries and of Flux sources.
 	Artifacts *artifact.Store
 	// Tags lists the tags of image repositories for image policies.
 	Tags *image.Store
@@ -46,7 +46,7 @@ type Fetcher struct {
 	// reads has for each Git App, and each chart in Git, which files of a commit the last build read. It has no entry while a new build is
 	// in progress.
 	reads sync.Map
-	// unserved are the Apps with a Flux source of a kind that is not served.
+	// unserved are the Apps with a Flux source of a kind that the API server does not serve.
 	unserved sync.Map
 }
 
@@ -166,7 +166,7 @@ func (f *Fetcher) Users(namespace, kind, name string) []types.NamespacedName {
 	return f.users.Users(references.Object{Namespace: namespace, Kind: kind, Name: name})
 }
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (f *Fetcher) Forget(app *v1alpha1.App) {
 	key := client.ObjectKeyFromObject(app)
 	f.drop(f.users.Set(key, nil))

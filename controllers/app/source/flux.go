@@ -111,7 +111,7 @@ func (a *absent) Error() string { return a.why }
 // Is makes the error match failure.ErrNotReady, for which the App waits.
 func (a *absent) Is(target error) bool { return target == failure.ErrNotReady }
 
-// Served wakes the Apps with a Flux source of a kind that was not served, because the API server may serve it now.
+// Served wakes the Apps with a Flux source of a kind that the API server did not serve before and may serve now.
 func (f *Fetcher) Served() {
 	f.unserved.Range(func(app, _ any) bool {
 		f.unserved.Delete(app)

@@ -174,7 +174,7 @@ func (f *Fetcher) readsSame(app types.NamespacedName, was, is git.Commit) bool {
 	return err == nil && also == nil && before == after
 }
 
-// missingSecret says which Secret of a field does not exist.
+// missingSecret says which Secret does not exist, and which field names it.
 func missingSecret(namespace, name, field string) error {
 	return fmt.Errorf("secret %s/%s of %s does not exist: create it", namespace, name, field)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 )
 
-// stale is why a source could not be reached, so that its last answer is delivered.
+// stale says why a source could not be reached, so that its last answer is used.
 type stale struct {
-	// err is the reason, and retry the time of the next fetch; waits: a fetch is in progress.
+	// err is the reason, and retry the time until the next fetch. waits: a fetch is in progress.
 	err   error
 	retry time.Duration
 	waits bool
@@ -42,7 +42,7 @@ func (f *Fetcher) end(p *pass, err error) error {
 	return p.degrade(outcome, err)
 }
 
-// degrade lets the App go on without its source. If a retry may help, the source is fetched again later.
+// degrade ends the step so that the App continues without its source. If a retry may help, the source is fetched again later.
 func (p *pass) degrade(outcome, err error) error {
 	if _, final := verdict.Of(err); !final {
 		p.LookAgain(max(p.found.stale.retry, time.Second))
@@ -66,10 +66,10 @@ func (p *pass) awaitAnswer(waits error) error {
 	return step.Wait(v1alpha1.ProgressingReason, step.LastLook, "%w", waits)
 }
 
-// delivered reports whether the App was delivered as its spec and folder are now. Then only what is new in its source can be missing.
+// delivered reports whether the App was delivered with its present spec and folder. Then only changes of the source can be missing.
 //
-// It reads the App's own conditions, against the rule to decide from the state of the cluster. Without its source the App's wanted objects are
-// not known, so the cluster cannot answer. The conditions and status are the only record of this that survives a restart. A wrong answer
+// It reads the App's own conditions, although decisions should follow from the state of the cluster. Without its source the App's wanted
+// objects are unknown, so the cluster cannot answer. The conditions and status are the only record that survives a restart. A wrong answer
 // changes no object: it decides only whether a failed source fails the App or just SourceReady.
 func delivered(app *v1alpha1.App) bool {
 	condition := v1alpha1.AppliedCondition
@@ -97,7 +97,7 @@ func outcomeOf(err error) error {
 	return step.Fail(reason, err)
 }
 
-// usesFolder reports whether the spec names files beside app.yaml.
+// usesFolder reports whether the spec names files in the App's folder.
 func usesFolder(spec *v1alpha1.AppSpec) bool {
 	return (spec.Image != nil && len(spec.Image.ConfigFiles) > 0) || (spec.Raw != nil && spec.Raw.Path != "") || (spec.Helm != nil && (spec.Helm.Path != "" || len(spec.Helm.ValuesFiles) > 0))
 }

@@ -41,7 +41,7 @@ func (p *pushes) note(tenant, url, what string) {
 	p.last[tenant].Add(url, what)
 }
 
-// of returns a text that changes with each push to a repository; "" when there was none.
+// of returns a text that changes with each push to a repository; "" if there was no push.
 func (p *pushes) of(tenant, url string) string {
 	url = normalized(url)
 	p.mu.Lock()

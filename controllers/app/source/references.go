@@ -27,7 +27,7 @@ func referencesOf(app *v1alpha1.App) []references.Object {
 	return refs
 }
 
-// secretRefsOf lists the Secrets with the credentials of an app's source, and with the keys it is verified with.
+// secretRefsOf lists the Secrets with the credentials of an App's source and with the keys that verify the source.
 func secretRefsOf(spec *v1alpha1.AppSpec) []*v1alpha1.LocalSecretReference {
 	var refs []*v1alpha1.LocalSecretReference
 	add := func(ref *v1alpha1.LocalSecretReference) {

@@ -76,7 +76,7 @@ func (p *pass) commonCause(q cache.Question) string {
 	return p.App.Annotations[v1alpha1.RevisionAnnotation] + " " + q.Request
 }
 
-// isNew reports whether the App has a new question. After a restart, its status has the last one.
+// isNew reports whether the App's question is new. After a restart, the status tells.
 func (p *pass) isNew(q cache.Question) bool {
 	if (p.last.question != cache.Question{}) {
 		return p.last.question != q

@@ -30,7 +30,7 @@ type Subject struct {
 	// resolved.
 	Owner  own.Owner
 	Client client.Client
-	// ClusterKinds are the cluster-scoped kinds that the App may hold, and Limits those of its tenant.
+	// ClusterKinds are the cluster-scoped kinds that the App may have. Limits are those of its tenant.
 	ClusterKinds []string
 	Limits       budget.Limits
 	// PodSecurity is the Pod Security level of the App's namespace. Fill is which pod fields are filled in for that level, a constant of
@@ -49,7 +49,7 @@ type progress struct {
 	since time.Time
 }
 
-// Subjects make the Subject of each Reconcile, and keep the progress of Apps between them.
+// Subjects creates the Subject of each Reconcile, and keeps the progress of Apps between Reconciles.
 type Subjects struct {
 	Clock clock.PassiveClock
 
@@ -61,7 +61,7 @@ func (s *Subjects) New(app *v1alpha1.App) *Subject {
 	return &Subject{App: app, progress: s.progress.Get(app), clock: s.Clock}
 }
 
-// Forget drops what is known of an App.
+// Forget drops the state of an App.
 func (s *Subjects) Forget(app *v1alpha1.App) { s.progress.Forget(app) }
 
 // Key is the namespace and name of the App.
@@ -113,7 +113,7 @@ func (s *Subject) LookAgain(after time.Duration) {
 // Again returns after which time to reconcile a healthy App; 0 for its interval.
 func (s *Subject) Again() time.Duration { return s.again }
 
-// DeclaredRevision is the commit that declared the App or, of an App that was not declared in Git, its generation.
+// DeclaredRevision is the commit that declared the App; for an App that was not declared in Git, its generation.
 func (s *Subject) DeclaredRevision() string {
 	if revision := s.App.Annotations[v1alpha1.RevisionAnnotation]; revision != "" {
 		return revision
@@ -121,13 +121,13 @@ func (s *Subject) DeclaredRevision() string {
 	return fmt.Sprintf("generation %d", s.App.Generation)
 }
 
-// Requested reports whether the App has a reconcile request that was not handled.
+// Requested reports whether the App has a new reconcile request.
 func (s *Subject) Requested() bool {
 	token, ok := meta.ReconcileAnnotationValue(s.App.Annotations)
 	return ok && token != s.App.Status.GetLastHandledReconcileRequest()
 }
 
-// Forced reports whether a person requests another try, by an annotation with a value that was not handled.
+// Forced reports whether a person requests another try, by an annotation with a new value.
 func (s *Subject) Forced() bool {
 	return isNew(s.App.Annotations[meta.ForceRequestAnnotation], s.App.Status.LastHandledForceAt)
 }
