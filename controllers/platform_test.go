@@ -163,6 +163,10 @@ func (n *team) adoptNamespace() {
 	}
 	n.push(map[string]string{"platform/legacy/project.yaml": fmt.Sprintf(projectFile, "legacy") + "spec: {namespace: {adopt: true}}\n"})
 	n.ready(project, n.app("legacy", "note"))
+	// Without the label that says so, kubeop does not take the namespace for its own.
+	n.edit(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "legacy"}},
+		`{"metadata": {"labels": {"`+v1alpha1.AdoptedLabel+`": null}}}`)
+	n.reconcile(project)
 
 	n.push(map[string]string{"platform/legacy": "-"})
 	n.gone(project, n.app("legacy", "note"))

@@ -13,7 +13,8 @@ const (
 	AppLabel = "paas.kubeop.io/app"
 	// HookLabel on a Job names its hook, as "<phase>-<name>".
 	HookLabel = "paas.kubeop.io/hook"
-	// AdoptedLabel on a namespace says that it existed before the platform's project that is delivered into it, so kubeop never deletes it.
+	// AdoptedLabel on the namespace of a project of the platform says whether the namespace existed before the project: "true" or "false".
+	// kubeop deletes a namespace with "false" only.
 	AdoptedLabel = "paas.kubeop.io/adopted"
 	// RepositoryLabel names the Repository that declares the object.
 	RepositoryLabel = "paas.kubeop.io/repository"

@@ -113,7 +113,7 @@ func New(o Options) *Reconciler {
 		dependencies: &dependency.Checker{Client: c.Client, Clients: c.Clients, Watch: c.Watch},
 		sources:      o.Sources,
 		hooks:        &hook.Runner{Watch: c.Watch, Inputs: reader, Explainer: c.Explainer},
-		projects:     &project.Finder{Client: c.Client, Deployer: c.Clients.As, Platform: c.Clients.Platform(), Watch: c.Watch, Limits: o.Tenants.Limits},
+		projects:     &project.Finder{Client: c.Client, Deployer: c.Clients.As, Watch: c.Watch, Limits: o.Tenants.Limits},
 		renderer:     &renderer{inputs: reader, sources: o.Sources, builder: o.Engines.Builder, gateway: o.Gateway, queue: queue},
 		admitter:     admit,
 		applier:      objects,

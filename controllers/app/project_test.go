@@ -39,7 +39,7 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 		"its project is gone": {want: "waits DependencyNotReady: project kubeop-acme/shop does not exist, after 1m0s"},
 		"the labels of the namespace contradict its name": {
 			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.namespaces[shop] = ofOthers },
-			want: "stopped DependencyNotReady: namespace kubeop-acme-shop is labelled as that of project blog of tenant beta, which its name is not",
+			want: "stopped DependencyNotReady: namespace kubeop-acme-shop has the labels of project blog of tenant beta, but not the name of that project's namespace",
 		},
 		"the deployer has no rights yet": {
 			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.bindings = []string{"kubeop-acme/" + v1alpha1.Deployer, shop + "/kubeop-view"} },

@@ -8,11 +8,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
-// leavePlatformNamespace removes kubeop's labels and objects from an adopted namespace, and keeps the namespace. It reports false for a
-// namespace that kubeop created.
+// leavePlatformNamespace removes kubeop's labels and objects from a namespace, and keeps the namespace, unless the namespace is known to be created
+// by kubeop. Then it reports false.
 func (r *Reconciler) leavePlatformNamespace(ctx context.Context, s *scope) (left bool, err error) {
 	live, err := namespace.Own(ctx, r.Direct, s.namespace, namespace.Owner{Labels: s.labels()})
-	if live == nil || err != nil || live.Labels[v1alpha1.AdoptedLabel] == "" {
+	if live == nil || err != nil || live.Labels[v1alpha1.AdoptedLabel] == "false" {
 		return false, err
 	}
 	if err := s.made.Withdraw(ctx, s.labels(), access.Platform(s.namespace, r.Clients.Operator, s.labels())); err != nil {

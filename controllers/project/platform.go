@@ -23,8 +23,7 @@ import (
 func (r *Reconciler) resolvePlatform(ctx context.Context, s *scope) error {
 	switch name := s.project.Name; {
 	case !r.Clients.Platform():
-		return step.Stop(v1alpha1.DependencyNotReadyReason, errors.New(
-			"apps of the platform itself are turned off, and what runs stays as it is: set platformApps of kubeop's chart to Namespaced or ClusterAdmin"))
+		return step.Stop(v1alpha1.DependencyNotReadyReason, kube.ErrPlatformOff)
 	case strings.HasPrefix(name, v1alpha1.HomeNamespace("")) || name == r.Clients.Operator:
 		return step.Stop(v1alpha1.NamespaceTakenReason, fmt.Errorf("namespace %s belongs to a tenant or to kubeop itself: give the project another name", name))
 	case strings.HasPrefix(name, "kube-") && r.Clients.PlatformApps != kube.PlatformAppsClusterAdmin:
@@ -45,11 +44,13 @@ func (s *scope) namespaceSpec() v1alpha1.PlatformNamespace {
 // makePlatformNamespace creates the namespace, or adopts the one that exists.
 func (r *Reconciler) makePlatformNamespace(ctx context.Context, s *scope) error {
 	spec, owner := s.namespaceSpec(), namespace.Owner{Labels: s.labels()}
+	created := namespace.Owner{Labels: s.labels()}
+	created.Labels[v1alpha1.AdoptedLabel] = "false"
 	known, err := r.Watch.Namespace(ctx, s.namespace)
 	if err != nil {
 		return err
 	}
-	adopted := known != nil && known.GetLabels()[v1alpha1.AdoptedLabel] != ""
+	adopted := known != nil && known.GetLabels()[v1alpha1.AdoptedLabel] != "false" // A namespace without the label is never deleted.
 	if known == nil && spec.Adopt {
 		if adopted, err = namespace.Adopt(ctx, r.Direct, s.namespace, owner); err != nil {
 			return err
@@ -59,7 +60,7 @@ func (r *Reconciler) makePlatformNamespace(ctx context.Context, s *scope) error 
 		err := s.made.Apply(ctx, namespace.Adopted(s.namespace, owner, spec.PodSecurity))
 		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
 	}
-	err = r.home(s, owner).Make(ctx, s.made, namespace.Terms{PodSecurity: cmp.Or(spec.PodSecurity, podsecurity.Default)})
+	err = r.home(s, created).Make(ctx, s.made, namespace.Terms{PodSecurity: cmp.Or(spec.PodSecurity, podsecurity.Default)})
 	if errors.Is(err, namespace.ErrTaken) {
 		return step.Add(err, ". To have apps delivered into it, set spec.namespace.adopt: true in project.yaml")
 	}

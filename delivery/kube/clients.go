@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // Clients makes clients that impersonate a project's deployer. The clients share connections and the RESTMapper, and read from the API
@@ -31,8 +33,11 @@ func NewClients(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMap
 	return &Clients{Deployers: deployers, config: config, scheme: scheme, mapper: mapper, made: map[string]client.Client{}}
 }
 
-// As returns the client of a namespace's deployer.
+// As returns the client of a namespace's deployer: ErrPlatformOff for a namespace of the platform itself, unless its apps are delivered.
 func (c *Clients) As(namespace string) (client.Client, error) {
+	if v1alpha1.TenantOf(namespace) == v1alpha1.PlatformTenant && !c.Platform() {
+		return nil, ErrPlatformOff
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if made, ok := c.made[namespace]; ok {

@@ -1,6 +1,10 @@
 package kube
 
-import "github.com/kubeop/kubeop/api/v1alpha1"
+import (
+	"errors"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
 
 // What PlatformApps can be: the setting platformApps of the chart, from which the rights of v1alpha1.PlatformDeployer follow.
 const (
@@ -11,6 +15,9 @@ const (
 	// PlatformAppsClusterAdmin allows apps of the platform itself cluster-scoped objects, and objects in other namespaces.
 	PlatformAppsClusterAdmin = "ClusterAdmin"
 )
+
+// ErrPlatformOff says that apps of the platform itself are not delivered.
+var ErrPlatformOff = errors.New("apps of the platform itself are turned off, and what runs stays as it is: set platformApps of kubeop's chart to Namespaced or ClusterAdmin")
 
 // Deployers are the accounts that kubeop impersonates to deliver apps.
 type Deployers struct {

@@ -1,6 +1,9 @@
 package kube
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 func TestAppsAreDeliveredByTheirProjectsAccount(t *testing.T) {
 	const platforms = "system:serviceaccount:kubeop-system:kubeop-platform-deployer"
@@ -19,5 +22,14 @@ func TestAppsAreDeliveredByTheirProjectsAccount(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestNobodyActsInTheNamespacesOfThePlatformWhileItsAppsAreOff(t *testing.T) {
+	for _, platformApps := range []string{"", PlatformAppsOff} {
+		clients := NewClients(nil, nil, nil, Deployers{PlatformApps: platformApps, Operator: "kubeop-system"})
+		if c, err := clients.As("cert-manager"); c != nil || !errors.Is(err, ErrPlatformOff) {
+			t.Errorf("platformApps %q: got the client %v and %v", platformApps, c, err)
+		}
 	}
 }

@@ -22,18 +22,18 @@ func Adopted(name string, owner Owner, podSecurity string) *core.NamespaceApplyC
 	return core.Namespace(name).WithLabels(labels)
 }
 
-// Adopt marks an existing namespace as the owner's, so that it can be applied. It reports false if there is none, or if it is the owner's
-// already. Errors: ErrTaken if it belongs to another owner, ErrLeaving, and the API server's.
+// Adopt labels an existing namespace as the owner's, so that it can be applied. It reports false if there is none, or if kubeop created it.
+// Errors: ErrTaken if it belongs to another owner, ErrLeaving, and the API server's.
 func Adopt(ctx context.Context, c client.Client, name string, owner Owner) (bool, error) {
 	ns, err := read(ctx, c, name)
 	switch {
 	case ns == nil || err != nil:
 		return false, err
+	case ns.Labels[v1alpha1.AdoptedLabel] == "false" && owns(owner.Labels, ns):
+		return false, nil
 	case ns.DeletionTimestamp != nil:
 		return false, fmt.Errorf("namespace %s: %w%s", name, ErrLeaving, holds(ns))
-	case owns(owner.Labels, ns):
-		return ns.Labels[v1alpha1.AdoptedLabel] != "", nil
-	case ns.Labels[v1alpha1.TenantLabel] != "":
+	case ns.Labels[v1alpha1.TenantLabel] != "" && !owns(owner.Labels, ns):
 		return false, fmt.Errorf("namespace %s: %w", name, ErrTaken)
 	}
 	if err := c.Apply(ctx, Adopted(name, owner, ""), client.FieldOwner(v1alpha1.FieldManager)); err != nil {

@@ -180,7 +180,7 @@ func (c *Checker) check(ctx context.Context, s *subject.Subject, d *v1alpha1.Dep
 	switch kind {
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind):
 		if d.Platform && s.Owner.Tenant != v1alpha1.PlatformTenant {
-			return c.checkPlatform(ctx, key)
+			return c.checkPlatform(ctx, s, key)
 		}
 		return c.checkOwn(ctx, s, key, &v1alpha1.App{}, ready)
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind):
@@ -221,6 +221,9 @@ func (c *Checker) allowed(kind schema.GroupVersionKind) error {
 	return nil
 }
 
+// missing is why an App or Project that does not exist is not ready.
+const missing = ", which does not exist"
+
 // checkOwn checks an App or a Project, which is in the operator's own cache.
 func (c *Checker) checkOwn(ctx context.Context, s *subject.Subject, key client.ObjectKey, on step.Object, ready *expr.Expr) (readiness, error) {
 	err := c.Client.Get(ctx, key, on)
@@ -228,7 +231,7 @@ func (c *Checker) checkOwn(ctx context.Context, s *subject.Subject, key client.O
 	case client.IgnoreNotFound(err) != nil:
 		return readiness{}, fmt.Errorf("reading %s: %w", key, err)
 	case err != nil:
-		return readiness{lacks: ", which does not exist", watched: true}, nil
+		return readiness{lacks: missing, watched: true}, nil
 	case on.GetDeletionTimestamp() != nil:
 		return readiness{lacks: ", which is being deleted", watched: true}, nil
 	case ready == nil:
@@ -245,21 +248,15 @@ func (c *Checker) checkOwn(ctx context.Context, s *subject.Subject, key client.O
 
 // checkPlatform checks an App of the platform itself for a tenant's App. It does not quote the platform App's messages, which are for
 // administrators.
-func (c *Checker) checkPlatform(ctx context.Context, key client.ObjectKey) (readiness, error) {
-	on := &v1alpha1.App{}
+func (c *Checker) checkPlatform(ctx context.Context, s *subject.Subject, key client.ObjectKey) (readiness, error) {
 	if v1alpha1.TenantOf(key.Namespace) != v1alpha1.PlatformTenant { // A tenant must not learn whether another tenant's App exists.
-		return readiness{lacks: ", which does not exist", watched: true}, nil
+		return readiness{lacks: missing, watched: true}, nil
 	}
-	err := c.Client.Get(ctx, key, on)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return readiness{}, fmt.Errorf("reading %s: %w", key, err)
-	case err != nil:
-		return readiness{lacks: ", which does not exist", watched: true}, nil
-	case on.GetDeletionTimestamp() != nil || notReady(on) != "":
-		return readiness{lacks: ", which is not ready: ask the administrators why", watched: true}, nil
+	now, err := c.checkOwn(ctx, s, key, &v1alpha1.App{}, nil)
+	if now.lacks != "" && now.lacks != missing {
+		now.lacks = ", which is not ready: ask the administrators why"
 	}
-	return readiness{watched: true}, nil
+	return now, err
 }
 
 // notReady returns why an App or Project is not ready with its present spec and, for an App, its present folder; "" if it is ready. The

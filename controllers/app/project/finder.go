@@ -39,8 +39,6 @@ type Finder struct {
 	Client client.Client
 	// Deployer returns the client of a namespace's deployer.
 	Deployer func(namespace string) (client.Client, error)
-	// Platform: the operator delivers Apps of the platform itself.
-	Platform bool
 	Watch    Watch
 	// Limits are for tenants without limits of their own.
 	Limits budget.Limits
@@ -67,12 +65,8 @@ func (f *Finder) Find(ctx context.Context, s *subject.Subject, recorded []v1alph
 	}
 	tenant, project := live.GetLabels()[v1alpha1.TenantLabel], live.GetLabels()[v1alpha1.ProjectLabel]
 	if tenant != v1alpha1.TenantOf(s.App.Namespace) || v1alpha1.ProjectNamespace(tenant, project) != s.App.Namespace {
-		return step.Stop(v1alpha1.DependencyNotReadyReason, fmt.Errorf("namespace %s is labelled as that of project %s of tenant %s, which its name is not",
-			s.App.Namespace, project, tenant))
-	}
-	if tenant == v1alpha1.PlatformTenant && !f.Platform {
-		return step.Stop(v1alpha1.DependencyNotReadyReason, errors.New(
-			"apps of the platform itself are turned off, and what runs stays as it is: set platformApps of kubeop's chart to Namespaced or ClusterAdmin"))
+		return step.Stop(v1alpha1.DependencyNotReadyReason, fmt.Errorf(
+			"namespace %s has the labels of project %s of tenant %s, but not the name of that project's namespace", s.App.Namespace, project, tenant))
 	}
 	if err := f.awaitProject(ctx, tenant, project); err != nil {
 		return err
@@ -82,6 +76,9 @@ func (f *Finder) Find(ctx context.Context, s *subject.Subject, recorded []v1alph
 	}
 	s.Owner = own.Owner{Tenant: tenant, Project: project, App: s.App.Name, Namespace: s.App.Namespace}
 	s.Client, err = f.Deployer(s.App.Namespace)
+	if errors.Is(err, kube.ErrPlatformOff) {
+		return step.Stop(v1alpha1.DependencyNotReadyReason, err)
+	}
 	return err
 }
 

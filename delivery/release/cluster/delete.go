@@ -61,7 +61,7 @@ func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagatio
 	return c.deleteLive(info, live, policy)
 }
 
-// Delete deletes hooks by their name, unless the object belongs to another app, or is cluster-scoped and has no owner. It also deletes
+// Delete deletes hooks by their name, unless the object belongs to another app, or is shared and has no owner. It also deletes
 // objects that the action itself created.
 func (c *Client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 	return c.delete(list, func(info *resource.Info) error {
@@ -75,7 +75,7 @@ func (c *Client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 		if app := c.anotherApp(live); app != "" {
 			return &foreign{object: nameOf(info), app: app}
 		}
-		if live.GetNamespace() == "" && live.GetLabels()[decide.AppLabel] != c.Terms.App && !c.Release.owns(live) && !c.hooked[live.GetUID()] {
+		if c.Release.shares(live.GetNamespace()) && live.GetLabels()[decide.AppLabel] != c.Terms.App && !c.Release.owns(live) && !c.hooked[live.GetUID()] {
 			return &foreign{object: nameOf(info), shared: true}
 		}
 		return c.deleteLive(info, live, metav1.DeletePropagationBackground)

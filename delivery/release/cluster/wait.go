@@ -197,10 +197,10 @@ func (c *Client) hookDone(info *resource.Info, timeout time.Duration) error {
 // hookError formats the error of following a hook. reason comes from Explain; "" for none.
 func hookError(hook string, err error, timeout time.Duration, reason string) error {
 	var failed *hookFailed
-	switch {
-	case errors.As(err, &failed) && strings.HasPrefix(failed.Error(), reason):
+	switch isFailed := errors.As(err, &failed); {
+	case isFailed && strings.HasPrefix(failed.Error(), reason):
 		return fmt.Errorf("hook %s %w", hook, failed) // The reason does not add anything.
-	case failed != nil:
+	case isFailed:
 		return fmt.Errorf("hook %s: %s", hook, reason) // The reason begins with the text in the object's status.
 	case !errors.Is(err, errTimeUp):
 		return fmt.Errorf("hook %s: %w", hook, err)
