@@ -109,3 +109,37 @@ func TestAnObjectThatNobodyChangedIsNotRead(t *testing.T) {
 		t.Errorf("got %v, done %t, asked %d times whether the object was changed", err, ch.done, asked)
 	}
 }
+
+func TestWhatAReleaseSharesWithOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespace string
+		platform  bool
+		want      bool
+	}{
+		"cluster-scoped":                          {"", false, true},
+		"cluster-scoped, of the platform":         {"", true, true},
+		"in its namespace":                        {"edge", false, false},
+		"in its namespace, of the platform":       {"edge", true, false},
+		"in another namespace, of the platform":   {"kubeop-acme-shop", true, true},
+		"in another namespace, of a tenant's app": {"kubeop-acme-shop", false, false},
+	} {
+		o := Objects{Release: types.NamespacedName{Namespace: "edge", Name: "web"}, Platform: c.platform}
+		if got := o.shares(c.namespace); got != c.want {
+			t.Errorf("%s: shared %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestAnObjectOutlivesItsReleaseIfItsChartSaysKeep, in Helm's spelling of it.
+func TestAnObjectOutlivesItsReleaseIfItsChartSaysKeep(t *testing.T) {
+	for policy, want := range map[string]bool{"keep": true, " Keep ": true, "KEEP": true, "": false, "delete": false, "keep-it": false} {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		o.SetAnnotations(map[string]string{"helm.sh/resource-policy": policy})
+		if got := kept(o); got != want {
+			t.Errorf("%q: kept %t, want %t", policy, got, want)
+		}
+	}
+	if noObject := "an answer of another type"; kept(noObject) || (Objects{}).owns(noObject) {
+		t.Error("what is no object is kept or owned")
+	}
+}

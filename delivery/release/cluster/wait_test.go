@@ -46,7 +46,7 @@ func TestAHookThatCannotBeFollowedIsNoHookThatFailed(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			err := hookError("Job/migrate", tc.err, time.Minute, tc.reason)
-			if err.Error() != tc.want || errors.Is(tc.err, refused) != errors.Is(err, refused) {
+			if err == nil || err.Error() != tc.want || errors.Is(tc.err, refused) != errors.Is(err, refused) {
 				t.Errorf("got %v", err)
 			}
 		})
