@@ -42,7 +42,7 @@ func (a *Applier) Apply(ctx context.Context, set Set) (Result, error) {
 		r.all(ctx, rank)
 	}
 	r.result.sort()
-	return r.result, r.errors()
+	return r.result, inventory.JoinErrors(r.failed)
 }
 
 func newRun(a *Applier, set Set) *run {

@@ -126,16 +126,3 @@ func TestAWebhookThatIsDown(t *testing.T) {
 		t.Errorf("recorded is %q, want %q in it", got, want)
 	}
 }
-
-func TestAMessageNamesTheFirstFailures(t *testing.T) {
-	var all failures
-	for i := range 13 {
-		all = append(all, &inventory.ObjectError{ID: inventory.ObjectID{Kind: "ConfigMap", Name: fmt.Sprint(i)}, Err: ErrPending})
-	}
-	if got := all.Error(); strings.Count(got, "\n") != maxNamed || !strings.HasSuffix(got, "\nand 3 objects more") {
-		t.Errorf("got %s", got)
-	}
-	if len(inventory.Split(all)) != 13 || !Only(all, ErrPending) {
-		t.Error("the failures are not all there")
-	}
-}

@@ -1,9 +1,6 @@
 package apply
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -60,36 +57,3 @@ func (r *run) written(id inventory.ObjectID) bool {
 	defer r.mu.Unlock()
 	return r.result.Written[id.String()] != ""
 }
-
-// errors joins the failures in the order of kinds and names, so that the same failures always result in the same message.
-func (r *run) errors() error {
-	if len(r.failed) == 0 {
-		return nil
-	}
-	joined := make(failures, 0, len(r.failed))
-	for id, err := range r.failed {
-		joined = append(joined, &inventory.ObjectError{ID: id, Err: err})
-	}
-	slices.SortFunc(joined, func(x, y error) int { return strings.Compare(x.Error(), y.Error()) })
-	return joined
-}
-
-// failures are joined errors; the message shows the first few.
-type failures []error
-
-// maxNamed is how many failed objects a message names if there are at least two more.
-const maxNamed = 10
-
-func (f failures) Error() string {
-	lines := make([]string, 0, maxNamed+1)
-	for i, err := range f {
-		if i == maxNamed && len(f) > maxNamed+1 {
-			lines = append(lines, fmt.Sprintf("and %d objects more", len(f)-maxNamed))
-			break
-		}
-		lines = append(lines, err.Error())
-	}
-	return strings.Join(lines, "\n")
-}
-
-func (f failures) Unwrap() []error { return f }
