@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/decrypt"
+	"github.com/kubeop/kubeop/delivery/decrypt/sops"
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/testkeys"
@@ -75,6 +77,10 @@ func sources(t *testing.T) map[string]Source {
 		s.Keys = k
 		return s
 	}
+	limited := func(s Source, l budget.App) Source {
+		s.Limits = l
+		return s
+	}
 	from := v1alpha1.Build{SubstituteFrom: []v1alpha1.SubstituteReference{{Kind: "ConfigMap", Name: "words"}}}
 	uses := map[string]string{"app/a.yaml": padded("a") + "---\n" + manifest("b") + "data: {a: '${A}', b: '${B:=b}'}\n"}
 	link := repository(map[string]string{"app/a.yaml": padded("a")})
@@ -113,6 +119,7 @@ func sources(t *testing.T) map[string]Source {
 		"raw, no folder":   {Files: repository(map[string]string{"m/a.yaml": padded("a")}), Raw: &v1alpha1.RawSource{Path: "n"}, Keys: keys(testkeys.First)},
 		"raw, no files":    {Raw: &v1alpha1.RawSource{Path: "n"}, Keys: keys(testkeys.First)},
 		"raw, encrypted":   {Files: repository(map[string]string{"m/a.yaml": secret}), Raw: &v1alpha1.RawSource{Path: "m"}, Keys: keys(testkeys.First)},
+		"over a limit":     limited(git(map[string]string{"app/a.yaml": padded("a"), "app/b.yaml": padded("b")}, v1alpha1.Build{}), budget.App{Objects: 1, Bytes: 1 << 20, Values: 1000}),
 		"a secret in text": decrypted(git(map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\npatches: [{path: note.txt}]\n", "app/a.yaml": secret, "app/note.txt": encryptedFile(t, "note.txt")}, v1alpha1.Build{}), keys(testkeys.First)),
 	}
 }
@@ -137,35 +144,129 @@ func TestAnotherProcessMakesTheSame(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	for name, s := range sources(t) {
 		t.Run(name, func(t *testing.T) {
-			want, wants := s.make(func(string) {}, opened)
 			before := b.calls
 			got, err := b.Build(t.Context(), requestOf(s, name))
 			if here := name == "no folder" || name == "one too large"; b.calls != before+1 && !here {
 				t.Fatalf("%d calls of a process, want 1", b.calls-before)
 			}
-			if wants != nil {
-				t.Log(wants)
-				if err == nil || err.Error() != wants.Error() {
-					t.Errorf("it says:\n%v\nwant:\n%v", err, wants)
-				}
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			for _, class := range append(classes, errLater) {
-				if errors.Is(err, class) != errors.Is(wants, class) {
-					t.Errorf("the error is %q: %t", class, errors.Is(err, class))
-				}
-			}
-			if errors.Is(err, ErrUnfit) {
-				t.Error("the world is at fault")
-			}
-			if diff := cmp.Diff(asSent(t, want.Objects), got.Objects); wants == nil && diff != "" {
-				t.Error("-here +apart:\n", diff)
-			}
-			if diff := cmp.Diff(want.Secrets, got.Secrets); diff != "" {
-				t.Error("secrets, -here +apart:\n", diff)
-			}
+			checkMade(t, &s, got, err)
 		})
+	}
+}
+
+// TestMessagesOfABuildLoseNothing: what is sent to a process and back is all that the source makes, with the class of each error. It needs no
+// process.
+func TestMessagesOfABuildLoseNothing(t *testing.T) {
+	for name, s := range sources(t) {
+		t.Run(name, func(t *testing.T) {
+			function := Evaluate
+			if s.Keys != nil {
+				function = Decrypting(sops.New)
+			}
+			got, err := evaluated(t, &s, function)
+			checkMade(t, &s, got, err)
+		})
+	}
+}
+
+// evaluated has a function for another process evaluate a source in this process.
+func evaluated(t *testing.T, s *Source, function apart.Function) (Made, error) {
+	t.Helper()
+	answering := &answers{files: s.Files}
+	input, err := marshal(orderOf(s, answering.keep))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := function(input, func(question []byte) ([]byte, error) { return answering.answer(t.Context(), question) }, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answering.made(answer)
+}
+
+// unlisted are files of which no folder can be listed.
+type unlisted struct{ failing }
+
+func (unlisted) ReadDir(string) ([]fs.DirEntry, error) { return nil, errLater }
+
+func TestAFolderThatCannotBeListedFailsTheBuildWithItsError(t *testing.T) {
+	s := Source{Files: unlisted{failing{repository(map[string]string{"app/a.yaml": padded("a")})}}, Git: &v1alpha1.GitSource{Path: "app"}}
+	if made, err := evaluated(t, &s, Evaluate); !errors.Is(err, errLater) || len(made.Objects) != 0 {
+		t.Errorf("got %d objects and %v", len(made.Objects), err)
+	}
+}
+
+// TestAPanicOfABuildShowsNoSecret: the value of a panic may contain one.
+func TestAPanicOfABuildShowsNoSecret(t *testing.T) {
+	s := git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{})
+	s.Keys = keys(testkeys.First)
+	made, err := evaluated(t, &s, Decrypting(func(string, map[string][]byte, http.RoundTripper) (decrypt.Decrypter, error) { panic("hunter2") }))
+	if err == nil || err.Error() != "these manifests cannot be built" || len(made.Objects) != 0 {
+		t.Errorf("got %d objects and %v", len(made.Objects), err)
+	}
+}
+
+// TestAProgramWithoutKeysDecryptsNothing: the keys stay with the program that is confined for them.
+func TestAProgramWithoutKeysDecryptsNothing(t *testing.T) {
+	s := git(map[string]string{"app/a.yaml": encryptedFile(t, "secret.yaml")}, v1alpha1.Build{})
+	s.Keys = keys(testkeys.First)
+	if made, err := evaluated(t, &s, Evaluate); err == nil || !strings.Contains(err.Error(), errProgram.Error()) || len(made.Objects)+len(made.Secrets) != 0 {
+		t.Errorf("got %+v and %v", made, err)
+	}
+}
+
+// TestWhatIsNoMessageOfABuildIsNoErrorOfItsSource: a retry may succeed.
+func TestWhatIsNoMessageOfABuildIsNoErrorOfItsSource(t *testing.T) {
+	if answer, err := Evaluate([]byte("no message"), nil, func(string) {}); err == nil || answer != nil {
+		t.Errorf("an order: %q and %v", answer, err)
+	}
+	if _, err := (&answers{}).made([]byte("no message")); !errors.Is(err, ErrUnfit) {
+		t.Errorf("an answer: %v", err)
+	}
+	files := repository(map[string]string{"app/a.yaml": manifest("a")})
+	for name, c := range map[string]struct {
+		answers  *answers
+		question string
+	}{
+		"nothing":                     {&answers{files: files}, ""},
+		"of another kind":             {&answers{files: files}, "\x7fapp/a.yaml"},
+		"about no files":              {&answers{}, string(askFile) + "app/a.yaml"},
+		"for a service, without keys": {&answers{files: files}, string(askService) + "decrypt"},
+	} {
+		if answer, err := c.answers.answer(t.Context(), []byte(c.question)); !errors.Is(err, errQuestion) || answer != nil {
+			t.Errorf("a question %s: %q and %v", name, answer, err)
+		}
+	}
+}
+
+// checkMade compares what was made of a source elsewhere with what is made here.
+func checkMade(t *testing.T, s *Source, got Made, err error) {
+	t.Helper()
+	want, wants := s.make(func(string) {}, opened)
+	if wants != nil {
+		t.Log(wants)
+		if err == nil || err.Error() != wants.Error() {
+			t.Errorf("it says:\n%v\nwant:\n%v", err, wants)
+		}
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	for _, class := range append(classes, errLater) {
+		if errors.Is(err, class) != errors.Is(wants, class) {
+			t.Errorf("the error is %q: %t", class, errors.Is(err, class))
+		}
+	}
+	if over := new(*budget.Exceeded); errors.As(err, over) != errors.As(wants, over) {
+		t.Errorf("the error is not about the same limit of the app: %v", err)
+	}
+	if errors.Is(err, ErrUnfit) {
+		t.Error("the world is at fault")
+	}
+	if diff := cmp.Diff(asSent(t, want.Objects), got.Objects); wants == nil && diff != "" {
+		t.Error("-here +apart:\n", diff)
+	}
+	if diff := cmp.Diff(want.Secrets, got.Secrets); diff != "" {
+		t.Error("secrets, -here +apart:\n", diff)
 	}
 }
 
