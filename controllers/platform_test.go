@@ -163,6 +163,9 @@ func (n *team) adoptNamespace() {
 	}
 	n.push(map[string]string{"platform/legacy/project.yaml": fmt.Sprintf(projectFile, "legacy") + "spec: {namespace: {adopt: true}}\n"})
 	n.ready(project, n.app("legacy", "note"))
+	n.denied(func() error {
+		return n.self.Delete(n.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "legacy"}})
+	}, "TenantsOnly: Namespace/legacy existed before the project")
 	// Without the label that says so, kubeop does not take the namespace for its own.
 	n.edit(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "legacy"}},
 		`{"metadata": {"labels": {"`+v1alpha1.AdoptedLabel+`": null}}}`)
