@@ -49,8 +49,8 @@ func (a *assessor) compile(app *v1alpha1.App) error {
 }
 
 // assess checks the health of the App's objects once. Objects that left the source do not count. The watch wakes the App when an object
-// changes. A failing pod does not always change its owner, so the App is also reconciled again after a tenth of the time that it has been
-// waiting.
+// changes. A failing pod does not always change its owner, so the App is also reconciled again after step.NextLook: a tenth of the time that
+// it has been waiting, between 1 and 15 seconds.
 func (a *assessor) assess(ctx context.Context, s *scope) error {
 	verdict, err := a.look(ctx, s)
 	if err != nil {

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -115,7 +116,7 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 	}
 	entries, err := r.applier.Record(ctx, s.Client, left, s.inventory.Entries)
 	if err != nil {
-		return err
+		return fmt.Errorf("recording the objects of release %s: %w", outcome.Release.Name, err)
 	}
 	entries = inventory.Join(entries, outsideNow(s, outcome)).Entries
 	m := s.release.memory

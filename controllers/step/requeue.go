@@ -8,7 +8,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// next says when to reconcile again. Only a failure without a retryInterval uses the queue's backoff.
+// next says when to reconcile again: after the interval, after the time that the step asked for (see Wait and NextLook), or, after a
+// failure, after the retryInterval. Only a failure without a retryInterval uses the backoff of the work queue, which controllers/queues.go
+// sets to backoff.First, doubled up to backoff.Last.
 func next(ctx context.Context, obj Object, v *verdict) (ctrl.Result, error) {
 	every := jitter.JitteredIntervalDuration(obj.GetSchedule().Every())
 	switch {

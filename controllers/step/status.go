@@ -63,14 +63,14 @@ func statusPatch(before, after []byte) ([]byte, error) {
 	}
 	was, is := object{}, object{}
 	if err := errors.Join(json.Unmarshal(before, &was), json.Unmarshal(after, &is)); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the statuses to compare: %w", err)
 	}
 	if bytes.Equal(was.Status, is.Status) {
 		return nil, nil
 	}
 	patch, err := jsonpatch.CreateMergePatch(was.Status, is.Status)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("comparing the statuses: %w", err)
 	}
 	return json.Marshal(object{Status: patch})
 }

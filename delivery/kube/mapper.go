@@ -1,14 +1,18 @@
 package kube
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/restmapper"
 )
 
@@ -23,8 +27,9 @@ type Mapper struct {
 	lacks map[schema.GroupVersionKind][]string
 }
 
-// resources is the part of discovery that lists the resources of one group and version.
+// resources is the part of discovery that lists the groups, and the resources of one group and version.
 type resources interface {
+	ServerGroups() (*metav1.APIGroupList, error)
 	ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error)
 }
 
@@ -59,7 +64,8 @@ func NewMapper(served discovery.CachedDiscoveryInterface) *Mapper {
 	}
 }
 
-// RESTMapping implements meta.RESTMapper. For a kind that is spelled differently, the error is a *MisspelledKindError.
+// RESTMapping implements meta.RESTMapper. For a kind that is spelled differently, the error is a *MisspelledKindError. The error is a
+// meta.NoKindMatchError only if the kind is known not to be served, not if discovery of its group failed.
 func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	if len(versions) != 1 {
 		return m.exactly(kind, versions...)
@@ -85,8 +91,12 @@ func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 // case, and its List, and an informer for one of those would never get an object.
 func (m *Mapper) exactly(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	found, err := m.ResettableRESTMapper.RESTMapping(kind, versions...)
-	if err != nil && (!meta.IsNoMatchError(err) || len(versions) == 0) {
+	switch {
+	case err == nil:
+	case !meta.IsNoMatchError(err):
 		return nil, err
+	case len(versions) == 0:
+		return nil, cmp.Or(m.undiscovered(kind.Group), err)
 	}
 	noMatch := &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 	version := schema.GroupVersion{Group: kind.Group}
@@ -97,10 +107,10 @@ func (m *Mapper) exactly(kind schema.GroupKind, versions ...string) (*meta.RESTM
 	}
 	served, failed := m.served.ServerResourcesForGroupVersion(version.String())
 	switch {
-	case failed != nil && found == nil:
-		return nil, noMatch // That group and version is not served, or discovery of it failed: there is nothing to compare with.
+	case found == nil && unserved(failed):
+		return nil, noMatch
 	case failed != nil:
-		return nil, fmt.Errorf("finding out what is served of %s: %w", version, failed)
+		return nil, discoveryError(version.String(), failed)
 	}
 	for _, r := range served.APIResources {
 		switch {
@@ -112,6 +122,35 @@ func (m *Mapper) exactly(kind schema.GroupKind, versions ...string) (*meta.RESTM
 		}
 	}
 	return nil, noMatch
+}
+
+// undiscovered returns why discovery of a version of the group failed, or nil. Discovery fails, for example, while the server of an
+// aggregated API is down: nobody knows then whether it serves a kind.
+func (m *Mapper) undiscovered(group string) error {
+	all, err := m.served.ServerGroups()
+	if err != nil {
+		return fmt.Errorf("finding out which groups are served: %w", err)
+	}
+	for _, g := range all.Groups {
+		if g.Name != group {
+			continue
+		}
+		for _, v := range g.Versions {
+			if _, err := m.served.ServerResourcesForGroupVersion(v.GroupVersion); err != nil && !unserved(err) {
+				return discoveryError(v.GroupVersion, err)
+			}
+		}
+	}
+	return nil
+}
+
+// unserved reports whether discovery answered that it has no such group and version.
+func unserved(err error) bool {
+	return errors.Is(err, memory.ErrCacheNotFound) || apierrors.IsNotFound(err)
+}
+
+func discoveryError(version string, err error) error {
+	return fmt.Errorf("finding out what is served of %s: %w", version, err)
 }
 
 // Reset implements meta.ResettableRESTMapper.

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -88,6 +90,50 @@ func TestMapper(t *testing.T) {
 	scope("C", "v1")
 	if got := scope("C", "v1"); got != meta.RESTScopeNameNamespace {
 		t.Errorf("after a reset in between it is %s, want %s", got, meta.RESTScopeNameNamespace)
+	}
+}
+
+// ServerGroups implements resources.
+func (c *counted) ServerGroups() (*metav1.APIGroupList, error) { return &metav1.APIGroupList{}, nil }
+
+// broken is discovery in which one group and version fails, as while the server of an aggregated API is down.
+type broken struct {
+	discovery.DiscoveryInterface
+	version string
+	err     error
+}
+
+func (b broken) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	if version == b.version {
+		return nil, b.err
+	}
+	return b.DiscoveryInterface.ServerResourcesForGroupVersion(version)
+}
+
+func TestAKindOfAGroupThatCannotBeDiscoveredIsNotUnserved(t *testing.T) {
+	down := apierrors.NewServiceUnavailable("no endpoints")
+	served := broken{version: "down.example.com/v1", err: down, DiscoveryInterface: &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "services", SingularName: "service", Kind: "Service", Namespaced: true}}},
+		{GroupVersion: "down.example.com/v1", APIResources: []metav1.APIResource{{Name: "gauges", SingularName: "gauge", Kind: "Gauge"}}},
+	}}}}
+	for name, tc := range map[string]struct {
+		kind     schema.GroupKind
+		versions []string
+		unserved bool
+	}{
+		"a version that fails":              {schema.GroupKind{Group: "down.example.com", Kind: "Gauge"}, []string{"v1"}, false},
+		"any version, and the only fails":   {schema.GroupKind{Group: "down.example.com", Kind: "Gauge"}, nil, false},
+		"another version of that group":     {schema.GroupKind{Group: "down.example.com", Kind: "Gauge"}, []string{"v2"}, true},
+		"a group that is not served":        {schema.GroupKind{Group: "none.example.com", Kind: "Gauge"}, []string{"v1"}, true},
+		"any version of a group not served": {schema.GroupKind{Group: "none.example.com", Kind: "Gauge"}, nil, true},
+		"a group that works":                {schema.GroupKind{Kind: "Gauge"}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := NewMapper(memory.NewMemCacheClient(served)).RESTMapping(tc.kind, tc.versions...)
+			if err == nil || meta.IsNoMatchError(err) != tc.unserved || errors.Is(err, down) == tc.unserved {
+				t.Errorf("got %v, want the kind to be unserved: %t, and the failure of discovery otherwise", err, tc.unserved)
+			}
+		})
 	}
 }
 

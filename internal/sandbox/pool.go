@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime"
 	"slices"
@@ -211,7 +212,7 @@ func (p *Pool) Ready(r *http.Request) error {
 	case failed != nil:
 		b, err := p.take(r.Context(), "")
 		if err != nil {
-			return err
+			return fmt.Errorf("starting a process that evaluates: %w", err)
 		}
 		p.put(b)
 		p.mu.Lock()

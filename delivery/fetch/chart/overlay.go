@@ -212,7 +212,8 @@ func (o *Overlaid) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// swept explains that an archive was removed; Dependencies fetches it again.
+// swept explains that an archive was removed; Dependencies fetches it again. The result is not an fs.ErrNotExist: a reader would take the
+// file for one that the chart does not have, and render the chart without it.
 func swept(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the archive of a dependency was swept: fetch it again")
