@@ -50,6 +50,7 @@ func (s *session) setTerms(at *pool.Worker) {
 	c.Terms = cluster.Terms{Idle: at.Idle, Superseded: s.pass.slot.Superseded(), Force: how.Force, Timeout: s.within(how.Timeout), App: s.pass.want.App, Lenient: how.DisableOpenAPIValidation}
 	c.Terms.TakeOwnership = how.TakeOwnership && (s.plan.Act == decide.Install || s.plan.Act == decide.Upgrade)
 	last := s.state.Last()
+	c.Terms.ReadFirst = c.Terms.TakeOwnership || last != nil && last.Status != helm.StatusDeployed
 	if last == nil {
 		return
 	}

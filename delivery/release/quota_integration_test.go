@@ -9,8 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,6 +42,56 @@ func TestConflictsOverAQuotaAreRetried(t *testing.T) {
 	}
 	if n := len(f.times); n != 4 {
 		t.Errorf("of %d kinds objects were made, want those of the chart and Secrets, for the record: %v", n, f.times)
+	}
+}
+
+// TestARetriedInstallIsChargedOnce: the API server charges a quota before it finds that an object exists, and nothing takes that back until
+// the quota is counted again, after minutes.
+func TestARetriedInstallIsChargedOnce(t *testing.T) {
+	const what = "count/configmaps"
+	tm := newTeam(t)
+	quotas := tm.admin.CoreV1().ResourceQuotas(tm.namespace)
+	limit := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "limit"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{what: resource.MustParse("100")}}}
+	if _, err := quotas.Create(t.Context(), limit, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	charged := func() int64 {
+		t.Helper()
+		for {
+			now, err := quotas.Get(t.Context(), "limit", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if used, counted := now.Status.Used[what]; counted {
+				return used.Value()
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	charged()
+
+	bad := tm.request(sources.ChartFolder(web(map[string]string{"templates/stuck.yaml": stuckAt("post-install"), "templates/more.yaml": configMap})))
+	bad.Policy.Retry = later
+	if out := tm.settle(bad); out.Failed == nil {
+		t.Fatalf("got %+v, want a failed install", out)
+	}
+	first := charged()
+	if first < 2 {
+		t.Errorf("%d ConfigMaps are charged after the first try, want both of the chart", first)
+	}
+	bad.Policy.Retry = soon
+	for range 2 {
+		if again, err := tm.Reconcile(t.Context(), bad); err != nil || !again.Running {
+			t.Fatalf("the retry: %+v, %v", again, err)
+		}
+		tm.await(bad)
+	}
+	if retried := charged(); retried != first {
+		t.Errorf("%d ConfigMaps are charged after two retries, want %d as after the first try", retried, first)
+	}
+	tm.deploy(tm.request(sources.ChartFolder(web(map[string]string{"templates/more.yaml": configMap}))))
+	if installed := charged(); installed != first {
+		t.Errorf("%d ConfigMaps are charged after the install, want %d as after the first try", installed, first)
 	}
 }
 

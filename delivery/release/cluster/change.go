@@ -37,7 +37,7 @@ func (ch *change) carryOut() error {
 
 func (ch *change) update() error {
 	if ch.before == nil {
-		return ch.create()
+		return ch.add()
 	}
 	sameVersion := ch.before.GetAPIVersion() == ch.want.GetAPIVersion()
 	if unmoved := ch.client.Terms.Unmoved; sameVersion && unmoved != nil && unmoved(ch.before) {
@@ -65,6 +65,23 @@ func (ch *change) update() error {
 		return ch.merge(ch.want, live)
 	}
 	return ch.merge(ch.before, live)
+}
+
+// add creates an object that the previous manifest does not have, or adopts the one that exists. A creation that the API server refuses
+// because the object exists is charged to the namespace's quota all the same, until the quota is counted again, which takes minutes. So an
+// object that probably exists is read first.
+func (ch *change) add() error {
+	if !ch.client.Terms.ReadFirst || ch.want.GetName() == "" || !ch.client.Release.owns(ch.want) {
+		return ch.create()
+	}
+	live, err := ch.get()
+	switch {
+	case apierrors.IsNotFound(err):
+		return ch.create()
+	case err != nil:
+		return fmt.Errorf("reading: %w", err)
+	}
+	return ch.adopt(live, apierrors.NewAlreadyExists(ch.info.Mapping.Resource.GroupResource(), ch.info.Name))
 }
 
 func (ch *change) get() (*unstructured.Unstructured, error) {
@@ -113,7 +130,7 @@ func (ch *change) create() error {
 		return err
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return ch.adopt(err)
+		return ch.meet(err)
 	}
 	if err != nil {
 		return err
@@ -132,23 +149,28 @@ func (ch *change) answered(o runtime.Object) error {
 	return ch.info.Refresh(o, true)
 }
 
-// adopt changes an existing object. Fields that are not in the manifest stay, because this release may not have set them.
-func (ch *change) adopt(exists error) error {
-	release := ch.client.Release
-	if !release.owns(ch.want) {
-		if isClaim(ch.want) {
-			return ch.reuse(exists)
-		}
+// meet goes on with an object that exists although it was to be created.
+func (ch *change) meet(exists error) error {
+	owned := ch.client.Release.owns(ch.want)
+	if !owned && !isClaim(ch.want) {
 		return fmt.Errorf("%s exists: an earlier run left this hook, and its helm.sh/hook-delete-policy keeps it: %w", nameOf(ch.info), exists)
 	}
 	live, err := ch.get()
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("reading: %w", err)
+	case !owned:
+		return ch.reuse(live, exists)
 	}
-	if ch.client.hookLeft(live) {
+	return ch.adopt(live, exists)
+}
+
+// adopt changes an existing object. Fields that are not in the manifest stay, because this release may not have set them.
+func (ch *change) adopt(live *unstructured.Unstructured, exists error) error {
+	switch {
+	case ch.client.hookLeft(live):
 		return ch.remake(live)
-	}
-	if !ch.client.mayTake(live) {
+	case !ch.client.mayTake(live):
 		return ch.foreign(live, exists)
 	}
 	return ch.merge(ch.want, live)
@@ -156,11 +178,7 @@ func (ch *change) adopt(exists error) error {
 
 // reuse lets a hook that is a claim use the claim of an earlier run: no hook-delete-policy deletes data. If the claim does not belong to
 // this app, but for example to a person, the hook must not use it.
-func (ch *change) reuse(exists error) error {
-	live, err := ch.get()
-	if err != nil {
-		return fmt.Errorf("reading: %w", err)
-	}
+func (ch *change) reuse(live *unstructured.Unstructured, exists error) error {
 	if !holdsData(live) || live.GetLabels()[decide.AppLabel] != ch.client.Terms.App || ch.client.anotherApp(live) != "" {
 		return fmt.Errorf("%s exists, and no hook deletes it: give the hook another name, or delete the claim: %w", nameOf(ch.info), exists)
 	}

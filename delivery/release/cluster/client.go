@@ -67,6 +67,8 @@ type Terms struct {
 	Force bool
 	// TakeOwnership adopts objects that belong to no release, or to another one.
 	TakeOwnership bool
+	// ReadFirst: objects that the previous manifest does not have may exist nevertheless, so each is read before it is created.
+	ReadFirst bool
 	// Wary: the objects come from a failed revision, so some of them may not belong to this release.
 	Wary bool
 	// Ran are the hooks that earlier revisions ran. App is the app in the hooks' label.
