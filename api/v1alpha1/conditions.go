@@ -44,6 +44,13 @@ const (
 	RepositoryBoundCondition = "RepositoryBound"
 )
 
+// Condition of a Tenant and a Project beside their steps.
+const (
+	// AppsReadyCondition is present if there are apps. It is True if all of them are Ready, and Unknown if the others are in progress. Ready
+	// does not depend on it.
+	AppsReadyCondition = "AppsReady"
+)
+
 // Steps of the removal of a Tenant and a Project, in order.
 const (
 	// RepositoryUnboundCondition: the tenant's Repository is deleted, so nothing creates the tenant's objects again.
@@ -176,6 +183,8 @@ const (
 
 // Reasons of a Tenant and a Project.
 const (
+	// AppsNotReadyReason: at least one app is not Ready, and not only in progress. The message names the first and why.
+	AppsNotReadyReason = "AppsNotReady"
 	// NamespaceTakenReason: the namespace exists and belongs to another owner. kubeop never adopts such a namespace.
 	NamespaceTakenReason = "NamespaceTaken"
 	// NamespaceRetainedReason, of an event: the namespace was kept because claims in it hold data. The message names them.

@@ -59,13 +59,11 @@ type ContainerLimits struct {
 // ProjectStatus reports what was created for the project.
 type ProjectStatus struct {
 	ReconcileStatus `json:",inline"`
+	AppCounts       `json:",inline"`
 
 	// Namespace holds the project's Apps and everything they deliver.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Apps counts the project's apps.
-	// +optional
-	Apps int `json:"apps,omitempty"`
 	// Refused is the newer version that condition Current reports. It is unset if there is none.
 	// +optional
 	Refused *Refused `json:"refused,omitempty"`
@@ -81,7 +79,7 @@ type ProjectStatus struct {
 // +kubebuilder:resource:scope=Namespaced,shortName=proj,categories=kubeop
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.namespace`
-// +kubebuilder:printcolumn:name="Apps",type=integer,JSONPath=`.status.apps`
+// +kubebuilder:printcolumn:name="Apps",type=string,JSONPath=`.status.appsReady`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$')",message="name must be a DNS label of at most 35 characters"

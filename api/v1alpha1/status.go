@@ -30,6 +30,19 @@ type Refused struct {
 	Problem string `json:"problem"`
 }
 
+// AppCounts are the apps of a Project or Tenant.
+type AppCounts struct {
+	// Apps counts the apps.
+	// +optional
+	Apps int `json:"apps,omitempty"`
+	// ReadyApps counts the apps that are Ready.
+	// +optional
+	ReadyApps int `json:"readyApps,omitempty"`
+	// AppsReady is both, as "10/12".
+	// +optional
+	AppsReady string `json:"appsReady,omitempty"`
+}
+
 // Inventory lists the applied objects, so that objects that leave the source can be deleted.
 type Inventory struct {
 	// Entries are sorted by ID.

@@ -150,6 +150,7 @@ type TenantRepository struct {
 // TenantStatus reports what was created for the tenant.
 type TenantStatus struct {
 	ReconcileStatus `json:",inline"`
+	AppCounts       `json:",inline"`
 
 	// Namespace is the tenant's home namespace, which holds its Projects.
 	// +optional
@@ -169,6 +170,7 @@ type TenantStatus struct {
 // +kubebuilder:resource:scope=Cluster,shortName=tn,categories=kubeop
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Projects",type=integer,JSONPath=`.status.projects`
+// +kubebuilder:printcolumn:name="Apps",type=string,JSONPath=`.status.appsReady`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

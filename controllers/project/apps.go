@@ -26,6 +26,9 @@ func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace)); err != nil {
 		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
 	}
+	if err := r.count(ctx, s); err != nil {
+		return err
+	}
 	var left []string
 	for i := range apps.Items {
 		app := &apps.Items[i]
@@ -34,7 +37,7 @@ func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 			return fmt.Errorf("deleting app %s: %w", app.Name, err)
 		}
 	}
-	if s.apps = len(left); s.apps == 0 {
+	if len(left) == 0 {
 		return nil
 	}
 	if err := r.killLate(ctx, s); err != nil {

@@ -31,8 +31,8 @@ func TestAProjectWaitsForItsAppsAndDeletesThem(t *testing.T) {
 			project := shop(deletedProject, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = c.policy })
 			b := newBench(t, acme(), web, api, other)
 			s := b.newScope(project)
-			if got := steptest.Outcome(t, b.removeApps(t.Context(), s)); got != waits || s.apps != 2 {
-				t.Errorf("got %q, %d apps", got, s.apps)
+			if got := steptest.Outcome(t, b.removeApps(t.Context(), s)); got != waits || s.apps.All != 2 {
+				t.Errorf("got %q, %d apps", got, s.apps.All)
 			}
 			for _, app := range []*v1alpha1.App{web, api} {
 				if !b.get(app) || app.DeletionTimestamp == nil || app.Spec.DeletionPolicy != c.appPolicy {
@@ -51,8 +51,8 @@ func TestAProjectWaitsForItsAppsAndDeletesThem(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := steptest.Outcome(t, b.removeApps(t.Context(), s)); got != "done" || s.apps != 0 {
-				t.Errorf("without apps: got %q, %d apps", got, s.apps)
+			if got := steptest.Outcome(t, b.removeApps(t.Context(), s)); got != "done" || s.apps.All != 0 {
+				t.Errorf("without apps: got %q, %d apps", got, s.apps.All)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
@@ -162,8 +163,11 @@ func TestResolveFindsTheTenantByWhereTheProjectIs(t *testing.T) {
 			if got := steptest.Outcome(t, b.resolve(t.Context(), s)); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
-			if s.apps != c.apps {
-				t.Errorf("%d apps, want %d", s.apps, c.apps)
+			if s.apps == nil {
+				s.apps = &rollup.Apps{}
+			}
+			if s.apps.All != c.apps {
+				t.Errorf("%d apps, want %d", s.apps.All, c.apps)
 			}
 			if c.want == "done" && (s.tenant == nil || s.tenant.UID != "uid-1") {
 				t.Errorf("the tenant is %v", s.tenant)
@@ -193,8 +197,8 @@ func TestGrantMakesTheDeployerAndBindsTheOwners(t *testing.T) {
 	left := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: "kubeop-edit", Labels: map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop"}}}
 	b := newBench(t, left, appOf(shopNamespace, "web"))
 	s := b.with(shop(), tenant)
-	if got := steptest.Outcome(t, b.grant(t.Context(), s)); got != "done" || s.apps != 1 {
-		t.Fatalf("got %q, %d apps", got, s.apps)
+	if got := steptest.Outcome(t, b.grant(t.Context(), s)); got != "done" || s.apps.All != 1 {
+		t.Fatalf("got %q, %d apps", got, s.apps.All)
 	}
 	for name, want := range map[string]bool{"kubeop-admin": true, "kubeop-deployer": true, "kubeop-edit": false, "kubeop-view": false} {
 		if got := b.get(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: name}}); got != want {

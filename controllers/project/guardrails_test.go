@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
@@ -236,15 +237,13 @@ func TestAnObjectWakesTheProjectItWasMadeForWhereItsLabelsFit(t *testing.T) {
 	}
 }
 
-func TestAppsThatComeAndGoWakeTheirProject(t *testing.T) {
-	queue := newWoken()
+func TestAppsThatComeGoOrChangeWakeTheirProject(t *testing.T) {
+	queue, counting := newWoken(), rollup.Handler(requestOf)
 	app := labelled(appOf(shopNamespace, "web"), "acme", "shop", "")
 	counting.Create(t.Context(), event.CreateEvent{Object: app}, queue)
 	counting.Delete(t.Context(), event.DeleteEvent{Object: app}, queue)
-	if counting.UpdateFunc != nil {
-		t.Error("a change of an app wakes its project, too")
-	}
-	if diff := cmp.Diff([]string{"kubeop-acme/shop after 1s", "kubeop-acme/shop after 1s"}, queue.all(2)); diff != "" {
+	counting.Update(t.Context(), event.UpdateEvent{ObjectOld: app, ObjectNew: app}, queue)
+	if diff := cmp.Diff([]string{"kubeop-acme/shop after 1s", "kubeop-acme/shop after 1s", "kubeop-acme/shop after 2s"}, queue.all(3)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
@@ -36,12 +37,12 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	return r.count(ctx, s)
 }
 
-// count counts the apps that exist in the project.
+// count counts the apps of the project, and those that are ready.
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
-	apps := &v1alpha1.AppList{}
-	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
+	apps := &rollup.Apps{}
+	if err := apps.Count(ctx, r.Client, s.namespace, ""); err != nil {
+		return err
 	}
-	s.apps = len(apps.Items)
+	s.apps = apps
 	return nil
 }

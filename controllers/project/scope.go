@@ -2,10 +2,12 @@ package project
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
@@ -24,8 +26,8 @@ type scope struct {
 	closed []string
 	// lowered: the quota is lower than the project's own, because the tenant's other projects have many objects; set by guard.
 	lowered bool
-	// apps is the number of apps, set by resolve and again by grant.
-	apps int
+	// apps are the project's apps, set by resolve and again by grant; nil before.
+	apps *rollup.Apps
 	// cluster is the error of granting cluster-scoped kinds. It comes from resolve if some were granted before, otherwise from grant. grant
 	// returns it.
 	cluster error
@@ -38,7 +40,6 @@ func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
 		project:   project,
 		namespace: v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
 		made:      apply.NewLedger(r.Applier, r.Direct, project.Status.Inventory),
-		apps:      project.Status.Apps,
 		current:   r.Refusals.Report(v1alpha1.ProjectKind, project, project.Status.Refused),
 	}
 }
@@ -54,7 +55,9 @@ func (s *scope) ofPlatform() bool { return tenantOf(s.project) == v1alpha1.Platf
 // Record writes the results into the status.
 func (s *scope) Record() {
 	s.project.Status.Namespace = s.namespace
-	s.project.Status.Apps = s.apps
+	if s.apps != nil {
+		s.apps.Record(&s.project.Status.AppCounts)
+	}
 	s.project.Status.Refused = s.current.Refused
 	s.project.Status.Inventory = s.made.Inventory()
 }
@@ -72,7 +75,12 @@ func (s *scope) Summary() string {
 }
 
 // Notes returns the conditions other than those of the steps.
-func (s *scope) Notes() []step.Note { return s.current.Notes }
+func (s *scope) Notes() []step.Note {
+	if s.apps == nil {
+		return s.current.Notes
+	}
+	return append(slices.Clone(s.current.Notes), s.apps.Note())
+}
 
 // Heading returns the beginning of Ready's message, which says that a newer version of the project is refused.
 func (s *scope) Heading() string { return s.current.Heading() }

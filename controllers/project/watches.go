@@ -2,7 +2,6 @@ package project
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -10,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -18,15 +16,17 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/home"
+	"github.com/kubeop/kubeop/controllers/rollup"
 )
 
 // SetupWithManager adds the controller. These events wake a project: a change of its Project, of an object created for it, of its tenant,
-// of the cluster's networks or of the tenant's remaining number of objects; and an app that is created or deleted.
+// of the cluster's networks or of the tenant's remaining number of objects; and an app that is created or deleted, or whose readiness
+// changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.projectsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.App{}, counting, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(rollup.Changed)).
 		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
 		WatchesRawSource(r.onNetworks()).
 		WatchesRawSource(r.onStore()).
@@ -65,25 +65,6 @@ func (r *Reconciler) onStore() source.Source {
 		})
 		return nil
 	})
-}
-
-// countPause is how long creations and deletions of apps are collected before the project counts its apps.
-const countPause = time.Second
-
-// counting maps a created or deleted app to its project, which counts its apps and may wait for the last one to be gone.
-var counting = handler.Funcs{
-	CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		count(e.Object, q)
-	},
-	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		count(e.Object, q)
-	},
-}
-
-func count(app client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	for _, r := range requestOf(app.GetLabels()) {
-		q.AddAfter(r, countPause)
-	}
 }
 
 // madeFor maps an object to the project that it was created for. It skips objects of apps, and objects whose labels do not match their

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/flow"
@@ -23,6 +24,9 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, &s.declared, client.InNamespace(s.home)); err != nil {
 		return fmt.Errorf("listing the projects of %s: %w", s.tenant.Name, err)
 	}
+	if err := r.count(ctx, s); err != nil {
+		return err
+	}
 	kinds, err := r.Kinds.List(ctx)
 	if err != nil {
 		return err
@@ -35,6 +39,19 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 		}
 	}
 	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, objects...), apply.ErrForeign)
+}
+
+// count counts the apps of the tenant's projects, and those that are ready.
+func (r *Reconciler) count(ctx context.Context, s *scope) error {
+	apps := &rollup.Apps{}
+	for i := range s.declared.Items {
+		project := s.declared.Items[i].Name
+		if err := apps.Count(ctx, r.Client, v1alpha1.ProjectNamespace(s.tenant.Name, project), project+"/"); err != nil {
+			return err
+		}
+	}
+	s.apps = apps
+	return nil
 }
 
 // namespaces returns the namespaces of the tenant's projects, sorted.

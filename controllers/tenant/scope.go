@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/rollup"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
@@ -16,6 +18,8 @@ type scope struct {
 	made *apply.Ledger
 	// declared are the tenant's existing projects, set by guard.
 	declared v1alpha1.ProjectList
+	// apps are the apps of these projects, set by guard; nil before.
+	apps *rollup.Apps
 	// projects is the number of projects, set by bind; -1 before.
 	projects int
 	// unfollowed is the number of projects from a repository that the tenant does not have any more, set by bind.
@@ -35,6 +39,9 @@ func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
 func (s *scope) Record() {
 	s.tenant.Status.Namespace = s.home
 	s.tenant.Status.Projects = s.projects
+	if s.apps != nil {
+		s.apps.Record(&s.tenant.Status.AppCounts)
+	}
 	s.tenant.Status.Inventory = s.made.Inventory()
 }
 
@@ -48,6 +55,14 @@ func (s *scope) Summary() string {
 		summary += fmt.Sprintf("; %d of its projects stay as they are, for spec.repository, which declared them, was taken out", s.unfollowed)
 	}
 	return summary
+}
+
+// Notes returns the condition beside those of the steps.
+func (s *scope) Notes() []step.Note {
+	if s.apps == nil {
+		return nil
+	}
+	return []step.Note{s.apps.Note()}
 }
 
 // labels returns the labels of all objects that are created for the tenant itself.
