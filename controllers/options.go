@@ -38,6 +38,8 @@ type Options struct {
 	// Gateway is the Gateway that serves the hosts of Image Apps, as "namespace/name" or "namespace/name/section"; with "", an Ingress
 	// serves them.
 	Gateway string
+	// IngressClass is the class of Ingresses of Image Apps that name none; "" leaves the class to the cluster.
+	IngressClass string
 	// FlowControl: the API server has the priority levels of the chart, so each tenant gets FlowSchemas.
 	FlowControl bool
 	// DigestKey is the key that seals the digests in statuses; nil leaves them unsealed.

@@ -135,7 +135,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 			Tags:    image.NewStore(s.network, s.clock.Now, o.PlainRegistries, s.apart),
 			Answers: source.NewAnswers(s.fetches, s.clock),
 		},
-		Gateway: workload.GatewayOf(o.Gateway), Steps: s.steps("app"), Clock: s.clock, Seal: s.seal,
+		Gateway: workload.GatewayOf(o.Gateway), IngressClass: o.IngressClass, Steps: s.steps("app"), Clock: s.clock, Seal: s.seal,
 	})
 	repositories.WakeApps(apps.Wake)
 	s.rendered.Wake = apps.Wake

@@ -21,23 +21,24 @@ const imagesProject = "kubeop-acme-images"
 
 // TestWhatAnImageMayBe checks the examples of Image apps on real pods.
 func TestWhatAnImageMayBe(t *testing.T) {
-	for _, app := range []string{"worker", "settings", "database", "scaled", "nightly", "migrate", "paths", "policy"} {
+	for _, app := range []string{"worker", "settings", "database", "scaled", "nightly", "migrate", "paths", "policy", "sidecar"} {
 		began := time.Now()
 		until(t, app+" is ready", func(ctx context.Context) error { return platform.Ready(ctx, &v1alpha1.App{}, imagesProject, app) })
 		t.Logf("%s is ready after %.1f s", app, time.Since(began).Seconds())
 	}
-	for _, app := range []string{"settings", "database", "scaled", "paths", "policy"} {
+	for _, app := range []string{"settings", "database", "scaled", "paths", "policy", "sidecar"} {
 		answers(t, imagesProject, app, "hello from "+app)
 	}
 	for what, want := range map[string]string{
-		"hpa scaled {.spec.minReplicas}-{.spec.maxReplicas}": "2-3",
-		"pdb scaled {.spec.maxUnavailable}":                  "1",
-		"deployment scaled {.status.readyReplicas}":          "2",
-		"cronjob nightly {.spec.timeZone}":                   "Europe/Berlin",
-		"pvc database-data {.status.phase}":                  "Bound",
-		"ingress paths {.spec.rules[*].host}":                "paths.acme.example www.acme.example",
-		"deployment worker {.status.readyReplicas}":          "1",
-		"deployment database {.spec.strategy.type}":          "Recreate",
+		"hpa scaled {.spec.minReplicas}-{.spec.maxReplicas}":                                      "2-3",
+		"pdb scaled {.spec.maxUnavailable}":                                                       "1",
+		"deployment scaled {.status.readyReplicas}":                                               "2",
+		"cronjob nightly {.spec.timeZone}":                                                        "Europe/Berlin",
+		"pvc database-data {.status.phase}":                                                       "Bound",
+		"ingress paths {.spec.rules[*].host}":                                                     "paths.acme.example www.acme.example",
+		"deployment worker {.status.readyReplicas}":                                               "1",
+		"deployment database {.spec.strategy.type}":                                               "Recreate",
+		"pods -lapp.kubernetes.io/name=sidecar {.items[0].status.initContainerStatuses[*].ready}": "true true",
 	} {
 		f := strings.SplitN(what, " ", 3)
 		if got := kubectl(t, "get", f[0], f[1], "-n", imagesProject, "-o", "jsonpath="+f[2]); got != want {

@@ -28,6 +28,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.hosts) || self.type == 'Image'",message="hosts is for type Image; other types bring their own Ingress"
 // +kubebuilder:validation:XValidation:rule="!(has(self.host) && has(self.hosts))",message="set host or hosts, not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.hosts) || (has(self.image) && has(self.image.ports))",message="hosts needs image.ports: traffic goes there"
+// +kubebuilder:validation:XValidation:rule="!has(self.ingress) || has(self.host) || has(self.hosts)",message="ingress needs host or hosts: without them there is no Ingress"
 // +kubebuilder:validation:XValidation:rule="!has(self.force) || !self.force || self.type != 'Helm'",message="force is not for type Helm: set helm.upgrade.force"
 // +kubebuilder:validation:XValidation:rule="!has(self.takeOwnership) || !self.takeOwnership || self.type != 'Helm'",message="takeOwnership is not for type Helm: set helm.install.takeOwnership"
 // +kubebuilder:validation:XValidation:rule="!has(self.prune) || self.type != 'Helm'",message="prune is not for type Helm: an upgrade always deletes what left the chart"
@@ -62,6 +63,10 @@ type AppSpec struct {
 	// +listType=atomic
 	// +optional
 	Hosts []AppHost `json:"hosts,omitempty"`
+
+	// Ingress are the class and the annotations of the Ingress that serves host or hosts. It is rejected if the platform has a Gateway.
+	// +optional
+	Ingress *AppIngress `json:"ingress,omitempty"`
 
 	// Prune deletes objects that left the source. It is not for type Helm: a Helm upgrade always deletes them. Default true.
 	// +optional

@@ -112,6 +112,8 @@ type ImageSource struct {
 	// +kubebuilder:validation:Maximum=3600
 	// +optional
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+
+	ImagePod `json:",inline"`
 }
 
 // ImagePort is a port of the container and of the Service.

@@ -41,7 +41,9 @@ type Options struct {
 	Sources *source.Fetcher
 	// Gateway is the Gateway that serves the hosts of Image Apps; with the zero value, an Ingress serves them.
 	Gateway workload.Gateway
-	Steps   *step.Runner
+	// IngressClass is the class of Ingresses of Image Apps that name none; "" leaves the class to the cluster.
+	IngressClass string
+	Steps        *step.Runner
 	// Clock is the clock for all waiting times.
 	Clock clock.PassiveClock
 	// Seal replaces the digests in the status, so that a reader cannot guess the content and compare its digest. The engines use the same
@@ -114,7 +116,7 @@ func New(o Options) *Reconciler {
 		sources:      o.Sources,
 		hooks:        &hook.Runner{Watch: c.Watch, Inputs: reader, Explainer: c.Explainer},
 		projects:     &project.Finder{Client: c.Client, Deployer: c.Clients.As, Watch: c.Watch, Limits: o.Tenants.Limits},
-		renderer:     &renderer{inputs: reader, sources: o.Sources, builder: o.Engines.Builder, gateway: o.Gateway, queue: queue},
+		renderer:     &renderer{inputs: reader, sources: o.Sources, builder: o.Engines.Builder, hosting: workload.Settings{Gateway: o.Gateway, IngressClass: o.IngressClass}, queue: queue},
 		admitter:     admit,
 		applier:      objects,
 		releaser:     releases,

@@ -28,7 +28,8 @@ type renderer struct {
 	inputs  *inputs.Reader
 	sources *source.Fetcher
 	builder *build.Builder
-	gateway workload.Gateway
+	// hosting has the settings of the platform for rendering an Image App.
+	hosting workload.Settings
 	queue   *wake.Queue
 
 	builds  scheduler.Builders[made]
@@ -62,7 +63,7 @@ func (r *renderer) objectsOf(ctx context.Context, s *scope) ([]*unstructured.Uns
 
 // imageSettings are the settings for rendering an Image App.
 func (r *renderer) imageSettings(s *scope) workload.Settings {
-	settings := workload.Settings{Gateway: r.gateway}
+	settings := r.hosting
 	if s.found.Folder != nil {
 		settings.Files = s.found.Folder
 	}

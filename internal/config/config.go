@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sethvargo/go-envconfig"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -113,6 +114,8 @@ type Tenants struct {
 	// Gateway is the Gateway of the Gateway API that serves the hosts of Image apps, as "namespace/name", or as
 	// "namespace/name/section" to attach to one of its listeners. With "", the default, Ingresses serve them.
 	Gateway string `env:"GATEWAY"`
+	// IngressClass is the IngressClass of Image apps that name none. With "", the default, the cluster chooses. Not with a Gateway.
+	IngressClass string `env:"INGRESS_CLASS"`
 }
 
 // Network configures which addresses the URLs of tenants and repositories may reach.
@@ -202,6 +205,12 @@ func (c *Operator) checkEvaluation() error {
 func (c *Operator) checkNetwork() error {
 	if !gateway.MatchString(c.Gateway) {
 		return fmt.Errorf("GATEWAY is %q; it may be namespace/name or namespace/name/section", c.Gateway)
+	}
+	if c.IngressClass != "" && c.Gateway != "" {
+		return fmt.Errorf("INGRESS_CLASS is %q and GATEWAY is %q; set one: hosts are served by Ingresses or by a Gateway", c.IngressClass, c.Gateway)
+	}
+	if c.IngressClass != "" && len(validation.IsDNS1123Subdomain(c.IngressClass)) > 0 {
+		return fmt.Errorf("INGRESS_CLASS is %q; it may be the name of an IngressClass", c.IngressClass)
 	}
 	_, allowed := c.Allowed()
 	_, cluster := c.Cluster()

@@ -38,6 +38,7 @@
 {{- end }}
 - {name: PLATFORM_APPS, value: {{ .Values.platformApps | quote }}}
 - {name: GATEWAY, value: {{ .Values.gateway | quote }}}
+- {name: INGRESS_CLASS, value: {{ .Values.ingressClassName | quote }}}
 - {name: PLAIN_REGISTRIES, value: {{ join "," .Values.plainRegistries | quote }}}
 {{- with .Values.platform }}
 {{- if .url }}

@@ -3,7 +3,6 @@ package workload
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ const maxCronJobName = 52
 // check refuses objects that the API server would accept but that cannot work, and gives better messages for some that the API server would
 // refuse.
 func (i *image) check() error {
-	for _, check := range []func() error{i.checkProbes, i.checkPorts, i.checkHosts, i.checkMounts, i.checkVolumes, i.checkJob} {
+	for _, check := range []func() error{i.checkProbes, i.checkPorts, i.checkHosts, i.checkIngress, i.checkMounts, i.checkVolumes, i.checkJob, i.checkInitContainers} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -106,18 +105,11 @@ func (i *image) checkMounts() error {
 	for _, v := range i.Volumes {
 		mounts = append(mounts, mount{fmt.Sprintf("spec.image.volumes[%s]", v.Name), v.MountPath})
 	}
-	taken := map[string]string{}
+	var taken mountPaths
 	for _, m := range mounts {
-		at := path.Clean(m.path)
-		switch other, twice := taken[at]; {
-		case twice:
-			return fmt.Errorf("%s.mountPath: %s is where %s is mounted already", m.field, at, other)
-		case at == "/":
-			return fmt.Errorf("%s.mountPath: / is where the image itself is: choose a folder below it", m.field)
-		case strings.Contains(at, ":"):
-			return fmt.Errorf("%s.mountPath: %s must not hold a colon", m.field, at)
+		if err := taken.add(m.field, m.path); err != nil {
+			return err
 		}
-		taken[at] = m.field
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -43,6 +44,60 @@ func TestHostsThatCannotWorkAreRefused(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) { expect(t, checked(c.settings, c.change), c.want) })
+	}
+}
+
+func TestAnIngressThatCannotWorkIsRefused(t *testing.T) {
+	long := strings.Repeat("a.", 120) + "example"
+	with := func(host string, annotations map[string]string) func(*v1alpha1.App) {
+		return func(a *v1alpha1.App) {
+			a.Spec.Host, a.Spec.Ingress = host, &v1alpha1.AppIngress{Annotations: annotations}
+		}
+	}
+	issuer := map[string]string{"cert-manager.io/issuer": "ca"}
+	for name, c := range map[string]struct {
+		settings Settings
+		change   func(*v1alpha1.App)
+		want     string
+	}{
+		"an issuer":               {Settings{}, with("a.example", issuer), ""},
+		"an Ingress at a Gateway": {Settings{Gateway: GatewayOf("infra/public")}, with("a.example", issuer), "spec.ingress is not for this platform, whose Gateway infra/public serves the hosts: leave it out"},
+		"an issuer without name":  {Settings{}, with("a.example", map[string]string{"cert-manager.io/issuer": ""}), "spec.ingress.annotations: cert-manager.io/issuer names no issuer"},
+		"a long host":             {Settings{}, with(long, issuer), "spec.ingress.annotations: the certificate of " + long},
+		"a long host without TLS": {Settings{}, with(long, nil), ""},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, checked(c.settings, c.change), c.want) })
+	}
+}
+
+func TestInitContainersThatCannotWorkAreRefused(t *testing.T) {
+	with := func(c v1alpha1.ImageContainer) func(*v1alpha1.App) {
+		return func(a *v1alpha1.App) {
+			a.Spec.Image.Volumes = []v1alpha1.ImageVolume{{Name: "data", MountPath: "/data"}}
+			a.Spec.Image.InitContainers = []v1alpha1.ImageContainer{c}
+		}
+	}
+	mounts := func(all ...v1alpha1.ImageVolumeMount) func(*v1alpha1.App) {
+		return with(v1alpha1.ImageContainer{Name: "init", VolumeMounts: all})
+	}
+	probed := func(p v1alpha1.Probe) func(*v1alpha1.App) {
+		return with(v1alpha1.ImageContainer{Name: "side", Probes: v1alpha1.Probes{Readiness: &p}})
+	}
+	number, name := intstr.FromInt32(80), intstr.FromString("http")
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.App)
+		want   string
+	}{
+		"the app's own name":    {with(v1alpha1.ImageContainer{Name: "web"}), "spec.image.initContainers[web]: the app's own container has the name web: choose another"},
+		"a volume":              {mounts(v1alpha1.ImageVolumeMount{Name: "data", MountPath: "/a"}, v1alpha1.ImageVolumeMount{Name: "data", MountPath: "/b"}), ""},
+		"a volume that is none": {mounts(v1alpha1.ImageVolumeMount{Name: "other", MountPath: "/a"}), `spec.image.initContainers[init]: volumeMounts[0]: spec.image.volumes has no volume named "other"`},
+		"a place twice":         {mounts(v1alpha1.ImageVolumeMount{Name: "data", MountPath: "/a"}, v1alpha1.ImageVolumeMount{Name: "data", MountPath: "/a/"}), "spec.image.initContainers[init]: volumeMounts[1].mountPath: /a is where volumeMounts[0] is mounted already"},
+		"the root":              {mounts(v1alpha1.ImageVolumeMount{Name: "data", MountPath: "/"}), "spec.image.initContainers[init]: volumeMounts[0].mountPath: / is where the image itself is"},
+		"a port by number":      {probed(v1alpha1.Probe{TCP: true, Port: &number}), ""},
+		"a port of the app":     {probed(v1alpha1.Probe{TCP: true, Port: &name}), "spec.image.initContainers[side]: a probe by path or tcp needs the number of a port"},
+		"a command":             {probed(v1alpha1.Probe{Command: []string{"check"}}), ""},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, checked(Settings{}, c.change), c.want) })
 	}
 }
 

@@ -6,10 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -58,55 +56,6 @@ func (i *image) service() *corev1.Service {
 }
 
 func servicePort(p v1alpha1.ImagePort) int32 { return cmp.Or(p.ServicePort, p.Port) }
-
-// ingress returns one Ingress for all hosts, with a rule for each host and a path in it for each of the host's paths.
-func (i *image) ingress() []runtime.Object {
-	hosts := i.hosts()
-	if len(hosts) == 0 || i.settings.Gateway != (Gateway{}) {
-		return nil
-	}
-	made := &networkingv1.Ingress{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"},
-		ObjectMeta: i.meta(""),
-	}
-	for _, h := range hosts {
-		rule := ruleOf(&made.Spec, h.Host)
-		rule.HTTP.Paths = append(rule.HTTP.Paths, i.ingressPath(h))
-		if h.TLSSecretRef != nil {
-			addTLS(&made.Spec, h.TLSSecretRef.Name, h.Host)
-		}
-	}
-	return []runtime.Object{made}
-}
-
-func (i *image) ingressPath(h v1alpha1.AppHost) networkingv1.HTTPIngressPath {
-	prefix := networkingv1.PathTypePrefix
-	return networkingv1.HTTPIngressPath{Path: h.Path, PathType: &prefix, Backend: networkingv1.IngressBackend{
-		Service: &networkingv1.IngressServiceBackend{Name: i.app.Name, Port: networkingv1.ServiceBackendPort{Name: h.Port}},
-	}}
-}
-
-// ruleOf returns the rule of a host, and creates it if there is none.
-func ruleOf(spec *networkingv1.IngressSpec, host string) *networkingv1.IngressRule {
-	n := slices.IndexFunc(spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == host })
-	if n < 0 {
-		n = len(spec.Rules)
-		spec.Rules = append(spec.Rules, networkingv1.IngressRule{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{}}})
-	}
-	return &spec.Rules[n]
-}
-
-// addTLS adds a host to the hosts of a certificate.
-func addTLS(spec *networkingv1.IngressSpec, secret, host string) {
-	n := slices.IndexFunc(spec.TLS, func(t networkingv1.IngressTLS) bool { return t.SecretName == secret })
-	if n < 0 {
-		spec.TLS = append(spec.TLS, networkingv1.IngressTLS{SecretName: secret, Hosts: []string{host}})
-		return
-	}
-	if !slices.Contains(spec.TLS[n].Hosts, host) {
-		spec.TLS[n].Hosts = append(spec.TLS[n].Hosts, host)
-	}
-}
 
 // routes returns an HTTPRoute for each host (https://gateway-api.sigs.k8s.io/api-types/httproute/), named "<app>.<host>". The rules of an
 // HTTPRoute apply to all its hosts, and each host may have paths of its own.

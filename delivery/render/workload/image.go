@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +21,8 @@ type Settings struct {
 	Reference string
 	// Gateway serves the hosts; with the zero value, an Ingress does.
 	Gateway Gateway
+	// IngressClass is the class of Ingresses of apps that name none; "" leaves the class to the cluster.
+	IngressClass string
 }
 
 // image holds the state of rendering an app of type Image.
@@ -80,13 +83,16 @@ func plain(o runtime.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// dropEmpty removes empty mappings, except that of an emptyDir, which has a meaning.
+// meaningful are the fields for which an empty mapping has a meaning: a volume, and selectors of everything.
+var meaningful = []string{"emptyDir", "labelSelector", "namespaceSelector"}
+
+// dropEmpty removes empty mappings without a meaning.
 func dropEmpty(value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, inner := range value {
 			dropEmpty(inner)
-			if mapping, ok := inner.(map[string]any); inner == nil || ok && len(mapping) == 0 && key != "emptyDir" {
+			if mapping, ok := inner.(map[string]any); inner == nil || ok && len(mapping) == 0 && !slices.Contains(meaningful, key) {
 				delete(value, key)
 			}
 		}

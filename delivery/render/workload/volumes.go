@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,9 +88,8 @@ func (i *image) storage() ([]corev1.Volume, []corev1.VolumeMount) {
 		}
 		add(fmt.Sprintf("secret-%d", n), corev1.VolumeSource{Secret: &source}, corev1.VolumeMount{MountPath: s.MountPath, ReadOnly: true})
 	}
-	// A prefix keeps the names of the app's own volumes distinct from the names above.
 	for _, v := range i.Volumes {
-		add("volume-"+v.Name, i.source(v), corev1.VolumeMount{MountPath: v.MountPath})
+		add(volumeName(v.Name), i.source(v), corev1.VolumeMount{MountPath: v.MountPath})
 	}
 	if i.Security.ReadOnlyRootFilesystem && !slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return path.Clean(m.MountPath) == tmp }) {
 		add("tmp", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, corev1.VolumeMount{MountPath: tmp})
@@ -97,10 +97,34 @@ func (i *image) storage() ([]corev1.Volume, []corev1.VolumeMount) {
 	return volumes, mounts
 }
 
+// volumeName is the name of one of the app's own volumes in the pod. The prefix keeps it distinct from the names of other volumes.
+func volumeName(name string) string { return "volume-" + name }
+
 func (i *image) source(v v1alpha1.ImageVolume) corev1.VolumeSource {
 	claim := ClaimOf(i.app, v)
 	if claim == "" {
 		return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	}
 	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
+}
+
+// mountPaths are the mount paths of one container, with the fields that name them.
+type mountPaths map[string]string
+
+// add refuses a path where something else is mounted, or where nothing can be mounted.
+func (p *mountPaths) add(field, name string) error {
+	at := path.Clean(name)
+	switch other, twice := (*p)[at]; {
+	case twice:
+		return fmt.Errorf("%s.mountPath: %s is where %s is mounted already", field, at, other)
+	case at == "/":
+		return fmt.Errorf("%s.mountPath: / is where the image itself is: choose a folder below it", field)
+	case strings.Contains(at, ":"):
+		return fmt.Errorf("%s.mountPath: %s must not hold a colon", field, at)
+	}
+	if *p == nil {
+		*p = mountPaths{}
+	}
+	(*p)[at] = field
+	return nil
 }

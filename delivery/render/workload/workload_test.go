@@ -28,8 +28,11 @@ func TestRender(t *testing.T) {
 			if folder := strings.TrimSuffix(file, ".app.yaml") + ".files"; isFolder(folder) {
 				settings.Files = os.DirFS(folder)
 			}
-			if name == "gateway" {
+			switch name {
+			case "gateway":
 				settings.Gateway = GatewayOf("infra/public/https")
+			case "class", "pod":
+				settings.IngressClass = "nginx"
 			}
 			objects, err := Render(rendering.App(t, string(manifest)), settings)
 			if err != nil {
