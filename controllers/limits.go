@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/eventlimit"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
@@ -145,6 +146,14 @@ func (u *usages) collect(ctx context.Context, out chan<- prometheus.Metric, tena
 // usages returns the metrics of what tenants use.
 func (s *shared) usages() *usages {
 	return &usages{reader: s.mgr.GetClient(), usage: s.usage, store: s.store, rendered: s.rendered, sources: s.stores.Used}
+}
+
+// eventLimiter returns what limits the number of Events in tenants' namespaces.
+func (s *shared) eventLimiter() *eventlimit.Limiter {
+	return &eventlimit.Limiter{
+		Direct: s.direct, Projects: s.mgr.GetClient(), Events: s.mgr.GetEventRecorder("kubeop-events"), Clock: clock.RealClock{},
+		Log: s.mgr.GetLogger().WithName("events"), Most: eventlimit.Most,
+	}
 }
 
 var quotaKind = corev1.SchemeGroupVersion.WithKind("ResourceQuota")

@@ -75,6 +75,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"evaluation processes", given(s.Sandbox != nil, job(s.Sandbox)), everyReplica},
 		{"fetches", job(s.fetches), leader},
 		{"quotas of tenants", job(s.store), leader},
+		{"number of Events", job(s.eventLimiter()), leader},
 		{"platform repository", jobFunc(s.keepPlatform), leader},
 		{"key of digests", given(s.DigestKey != nil, jobFunc(s.keepDigestKey)), leader},
 		{"sweep of the stores", jobFunc(s.sweep), leader},

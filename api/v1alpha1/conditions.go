@@ -189,6 +189,9 @@ const (
 	NamespaceTakenReason = "NamespaceTaken"
 	// NamespaceRetainedReason, of an event: the namespace was kept because claims in it hold data. The message names them.
 	NamespaceRetainedReason = "NamespaceRetained"
+	// EventsRefusedReason, of an event of a Project: its tenant has too many Events, and this project more than its equal part, so its apps may create
+	// no more for now.
+	EventsRefusedReason = "EventsRefused"
 	// NamespaceAdoptedReason, of an event: the object took back a namespace that an earlier object of the same tenant created.
 	NamespaceAdoptedReason = "NamespaceAdopted"
 	// VolumesRetainedReason, of an event: an annotation allows the deletion of a namespace. The volumes of its claims will be kept.

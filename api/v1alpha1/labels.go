@@ -75,6 +75,13 @@ const (
 	PriorityClassesAnnotation = "paas.kubeop.io/priority-classes"
 )
 
+// Label of a project's namespace that has too many Events. The chart's admission policy kubeop-events reads it.
+const (
+	EventsLabel = "paas.kubeop.io/events"
+	// EventsRefused is the value: apps may create no more Events there.
+	EventsRefused = "refused"
+)
+
 // Label and annotations of a namespace that was kept after its Project or Tenant, because claims in it hold data.
 const (
 	// RetainedLabel is "true" on such a namespace.

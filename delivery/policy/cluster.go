@@ -21,9 +21,9 @@ func (b Bounds) clusterScoped(object *unstructured.Unstructured) string {
 	name := kind.Kind + "." + kind.Group
 	switch {
 	case kind.Group == rbacGroup:
-		return "is cluster-scoped; an app may only hold namespaced objects: use a Role and a RoleBinding, or ask an administrator to apply it"
+		return "is cluster-scoped; an app may only hold namespaced objects: use a Role and a RoleBinding, or ask an administrator to deliver it from platform/ of the platform repository"
 	case kind.Group == "":
-		return "is cluster-scoped; an app may only hold namespaced objects: take it out, and ask an administrator to apply it"
+		return "is cluster-scoped; an app may only hold namespaced objects: take it out, and ask an administrator to deliver it from platform/ of the platform repository"
 	case !slices.Contains(b.ClusterKinds, name):
 		return fmt.Sprintf("is cluster-scoped; an app may only hold namespaced objects: take it out, or ask an administrator to list %s in spec.clusterKinds of the Tenant, "+
 			"in tenant.yaml of the platform repository", oneLine(name))

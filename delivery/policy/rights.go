@@ -14,5 +14,6 @@ func Ungranted(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; an app's role can grant only what kubeop-deployer has: take these rules out, or ask an administrator of the cluster to allow them "+
-		"to the apps of all tenants, with a ClusterRole that has these rules and the label paas.kubeop.io/aggregate-to-deployer: \"true\"", err)
+		"to the apps of all tenants, with a ClusterRole that has these rules and the label paas.kubeop.io/aggregate-to-deployer: \"true\", "+
+		"or to deliver this app from platform/ of the platform repository", err)
 }

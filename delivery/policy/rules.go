@@ -31,6 +31,7 @@ var (
 		{"ForeignNamespace", foreignNamespace},
 		{"Guardrail", guardrail},
 		{"Endpoints", handWrittenEndpoints},
+		{"Event", event},
 		{"ForeignSubject", foreignSubject},
 		{"ExternalService", externalService},
 	}, everyApp...)
@@ -125,6 +126,16 @@ func handWrittenEndpoints(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	if (kind.Group == "" && kind.Kind == "Endpoints") || (kind.Group == "discovery.k8s.io" && kind.Kind == "EndpointSlice") {
 		return "is refused: a Service finds its pods by a selector, not by addresses written by hand"
+	}
+	return ""
+}
+
+// event: the object is an Event, which expires after an hour, so that an app would write it again and again. Its watch would bring all Events
+// of the cluster into the operator's memory.
+func event(object *unstructured.Unstructured, _ string) string {
+	kind := object.GroupVersionKind()
+	if kind.Kind == "Event" && (kind.Group == "" || kind.Group == "events.k8s.io") {
+		return "is refused: Events report what happened and expire, so take it out"
 	}
 	return ""
 }

@@ -38,4 +38,5 @@ var kinds = map[string]string{
 	"rolebindings": "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, " +
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: bot}}",
 	"leases": "{apiVersion: coordination.k8s.io/v1, kind: Lease}",
+	"events": "{apiVersion: v1, kind: Event, involvedObject: {kind: Pod, name: a, namespace: NAMESPACE}}",
 }

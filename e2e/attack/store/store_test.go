@@ -216,7 +216,7 @@ func (f *filler) largest(by client.Client, namespace, text string) int {
 func (f *filler) object(namespace, text string, size int) *unstructured.Unstructured {
 	f.made++
 	o := &unstructured.Unstructured{}
-	must(f.t, yaml.Unmarshal([]byte(text), &o.Object))
+	must(f.t, yaml.Unmarshal([]byte(strings.ReplaceAll(text, "NAMESPACE", namespace)), &o.Object))
 	o.SetNamespace(namespace)
 	o.SetName(fmt.Sprint("x", f.made))
 	// Random: the store does not compress, but a disk might.
