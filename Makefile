@@ -72,8 +72,9 @@ e2e: prerequisites $(STAGE) ## run the user stories and the accidents on cluster
 attack: prerequisites $(STAGE) ## have tenants attack a platform while another works; ATTACK=full each by itself, ATTACK_ROWS=charts some
 	go test -trimpath -tags e2e -count 1 -p 1 -v -timeout 60m $(TESTFLAGS) ./e2e/attack/...
 
-property: prerequisites $(STAGE) ## play 500 random histories of pushes, deletions and restarts; PROPERTY_HISTORIES=50 fewer, PROPERTY_SEED=n the same again
+property: prerequisites $(STAGE) ## play 500 random histories of pushes, deletions and restarts, and kill 1,000 evaluations; PROPERTY_HISTORIES=50 fewer, PROPERTY_SEED=n the same again
 	go test -trimpath -tags e2e -count 1 -v -timeout 60m $(TESTFLAGS) ./e2e/property
+	go test -trimpath -count 1 -v -run TestKills $(TESTFLAGS) ./delivery/release/evaluate -kills 1000
 
 bench: prerequisites $(STAGE) ## count the API requests of 100 Helm apps and hold them to the budgets; BENCHFLAGS='-n 500 -json out.json'
 	@$(GO) -o $(BIN)/bench ./e2e/bench && exec $(BIN)/bench $(BENCHFLAGS)

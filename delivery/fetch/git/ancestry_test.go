@@ -100,6 +100,7 @@ func TestAncestry(t *testing.T) {
 	for name, tc := range cases {
 		for offers, configure := range servers {
 			t.Run(name+"/"+offers, func(t *testing.T) {
+				t.Parallel()
 				repo := sources.NewGitRepo(t)
 				configure(repo)
 				for i := range 5 {

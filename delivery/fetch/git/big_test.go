@@ -131,15 +131,18 @@ func TestHostileRepositories(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		write func(file func(string, int64, io.Reader))
+		// lower makes a limit smaller, so that the repository may be smaller too.
+		lower func(*limits)
 		says  []string
 		limit uint64
 	}{
-		"one file of 1 GiB": {
+		"one large file": {
 			func(file func(string, int64, io.Reader)) {
 				file("web.yaml", 3, strings.NewReader("a: "))
-				file("apps/db/dump.sql", 1<<30, sources.Zeros{})
+				file("apps/db/dump.sql", 192*limit.MiB, sources.Zeros{})
 			},
-			[]string{"apps/db/dump.sql", "1 GiB", "the limit is 512 MiB"}, 64 * limit.MiB,
+			func(l *limits) { l.contents.Oversized = 96 * limit.MiB },
+			[]string{"apps/db/dump.sql", "192 MiB", "the limit is 96 MiB"}, 64 * limit.MiB,
 		},
 		"more files than are listed": {
 			func(file func(string, int64, io.Reader)) {
@@ -147,6 +150,7 @@ func TestHostileRepositories(t *testing.T) {
 					file(fmt.Sprintf("d%d/f%d.yaml", i/1000, i), 6, strings.NewReader(fmt.Sprintf("%06d", i)))
 				}
 			},
+			func(*limits) {},
 			[]string{"number of files", "the limit of 50000"}, 200 * limit.MiB,
 		},
 	} {
@@ -155,10 +159,12 @@ func TestHostileRepositories(t *testing.T) {
 			fastImport(repo, tc.write)
 			server := sources.ServeGit(t, repo, httptest.NewServer)
 			began := time.Now()
+			store := NewStore(t.TempDir(), loopback)
+			tc.lower(&store.limits)
 			var err error
 			peak := sources.PeakHeap(t, func() {
 				var commit Commit
-				if commit, err = NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{URL: server.RepoURL()}); err == nil {
+				if commit, err = store.Fetch(t.Context(), Source{URL: server.RepoURL()}); err == nil {
 					err = fs.WalkDir(commit.Root, ".", func(_ string, _ fs.DirEntry, err error) error { return err })
 				}
 			})

@@ -61,6 +61,7 @@ func TestADamagedStoreIsFetchedAgain(t *testing.T) {
 	}
 	for name, spoil := range damage {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			repo := sources.NewGitRepo(t)
 			repo.Write("a", "1")
 			repo.Write("dir/b", "1")

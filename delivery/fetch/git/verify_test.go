@@ -169,6 +169,7 @@ func TestVerifyCommits(t *testing.T) {
 		"a key with options":   {sign: &theirs, keys: []signing{{file: "x.pub", key: append([]byte("cert-authority "), theirs.key...)}}, says: "without options", kind: failure.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			repo := sources.NewGitRepo(t)
 			var sign func([]byte) string
 			if tc.sign != nil {

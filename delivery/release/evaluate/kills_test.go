@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -15,20 +16,22 @@ import (
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
+// Each kill costs the start of a process, which takes about 40 ms of processor time.
+var kills = flag.Int("kills", 100, "how many processes TestKills ends")
+
 // TestKills has charts of the corpus evaluated and ends the processes of a pool at random, those that wait and those that start included,
-// once during each evaluation, until a thousand were ended: each evaluation is done all the same, after one retry, and its answer is the
-// right one. Two pools do this side by side.
+// once during each evaluation, until -kills were ended: each evaluation is done all the same, after one retry, and its answer is the
+// right one. Two pools do this side by side. make property ends a thousand.
 func TestKills(t *testing.T) {
 	for i := range 2 {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			killsIn(t, 256<<20+4096*(i+1)) // By this memory the test knows the processes of its pool.
+			killsIn(t, *kills/2, 256<<20+4096*(i+1)) // By this memory the test knows the processes of its pool.
 		})
 	}
 }
 
-func killsIn(t *testing.T, memory int) {
-	const kills = 500
+func killsIn(t *testing.T, kills, memory int) {
 	p := sandbox.New(sandbox.Options{Processes: 1, Limits: sandbox.Limits{Memory: int64(memory)}})
 	t.Cleanup(p.Close)
 	charts := steady(t, p)
