@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -310,6 +312,66 @@ func TestAnOpenBreakerKeepsTheMessage(t *testing.T) {
 	if _, err := s.query("new", q); !errors.Is(err, failure.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestARefusedFetchIsTold: a fetch that the pool does not accept is answered with the source's own failure while its host's circuit breaker
+// is open, and with the queue's while the queue is full. The source is not contacted.
+func TestARefusedFetchIsTold(t *testing.T) {
+	q := Question{MaxAge: 2 * time.Second}
+	const away, open, full = "connection refused", "host:443 gave no answer several times in a row, so it is contacted rarely until it does",
+		"it waits its turn: as many fetches of tenant acme wait as may"
+	cases := map[string]struct {
+		key    string
+		after  time.Duration // the time since the host was contacted
+		queued bool          // one fetch runs and one waits, which is as many as may
+		want   string
+		kind   error
+	}{
+		"breaker open, failed before":     {"a", 2 * time.Second, false, away, failure.ErrUnavailable},
+		"breaker open, no failure so far": {"never", 0, false, open, failure.ErrUnavailable},
+		"queue full, failed before":       {"a", 2 * time.Second, true, full, failure.ErrBusy},
+		"queue full, no failure so far":   {"never", 0, true, full, failure.ErrBusy},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newSource(t, func(_ *pool.Pool, c *clocktesting.FakeClock) *Answers[int] {
+				return NewRecent[int](pool.New(pool.Options{Reach: pool.ReachOf, PerTenant: 1, Waiting: 1}, c), c)
+			})
+			if _, err := s.get(Query{Key: "a", Question: q, Host: "host:443", Tenant: "acme"}); err != nil { // A source that never answered is contacted in spite of the breaker.
+				t.Fatal(err)
+			}
+			s.err = refusedBy("connection refused")
+			for range 3 {
+				s.clock.Step(2 * time.Second)
+				if _, err := s.get(Query{Key: "a", Question: q, Host: "host:443", Tenant: "acme"}); err == nil || !strings.Contains(err.Error(), away) {
+					t.Fatalf("the source fails with %v, want %s", err, away)
+				}
+			}
+			if tc.queued {
+				s.held = make(chan struct{})
+				defer close(s.held)
+				for _, key := range []string{"runs", "waits"} {
+					if _, err := s.Get(Query{Key: key, Question: q, Host: key, Tenant: "acme"}, s.prepare); !errors.As(err, new(*Unanswered)) {
+						t.Fatalf("%s: got %v", key, err)
+					}
+				}
+			}
+			s.clock.Step(tc.after)
+			contacted := s.asked.Load()
+			_, err := s.Get(Query{Key: tc.key, Question: q, Host: "host:443", Tenant: "acme"}, s.prepare)
+			if !errors.Is(err, tc.kind) || !strings.Contains(fmt.Sprint(err), tc.want) {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+			if n := s.asked.Load(); !tc.queued && n != contacted {
+				t.Errorf("the source was contacted %d times more, so the breaker is closed", n-contacted)
+			}
+		})
+	}
+}
+
+// refusedBy is the error of a host that refuses connections.
+func refusedBy(why string) error {
+	return transport.RequestError(&net.OpError{Op: "dial", Err: errors.New(why)}, "host")
 }
 
 type netError struct{}
