@@ -80,9 +80,11 @@ func TestRenderedImagesAreRestricted(t *testing.T) {
 	if err := o.admin.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "restricted", Name: "default"}}
-	if err := client.IgnoreAlreadyExists(o.admin.Create(t.Context(), account)); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"default", "reader"} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "restricted", Name: name}}
+		if err := client.IgnoreAlreadyExists(o.admin.Create(t.Context(), account)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	files, err := filepath.Glob("../delivery/render/workload/testdata/*.golden.yaml")
 	if err != nil || len(files) < 10 {

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"github.com/fluxcd/pkg/apis/kustomize"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -114,6 +115,13 @@ type ImageSource struct {
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
 	ImagePod `json:",inline"`
+
+	// Patches change the objects that are made from the other fields, by strategic merge or JSON 6902, for what no field offers.
+	// Each must match an object. What may not be set is refused in the result.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Patches []kustomize.Patch `json:"patches,omitempty"`
 }
 
 // ImagePort is a port of the container and of the Service.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/inputs"
@@ -19,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/build/scheduler"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
 // made is the result of a build and its files, which record the paths that the build read.
@@ -35,6 +37,49 @@ func (r *renderer) buildGit(ctx context.Context, s *scope) ([]*unstructured.Unst
 	spec := s.App.Spec.Git.DeepCopy() // A long build still uses the spec after the Reconcile.
 	from := build.Source{Files: s.found.Files.FS, Git: spec, Variables: r.variables(ctx, s, spec.SubstituteFrom), Limits: s.Limits.App}
 	return r.build(ctx, s, from, s.found.Files.Revision, spec.Decryption)
+}
+
+// buildImage makes the objects of an Image App, and applies its patches.
+func (r *renderer) buildImage(ctx context.Context, s *scope) ([]*unstructured.Unstructured, error) {
+	objects, err := workload.Render(s.App, r.imageSettings(s))
+	if err == nil && len(s.App.Spec.Image.Patches) > 0 {
+		objects, err = r.patch(ctx, s, objects)
+	}
+	if err != nil {
+		return nil, err
+	}
+	workload.NameJob(s.App, objects)
+	return objects, nil
+}
+
+// imageSettings are the settings for rendering an Image App.
+func (r *renderer) imageSettings(s *scope) workload.Settings {
+	settings := r.hosting
+	if s.found.Folder != nil {
+		settings.Files = s.found.Folder
+	}
+	if s.found.Image != nil {
+		settings.Reference = s.found.Image.Reference
+	}
+	return settings
+}
+
+// patch applies the patches of an Image App to its objects.
+func (r *renderer) patch(ctx context.Context, s *scope, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	from, sum := build.Source{Raw: &v1alpha1.RawSource{}, Patches: s.App.Spec.Image.DeepCopy().Patches, Limits: s.Limits.App}, sha256.New()
+	for _, o := range objects {
+		text, err := o.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s/%s: %w", o.GetKind(), o.GetName(), err)
+		}
+		sum.Write(text) // Each ends with a line break, and has no other.
+		from.Raw.Manifests = append(from.Raw.Manifests, runtime.RawExtension{Raw: text})
+	}
+	patched, err := r.build(ctx, s, from, hex.EncodeToString(sum.Sum(nil)), nil)
+	if err != nil && !step.Ended(err) {
+		err = fmt.Errorf("spec.image: %w", err)
+	}
+	return patched, err
 }
 
 // variables reads the ConfigMaps and Secrets with variables before the build begins. The build may outlive the Reconcile, so it must not

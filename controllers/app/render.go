@@ -52,25 +52,13 @@ func (r *renderer) render(ctx context.Context, s *scope) error {
 func (r *renderer) objectsOf(ctx context.Context, s *scope) ([]*unstructured.Unstructured, error) {
 	switch s.App.Spec.Type {
 	case v1alpha1.AppImage:
-		return workload.Render(s.App, r.imageSettings(s))
+		return r.buildImage(ctx, s)
 	case v1alpha1.AppGit:
 		return r.buildGit(ctx, s)
 	case v1alpha1.AppRaw:
 		return r.buildRaw(ctx, s)
 	}
 	return nil, fmt.Errorf("type %s has no objects of its own", s.App.Spec.Type)
-}
-
-// imageSettings are the settings for rendering an Image App.
-func (r *renderer) imageSettings(s *scope) workload.Settings {
-	settings := r.hosting
-	if s.found.Folder != nil {
-		settings.Files = s.found.Folder
-	}
-	if s.found.Image != nil {
-		settings.Reference = s.found.Image.Reference
-	}
-	return settings
 }
 
 func (r *renderer) renderValues(ctx context.Context, s *scope) error {

@@ -77,6 +77,10 @@ func sources(t *testing.T) map[string]Source {
 		s.Keys = k
 		return s
 	}
+	patched := func(s Source, patch, kind string) Source {
+		s.Patches = []kustomize.Patch{{Patch: patch, Target: &kustomize.Selector{Kind: kind}}}
+		return s
+	}
 	limited := func(s Source, l budget.App) Source {
 		s.Limits = l
 		return s
@@ -116,6 +120,8 @@ func sources(t *testing.T) map[string]Source {
 		"inline, refused":  raw(Source{}, numbers, `{"kind":"Secret","metadata":{"name":"s"}}`, `{"apiVersion":"v1","kind":"Secret","metadata":{"generateName":"s"}}`),
 		"inline, twice":    raw(Source{}, numbers, numbers),
 		"raw":              {Files: repository(map[string]string{"m/a.yaml": padded("a")}), Raw: &v1alpha1.RawSource{Path: "m"}},
+		"inline, patched":  patched(raw(Source{}, numbers), `[{"op": "add", "path": "/h", "value": "<other>"}]`, "ConfigMap"),
+		"patched, no kind": patched(raw(Source{}, numbers), `[{"op": "add", "path": "/h", "value": "x"}]`, "Secret"),
 		"raw, no folder":   {Files: repository(map[string]string{"m/a.yaml": padded("a")}), Raw: &v1alpha1.RawSource{Path: "n"}, Keys: keys(testkeys.First)},
 		"raw, no files":    {Raw: &v1alpha1.RawSource{Path: "n"}, Keys: keys(testkeys.First)},
 		"raw, encrypted":   {Files: repository(map[string]string{"m/a.yaml": secret}), Raw: &v1alpha1.RawSource{Path: "m"}, Keys: keys(testkeys.First)},
@@ -303,15 +309,20 @@ func TestSmallManifestsAreReadInThisProcess(t *testing.T) {
 		source Source
 		apart  bool
 	}{
-		"a folder":                  {git(map[string]string{"app/a.yaml": manifest("a")}, v1alpha1.Build{}), false},
-		"one that is broken":        {git(map[string]string{"app/a.yaml": "a: [\n"}, v1alpha1.Build{}), false},
-		"one that is not there":     {git(nil, v1alpha1.Build{}), false},
-		"an inline manifest":        {inline(object), false},
-		"a large folder":            {git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{}), true},
-		"one of many files":         {git(many, v1alpha1.Build{}), true},
-		"aliases":                   {git(map[string]string{"app/a.yaml": aliases}, v1alpha1.Build{}), true},
-		"a kustomization":           {git(map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\n", "app/a.yaml": manifest("a")}, v1alpha1.Build{}), true},
-		"variables":                 {git(map[string]string{"app/a.yaml": manifest("a")}, v1alpha1.Build{Substitute: map[string]string{"a": "b"}}), true},
+		"a folder":              {git(map[string]string{"app/a.yaml": manifest("a")}, v1alpha1.Build{}), false},
+		"one that is broken":    {git(map[string]string{"app/a.yaml": "a: [\n"}, v1alpha1.Build{}), false},
+		"one that is not there": {git(nil, v1alpha1.Build{}), false},
+		"an inline manifest":    {inline(object), false},
+		"a large folder":        {git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{}), true},
+		"one of many files":     {git(many, v1alpha1.Build{}), true},
+		"aliases":               {git(map[string]string{"app/a.yaml": aliases}, v1alpha1.Build{}), true},
+		"a kustomization":       {git(map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\n", "app/a.yaml": manifest("a")}, v1alpha1.Build{}), true},
+		"variables":             {git(map[string]string{"app/a.yaml": manifest("a")}, v1alpha1.Build{Substitute: map[string]string{"a": "b"}}), true},
+		"patches": {func() Source {
+			s := inline(object)
+			s.Patches = []kustomize.Patch{{Patch: `[{"op": "add", "path": "/data", "value": {"a": "b"}}]`, Target: &kustomize.Selector{Kind: "ConfigMap"}}}
+			return s
+		}(), true},
 		"keys":                      {Source{Files: repository(map[string]string{"app/a.yaml": manifest("a")}), Git: &v1alpha1.GitSource{Path: "app"}, Keys: keys(testkeys.First)}, true},
 		"a large inline manifest":   {inline(strings.Replace(object, `"a"`, `"a","labels":{"a":"`+strings.Repeat("a", smallBytes)+`"}`, 1)), true},
 		"a kustomization of a base": {git(map[string]string{"app/b/kustomization.yaml": "resources: []\n", "app/a.yaml": manifest("a")}, v1alpha1.Build{}), true},

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/fluxcd/pkg/apis/kustomize"
 	"github.com/fxamacker/cbor/v2"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -23,6 +24,7 @@ type order struct {
 	Git       *v1alpha1.GitSource
 	Path      string
 	Manifests [][]byte
+	Patches   []kustomize.Patch
 	Keys      *Keys
 	Variables []heldVariable
 	Limits    budget.App
@@ -133,7 +135,7 @@ func numbersIn(err error) (found []int) {
 
 // orderOf returns the order for a Source. Errors of the Source are passed to keep.
 func orderOf(s *Source, keep func(error) *failure) order {
-	o := order{HasFiles: s.Files != nil, Keys: s.Keys, Limits: s.Limits}
+	o := order{HasFiles: s.Files != nil, Patches: s.Patches, Keys: s.Keys, Limits: s.Limits}
 	if s.Git != nil {
 		o.Git = &v1alpha1.GitSource{Path: s.Git.Path, Build: s.Git.Build}
 	}
@@ -151,7 +153,7 @@ func orderOf(s *Source, keep func(error) *failure) order {
 
 // source returns the Source of an order.
 func (o *order) source(files fs.FS) *Source {
-	s := &Source{Git: o.Git, Keys: o.Keys, Limits: o.Limits}
+	s := &Source{Git: o.Git, Patches: o.Patches, Keys: o.Keys, Limits: o.Limits}
 	if o.HasFiles {
 		s.Files = files
 	}

@@ -22,7 +22,7 @@ var errNotSmall = errors.New("not small")
 // Small builds the objects in this process if that takes little work: plain manifests of a few KiB, without decryption, kustomize,
 // variables or aliases. Otherwise did is false.
 func (s *Source) Small() (made Made, did bool, err error) {
-	if s.Keys != nil || s.Git != nil && changes(s) {
+	if s.Keys != nil || len(s.Patches) > 0 || s.Git != nil && changes(s) {
 		return Made{}, false, nil
 	}
 	size := 0

@@ -8,23 +8,27 @@ import (
 	"net/http"
 	"slices"
 
+	flux "github.com/fluxcd/pkg/apis/kustomize"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/kustomize"
 	"github.com/kubeop/kubeop/delivery/render/manifests"
 	"github.com/kubeop/kubeop/delivery/render/substitute"
 )
 
-// Source is the input of a build. Either Git or Raw is set.
+// Source is the input of a build. Either Git or Raw is set. An Image app with patches has its rendered objects in Raw.
 type Source struct {
 	// Files are the whole repository of a Git app, or the folder of a Raw app. Nil: the app has none.
 	Files fs.FS
 	// Git is built at its path, with its variables in Variables. Raw has inline manifests or a path.
 	Git *v1alpha1.GitSource
 	Raw *v1alpha1.RawSource
+	// Patches change the objects of Raw. Each must match one.
+	Patches []flux.Patch
 	// Keys decrypt the files and manifests. Nil: encrypted ones are refused.
 	Keys *Keys
 	// Variables are the ConfigMaps and Secrets that Git.SubstituteFrom refers to.
@@ -80,7 +84,12 @@ func (s *Source) make(stage func(string), open func(*Keys) (decrypt.Decrypter, e
 
 func (s *Source) objects(files *decrypt.Files, stage func(string)) ([]*unstructured.Unstructured, error) {
 	if s.Git == nil {
-		return s.raw(files)
+		objects, err := s.raw(files)
+		if err != nil || len(s.Patches) == 0 {
+			return objects, err
+		}
+		stage("applying the patches")
+		return kustomize.Patched(objects, s.Patches)
 	}
 	objects, err := Folder(files, s.Git.Path, &s.Git.Build, s.Limits)
 	if err != nil {

@@ -108,10 +108,12 @@ func TestTheAppsOwnFileIsNoConfig(t *testing.T) {
 func TestJobNameChangesWithTheSpec(t *testing.T) {
 	const manifest = `{metadata: {name: migrate}, spec: {image: {reference: a:1, %s}}}`
 	nameOf := func(more string, settings Settings) string {
-		objects, err := Render(rendering.App(t, fmt.Sprintf(manifest, more)), settings)
+		app := rendering.App(t, fmt.Sprintf(manifest, more))
+		objects, err := Render(app, settings)
 		if err != nil {
 			t.Fatal(err)
 		}
+		NameJob(app, objects)
 		return objects[len(objects)-1].GetName()
 	}
 	first := nameOf("job: {}", Settings{})

@@ -37,6 +37,8 @@ type image struct {
 // with hosts an Ingress, or HTTPRoutes if the platform has a Gateway; the objects for config files and volumes; and the objects that scale
 // and protect several replicas. docs/image.md lists which field makes what. delivery/own sets the namespace.
 //
+// Render does not apply spec.image.patches. A Job gets its final name from NameJob.
+//
 // Fields that the API server fills in are left out, except those whose values kubeop must keep: the replicas, and the fields for Pod
 // Security "restricted" (see podSpec).
 func Render(app *v1alpha1.App, settings Settings) ([]*unstructured.Unstructured, error) {
@@ -68,7 +70,6 @@ func Render(app *v1alpha1.App, settings Settings) ([]*unstructured.Unstructured,
 		}
 		objects = append(objects, object)
 	}
-	i.nameJob(objects)
 	return append(objects, i.routes()...), nil
 }
 

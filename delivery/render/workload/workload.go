@@ -182,9 +182,10 @@ func (i *image) jobSpec() batchv1.JobSpec {
 	}
 }
 
-// nameJob adds the beginning of the spec's digest to a Job's name. A Job cannot be changed, so another spec makes another Job, which runs,
-// and the old one leaves the source. If the rendering here changes, all Jobs run once more.
-func (i *image) nameJob(objects []*unstructured.Unstructured) {
+// NameJob adds the beginning of the spec's digest to the name of the Job among the objects of an app, after patches changed it. A Job cannot
+// be changed, so another spec makes another Job, which runs, and the old one leaves the source. If the rendering here changes, all Jobs run
+// once more.
+func NameJob(app *v1alpha1.App, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if o.GetKind() != "Job" {
 			continue
@@ -192,6 +193,6 @@ func (i *image) nameJob(objects []*unstructured.Unstructured) {
 		// What was converted can be encoded, with sorted keys.
 		spec, _ := json.Marshal(o.Object["spec"])
 		digest := sha256.Sum256(spec)
-		o.SetName(i.app.Name + "-" + hex.EncodeToString(digest[:4]))
+		o.SetName(app.Name + "-" + hex.EncodeToString(digest[:4]))
 	}
 }

@@ -38,6 +38,7 @@ func TestRender(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			NameJob(rendering.App(t, string(manifest)), objects)
 			rendering.Golden(t, strings.TrimSuffix(file, ".app.yaml")+".golden.yaml", rendering.Stream(t, objects))
 		})
 	}
