@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// most is the maximum size of the store, including the platform's own objects.
-	most = 200e6
+	// most is the maximum size of the store, including the platform's own objects, and 10 MB for the tenant's Events.
+	most = 210e6
 	// projects is the number of the tenant's projects. limits.storeBytes limits all of them together.
 	projects    = 3
 	stepTimeout = 90 * time.Second
