@@ -37,9 +37,58 @@ func (o Owner) Stamp(objects []*unstructured.Unstructured) {
 	}
 }
 
+// WithoutPodLabels returns the object without the owner's labels in its pod template; the object itself if it has none there. A change of
+// these labels alone must not restart pods, for example when an app takes over workloads that run already.
+func WithoutPodLabels(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if len(podLabels(object)) == 0 {
+		return object
+	}
+	object = object.DeepCopy()
+	labels, _, _ := unstructured.NestedFieldNoCopy(podTemplate(object), "metadata", "labels")
+	for _, label := range ofApps {
+		delete(labels.(map[string]any), label)
+	}
+	return object
+}
+
+// AddPodLabels adds the owner's labels in the object's pod template to a patch of the object that changes the template anyway. It reports
+// whether it changed the patch.
+func AddPodLabels(patch map[string]any, object *unstructured.Unstructured) bool {
+	labels := podLabels(object)
+	found, _, _ := unstructured.NestedFieldNoCopy(patch, templates[object.GroupVersionKind().GroupKind()]...)
+	template, changes := found.(map[string]any)
+	if len(labels) == 0 || !changes {
+		return false
+	}
+	metadata, ok := child(template, "metadata")
+	if !ok {
+		return false
+	}
+	into, ok := child(metadata, "labels")
+	if ok {
+		maps.Copy(into, labels)
+	}
+	return ok
+}
+
+// ofApps are the labels of an app's objects.
+var ofApps = []string{v1alpha1.TenantLabel, v1alpha1.ProjectLabel, v1alpha1.AppLabel}
+
+// podLabels returns the owner's labels in the pod template of an object.
+func podLabels(object *unstructured.Unstructured) map[string]any {
+	found, _, _ := unstructured.NestedFieldNoCopy(podTemplate(object), "metadata", "labels")
+	labels, _ := found.(map[string]any)
+	ours := map[string]any{}
+	for _, label := range ofApps {
+		if value, ok := labels[label]; ok {
+			ours[label] = value
+		}
+	}
+	return ours
+}
+
 // templates are the paths of the pod templates of kinds, if the templates can be changed. A Job's template cannot: labels on the Jobs of an
-// adopted release would make its next upgrade fail for good. The selector does not select by the template's new labels, so adopting a
-// workload restarts its pods once and changes nothing else.
+// adopted release would make its next upgrade fail for good. The selector does not select by the template's new labels.
 var templates = map[schema.GroupKind][]string{
 	{Group: "apps", Kind: "DaemonSet"}:   {"spec", "template"},
 	{Group: "apps", Kind: "Deployment"}:  {"spec", "template"},

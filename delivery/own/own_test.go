@@ -110,3 +110,50 @@ func object(t *testing.T, manifest string) *unstructured.Unstructured {
 	}
 	return o
 }
+
+// workload returns a Deployment with the labels on its pods, and one line of its pods' spec.
+func workload(t *testing.T, labels, spec string) *unstructured.Unstructured {
+	t.Helper()
+	return object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, labels: {paas.kubeop.io/app: shop}},
+		spec: {replicas: 1, template: {metadata: {labels: {`+labels+`}}, spec: {`+spec+`}}}}`)
+}
+
+const stamped = "paas.kubeop.io/tenant: acme, paas.kubeop.io/project: web, paas.kubeop.io/app: shop"
+
+func TestLabelsOfPodsAreTakenOffACopy(t *testing.T) {
+	shop := workload(t, "x: y, "+stamped, "a: b")
+	bare := WithoutPodLabels(shop)
+	if diff := cmp.Diff(workload(t, "x: y", "a: b").Object, bare.Object); diff != "" {
+		t.Errorf("without labels (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(workload(t, "x: y, "+stamped, "a: b").Object, shop.Object); diff != "" {
+		t.Errorf("the object was changed (-want +got):\n%s", diff)
+	}
+	for name, text := range map[string]string{
+		"no labels of ours": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {metadata: {labels: {x: y}}}}}`,
+		"no template":       `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: x}}`,
+		"no workload":       `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {paas.kubeop.io/app: shop}}}`,
+	} {
+		if o := object(t, text); WithoutPodLabels(o) != o {
+			t.Errorf("%s: the object was copied", name)
+		}
+	}
+}
+
+func TestLabelsOfPodsGoWithAChangeOfTheirTemplate(t *testing.T) {
+	for name, tc := range map[string]struct{ patch, want string }{
+		"of the template":             {`{spec: {template: {spec: {a: c}}}}`, `{spec: {template: {spec: {a: c}, metadata: {labels: {` + stamped + `}}}}}`},
+		"of its labels":               {`{spec: {template: {metadata: {labels: {x: z}}}}}`, `{spec: {template: {metadata: {labels: {x: z, ` + stamped + `}}}}}`},
+		"of the replicas":             {`{spec: {replicas: 2}}`, `{spec: {replicas: 2}}`},
+		"of the object's labels":      {`{metadata: {labels: {a: b}}}`, `{metadata: {labels: {a: b}}}`},
+		"of everything in the object": {`{spec: null}`, `{spec: null}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			patch, want := object(t, tc.patch).Object, object(t, tc.want).Object
+			changed := AddPodLabels(patch, workload(t, "x: y, "+stamped, "a: b"))
+			if diff := cmp.Diff(want, patch); diff != "" || changed != (tc.patch != tc.want) {
+				t.Errorf("changed: %t (-want +got):\n%s", changed, diff)
+			}
+		})
+	}
+}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubeop/kubeop/delivery/own"
 )
 
 // patch is a change of an object; empty if there is nothing to change.
@@ -30,7 +32,25 @@ func (p patch) empty() bool { return len(p.data) == 0 || string(p.data) == "{}" 
 // threeWay returns the patch that changes live to want: it sets what differs from live, and removes what was in before and is not wanted
 // any more. Fields of other managers are left alone. Lists of built-in kinds are merged by their keys, those of custom kinds are replaced.
 // All three objects must have the same version: fields of another version would not be compared but taken for changes.
+//
+// The owner's labels on pods are no difference: they are set when the pod template changes for another reason, so that the workloads of an
+// adopted release go on with the pods that they have.
 func threeWay(before, want, live *unstructured.Unstructured) (patch, error) {
+	p, err := threeWayOf(own.WithoutPodLabels(before), own.WithoutPodLabels(want), own.WithoutPodLabels(live))
+	if err != nil || p.empty() {
+		return p, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(p.data, &fields); err != nil {
+		return patch{}, fmt.Errorf("reading the change of %s/%s: %w", want.GetKind(), want.GetName(), err)
+	}
+	if own.AddPodLabels(fields, want) {
+		p.data, err = json.Marshal(fields)
+	}
+	return p, err
+}
+
+func threeWayOf(before, want, live *unstructured.Unstructured) (patch, error) {
 	var texts [3][]byte
 	for i, u := range []*unstructured.Unstructured{before, want, live} {
 		text, err := json.Marshal(u.Object)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -84,6 +85,44 @@ func TestTheManifestBeforeStandsForTheLiveObject(t *testing.T) {
 	}
 	if diff := cmp.Diff(results[0].Object, results[1].Object); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestLabelsOfPodsAloneChangeNoTemplate: a workload that is adopted keeps its pods, and the labels go with the next change of the template.
+func TestLabelsOfPodsAloneChangeNoTemplate(t *testing.T) {
+	const ours = "paas.kubeop.io/tenant: acme, paas.kubeop.io/project: shop, paas.kubeop.io/app: web"
+	workload := func(kind, template, labels, image string, replicas int) *unstructured.Unstructured {
+		return object(t, fmt.Sprintf("%s\nmetadata: {name: web}\nspec: {replicas: %d, %s{metadata: {labels: {x: y%s}}, spec: {containers: [{name: a, image: %s}]}}%s}\n",
+			kind, replicas, template, labels, image, strings.Repeat("}", strings.Count(template, "{"))))
+	}
+	for kind, template := range map[string]string{
+		"apiVersion: apps/v1\nkind: Deployment": "template: ", "apiVersion: apps/v1\nkind: StatefulSet": "template: ",
+		"apiVersion: batch/v1\nkind: CronJob": "jobTemplate: {spec: {template: ",
+	} {
+		is := func(labels, image string, replicas int) *unstructured.Unstructured {
+			return workload(kind, template, labels, image, replicas)
+		}
+		const none, all = "", ", " + ours
+		for name, tc := range map[string]struct {
+			before, want, live *unstructured.Unstructured
+			changes, labelled  bool
+		}{
+			"adopted as it is":               {is(all, "a:1", 1), is(all, "a:1", 1), is(none, "a:1", 1), false, false},
+			"from a release without labels":  {is(none, "a:1", 1), is(all, "a:1", 1), is(none, "a:1", 1), false, false},
+			"scaled":                         {is(all, "a:1", 1), is(all, "a:1", 2), is(none, "a:1", 1), true, false},
+			"with another image":             {is(all, "a:1", 1), is(all, "a:2", 1), is(none, "a:1", 1), true, true},
+			"from a release, another image":  {is(none, "a:1", 1), is(all, "a:2", 1), is(none, "a:1", 1), true, true},
+			"whose image was edited by hand": {is(all, "a:1", 1), is(all, "a:1", 1), is(none, "a:9", 1), true, true},
+			"whose labels are in place":      {is(all, "a:1", 1), is(all, "a:2", 1), is(all, "a:1", 1), true, true},
+		} {
+			p, err := threeWay(tc.before, tc.want, tc.live)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.empty() == tc.changes || strings.Contains(string(p.data), "paas.kubeop.io/app") != tc.labelled {
+				t.Errorf("%s, a workload %s: the patch is %s, want a change: %t, with the labels: %t", kind, name, p.data, tc.changes, tc.labelled)
+			}
+		}
 	}
 }
 
