@@ -316,3 +316,36 @@ func TestAnObjectThatDoesNotGoInTimeIsReported(t *testing.T) {
 		t.Error("it is not tried again")
 	}
 }
+
+// TestADeletionIsWaitedForUntilTheObjectIsGone or replaced by another one, and ends when it cannot be read.
+func TestADeletionIsWaitedForUntilTheObjectIsGone(t *testing.T) {
+	another := liveObject(t, configMapKind, ofRelease, "")
+	another.SetUID("another")
+	for name, tc := range map[string]struct {
+		// left is what is read after the deletion.
+		left     *unstructured.Unstructured
+		fails    map[string]*apierrors.StatusError
+		says     string
+		requests string
+	}{
+		"it goes":                        {requests: "DELETE,GET"},
+		"somebody makes another one":     {left: another, requests: "DELETE,GET"},
+		"it cannot be read any more":     {fails: map[string]*apierrors.StatusError{"GET": errForbidden}, says: "no role allows it", requests: "DELETE,GET"},
+		"the deletion itself is refused": {fails: map[string]*apierrors.StatusError{"DELETE": errForbidden}, says: "no role allows it", requests: "DELETE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := &fakeAPI{live: liveObject(t, configMapKind, ofRelease, ""), fails: tc.fails}
+			c := api.client(t)
+			c.clock = &pauses{late: true}
+			live := api.live.DeepCopy()
+			api.read = func(int) { api.live = tc.left }
+			err := c.deleteAndWait(target(t, c, live.DeepCopy()), live)
+			if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("got %v, want %q", err, tc.says)
+			}
+			if got := strings.Join(api.requests, ","); got != tc.requests {
+				t.Errorf("the requests are %s, want %s", got, tc.requests)
+			}
+		})
+	}
+}

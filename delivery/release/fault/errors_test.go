@@ -2,6 +2,7 @@ package fault
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -62,5 +63,47 @@ func TestListed(t *testing.T) {
 	}
 	if got := Join(nil, a, nil, b); got.Error() != "a; b" || !errors.Is(got, a) || !errors.Is(got, b) {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestOneLineJoinsTheItemsOfAList(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"one line":            {"not found", "not found"},
+		"several errors":      {"web: not found\napi: not found", "web: not found; api: not found"},
+		"a list with a title": {"2 errors occurred:\n\t* web: not found\n\t* api: not found\n\n", "2 errors occurred: web: not found; api: not found"},
+		"a list in dashes":    {"- at '/a': a string is wanted\n- at '/b': a number is wanted", "at '/a': a string is wanted; at '/b': a number is wanted"},
+		"empty lines":         {"\n\na\n \n-\nb\n", "a; b"},
+		"blanks in a line":    {"a \t b", "a b"},
+		"nothing":             {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := OneLine(tc.text); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPlainMasksAndKeepsTheCauseOfWhatItDoesNotChange(t *testing.T) {
+	cause := errors.New("the password is hunter2")
+	hide := func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
+	for name, tc := range map[string]struct {
+		err   error
+		want  string
+		keeps bool
+	}{
+		"a secret":      {fmt.Errorf("reading: %w", cause), "reading: the password is ***", false},
+		"no secret":     {fmt.Errorf("reading: %w", ErrRender), "reading: " + ErrRender.Error(), true},
+		"several lines": {fmt.Errorf("errors:\n* a\n* %w", cause), "errors: a; the password is ***", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Plain(tc.err, hide)
+			if got.Error() != tc.want || errors.Is(got, errors.Unwrap(tc.err)) != tc.keeps {
+				t.Errorf("got %q, of its cause: %t; want %q, %t", got, errors.Is(got, errors.Unwrap(tc.err)), tc.want, tc.keeps)
+			}
+		})
+	}
+	if got := Plain(nil, hide); got != nil {
+		t.Errorf("no error became %v", got)
 	}
 }
