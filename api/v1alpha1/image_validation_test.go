@@ -5,13 +5,19 @@ import (
 	"testing"
 )
 
-// TestTheAPIServerJudgesPodsOfImages creates Image apps with fields of their pods and of their Ingress.
+// TestTheAPIServerJudgesPodsOfImages creates Image apps with fields of their pods and of their Ingress, and
+// Tenants that say what these may be.
 func TestTheAPIServerJudgesPodsOfImages(t *testing.T) {
 	c := install(t)
 	const of = "{apiVersion: paas.kubeop.io/v1alpha1, kind: App, metadata: {name: web, namespace: default}, spec: {type: Image, image: {reference: web, %s}}}"
 	const served = "{apiVersion: paas.kubeop.io/v1alpha1, kind: App, metadata: {name: web, namespace: default}, " +
 		"spec: {type: Image, host: a.example, ingress: %s, image: {reference: web, ports: [{name: http, port: 80}]}}}"
+	const tenant = "{apiVersion: paas.kubeop.io/v1alpha1, kind: Tenant, metadata: {name: a}, spec: {%s}}"
 	for name, each := range map[string]struct{ app, want string }{
+		"taints of a tenant":                {fmt.Sprintf(tenant, "taints: [gpu, example.com/tenant]"), ""},
+		"a taint with a value":              {fmt.Sprintf(tenant, "taints: [\"tenant=a\"]"), "spec.taints[0]"},
+		"annotations of a tenant":           {fmt.Sprintf(tenant, "ingressAnnotations: [nginx.ingress.kubernetes.io/auth-url]"), ""},
+		"all annotations of a tenant":       {fmt.Sprintf(tenant, "ingressAnnotations: [\"*\"]"), "spec.ingressAnnotations[0]"},
 		"a service account":                 {fmt.Sprintf(of, "serviceAccountName: reader, automountServiceAccountToken: true"), ""},
 		"a service account of the platform": {fmt.Sprintf(of, "serviceAccountName: kubeop-deployer"), "service accounts that start with kubeop- are the platform's"},
 		"a service account with a slash":    {fmt.Sprintf(of, "serviceAccountName: a/b"), "spec.image.serviceAccountName"},

@@ -52,6 +52,22 @@ type TenantSpec struct {
 	// +listType=set
 	// +optional
 	PriorityClasses []string `json:"priorityClasses,omitempty"`
+	// Taints are the keys of taints that the tenant's pods may tolerate, and so the nodes set apart that they may use. Default: only
+	// node.kubernetes.io/not-ready and node.kubernetes.io/unreachable, which say how soon a pod leaves a lost node.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	// +listType=set
+	// +optional
+	Taints []string `json:"taints,omitempty"`
+	// IngressAnnotations are annotations that the tenant's Ingresses may have although they are refused by default, because they write
+	// configuration of the controller, or lead it to other namespaces. See docs/image.md. Default: none.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	// +listType=set
+	// +optional
+	IngressAnnotations []string `json:"ingressAnnotations,omitempty"`
 	// Egress are the address ranges outside the cluster that the tenant's pods may connect to. Default: none.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=64

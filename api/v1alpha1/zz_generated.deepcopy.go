@@ -2169,6 +2169,16 @@ func (in *TenantSpec) DeepCopyInto(out *TenantSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Taints != nil {
+		in, out := &in.Taints, &out.Taints
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.IngressAnnotations != nil {
+		in, out := &in.IngressAnnotations, &out.IngressAnnotations
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Egress != nil {
 		in, out := &in.Egress, &out.Egress
 		*out = make([]string, len(*in))

@@ -122,7 +122,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 
 // bounds are the namespaces and kinds in which the App may have objects.
 func (a *admitter) bounds(s *scope) policy.Bounds {
-	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds}
+	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds, Taints: s.Taints, IngressAnnotations: s.IngressAnnotations}
 	if s.Owner.Tenant == v1alpha1.PlatformTenant {
 		deployers := a.clients.Deployers
 		bounds.Platform = &policy.Platform{ClusterWide: deployers.PlatformApps == kube.PlatformAppsClusterAdmin, Operator: deployers.Operator}
@@ -143,15 +143,15 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 	return func(bytes int64) error { return a.tenants.Rendered.Admit(tenant, app, bytes, limit) }
 }
 
-// allowance is a text that changes with the Pod Security level, with the tenant's limits, and when space became free after a refusal. It is
+// allowance is a text that changes with the Pod Security level, with the tenant's limits, with what its pods and Ingresses may have, and when space became free after a refusal. It is
 // part of the trial's digest, so that a refused input is tried again.
 func (a *admitter) allowance(s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
 	usual := &a.tenants.Limits
-	if s.Limits.App == usual.App && s.Limits.RenderedBytes == usual.RenderedBytes && woken == 0 {
+	if s.Limits.App == usual.App && s.Limits.RenderedBytes == usual.RenderedBytes && woken == 0 && len(s.Taints)+len(s.IngressAnnotations) == 0 {
 		return s.PodSecurity
 	}
-	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken)
+	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Taints, s.IngressAnnotations)
 }
 
 // explained adds to a refusal by the API server who can help: who grants the missing right, or why the quota is lower than the project's

@@ -67,7 +67,9 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 
 func TestOwnerAndLimitsComeFromTheTenantOfTheNamespace(t *testing.T) {
 	five := int32(5)
-	acme := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{ClusterKinds: []string{"PriorityClass.scheduling.k8s.io"}, Limits: v1alpha1.TenantLimits{Apps: &five}}}
+	acme := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{
+		ClusterKinds: []string{"PriorityClass.scheduling.k8s.io"}, Limits: v1alpha1.TenantLimits{Apps: &five}, Taints: []string{"gpu"}, IngressAnnotations: []string{"a/auth-url"},
+	}}
 	operators := budget.Default()
 	acmes := operators
 	acmes.Apps = 5
@@ -90,6 +92,9 @@ func TestOwnerAndLimitsComeFromTheTenantOfTheNamespace(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.kinds, b.s.ClusterKinds); diff != "" {
 				t.Error(diff)
+			}
+			if allowed := c.tenant != nil; allowed != (len(b.s.Taints) == 1 && len(b.s.IngressAnnotations) == 1) {
+				t.Errorf("the App may have taints %v and annotations %v", b.s.Taints, b.s.IngressAnnotations)
 			}
 			if b.s.Limits != c.limits {
 				t.Errorf("the limits are %+v, want %+v", b.s.Limits, c.limits)

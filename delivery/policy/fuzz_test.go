@@ -18,6 +18,8 @@ func FuzzCheck(f *testing.F) {
 		`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}`,
 		`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, subjects: [1, {kind: Group, name: "system:masters"}]}`,
 		`{apiVersion: v1, kind: Pod, metadata: {name: "a\nb", finalizers: [1], labels: {paas.kubeop.io/x: y}}, spec: {serviceAccountName: kubeop-x}}`,
+		`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {tolerations: [1, {key: 2}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [1, {namespaces: [3]}]}}, nodeName: 4, containers: []}}`,
+		`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a, annotations: {a/b/c-snippet: 1, x-secret: "a\nb/c"}}}`,
 	} {
 		f.Add([]byte(seed))
 	}

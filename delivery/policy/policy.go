@@ -27,6 +27,9 @@ type Bounds struct {
 	Namespace string
 	// ClusterKinds are the cluster-scoped kinds that an app of a tenant may have, as its Tenant names them.
 	ClusterKinds []string
+	// Taints are the keys of taints that the pods of a tenant's app may tolerate, besides those of lost nodes. IngressAnnotations are
+	// annotations that its Ingresses may have although they reach beyond the app.
+	Taints, IngressAnnotations []string
 	// Platform are the bounds of an app of the platform itself; nil for an app of a tenant.
 	Platform *Platform
 }
@@ -34,7 +37,7 @@ type Bounds struct {
 // rules returns the rules for the objects of an app.
 func (b Bounds) rules() []rule {
 	if b.Platform == nil {
-		return tenantsApps
+		return append([]rule{{"Toleration", b.toleration}, {"IngressAnnotation", b.ingressAnnotation}}, tenantsApps...)
 	}
 	return append([]rule{{"ForeignNamespace", b.Platform.foreignNamespace}}, everyApp...)
 }

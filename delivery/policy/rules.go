@@ -34,6 +34,8 @@ var (
 		{"Event", event},
 		{"ForeignSubject", foreignSubject},
 		{"ExternalService", externalService},
+		{"NodeName", nodeName},
+		{"ForeignAffinity", foreignAffinity},
 	}, everyApp...)
 )
 

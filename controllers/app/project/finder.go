@@ -143,6 +143,7 @@ func (f *Finder) allow(ctx context.Context, s *subject.Subject, name string, nam
 		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
 	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, f.Limits.With(&tenant.Spec.Limits)
+	s.Taints, s.IngressAnnotations = tenant.Spec.Taints, tenant.Spec.IngressAnnotations
 	s.PodSecurity = cmp.Or(tenant.Spec.PodSecurity, string(api.LevelRestricted))
 	if name == v1alpha1.PlatformTenant { // Most clusters enforce no level in a namespace without the label.
 		s.PodSecurity = cmp.Or(namespace.GetLabels()[api.EnforceLevelLabel], string(api.LevelPrivileged))

@@ -32,7 +32,9 @@ type Subject struct {
 	Client client.Client
 	// ClusterKinds are the cluster-scoped kinds that the App may have. Limits are those of its tenant.
 	ClusterKinds []string
-	Limits       budget.Limits
+	// Taints are what its pods may tolerate, and IngressAnnotations what its Ingresses may have, besides what every App may.
+	Taints, IngressAnnotations []string
+	Limits                     budget.Limits
 	// PodSecurity is the Pod Security level of the App's namespace. Fill is which pod fields are filled in for that level, a constant of
 	// package podsecurity.
 	PodSecurity, Fill string

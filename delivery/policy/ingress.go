@@ -1,0 +1,51 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ledElsewhere are names of annotations with which an Ingress controller, which may reach the pods of every project, calls or serves what is
+// not the app's own: auth-url and mirror-target of ingress-nginx, group.name of the AWS Load Balancer Controller.
+var ledElsewhere = []string{"auth-url", "mirror-target", "group.name"}
+
+// ingressAnnotation: the Ingress has an annotation that reaches beyond the app, and the tenant may not have it. Snippets are text in the
+// configuration of the controller, which serves all tenants (CVE-2021-25742).
+func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace string) string {
+	kind := object.GroupVersionKind()
+	if kind.Group != networkingv1.GroupName || kind.Kind != "Ingress" {
+		return ""
+	}
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for _, key := range sortedKeys(annotations) {
+		value, _ := annotations[key].(string)
+		why := reachesBeyond(key, value, namespace)
+		if why == "" || slices.Contains(b.IngressAnnotations, key) {
+			continue
+		}
+		return fmt.Sprintf("has the annotation %s, which %s: take it out, or ask an administrator to list it in spec.ingressAnnotations of the Tenant, "+
+			"in tenant.yaml of the platform repository", oneLine(key), why)
+	}
+	return ""
+}
+
+// reachesBeyond returns how an annotation of an Ingress reaches beyond its app; "" if it does not.
+func reachesBeyond(key, value, namespace string) string {
+	name := strings.ToLower(key[strings.LastIndex(key, "/")+1:])
+	other, _, names := strings.Cut(value, "/")
+	refers := strings.HasSuffix(name, "-secret") || strings.HasSuffix(name, "-configmap") || name == "custom-headers"
+	switch {
+	case strings.Contains(name, "snippet"), strings.HasPrefix(name, "config-"):
+		return "writes configuration of the Ingress controller, which all tenants share"
+	case slices.Contains(ledElsewhere, name):
+		return "leads the Ingress controller to what is not the app's"
+	case refers && names && other != namespace:
+		return "names an object of namespace " + oneLine(other)
+	}
+	return ""
+}
