@@ -160,6 +160,11 @@ type AppStatus struct {
 	// +listType=atomic
 	// +optional
 	History []ReleaseSnapshot `json:"history,omitempty"`
+	// Deliveries are the last ten deliveries, the newest first: each time the source or the spec changed and, for a Helm app, each new
+	// revision of its release.
+	// +listType=atomic
+	// +optional
+	Deliveries []DeliveryRecord `json:"deliveries,omitempty"`
 	// Failures counts the failed attempts of the current input. It is zero after a success.
 	// +optional
 	Failures int64 `json:"failures,omitempty"`
@@ -197,6 +202,49 @@ type AppStatus struct {
 	// +optional
 	Inventory Inventory `json:"inventory,omitzero"`
 }
+
+// DeliveryRecord is one delivery of an app.
+type DeliveryRecord struct {
+	// Revision that was delivered, as in lastAttemptedRevision.
+	Revision string `json:"revision"`
+	// Generation of the App.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// Commit is the hash of the Git commit: of the source or, if the source is not in Git, of the commit that declared the app. It is empty
+	// if no commit did.
+	// +optional
+	Commit string `json:"commit,omitempty"`
+	// Author is the name of the author of that commit. Nothing proves it, unless verify checks signatures.
+	// +optional
+	Author string `json:"author,omitempty"`
+	// Image is the image that a policy chose.
+	// +optional
+	Image string `json:"image,omitempty"`
+	// Release is the revision of the Helm release.
+	// +optional
+	Release int `json:"release,omitempty"`
+	// StartedAt is when kubeop first tried to deliver it.
+	StartedAt metav1.Time `json:"startedAt"`
+	// FinishedAt is when it was healthy, with all its tests and hooks, or when it first failed.
+	// +optional
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+	// Duration from StartedAt to FinishedAt, in whole seconds.
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+	// Result is Progressing, Succeeded or Failed. A failed delivery may still succeed, because it is tried again. What happens after
+	// Succeeded does not change it.
+	Result string `json:"result"`
+	// Reason is why it failed: the reason of the condition.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
+// Results of a DeliveryRecord.
+const (
+	DeliveryProgressing = "Progressing"
+	DeliverySucceeded   = "Succeeded"
+	DeliveryFailed      = "Failed"
+)
 
 // ImageStatus is the image that a policy chose.
 type ImageStatus struct {

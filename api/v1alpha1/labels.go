@@ -32,6 +32,8 @@ const (
 	TreeAnnotation = "paas.kubeop.io/tree"
 	// RevisionAnnotation is the revision at which the folder last changed, as "branch@sha1:<commit>".
 	RevisionAnnotation = "paas.kubeop.io/revision"
+	// AuthorAnnotation is the name of the author of that commit, on an App.
+	AuthorAnnotation = "paas.kubeop.io/author"
 	// HookInputAnnotation on a hook's Job identifies the revision it runs for, as in status.hooks.
 	HookInputAnnotation = "paas.kubeop.io/hook-input"
 	// ConfirmAnnotation confirms held deletions. Its value is status.heldToken of the Repository or App. On an App that is being

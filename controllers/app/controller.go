@@ -10,12 +10,12 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/dependency"
+	"github.com/kubeop/kubeop/controllers/app/history"
 	"github.com/kubeop/kubeop/controllers/app/hook"
 	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/app/subject"
-	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
 )
@@ -23,9 +23,9 @@ import (
 // Reconciler reconciles Apps. Each concern holds its own state and dependencies; the Reconciler only defines the order of the steps.
 type Reconciler struct {
 	steps    *step.Runner
-	refusals *refusal.Index
 	wakes    *wakes
 	subjects *subject.Subjects
+	history  history.Keeper
 
 	recorder     *record.Recorder
 	dependencies *dependency.Checker
@@ -125,7 +125,7 @@ func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 	s := &scope{
 		Subject: r.subjects.New(app), writes: r.recorder.Writes(app), held: r.applier.pruner.Held(app),
 		release: r.releaser.facts(app), volumes: r.admitter.volumes(app), admitted: r.admitter.admission(app),
-		current: r.refusals.Report(v1alpha1.AppKind, app, app.Status.Refused), unhealthySince: app.Status.UnhealthySince,
+		outcome: outcome{deliveries: r.history.Begin(app)}, current: r.wakes.refusals.Report(v1alpha1.AppKind, app, app.Status.Refused), unhealthySince: app.Status.UnhealthySince,
 	}
 	if since := s.unhealthySince; since != nil && since.Time.Before(s.writes.At()) {
 		s.unhealthySince = nil // The objects were written again after that time.
@@ -136,7 +136,7 @@ func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 // forget drops the state of a deleted App in every concern.
 func (r *Reconciler) forget(app *v1alpha1.App) {
 	for _, concern := range []interface{ Forget(*v1alpha1.App) }{
-		r.recorder, r.dependencies, r.sources, r.hooks, r.projects, r.renderer, r.admitter, r.applier, r.releaser, r.assessor, r.subjects,
+		r.recorder, &r.history, r.dependencies, r.sources, r.hooks, r.projects, r.renderer, r.admitter, r.applier, r.releaser, r.assessor, r.subjects,
 	} {
 		concern.Forget(app)
 	}
@@ -165,6 +165,7 @@ func (s *scope) applicable(acts ...act) []step.Step {
 				return step.Skip()
 			}
 			err := a.do(ctx, s)
+			s.outcome.deliveries.Ended(err)
 			s.outcome.done = err == nil && i == last && !s.found.Kept
 			return err
 		}))

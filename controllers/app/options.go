@@ -110,7 +110,7 @@ func New(o Options) *Reconciler {
 	}
 	releases := &releaser{engine: o.Engines.Releases, applier: o.Engines.Applier, transfers: transfers, pruner: pruner, drift: differences, admitter: admit, seal: o.Seal}
 	r := &Reconciler{
-		steps: o.Steps, refusals: o.Tenants.Refusals, subjects: &subject.Subjects{Clock: o.Clock},
+		steps: o.Steps, subjects: &subject.Subjects{Clock: o.Clock},
 		recorder:     recorder,
 		dependencies: &dependency.Checker{Client: c.Client, Clients: c.Clients, Watch: c.Watch},
 		sources:      o.Sources,

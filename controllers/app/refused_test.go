@@ -29,10 +29,10 @@ func TestTheStatusKeepsTheRefusedVersion(t *testing.T) {
 	}
 	expect("before anything was refused", nil)
 	unit := refusal.Unit{Kind: v1alpha1.AppKind, ObjectKey: client.ObjectKeyFromObject(app)}
-	r.refusals.Set("a", map[refusal.Unit]refusal.Refusal{unit: {Revision: want.Revision, Place: want.Place, Problem: want.Problem}})
+	r.wakes.refusals.Set("a", map[refusal.Unit]refusal.Refusal{unit: {Revision: want.Revision, Place: want.Place, Problem: want.Problem}})
 	expect("refused", want)
-	r.refusals = &refusal.Index{}
+	r.wakes.refusals = &refusal.Index{}
 	expect("after a restart", want)
-	r.refusals.Set("a", nil)
+	r.wakes.refusals.Set("a", nil)
 	expect("corrected", nil)
 }

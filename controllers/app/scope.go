@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/drift"
 	"github.com/kubeop/kubeop/controllers/app/handover"
+	"github.com/kubeop/kubeop/controllers/app/history"
 	"github.com/kubeop/kubeop/controllers/app/hook"
 	"github.com/kubeop/kubeop/controllers/app/prune"
 	"github.com/kubeop/kubeop/controllers/app/record"
@@ -60,6 +61,8 @@ type outcome struct {
 	ceded handover.Ceded
 	// noted: Notes was called. reported: the status was written with all recorded facts.
 	noted, reported bool
+	// deliveries are the earlier deliveries and this one.
+	deliveries *history.Deliveries
 }
 
 // volumeFacts are the facts about claims.
@@ -74,6 +77,7 @@ type volumeFacts struct {
 // StatusWritten implements step.Notified.
 func (s *scope) StatusWritten() {
 	s.outcome.reported = true
+	s.outcome.deliveries.Written()
 	if s.outcome.noted {
 		s.drift.Reported()
 	}
@@ -101,6 +105,21 @@ func (s *scope) Record() {
 	}
 	s.hooks.Record(s.App, s.outcome.done)
 	s.release.record(s.App)
+	if !s.found.Kept {
+		s.outcome.deliveries.Record(s.Subject, s.source(), s.outcome.done)
+	}
+}
+
+// source is what this Reconcile delivers, for the history.
+func (s *scope) source() history.Source {
+	is := history.Source{Revision: s.found.Revision, Author: s.found.Files.Author}
+	if s.found.Image != nil {
+		is.Image = s.found.Image.Reference
+	}
+	if s.App.Status.Release != nil {
+		is.Release = s.App.Status.Release.Revision
+	}
+	return is
 }
 
 // brought reports whether this Reconcile wrote objects or a release that the status does not report yet. Only then Record writes the size,
@@ -140,7 +159,7 @@ func (s *scope) delivery() string {
 // Notes returns the conditions that belong to no step, and the events.
 func (s *scope) Notes() []step.Note {
 	s.outcome.noted = true
-	return slices.Concat(s.found.Notes(s.App), s.hooks.Notes(s.App), s.release.notes, s.drift.Notes, s.volumeNotes(), s.current.Notes, s.release.why())
+	return slices.Concat(s.found.Notes(s.App), s.hooks.Notes(s.App), s.release.notes, s.drift.Notes, s.volumeNotes(), s.current.Notes, s.release.why(), s.outcome.deliveries.Notes())
 }
 
 // volumeNotes report volumes that start empty, and, once, the StatefulSets that were changed so that they keep their claims.

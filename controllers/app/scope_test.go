@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/history"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/app/subject"
@@ -246,6 +247,6 @@ func scopeOf(app *v1alpha1.App, r *releaser) *scope {
 	retained := ""
 	return &scope{
 		Subject: subjects.New(app), writes: &record.Writes{}, release: r.facts(app), volumes: volumeFacts{lastRetained: &retained},
-		inventory: app.Status.Inventory,
+		inventory: app.Status.Inventory, outcome: outcome{deliveries: (&history.Keeper{}).Begin(app)},
 	}
 }

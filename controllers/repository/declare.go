@@ -33,6 +33,7 @@ const (
 // compare builds the object that a folder declares and compares it with the one in the cache.
 func (r *Reconciler) compare(ctx context.Context, s *scope, n tree.Node) (client.Object, state, error) {
 	o := s.progress.tree.Object(n, s.commit.Revision)
+	nameAuthor(o, s.commit.Author)
 	live := o.DeepCopyObject().(client.Object)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), live)
 	switch {
@@ -60,6 +61,16 @@ func keepRevision(o, live client.Object) {
 	annotations := o.GetAnnotations()
 	if annotations[v1alpha1.RevisionAnnotation] != "" && was != "" && live.GetAnnotations()[v1alpha1.TreeAnnotation] == annotations[v1alpha1.TreeAnnotation] {
 		annotations[v1alpha1.RevisionAnnotation] = was
+		nameAuthor(o, live.GetAnnotations()[v1alpha1.AuthorAnnotation])
+	}
+}
+
+// nameAuthor names the author of the revision on an app.
+func nameAuthor(o client.Object, author string) {
+	annotations := o.GetAnnotations()
+	delete(annotations, v1alpha1.AuthorAnnotation)
+	if annotations[v1alpha1.RevisionAnnotation] != "" && author != "" {
+		annotations[v1alpha1.AuthorAnnotation] = author
 	}
 }
 

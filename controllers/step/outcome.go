@@ -114,6 +114,16 @@ func Waits(err error) bool {
 // Fails reports whether the error says that the step is retried with backoff.
 func Fails(err error) bool { return err != nil && outcomeOf(err).kind == failed }
 
+// Failure returns the reason of an error that says that a step failed, whether it is tried again or not. is is false for any other error,
+// and for one that Ready does not report.
+func Failure(err error) (reason string, is bool) {
+	if err == nil {
+		return "", false
+	}
+	v := outcomeOf(err)
+	return v.reason, (v.kind == stopped || v.kind == failed) && !v.stands
+}
+
 // outcomeOf returns the verdict of an error. An error that is no verdict is a failure that is retried.
 func outcomeOf(err error) *verdict {
 	var v *verdict

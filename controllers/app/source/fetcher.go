@@ -92,6 +92,8 @@ type Files struct {
 	// Revision names the files for people. Digest is the digest of the files that the App uses, including ignored ones. For a commit, Digest
 	// is "" until it is known which files the App uses.
 	Revision, Digest string
+	// Author is the name of the commit's author; "" for an artifact.
+	Author string
 	// reading records which files of a commit are read; nil for an artifact, of which all files count.
 	reading *folder.Reading
 }

@@ -74,7 +74,7 @@ func (f *Found) recognize(app *v1alpha1.App) {
 
 // ofCommit returns the files of a commit, with the digest of the files that the last build read; without a digest if these are not known.
 func (f *Found) ofCommit(commit git.Commit) (files Files, err error) {
-	files.Revision = commit.Revision
+	files.Revision, files.Author = commit.Revision, commit.Author
 	if f.reads != nil {
 		files.Digest, err = commit.Root.DigestOf(f.reads)
 	}

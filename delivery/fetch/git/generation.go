@@ -135,7 +135,7 @@ func (g *generation) settle(o order) error {
 	if err := g.reload(); err != nil {
 		return err
 	}
-	if _, err := g.commitTree(o.commit); err != nil {
+	if _, err := g.commitWithTree(o.commit); err != nil {
 		return fmt.Errorf("%w %s: %w", errNotSent, o.commit, err)
 	}
 	if o.depth != 1 {
@@ -151,14 +151,14 @@ func (g *generation) settle(o order) error {
 	return nil
 }
 
-// commitTree returns the hash of the commit's tree, if the store has both.
-func (g *generation) commitTree(hash plumbing.Hash) (plumbing.Hash, error) {
+// commitWithTree returns a commit if the store has it and its tree.
+func (g *generation) commitWithTree(hash plumbing.Hash) (*object.Commit, error) {
 	commit, err := g.commit(hash, g.limits.File)
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return nil, err
 	}
 	_, err = g.tree(commit.TreeHash, g.limits.File)
-	return commit.TreeHash, err
+	return commit, err
 }
 
 // readable reads objects of commits that a generation has. If one cannot be read, the generation is damaged.

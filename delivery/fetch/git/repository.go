@@ -1,15 +1,18 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -117,7 +120,7 @@ func (r *repository) commit(wanted target) (Commit, bool) {
 		if g.damaged.Load() {
 			continue
 		}
-		root, err := g.commitTree(wanted.commit)
+		commit, err := g.commitWithTree(wanted.commit)
 		if err != nil {
 			continue
 		}
@@ -128,12 +131,22 @@ func (r *repository) commit(wanted target) (Commit, bool) {
 		return Commit{
 			Revision: wanted.revision(),
 			Hash:     wanted.commit.String(),
-			Root:     folder.New(readable{g}, root, r.limits.Limits),
+			Author:   authorOf(commit),
+			Root:     folder.New(readable{g}, commit.TreeHash, r.limits.Limits),
 			from:     r,
 			ref:      fetchedTag{name: wanted.tag, tag: tag},
 		}, true
 	}
 	return Commit{}, false
+}
+
+// maxAuthor is how many characters of an author's name are kept.
+const maxAuthor = 100
+
+// authorOf returns the name of a commit's author or, without one, the address. Anyone who may push can write any name there.
+func authorOf(commit *object.Commit) string {
+	name := []rune(failure.Printable(cmp.Or(strings.TrimSpace(commit.Author.Name), commit.Author.Email)))
+	return string(name[:min(len(name), maxAuthor)])
 }
 
 // read returns an object of a commit in the store.

@@ -54,6 +54,8 @@ type Commit struct {
 	Revision string
 	// Hash is the commit's hash, 40 hexadecimal digits.
 	Hash string
+	// Author is the name of the commit's author as the commit has it, which nothing proves; at most 100 characters, on one line.
+	Author string
 	// Root is the commit's tree. It stays readable while later fetches run.
 	Root *folder.Folder
 	// Ancestry is how the commit relates to Source.After.
