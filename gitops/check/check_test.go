@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
@@ -106,6 +107,11 @@ func TestASpecIsHeldToTheSchemaAndWordedForPeople(t *testing.T) {
 		"an image that no runtime reads": {"{type: Image, image: {reference: 'Nginx'}}", `4: spec.image.reference: "Nginx" is not an image reference: the name must be lowercase`},
 		"a type that does not exist":     {"{type: Docker, image: {reference: nginx}}", `4: spec.type: "Docker" is not one of`},
 		"a Secret to depend on":          {"{type: Image, image: {reference: nginx}, dependsOn: [{apiVersion: v1, kind: Secret, name: x}]}", "4: spec.dependsOn[0].kind: no app may depend on a Secret"},
+		"a health expression":            {"{type: Image, image: {reference: nginx}, healthCheckExprs: [{apiVersion: v1, kind: Service, current: 'true'}, {apiVersion: v1, kind: Service, current: '('}]}", "4: spec.healthCheckExprs[1].current: "},
+		"health of a Secret":             {"{type: Image, image: {reference: nginx}, healthCheckExprs: [{apiVersion: v1, kind: Secret, current: 'true'}]}", "4: spec.healthCheckExprs[0].kind: no expression may read a Secret"},
+		"a duration":                     {"{type: Image, image: {reference: nginx}, interval: soon}", "4: spec.interval: must be a duration such as 30s or 5m"},
+		"a URL":                          {"{type: Git, git: {url: 'git@host:a/b', path: .}}", "4: spec.git.url: must begin with https://, http:// or ssh:// (write git@host:a/b as ssh://git@host/a/b)"},
+		"a URL with spaces":              {"{type: Git, git: {url: 'https://host/a b', path: .}}", "4: spec.git.url: must not hold spaces"},
 		"an expression":                  {"{type: Image, image: {reference: nginx}, dependsOn: [{name: x, readyExpr: '('}]}", "4: spec.dependsOn[0].readyExpr: "},
 		"a hook without an image":        {"{type: Raw, raw: {path: manifests}, hooks: {pre: [{name: a, command: [x]}]}}", "4: spec.hooks.pre[0].image is required unless the app is of type Image"},
 		"a later hook":                   {"{type: Raw, raw: {path: manifests}, hooks: {post: [{name: a, command: [x], image: y}, {name: b, command: [x]}]}}", "4: spec.hooks.post[1].image is required unless the app is of type Image"},
@@ -114,6 +120,29 @@ func TestASpecIsHeldToTheSchemaAndWordedForPeople(t *testing.T) {
 			_, got := findings(t, anApp, app(c.spec), false)
 			if len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestProjectsOfThePlatformHaveOtherFields than those of tenants, and the names of namespaces.
+func TestProjectsOfThePlatformHaveOtherFields(t *testing.T) {
+	ofPlatform := identity.Ref{Tenant: v1alpha1.PlatformTenant, Project: "shop"}
+	for name, c := range map[string]struct {
+		at   identity.Ref
+		spec string
+		want []string
+	}{
+		"the platform's":                  {ofPlatform, "{}", nil},
+		"the platform's with a namespace": {ofPlatform, "{namespace: {adopt: true}}", nil},
+		"the platform's with a quota":     {ofPlatform, "{quota: {hard: {cpu: 1}}}", []string{"4: spec.quota: a project of the platform itself has no quota and no limits; remove it"}},
+		"the platform's with limits":      {ofPlatform, "{limits: {}}", []string{"4: spec.limits: a project of the platform itself has no quota and no limits; remove it"}},
+		"a tenant's with a namespace":     {aProject, "{namespace: {adopt: true}}", []string{"4: spec.namespace: only projects of the platform itself, in platform/<project>/ of the platform repository, may set it; remove it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, got := findings(t, c.at, project("metadata: {name: shop}\nspec: "+c.spec), true)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
@@ -171,6 +200,9 @@ func TestFoldersHaveNamesThatObjectsCanHave(t *testing.T) {
 		"a project":            {aProject, true},
 		"a project of a dash":  {identity.Ref{Tenant: "acme", Project: "shop-eu"}, true},
 		"an app":               {anApp, true},
+		"the platform's":       {identity.Ref{Tenant: v1alpha1.PlatformTenant, Project: "ingress"}, true},
+		"one like kubeop's":    {identity.Ref{Tenant: v1alpha1.PlatformTenant, Project: "kubeop-acme"}, false},
+		"a tenant's like that": {identity.Ref{Tenant: "acme", Project: "kubeop-acme"}, true},
 		"an app with a dot":    {identity.Ref{Tenant: "acme", Project: "shop", App: "a.b"}, false},
 	} {
 		if why := kinds.Name(c.at); (why == "") != c.good || (why != "" && !strings.HasPrefix(why, "the folder's name")) {

@@ -1,6 +1,11 @@
 package layout
 
-import "testing"
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+)
 
 func TestAMisplacedFileIsSentWhereItBelongs(t *testing.T) {
 	const nothing = "nothing is read from here; "
@@ -49,5 +54,93 @@ func TestAMisplacedFileOfThePlatformIsSentWhereItBelongs(t *testing.T) {
 		if OfPlatform(file) {
 			t.Errorf("%s is taken for the platform's", file)
 		}
+	}
+}
+
+func TestAnOperatorWithoutAppsOfThePlatformSaysSo(t *testing.T) {
+	for file, says := range map[string]string{
+		"platform/ingress/project.yaml": "set platformApps of kubeop's chart",
+		"platform/tenant.yaml":          "set platformApps of kubeop's chart",
+		"tenants/platform/tenant.yaml":  "the platform itself is no tenant",
+	} {
+		if got := BelongsToPlatform(file, false); !strings.Contains(got, says) {
+			t.Errorf("%s: got %q, want %q", file, got, says)
+		}
+	}
+}
+
+// entry is an entry of a folder.
+type entry struct {
+	fs.DirEntry
+	name string
+	mode fs.FileMode
+}
+
+func (e entry) Name() string      { return e.name }
+func (e entry) Type() fs.FileMode { return e.mode }
+func (e entry) IsDir() bool       { return e.mode.IsDir() }
+
+// TestAnEntryThatCannotBeReadSaysWhy and is not walked into: ".." would make the walk endless.
+func TestAnEntryThatCannotBeReadSaysWhy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		entry entry
+		says  string
+		skip  bool
+	}{
+		"a file":              {entry{name: "app.yaml"}, "", false},
+		"a folder":            {entry{name: "web", mode: fs.ModeDir}, "", true},
+		"the folder itself":   {entry{name: ".", mode: fs.ModeDir}, "not a usable file name", true},
+		"the folder above":    {entry{name: "..", mode: fs.ModeDir}, "not a usable file name", true},
+		"no name":             {entry{}, "not a usable file name", false},
+		"a path as a name":    {entry{name: "../web/app.yaml"}, "not a usable file name", false},
+		"a path below":        {entry{name: "web/app.yaml"}, "not a usable file name", false},
+		"no UTF-8":            {entry{name: "\xff.yaml"}, "not a usable file name", false},
+		"a symlink":           {entry{name: "app.yaml", mode: fs.ModeSymlink}, "symlinks are not followed", false},
+		"a submodule":         {entry{name: "web", mode: fs.ModeDir | fs.ModeIrregular}, "submodules are not fetched", true},
+		"a socket":            {entry{name: "app.yaml", mode: fs.ModeSocket}, "only regular files and folders", false},
+		"a file with 2 dots":  {entry{name: "..app.yaml"}, "", false},
+		"a file in uppercase": {entry{name: "APP.YAML"}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Unusable(tc.entry); (got == "") != (tc.says == "") || !strings.Contains(got, tc.says) {
+				t.Errorf("got %q, want %q", got, tc.says)
+			}
+			if got := SkipUnusable(tc.entry); errors.Is(got, fs.SkipDir) != tc.skip || !tc.skip && got != nil {
+				t.Errorf("a walk gets %v, skips: %t", got, tc.skip)
+			}
+		})
+	}
+}
+
+func TestNamesOfFilesAreComparedWithoutCase(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file                  string
+		nearly, yaml, ignored bool
+	}{
+		"the name":               {"app.yaml", true, true, false},
+		"another extension":      {"app.yml", true, true, false},
+		"uppercase":              {"App.YAML", true, true, false},
+		"no extension":           {"app", false, false, false},
+		"JSON":                   {"app.json", false, false, false},
+		"another name":           {"apps.yaml", false, true, false},
+		"only an extension":      {".yaml", false, true, true},
+		"hidden":                 {".github", false, false, true},
+		"for readers":            {"readme.md", false, false, true},
+		"for readers, in German": {"README.de.md", false, false, true},
+		"a license":              {"License", false, false, true},
+		"a folder of docs":       {"docs", false, false, true},
+		"another folder":         {"docs2", false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Nearly(tc.file, AppFile); got != tc.nearly {
+				t.Errorf("it is nearly app.yaml: %t, want %t", got, tc.nearly)
+			}
+			if got := IsYAML(tc.file); got != tc.yaml {
+				t.Errorf("it is YAML: %t, want %t", got, tc.yaml)
+			}
+			if got := IgnoredAtRoot(tc.file); got != tc.ignored {
+				t.Errorf("it is ignored at the root: %t, want %t", got, tc.ignored)
+			}
+		})
 	}
 }
