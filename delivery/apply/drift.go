@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/metadata"
+	"github.com/kubeop/kubeop/delivery/own"
 )
 
 // moved reports whether someone else changed the object while its manifest stayed the same. An object that another app took over has not
@@ -88,6 +89,9 @@ func (d *Deviation) dryRun(ctx context.Context, c client.Client, live, corrected
 	if d.unmanaged.Manifest != nil {
 		others := fieldmanager.Unmanaged{Replicas: d.unmanaged.Replicas, CABundles: d.unmanaged.CABundles}
 		manifest = differ.Yielding(others.Without(d.unmanaged.Manifest), live, d.unmanaged.Ignored)
+	}
+	if !own.PodsLabelled(live) { // It was taken over, and its pods get the labels with the next change: see keepPods.
+		manifest = own.WithoutPodLabels(manifest)
 	}
 	data, err := json.Marshal(conditioned(manifest.Object, precondition{}))
 	if err != nil {

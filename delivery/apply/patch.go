@@ -88,18 +88,30 @@ var mustNotExist = precondition{version: "1"}
 
 // patch applies the object. The API server returns only its metadata.
 func (t *target) patch(ctx context.Context, from precondition) (metav1.Object, error) {
-	data, err := json.Marshal(conditioned(t.whole().Object, from))
+	return t.write(ctx, t.whole(), from)
+}
+
+// send applies an object once.
+func (t *target) send(ctx context.Context, object *unstructured.Unstructured, from precondition, more ...client.PatchOption) (*metav1.PartialObjectMetadata, error) {
+	data, err := json.Marshal(conditioned(object.Object, from))
 	if err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)
 	}
+	written := t.reference()
+	// Field validation is off: it would only find duplicate keys, because a field that is not in the schema cannot be applied.
+	options := append(more, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership, client.FieldValidation(metav1.FieldValidationIgnore))
+	return written, t.set.Client.Patch(ctx, written, client.RawPatch(types.ApplyPatchType, data), options...)
+}
+
+// write applies a version of the object, again while the quota is contended or the kind is not served yet.
+func (t *target) write(ctx context.Context, object *unstructured.Unstructured, from precondition) (metav1.Object, error) {
 	var written *metav1.PartialObjectMetadata
-	write := func() error {
-		written = t.reference()
-		// Field validation is off: it would only find duplicate keys, because a field that is not in the schema cannot be applied.
-		return t.set.Client.Patch(ctx, written, client.RawPatch(types.ApplyPatchType, data),
-			client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership, client.FieldValidation(metav1.FieldValidationIgnore))
-	}
-	err = t.whenServed(ctx, t.object, func() error { return quota.Retry(write) })
+	err := t.whenServed(ctx, t.object, func() error {
+		return quota.Retry(func() (err error) {
+			written, err = t.send(ctx, object, from)
+			return err
+		})
+	})
 	if OverQuota(err) {
 		return nil, &quotaError{err}
 	}

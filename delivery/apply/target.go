@@ -164,7 +164,11 @@ func (t *target) change(ctx context.Context, c fieldmanager.Unmanaged) (metav1.O
 	if t.live != nil {
 		from.uid = string(t.live.GetUID())
 	}
-	written, err := t.patch(ctx, from)
+	object, err := t.keepPods(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	written, err := t.write(ctx, object, from)
 	if apierrors.IsInvalid(err) && !replaced(err) {
 		return t.recreate(ctx, err)
 	}

@@ -91,6 +91,27 @@ func ChangedByHand(o metav1.Object) bool {
 // not these.
 func Applied(o metav1.Object) bool { return slices.ContainsFunc(o.GetManagedFields(), IsOurs) }
 
+// Owns reports whether kubeop, or Helm for it, manages the field of a live object.
+func Owns(live metav1.Object, path []string) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		if !IsOurs(f) {
+			return false
+		}
+		var fields map[string]any
+		if json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
+			return false
+		}
+		for _, name := range path {
+			below, ok := fields["f:"+name].(map[string]any)
+			if !ok {
+				return false
+			}
+			fields = below
+		}
+		return true
+	})
+}
+
 // SlimFields removes the managedFields of other controllers, except those of scaling, from the metadata of an object before a cache holds
 // it. Equal fields of many objects are stored once.
 func SlimFields(object any) (any, error) {

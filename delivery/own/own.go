@@ -3,6 +3,7 @@ package own
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,6 +70,18 @@ func AddPodLabels(patch map[string]any, object *unstructured.Unstructured) bool 
 		maps.Copy(into, labels)
 	}
 	return ok
+}
+
+// PodsLabelled reports whether the pod template of a live object has labels of an owner.
+func PodsLabelled(live *unstructured.Unstructured) bool { return len(podLabels(live)) > 0 }
+
+// PodLabelPath returns the path of the app's label in the pod template of an object; nil for a kind without one.
+func PodLabelPath(object *unstructured.Unstructured) []string {
+	path, ok := templates[object.GroupVersionKind().GroupKind()]
+	if !ok {
+		return nil
+	}
+	return slices.Concat(path, []string{"metadata", "labels", v1alpha1.AppLabel})
 }
 
 // ofApps are the labels of an app's objects.

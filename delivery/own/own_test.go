@@ -1,6 +1,7 @@
 package own
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -155,5 +156,22 @@ func TestLabelsOfPodsGoWithAChangeOfTheirTemplate(t *testing.T) {
 				t.Errorf("changed: %t (-want +got):\n%s", changed, diff)
 			}
 		})
+	}
+}
+
+func TestTheLabelOfPodsHasAPath(t *testing.T) {
+	for kind, want := range map[string]string{
+		"apiVersion: apps/v1, kind: StatefulSet": "spec template metadata labels paas.kubeop.io/app",
+		"apiVersion: batch/v1, kind: CronJob":    "spec jobTemplate spec template metadata labels paas.kubeop.io/app",
+		"apiVersion: batch/v1, kind: Job":        "",
+		"apiVersion: v1, kind: ConfigMap":        "",
+	} {
+		o := object(t, "{"+kind+", metadata: {name: a}}")
+		if got := strings.Join(PodLabelPath(o), " "); got != want {
+			t.Errorf("%s: the path is %q, want %q", kind, got, want)
+		}
+	}
+	if !PodsLabelled(workload(t, stamped, "")) || PodsLabelled(workload(t, "x: y", "")) {
+		t.Error("the labels of pods are not recognised")
 	}
 }
