@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -28,7 +29,10 @@ func (s *shared) histograms() []prometheus.Collector {
 // states reports at each scrape the conditions and the suspension of the objects in the cache, under the names that Flux's dashboards and
 // alerts use. It keeps nothing between scrapes, because there are thousands of objects, and so there are no series of deleted objects. A
 // condition has only the series of its present status, with the value 1, and suspension has a series only for suspended objects.
-type states struct{ reader client.Reader }
+type states struct {
+	reader client.Reader
+	clock  clock.PassiveClock
+}
 
 var (
 	conditionState = prometheus.NewDesc("gotk_reconcile_condition", "The condition of an object: 1 for the status that it has.",
@@ -55,7 +59,7 @@ func (s *states) Collect(out chan<- prometheus.Metric) {
 		err := s.reader.List(ctx, list, client.UnsafeDisableDeepCopy)
 		if err == nil {
 			err = meta.EachListItem(list, func(o runtime.Object) error {
-				collect(out, kind, o.(step.Object))
+				s.collect(out, kind, o.(step.Object))
 				return nil
 			})
 		}
@@ -65,14 +69,14 @@ func (s *states) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func collect(out chan<- prometheus.Metric, kind string, o step.Object) {
+func (s *states) collect(out chan<- prometheus.Metric, kind string, o step.Object) {
 	status := metav1.ConditionUnknown
 	if ready := conditions.Get(o, v1alpha1.ReadyCondition); ready != nil {
 		status = ready.Status
 	}
 	out <- prometheus.MustNewConstMetric(conditionState, prometheus.GaugeValue, 1,
 		kind, o.GetName(), o.GetNamespace(), v1alpha1.ReadyCondition, string(status))
-	if o.GetSchedule().Suspend {
+	if o.GetSchedule().Suspend || v1alpha1.SuspendedUntil(o).After(s.clock.Now()) {
 		out <- prometheus.MustNewConstMetric(suspendState, prometheus.GaugeValue, 1, kind, o.GetName(), o.GetNamespace())
 	}
 }

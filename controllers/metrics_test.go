@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -19,6 +21,7 @@ import (
 func TestMetricsReportTheConditionsOfObjects(t *testing.T) {
 	failing := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	conditions.MarkFalse(failing, v1alpha1.ReadyCondition, "Broken", "broken")
+	failing.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "1970-01-01T01:00:00Z"}
 	held := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	held.Spec.Suspend = true
 	scheme := runtime.NewScheme()
@@ -28,7 +31,7 @@ func TestMetricsReportTheConditionsOfObjects(t *testing.T) {
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(failing, held).WithStatusSubresource().Build()
 	elected := make(chan struct{})
 	registry := prometheus.NewRegistry()
-	if err := registry.Register(whileLeading{&states{reader}, elected}); err != nil {
+	if err := registry.Register(whileLeading{&states{reader, clocktesting.NewFakePassiveClock(time.Unix(0, 0))}, elected}); err != nil {
 		t.Fatal(err)
 	}
 	collected := func() []string {
@@ -56,6 +59,7 @@ func TestMetricsReportTheConditionsOfObjects(t *testing.T) {
 	want := []string{
 		"gotk_reconcile_condition App,web,shop,False,Ready 1",
 		"gotk_reconcile_condition Repository,acme,,Unknown,Ready 1",
+		"gotk_suspend_status App,web,shop 1",
 		"gotk_suspend_status Repository,acme, 1",
 	}
 	if diff := cmp.Diff(want, collected()); diff != "" {

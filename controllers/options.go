@@ -42,6 +42,8 @@ type Options struct {
 	IngressClass string
 	// FlowControl: the API server has the priority levels of the chart, so each tenant gets FlowSchemas.
 	FlowControl bool
+	// OwnerRequests: the API server has the chart's policy kubeop-requests, so owners may annotate their Repository.
+	OwnerRequests bool
 	// DigestKey is the key that seals the digests in statuses; nil leaves them unsealed.
 	DigestKey *digestkey.Key
 	// PlatformApps is one of the constants of kube.Deployers; "" means Off.

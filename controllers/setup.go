@@ -90,7 +90,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"networks", ready(s.networksLearned), everyReplica},
 		{"evaluation", given(s.Sandbox != nil, ready(s.Sandbox.Ready)), everyReplica},
 
-		{"conditions and suspension", collector(&states{s.mgr.GetClient()}), leader},
+		{"conditions and suspension", collector(&states{s.mgr.GetClient(), s.clock}), leader},
 		{"budgets of tenants", collector(s.usages()), leader},
 		{"durations", collectors(s.histograms), everyReplica},
 		{"queues", collectors(fair.Collectors), everyReplica},
@@ -114,7 +114,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	kinds := &quota.Kinds{Roles: mgr.GetClient(), Served: s.served, Now: s.clock.Now}
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
-		Kinds: kinds, FlowControl: o.FlowControl,
+		Kinds: kinds, FlowControl: o.FlowControl, OwnerRequests: o.OwnerRequests,
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,

@@ -42,6 +42,9 @@ const (
 	// ConfirmHistoryAnnotation on a Repository names one commit, by its hash or revision, that is accepted although it does not descend
 	// from the last one. kubeop removes the annotation after use.
 	ConfirmHistoryAnnotation = "paas.kubeop.io/confirm-history"
+	// SuspendAnnotation on an App or a Repository stops all reconciliation of it, except its deletion, until the time that is its value, in
+	// RFC 3339. It ends by itself at that time.
+	SuspendAnnotation = "paas.kubeop.io/suspend-until"
 	// PushedAnnotation on a Repository reports a push to another Git repository that is a source of the tenant's apps. Its value is the
 	// time, a space and the URL. The push hook sets it.
 	PushedAnnotation = "paas.kubeop.io/pushed"

@@ -33,6 +33,21 @@ type Schedule struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
+// SuspendedUntil returns the time until which SuspendAnnotation suspends an object; the zero time if it does not. Only Apps and Repositories
+// can be suspended so, because no owner of a tenant may stop the decisions of administrators about a Tenant or Project. A value that is no
+// time suspends nothing; the chart's policy kubeop-requests refuses it.
+func SuspendedUntil(o metav1.Object) time.Time {
+	switch o.(type) {
+	case *App, *Repository:
+		until, err := time.Parse(time.RFC3339, o.GetAnnotations()[SuspendAnnotation])
+		if err != nil {
+			return time.Time{}
+		}
+		return until
+	}
+	return time.Time{}
+}
+
 // Every returns the interval, or the default if the API server did not set one.
 func (s *Pace) Every() time.Duration { return orDefault(s.Interval, 10*time.Minute) }
 

@@ -80,7 +80,7 @@ func options(c *config.Operator) (controllers.Options, error) {
 	return controllers.Options{
 		Process:     controllers.Process{DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, Drain: c.GracefulTimeout},
 		Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers, TenantLimits: limits,
-		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, IngressClass: c.IngressClass, FlowControl: c.FlowControl,
+		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, IngressClass: c.IngressClass, FlowControl: c.FlowControl, OwnerRequests: c.OwnerRequests,
 		PlatformApps: c.PlatformApps, Platform: repository.Platform(c.Platform),
 		Network: controllers.Network{
 			AllowedAddresses: allowed, ClusterNetworks: cluster, TokenServices: tokens, OwnService: c.Service,

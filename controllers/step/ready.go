@@ -58,17 +58,25 @@ func setNotes(obj Object, notes []Note) {
 	}
 }
 
-// suspended adds a prefix to Ready's message that says that the object is suspended.
-func (r *Runner) suspended(ctx context.Context, obj Object) error {
-	const prefix = "Suspended; "
+// suspended sets the prefix of Ready's message that says that the object is suspended.
+func (r *Runner) suspended(ctx context.Context, obj Object, prefix string) error {
 	before := obj.DeepCopyObject().(Object)
 	ready := conditions.Get(obj, v1alpha1.ReadyCondition)
 	if ready == nil || strings.HasPrefix(ready.Message, prefix) {
 		return nil
 	}
 	marked := ready.DeepCopy()
+	if Suspended(obj) {
+		_, marked.Message, _ = strings.Cut(marked.Message, "; ")
+	}
 	marked.Message = prefix + marked.Message
 	conditions.Set(obj, marked)
 	conditions.Delete(obj, v1alpha1.ReconcilingCondition)
 	return r.patch(ctx, before, obj)
+}
+
+// Suspended reports whether the status says that the object is suspended.
+func Suspended(obj Object) bool {
+	message := conditions.GetMessage(obj, v1alpha1.ReadyCondition)
+	return strings.HasPrefix(message, "Suspended; ") || strings.HasPrefix(message, "Suspended until ")
 }

@@ -19,6 +19,7 @@ package step
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,10 +67,15 @@ func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (c
 }
 
 func (r *Runner) run(ctx context.Context, obj Object, s Scope, steps []Step) (ctrl.Result, error) {
-	if obj.GetSchedule().Suspend {
-		return ctrl.Result{}, r.suspended(ctx, obj)
-	}
 	start := r.Clock.Now()
+	if obj.GetSchedule().Suspend {
+		return ctrl.Result{}, r.suspended(ctx, obj, "Suspended; ")
+	}
+	if until := v1alpha1.SuspendedUntil(obj); until.After(start) {
+		obj.GetSchedule().Suspend = true // For the caller, the object is suspended until the end of this Reconcile.
+		prefix := fmt.Sprintf("Suspended until %s; ", until.UTC().Format(time.RFC3339))
+		return ctrl.Result{RequeueAfter: until.Sub(start)}, r.suspended(ctx, obj, prefix)
+	}
 	defer r.record(obj, start)
 
 	if err := r.hold(ctx, obj); err != nil {

@@ -26,6 +26,8 @@ type Reconciler struct {
 	Kinds *quota.Kinds
 	// FlowControl: the API server has the priority levels of the chart, so each tenant gets FlowSchemas.
 	FlowControl bool
+	// OwnerRequests: the API server has the chart's policy kubeop-requests, so owners may annotate their Repository.
+	OwnerRequests bool
 }
 
 // Reconcile brings one tenant's home to the state in its spec, or removes it.

@@ -56,16 +56,18 @@ func policyOf(tenant *v1alpha1.Tenant) v1alpha1.DeletionPolicy {
 	return tenant.Spec.DeletionPolicy
 }
 
-// revoke deletes the objects outside of the namespace: the cluster-wide role and its binding, and the FlowSchemas. Under the policy Orphan,
+// revoke deletes the objects outside of the namespace: the cluster-wide roles and their bindings, and the FlowSchemas. Under the policy Orphan,
 // they stay, so that the owners can still read their objects.
 func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 	if s.tenant.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
 		return nil
 	}
 	var entries []v1alpha1.InventoryEntry
-	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
-		id := inventory.ObjectID{Name: clusterRole(s.tenant), Group: rbacv1.GroupName, Kind: kind}
-		entries = append(entries, v1alpha1.InventoryEntry{ID: id.String(), Version: "v1"})
+	for _, g := range r.grants(s.tenant) {
+		for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+			id := inventory.ObjectID{Name: g.name, Group: rbacv1.GroupName, Kind: kind}
+			entries = append(entries, v1alpha1.InventoryEntry{ID: id.String(), Version: "v1"})
+		}
 	}
 	for _, e := range s.tenant.Status.Inventory.Entries {
 		if id, err := inventory.ParseObjectID(e.ID); err == nil && id.Group == flowcontrolv1.GroupName {

@@ -172,10 +172,10 @@ func TestATenantWaitsForItsProjectsAndDeletesThem(t *testing.T) {
 func TestAccessOutsideTheNamespaceGoesWithTheTenantUnlessItOrphans(t *testing.T) {
 	for policy, goes := range map[v1alpha1.DeletionPolicy]bool{"": true, v1alpha1.DeletionDelete: true, v1alpha1.DeletionOrphan: false} {
 		t.Run(string(policy), func(t *testing.T) {
-			tenant := acme(func(a *v1alpha1.Tenant) { a.Spec.DeletionPolicy = policy })
+			tenant := acme(owned, func(a *v1alpha1.Tenant) { a.Spec.DeletionPolicy = policy })
 			theirs := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-tenant-rival", Labels: map[string]string{v1alpha1.TenantLabel: "rival"}}}
 			b := newBench(t, theirs)
-			b.FlowControl = true
+			b.FlowControl, b.OwnerRequests = true, true
 			s := b.newScope(tenant)
 			if err := errors.Join(b.grant(t.Context(), s), b.api.Create(t.Context(), project("acme", "shop", nil)), b.guard(t.Context(), s)); err != nil {
 				t.Fatal(err)
@@ -192,9 +192,10 @@ func TestAccessOutsideTheNamespaceGoesWithTheTenantUnlessItOrphans(t *testing.T)
 			for range 3 {
 				_ = steptest.Outcome(t, b.removeProjects(t.Context(), b.newScope(tenant)))
 			}
-			made := metav1.ObjectMeta{Name: "kubeop-tenant-acme"}
+			made, requests := metav1.ObjectMeta{Name: "kubeop-tenant-acme"}, metav1.ObjectMeta{Name: "kubeop-tenant-acme-edit"}
 			for kind, o := range map[string]client.Object{
 				"role": &rbacv1.ClusterRole{ObjectMeta: made}, "binding": &rbacv1.ClusterRoleBinding{ObjectMeta: made}, "flow schema": &flowcontrolv1.FlowSchema{ObjectMeta: made},
+				"role for requests": &rbacv1.ClusterRole{ObjectMeta: requests}, "binding for requests": &rbacv1.ClusterRoleBinding{ObjectMeta: requests},
 			} {
 				if b.get(o) == goes {
 					t.Errorf("the %s went: %t, want %t", kind, !goes, goes)
@@ -230,6 +231,58 @@ func TestOwnersSeeTheirOwnTenantAndRepository(t *testing.T) {
 		if got := b.get(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: name}}); got != want {
 			t.Errorf("binding %s is there: %t, want %t", name, got, want)
 		}
+	}
+}
+
+// owned gives a tenant owners of the roles edit and view, and a repository.
+func owned(a *v1alpha1.Tenant) {
+	a.Spec.Owners = []v1alpha1.Owner{{Kind: "Group", Name: "devs", Role: "edit"}, {Kind: "User", Name: "ann"}}
+	a.Spec.Repository = &v1alpha1.TenantRepository{URL: "https://git.example.com/acme.git"}
+}
+
+func TestOwnersMayRequestSomethingOfTheirRepositoryByTheirRole(t *testing.T) {
+	admin := func(a *v1alpha1.Tenant) {
+		a.Spec.Owners = append(a.Spec.Owners, v1alpha1.Owner{Kind: "User", Name: "lea", Role: "admin"})
+	}
+	all := map[string][]string{"edit": {"devs", "patch"}, "admin": {"lea", "patch", "confirm"}}
+	for name, c := range map[string]struct {
+		tenant    *v1alpha1.Tenant
+		unlimited bool
+		want      map[string][]string
+	}{
+		"both roles":                 {acme(owned, admin), false, all},
+		"nobody is an admin":         {acme(owned), false, map[string][]string{"edit": all["edit"]}},
+		"there is no repository":     {acme(owned, admin, func(a *v1alpha1.Tenant) { a.Spec.Repository = nil }), false, nil},
+		"no policy limits the verbs": {acme(owned, admin), true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.OwnerRequests = true
+			// What an earlier Reconcile granted goes when it is not to be there any more.
+			if err := b.grant(t.Context(), b.newScope(acme(owned, admin))); err != nil {
+				t.Fatal(err)
+			}
+			b.OwnerRequests = !c.unlimited
+			if err := b.grant(t.Context(), b.newScope(c.tenant)); err != nil {
+				t.Fatal(err)
+			}
+			for _, role := range []string{"edit", "admin"} {
+				named := metav1.ObjectMeta{Name: "kubeop-tenant-acme-" + role}
+				rules, binding := &rbacv1.ClusterRole{ObjectMeta: named}, &rbacv1.ClusterRoleBinding{ObjectMeta: named}
+				var got []string
+				if there, bound := b.get(rules), b.get(binding); there != bound {
+					t.Errorf("%s: there is a role: %t, and a binding: %t", role, there, bound)
+				} else if there {
+					if len(rules.Rules) != 1 || !cmp.Equal(rules.Rules[0].Resources, []string{"repositories"}) || !cmp.Equal(rules.Rules[0].ResourceNames, []string{"acme"}) {
+						t.Errorf("%s: rules %v", role, rules.Rules)
+					}
+					got = append([]string{binding.Subjects[0].Name}, rules.Rules[0].Verbs...)
+				}
+				if diff := cmp.Diff(c.want[role], got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", role, diff)
+				}
+			}
+		})
 	}
 }
 

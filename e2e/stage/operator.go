@@ -50,7 +50,7 @@ func (s *Stage) StartOperator(ctx context.Context, env ...string) (*Operator, er
 		// Benchmarks read the metrics on loopback.
 		"METRICS_SECURE=false", "DATA_DIR=" + s.Path("data"), "OPERATOR_NAMESPACE=" + Namespace, "OPERATOR_DEPLOYMENT=" + release, "LOG_FORMAT=console", "GRACEFUL_TIMEOUT=30s",
 		"PLATFORM_URL=" + s.GitURL() + "/platform.git", "PLATFORM_SECRET=" + platformSecret, "PLATFORM_HOOK_SECRET=" + platformHook,
-		"PLATFORM_INTERVAL=30s", "FLOW_CONTROL=true", "ALLOWED_ADDRESSES=" + allowed, "PLAIN_REGISTRIES=" + s.Cluster.Registry.Host,
+		"PLATFORM_INTERVAL=30s", "FLOW_CONTROL=true", "OWNER_REQUESTS=true", "ALLOWED_ADDRESSES=" + allowed, "PLAIN_REGISTRIES=" + s.Cluster.Registry.Host,
 	}, env...)
 	s.operator = o
 	return o, o.Start(ctx)

@@ -78,6 +78,9 @@ type Process struct {
 	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=10m"`
 	// FlowControl gives each tenant FlowSchemas of its own. The API server must have the chart's priority levels.
 	FlowControl bool `env:"FLOW_CONTROL, default=false"`
+	// OwnerRequests lets owners with the roles edit and admin annotate their Repository. The API server must have the chart's policy
+	// kubeop-requests, which limits them to the annotations that request something.
+	OwnerRequests bool `env:"OWNER_REQUESTS, default=false"`
 }
 
 // Election configures the leader election.

@@ -26,6 +26,7 @@
 {{- with .Values.flowControl }}
 - {name: FLOW_CONTROL, value: {{ and .enabled .perTenant | quote }}}
 {{- end }}
+- {name: OWNER_REQUESTS, value: {{ .Values.admissionPolicies.enabled | quote }}}
 - {name: INGRESS_NAMESPACE, value: {{ .Values.ingressNamespace | quote }}}
 - {name: OPERATOR_SERVICE, value: {{ printf "%s.%s.svc" .Release.Name .Release.Namespace | quote }}}
 - {name: ALLOWED_ADDRESSES, value: {{ join "," .Values.allowedAddresses | quote }}}

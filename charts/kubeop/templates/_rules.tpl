@@ -110,8 +110,9 @@ tokens of service accounts, connections by the API server (proxy), and to write 
   verbs: [get, list]
 {{- end }}
 
-{{- /* The permissions of an editor, in addition to reading. Apps can be changed in Git only, so an editor cannot write them.
-Deleting a pod restarts it. */ -}}
+{{- /* The permissions of an editor, in addition to reading. Apps can be changed in Git only. An editor may only set the annotations on
+them that the policy kubeop-requests lists, and may only create the Jobs that kubeop-job-by-hand allows. So without the policies an editor
+can do neither. Deleting a pod restarts it. */ -}}
 {{- define "kubeop.edit" -}}
 {{ include "kubeop.view" . }}
 - apiGroups: [""]
@@ -120,4 +121,15 @@ Deleting a pod restarts it. */ -}}
 - apiGroups: [""]
   resources: [pods]
   verbs: [delete]
+- apiGroups: [apps]
+  resources: [deployments/scale, statefulsets/scale, replicasets/scale]
+  verbs: [get, update, patch]
+{{- if .Values.admissionPolicies.enabled }}
+- apiGroups: [paas.kubeop.io]
+  resources: [projects, apps]
+  verbs: [patch]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [create]
+{{- end }}
 {{- end }}

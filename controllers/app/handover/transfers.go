@@ -213,7 +213,8 @@ func (f *Search) add(ctx context.Context, found *siblings, now *metav1.PartialOb
 func (f *Search) declared(sibling *v1alpha1.App, made v1alpha1.Inventory) (last declaration, left time.Duration) {
 	t, waits := f.transfers, f.transfers.waiting.Get(f.subject.App)
 	last, known := t.declarations.of(sibling.Namespace, sibling.Name)
-	behind := !sibling.Spec.Suspend && f.behind(sibling, last)
+	suspended := sibling.Spec.Suspend || v1alpha1.SuspendedUntil(sibling).After(f.subject.Now())
+	behind := !suspended && f.behind(sibling, last)
 	if behind || !known { // A suspended App keeps its objects.
 		last.objects = append(hashesOfEntries(made.Entries), last.objects...)
 		slices.Sort(last.objects)
