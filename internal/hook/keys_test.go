@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // TestTheCacheHoldsOnlyTheKeysOfSecrets: the operator's namespace also has the passwords of all tenants' repositories, which are not cached.
@@ -63,5 +67,52 @@ func TestAnOperatorThatEndsBeforeItsCachesAreFilledEndsWithoutAnError(t *testing
 	s := &Server{Ready: func(ctx context.Context) bool { return ctx.Err() == nil }}
 	if err := s.Start(ctx); err != nil {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestACallWithoutAKeyIsRefused: an empty key would let anybody sign calls.
+func TestACallWithoutAKeyIsRefused(t *testing.T) {
+	down := errors.New("the cache is not filled")
+	for name, tc := range map[string]struct {
+		repository string
+		change     func(*corev1.Secret)
+		fails      error
+		says       string
+	}{
+		"a key":                  {repository: "acme"},
+		"no such repository":     {repository: "nobody", says: "not found"},
+		"no hookSecretRef":       {repository: "closed", says: "has no hookSecretRef"},
+		"no such Secret":         {repository: "acme", change: func(s *corev1.Secret) { s.Name = "another" }, says: "not found"},
+		"a Secret elsewhere":     {repository: "acme", change: func(s *corev1.Secret) { s.Namespace = "kubeop-acme" }, says: "not found"},
+		"a Secret without a key": {repository: "acme", change: func(s *corev1.Secret) { s.Data = map[string][]byte{"key": []byte(key)} }, says: "secret kubeop-system/acme-hook has no key token"},
+		"an empty key":           {repository: "acme", change: func(s *corev1.Secret) { s.Data = map[string][]byte{"token": {}} }, says: "secret kubeop-system/acme-hook has no key token"},
+		"Secrets cannot be read": {repository: "acme", fails: down, says: down.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: "acme-hook"}, Data: map[string][]byte{"token": []byte(key)}}
+			if tc.change != nil {
+				tc.change(secret)
+			}
+			s.Keys = fake.NewClientBuilder().WithObjects(secret).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, name client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					if tc.fails != nil {
+						return tc.fails
+					}
+					return c.Get(ctx, name, o, options...)
+				},
+			}).Build()
+			got, err := s.key(t.Context(), tc.repository)
+			if (err != nil) != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v, want %q", err, tc.says)
+			}
+			if err == nil && string(got) != key || err != nil && got != nil {
+				t.Errorf("the key is %q, %v", got, err)
+			}
+			// A signature with the empty key, which is the key of nothing.
+			if answer := call(s.Handler(), "/hook/"+tc.repository, "X-Signature", sign([]byte(body), nil), strings.NewReader(body)); answer.Code == http.StatusAccepted {
+				t.Error("a call that is signed with the empty key is accepted")
+			}
+		})
 	}
 }

@@ -145,3 +145,39 @@ func TestACallIsAnswered503WhileTheAPIServerIsAway(t *testing.T) {
 	s.Clock.(*clocktesting.FakeClock).Step(markPause)
 	to.count(t, 1)
 }
+
+// TestAPushThatCannotBePassedOnDelaysNoOther: the API server refuses a mark that waited, and the pushes after it are passed on.
+func TestAPushThatCannotBePassedOnDelaysNoOther(t *testing.T) {
+	s := newServer(t)
+	clock, to := s.Clock.(*clocktesting.FakeClock), &patched{Client: s.Client}
+	s.Client = to
+	handler, mac := s.Handler(), sign([]byte(body), []byte(key))
+	push := func(source string) {
+		t.Helper()
+		if answer := call(handler, "/hook/acme?source=https://git.example.com/"+source, "X-Signature", mac, strings.NewReader(body)); answer.Code != http.StatusAccepted {
+			t.Fatalf("the push to %s is answered %d, want %d", source, answer.Code, http.StatusAccepted)
+		}
+	}
+	for _, source := range []string{"at-once", "refused", "later"} {
+		push(source)
+	}
+	to.count(t, 1)
+	to.setBroken(true)
+	step(t, clock)
+	for deadline := time.Now().Add(5 * time.Second); !clock.HasWaiters(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("after the refused mark no pause begins")
+		}
+	}
+	to.setBroken(false)
+	step(t, clock)
+	if seen := to.count(t, 2); !strings.Contains(seen[1], "https://git.example.com/later") {
+		t.Errorf("the second mark is %s, want that of the later push", seen[1])
+	}
+}
+
+func (p *patched) setBroken(broken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = broken
+}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,6 +97,50 @@ func TestASharedObjectIsDeletedInTheVersionThatWasChecked(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.versions, versions); diff != "" {
 				t.Errorf("the versions that were deleted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestASharedObjectThatTheUserMayNotReadIsReadByTheOperator: it may be gone or another's by now, and then nothing is left to delete.
+func TestASharedObjectThatTheUserMayNotReadIsReadByTheOperator(t *testing.T) {
+	away := errors.New("no connection of the operator")
+	live := liveObject(t, configMapKind, "", "")
+	forbidden, broken := map[string]*apierrors.StatusError{"GET": errForbidden}, map[string]*apierrors.StatusError{"GET": errConflict}
+	for name, tc := range map[string]struct {
+		user, operator *fakeAPI
+		// connects is the error of connecting as the operator.
+		connects    error
+		seen        bool
+		says        string
+		untouchable bool
+	}{
+		"the user reads it":                {user: &fakeAPI{live: live}, operator: &fakeAPI{fails: forbidden}, seen: true},
+		"the user finds it gone":           {user: &fakeAPI{}, operator: &fakeAPI{live: live}},
+		"reading it as the user fails":     {user: &fakeAPI{fails: broken}, operator: &fakeAPI{live: live}, says: "it changed"},
+		"the operator reads it":            {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{live: live}, seen: true},
+		"the operator finds it gone":       {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{}},
+		"the operator may not read it":     {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{fails: forbidden}, says: "ask the administrators to delete it", untouchable: true},
+		"reading it as the operator fails": {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{fails: broken}, says: "it changed"},
+		"the operator cannot connect":      {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{}, connects: away, says: away.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, operator := tc.user.client(t), tc.operator.client(t)
+			c.operator = func() (*restClients, error) {
+				if tc.connects != nil {
+					return nil, tc.connects
+				}
+				return operator.rest, nil
+			}
+			got, err := c.lookShared(target(t, c, live.DeepCopy()))
+			if (got != nil) != tc.seen {
+				t.Errorf("got %v, want an object: %t", got, tc.seen)
+			}
+			if (err != nil) != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v, want %q", err, tc.says)
+			}
+			if errors.As(err, new(*untouchable)) != tc.untouchable {
+				t.Errorf("%v is untouchable: %t, want %t", err, !tc.untouchable, tc.untouchable)
 			}
 		})
 	}
