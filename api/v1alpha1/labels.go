@@ -78,6 +78,10 @@ const (
 	MaxGracePeriodAnnotation = "paas.kubeop.io/max-grace-period"
 	// PriorityClassesAnnotation is spec.priorityClasses, sorted and separated by commas.
 	PriorityClassesAnnotation = "paas.kubeop.io/priority-classes"
+	// TaintsAnnotation is spec.taints, sorted and separated by commas.
+	TaintsAnnotation = "paas.kubeop.io/taints"
+	// IngressAnnotationsAnnotation is spec.ingressAnnotations, sorted and separated by commas.
+	IngressAnnotationsAnnotation = "paas.kubeop.io/ingress-annotations"
 )
 
 // Label of a project's namespace that has too many Events. The chart's admission policy kubeop-events reads it.

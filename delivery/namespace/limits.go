@@ -51,8 +51,12 @@ func LimitsOf(tenant *v1alpha1.Tenant) map[string]string {
 	if spec.MaxTerminationGracePeriod != nil {
 		limits[v1alpha1.MaxGracePeriodAnnotation] = strconv.FormatInt(int64(spec.MaxTerminationGracePeriod.Seconds()), 10)
 	}
-	if len(spec.PriorityClasses) > 0 {
-		limits[v1alpha1.PriorityClassesAnnotation] = strings.Join(slices.Sorted(slices.Values(spec.PriorityClasses)), ",")
+	for annotation, names := range map[string][]string{
+		v1alpha1.PriorityClassesAnnotation: spec.PriorityClasses, v1alpha1.TaintsAnnotation: spec.Taints, v1alpha1.IngressAnnotationsAnnotation: spec.IngressAnnotations,
+	} {
+		if len(names) > 0 {
+			limits[annotation] = strings.Join(slices.Sorted(slices.Values(names)), ",")
+		}
 	}
 	return limits
 }
