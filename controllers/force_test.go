@@ -92,7 +92,7 @@ func TestABlockedAppRemovalCanBeForced(t *testing.T) {
 		n.hold(config)
 		n.push(map[string]string{"projects/shop/apps/" + name: "-"})
 		n.waitsFor(app, "ConfigMap/"+name+", which the finalizer example.com/held holds",
-			"kubectl annotate app "+name+" -n kubeop-clamped-shop paas.kubeop.io/force-removal="+name)
+			"kubectl annotate app "+name+" -n kubeop-clamped-shop --overwrite paas.kubeop.io/force-removal="+name)
 		// An annotation with another value forces nothing.
 		if err := n.admin.Patch(t.Context(), app, annotated(v1alpha1.ForceRemovalAnnotation, "yes")); err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestABlockedProjectRemovalCanBeForced(t *testing.T) {
 	n.leave("shop")
 	n.gone(binding)
 	n.waitsFor(shop, "ConfigMap/x, which the finalizer example.com/held holds", "Secret/x, which", "Role/x, which", "Pod/x, which",
-		"kubectl annotate project shop -n kubeop-clutched paas.kubeop.io/force-removal=shop")
+		"kubectl annotate project shop -n kubeop-clutched --overwrite paas.kubeop.io/force-removal=shop")
 	ns := &corev1.Namespace{}
 	if err := n.admin.Get(t.Context(), client.ObjectKey{Name: n.namespace()}, ns); err != nil || ns.DeletionTimestamp != nil {
 		t.Errorf("the namespace is being deleted, and with it the rights of the accounts that could remove the finalizer: %v", err)

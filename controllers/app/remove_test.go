@@ -160,8 +160,8 @@ func TestTheRemovalWaitsForObjectsBeingDeleted(t *testing.T) {
 	dependents := heldBy(metav1.FinalizerDeleteDependents)
 	forced := annotated(v1alpha1.ForceRemovalAnnotation, "web")
 	const waits = "waits Deleting: waits for ConfigMap/one, which the finalizer example.com/held holds to be gone"
-	const how = "; a finalizer that nobody serves any more is taken off, and what it waits for left undone, when an administrator says so: " +
-		"kubectl annotate app web -n kubeop-acme-shop paas.kubeop.io/force-removal=web"
+	const how = "; a finalizer that nobody serves any more is taken off, and what it waits for left undone, if that is meant: " +
+		"an administrator of the cluster may run: kubectl annotate app web -n kubeop-acme-shop --overwrite paas.kubeop.io/force-removal=web"
 	for name, c := range map[string]struct {
 		object      *corev1.ConfigMap
 		set         []func(*v1alpha1.App)

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/prune"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -55,7 +56,7 @@ func (r *releaser) failed(s *scope, outcome release.Outcome) error {
 	case errors.Is(outcome.Failed, fault.ErrRender):
 		return step.Stop(v1alpha1.RenderFailedReason, outcome.Failed)
 	case outcome.Retry.Held:
-		return step.Stop(v1alpha1.HeldReason, held(outcome))
+		return step.Stop(v1alpha1.HeldReason, held(s.App, outcome))
 	}
 	return step.FailAfter(failureReason(outcome), pause, outcome.Failed)
 }
@@ -73,7 +74,7 @@ func failureReason(outcome release.Outcome) string {
 }
 
 // held says what happened to a release that is not retried.
-func held(outcome release.Outcome) error {
+func held(app *v1alpha1.App, outcome release.Outcome) error {
 	done := "left unchanged"
 	if m := outcome.Remediation; m != nil && m.Kind == v1alpha1.RemediationRollback {
 		done = fmt.Sprintf("rolled back to revision %d", m.To)
@@ -84,8 +85,8 @@ func held(outcome release.Outcome) error {
 	if outcome.Retry.Attempts > 1 {
 		times = fmt.Sprintf("%d times", outcome.Retry.Attempts)
 	}
-	return fmt.Errorf("failed %s and was %s; held until chart or values change, or the annotation %s requests another try: %w",
-		times, done, meta.ForceRequestAnnotation, outcome.Failed)
+	return fmt.Errorf("failed %s and was %s; held until chart or values change; to try again before, %s: %w",
+		times, done, command.Again(app, meta.ForceRequestAnnotation), outcome.Failed)
 }
 
 // remediated is the condition that reports a rollback or an uninstall after failures.

@@ -97,8 +97,9 @@ func TestTheReasonOfAReleaseOutcome(t *testing.T) {
 func TestHeldReportsTheRemediation(t *testing.T) {
 	rolledBack := &release.Remediation{Kind: v1alpha1.RemediationRollback, To: 3}
 	outcome := release.Outcome{Retry: release.Retry{Held: true, Attempts: 2}, Failed: errors.New("Deployment/web: no"), Remediation: rolledBack}
-	const want = "failed 2 times and was rolled back to revision 3; held until chart or values change, or the annotation reconcile.fluxcd.io/forceAt requests another try: Deployment/web: no"
-	if got := held(outcome).Error(); got != want {
+	const want = "failed 2 times and was rolled back to revision 3; held until chart or values change; to try again before, " +
+		`an owner of the tenant with the role edit or admin may run: kubectl annotate app web -n kubeop-acme-shop --overwrite reconcile.fluxcd.io/forceAt="$(date +%s)"` + ": Deployment/web: no"
+	if got := held(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "web"}}, outcome).Error(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

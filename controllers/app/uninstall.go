@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/prune"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
@@ -41,8 +42,10 @@ func (r *releaser) uninstallRelease(ctx context.Context, s *scope, claimsGo bool
 	var leaving *fault.Terminating
 	switch {
 	case errors.As(err, new(*fault.ClaimsInTheWay)):
-		return prune.ClaimsInTheWay(err, fmt.Sprintf("set deletionPolicy: Orphan to keep everything, or to delete the claims set claimDeletionPolicy: Delete and the annotation %s: %s",
-			v1alpha1.ConfirmAnnotation, v1alpha1.ConfirmAll))
+		return prune.ClaimsInTheWay(err, fmt.Sprintf("to keep everything, %s; to delete the claims too, %s, and %s",
+			command.Set(s.App, "deletionPolicy", string(v1alpha1.AppDeletionOrphan)),
+			command.Set(s.App, "claimDeletionPolicy", string(v1alpha1.ClaimDelete)),
+			command.Annotate(command.Admin.In(v1alpha1.TenantOf(s.App.Namespace)), "app", s.App, v1alpha1.ConfirmAnnotation, v1alpha1.ConfirmAll)))
 	case errors.Is(err, fault.ErrLocked):
 		return step.Wait(v1alpha1.ReleaseLockedReason, time.Second, "%w", err)
 	case errors.As(err, &leaving):

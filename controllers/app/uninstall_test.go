@@ -98,7 +98,10 @@ func TestHowAnUninstallEnds(t *testing.T) {
 		"it fails":              {err: errors.New("away"), want: "failed UninstallFailed: away", left: true},
 		"claims block it": {
 			err: &fault.ClaimsInTheWay{Object: "StatefulSet/db", Claims: []string{"data"}}, left: true,
-			want: "set deletionPolicy: Orphan to keep everything, or to delete the claims set claimDeletionPolicy: Delete and the annotation " + v1alpha1.ConfirmAnnotation + ": " + v1alpha1.ConfirmAll + ", after 30s",
+			want: `to keep everything, an administrator of the cluster may run: kubectl patch app web -n kubeop-acme-shop --type merge -p '{"spec":{"deletionPolicy":"Orphan"}}'; ` +
+				`to delete the claims too, an administrator of the cluster may run: kubectl patch app web -n kubeop-acme-shop --type merge -p '{"spec":{"claimDeletionPolicy":"Delete"}}', ` +
+				"and an owner of the tenant with the role admin, or an administrator of the cluster, may run: " +
+				"kubectl annotate app web -n kubeop-acme-shop --overwrite paas.kubeop.io/confirm-deletions=all, after 30s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

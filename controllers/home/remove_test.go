@@ -206,8 +206,8 @@ func TestObjectsThatHoldTheNamespaceAreWaitedFor(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: "held", Finalizers: []string{"example.com/x"}}}
 	}
 	const waits = "waits Deleting: waits for what would hold the deletion of namespace kubeop-acme-shop: ConfigMap/held, which the finalizer example.com/x holds"
-	const how = "; a finalizer that nobody serves any more is taken off, and what it waits for left undone, when an administrator says so: " +
-		"kubectl annotate project shop -n kubeop-acme paas.kubeop.io/force-removal=shop"
+	const how = "; a finalizer that nobody serves any more is taken off, and what it waits for left undone, if that is meant: " +
+		"an administrator of the cluster may run: kubectl annotate project shop -n kubeop-acme --overwrite paas.kubeop.io/force-removal=shop"
 	for name, c := range map[string]struct {
 		forced bool
 		waited time.Duration

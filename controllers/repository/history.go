@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
@@ -98,8 +99,8 @@ func rewritten(s *scope, last string) error {
 	if beyond := s.commit.Ancestry.Beyond; beyond != "" {
 		what = fmt.Sprintf("%s is not known to descend from %s, which was accepted last (%s)", s.commit.Revision, last, beyond)
 	}
-	return fmt.Errorf("%s: it is held, nothing of it is applied; push a commit that descends, or if it is meant: kubectl annotate repository %s --overwrite %s=%s",
-		what, s.repository.Name, v1alpha1.ConfirmHistoryAnnotation, s.commit.Hash)
+	return fmt.Errorf("%s: it is held, nothing of it is applied; push a commit that descends, or if it is meant, %s",
+		what, command.Annotate(command.Admin.In(s.repository.Spec.Tenant), "repository", s.repository, v1alpha1.ConfirmHistoryAnnotation, s.commit.Hash))
 }
 
 // compared reports whether new commits are compared with the last accepted one: there is one, it has the same URL and ref, and the spec

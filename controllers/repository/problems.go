@@ -8,6 +8,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -16,9 +17,9 @@ import (
 func (r *Reconciler) checkProblems(_ context.Context, s *scope) error {
 	if n := len(s.verdict.Held); n > 0 {
 		return step.Stop(v1alpha1.DeletionsHeldReason, fmt.Errorf(
-			"%s is held back, because %s; status.held lists all that would go: %s. If that is meant, an administrator of the cluster confirms it with: "+
-				"kubectl annotate repository %s --overwrite %s=%s. If not, push the files back",
-			s.commit.Revision, s.verdict.Why, listed(s.verdict.Lines), s.repository.Name, v1alpha1.ConfirmAnnotation, s.verdict.Token))
+			"%s is held back, because %s; status.held lists all that would go: %s. If that is meant, %s. If not, push the files back",
+			s.commit.Revision, s.verdict.Why, listed(s.verdict.Lines),
+			command.Annotate(command.Admin.In(s.repository.Spec.Tenant), "repository", s.repository, v1alpha1.ConfirmAnnotation, s.verdict.Token)))
 	}
 	if n := s.problemCount(); n > 0 {
 		message := s.problems(1)[0]

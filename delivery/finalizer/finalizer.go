@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/command"
 )
 
 // claimProtection is Kubernetes' finalizer that keeps a claim, and so its data, while a pod uses it.
@@ -99,12 +100,8 @@ func Forced(o client.Object) bool {
 	return o.GetDeletionTimestamp() != nil && o.GetAnnotations()[v1alpha1.ForceRemovalAnnotation] == o.GetName()
 }
 
-// How returns the command by which administrators decide that.
+// How says by which command administrators decide that.
 func How(resource string, o client.Object) string {
-	at := resource + " " + o.GetName()
-	if o.GetNamespace() != "" {
-		at += " -n " + o.GetNamespace()
-	}
-	return fmt.Sprintf("a finalizer that nobody serves any more is taken off, and what it waits for left undone, when an administrator says so: kubectl annotate %s %s=%s",
-		at, v1alpha1.ForceRemovalAnnotation, o.GetName())
+	return "a finalizer that nobody serves any more is taken off, and what it waits for left undone, if that is meant: " +
+		command.Annotate(command.Administrator, resource, o, v1alpha1.ForceRemovalAnnotation, o.GetName())
 }

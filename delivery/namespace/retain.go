@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
@@ -108,7 +109,7 @@ func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, r Retent
 // Because explains why the namespace of this name is kept, how to take it back, and how to delete it for good.
 func (r Retention) Because(name string) string {
 	return fmt.Sprintf("because claims in it hold data: %s. Such claims are deleted only if their policy is Delete and the deletion was confirmed. "+
-		"To get the namespace back, declare %s again. To delete it with the data, run: kubectl delete pvc -n %s %s; "+
+		"To get the namespace back, declare %s again. To delete it with the data, "+string(command.Administrator)+" may run: kubectl delete pvc -n %s %s; "+
 		"kubectl annotate namespace %s %s=%s; kubectl delete namespace %s",
 		pvc.Names(r.Claims), r.Of, name, pvc.Arguments(r.Claims), name, v1alpha1.AllowDeletionAnnotation, name, name)
 }

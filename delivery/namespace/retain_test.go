@@ -189,7 +189,7 @@ func TestARetainedNamespaceHasAReasonUntilItIsUnmarked(t *testing.T) {
 	}
 	ns := read()
 	const because = "because claims in it hold data: data (1Gi). Such claims are deleted only if their policy is Delete and the deletion was confirmed. " +
-		"To get the namespace back, declare Project kubeop-acme/shop again. To delete it with the data, run: kubectl delete pvc -n kubeop-acme-shop data; " +
+		"To get the namespace back, declare Project kubeop-acme/shop again. To delete it with the data, an administrator of the cluster may run: kubectl delete pvc -n kubeop-acme-shop data; " +
 		"kubectl annotate namespace kubeop-acme-shop paas.kubeop.io/allow-deletion=kubeop-acme-shop; kubectl delete namespace kubeop-acme-shop"
 	want := map[string]string{
 		v1alpha1.TenantUIDAnnotation: "uid-1", v1alpha1.TenantIdentityAnnotation: "sha256:acme",

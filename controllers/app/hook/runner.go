@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/inputs"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/jobs"
 	"github.com/kubeop/kubeop/delivery/kube"
@@ -93,8 +94,8 @@ func (r *Runner) runPhase(ctx context.Context, s *subject.Subject, plan *Plan, p
 			}
 		}
 		if h.result.Result == v1alpha1.HookFailed && !h.passedOver() {
-			return step.Stop(reason(phase), fmt.Errorf("%s failed: %s; held until the app changes, or the annotation %s requests another try",
-				h, h.result.Message, meta.ForceRequestAnnotation))
+			return step.Stop(reason(phase), fmt.Errorf("%s failed: %s; held until the app changes; to try again before, %s",
+				h, h.result.Message, command.Again(s.App, meta.ForceRequestAnnotation)))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
@@ -65,8 +66,8 @@ func (h Held) Summary(app *v1alpha1.App, left string) string {
 	case h.Retained:
 		return fmt.Sprintf("; %d more left %s and stay, as status.held says", n, left)
 	default:
-		return fmt.Sprintf("; %d more left %s and wait, as status.held says. To delete them: kubectl annotate app %s -n %s --overwrite %s=%s",
-			n, left, app.Name, app.Namespace, v1alpha1.ConfirmAnnotation, h.Token)
+		return fmt.Sprintf("; %d more left %s and wait, as status.held says. To delete them, %s",
+			n, left, command.Annotate(command.Admin.In(v1alpha1.TenantOf(app.Namespace)), "app", app, v1alpha1.ConfirmAnnotation, h.Token))
 	}
 }
 

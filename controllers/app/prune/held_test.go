@@ -86,7 +86,7 @@ func TestTheStatusNamesSomeHeldObjects(t *testing.T) {
 }
 
 func TestTheSummaryExplainsTheConfirmation(t *testing.T) {
-	const confirm = "; 2 more left the source and wait, as status.held says. To delete them: kubectl annotate app web -n kubeop-acme-shop --overwrite paas.kubeop.io/confirm-deletions=0123"
+	const confirm = "; 2 more left the source and wait, as status.held says. To delete them, an owner of the tenant with the role admin, or an administrator of the cluster, may run: kubectl annotate app web -n kubeop-acme-shop --overwrite paas.kubeop.io/confirm-deletions=0123"
 	for name, c := range map[string]struct {
 		held Held
 		want string

@@ -1,0 +1,57 @@
+// Package command composes the sentences by which messages ask a person to act: who may do it, and the whole command.
+package command
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Who says whose rights a command needs. docs/tenants.md lists the commands of each role.
+type Who string
+
+const (
+	// Editor is a person who may request something from kubeop.
+	Editor Who = "an owner of the tenant with the role edit or admin"
+	// Admin is a person who may also confirm what deletes data.
+	Admin Who = "an owner of the tenant with the role admin, or an administrator of the cluster,"
+	// Administrator is a person who may update Tenants.
+	Administrator Who = "an administrator of the cluster"
+)
+
+// In returns who has the rights in a tenant: nobody is an owner of the platform's own objects, whose tenant is "" or PlatformTenant.
+func (w Who) In(tenant string) Who {
+	if tenant == "" || tenant == v1alpha1.PlatformTenant {
+		return Administrator
+	}
+	return w
+}
+
+// Now is a value for annotations that request something: each call of the command gives a new one.
+const Now = `"$(date +%s)"`
+
+// Annotate returns the sentence that who may give an object an annotation, such as "an administrator of the cluster may run: kubectl
+// annotate app web -n kubeop-acme-shop --overwrite paas.kubeop.io/confirm-deletions=all". resource is the kubectl name of the kind.
+func Annotate(who Who, resource string, o metav1.Object, key, value string) string {
+	return fmt.Sprintf("%s may run: kubectl annotate %s --overwrite %s=%s", who, at(resource, o), key, value)
+}
+
+// Again returns the sentence that who may request another try of an App.
+func Again(app *v1alpha1.App, annotation string) string {
+	return Annotate(Editor.In(v1alpha1.TenantOf(app.Namespace)), "app", app, annotation, Now)
+}
+
+// Set returns the sentence that administrators may set a field of an App, for an App that is not in Git any more.
+func Set(app *v1alpha1.App, field, value string) string {
+	return fmt.Sprintf("%s may run: kubectl patch %s --type merge -p '{\"spec\":{%q:%q}}'", Administrator, at("app", app), field, value)
+}
+
+// at returns the arguments of kubectl that name an object.
+func at(resource string, o metav1.Object) string {
+	if o.GetNamespace() == "" {
+		return resource + " " + o.GetName()
+	}
+	return resource + " " + o.GetName() + " -n " + o.GetNamespace()
+}

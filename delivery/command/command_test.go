@@ -1,0 +1,30 @@
+package command
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func TestASentenceSaysWhoMayRunWhichCommand(t *testing.T) {
+	app := func(namespace string) *v1alpha1.App {
+		return &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+	}
+	acme := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	for want, got := range map[string]string{
+		"an owner of the tenant with the role admin, or an administrator of the cluster, may run: kubectl annotate repository acme --overwrite a=b": Annotate(
+			Admin.In("acme"), "repository", acme, "a", "b"),
+		"an administrator of the cluster may run: kubectl annotate repository acme --overwrite a=b": Annotate(Admin.In(""), "repository", acme, "a", "b"),
+		`an owner of the tenant with the role edit or admin may run: kubectl annotate app web -n kubeop-acme-shop --overwrite a="$(date +%s)"`: Again(
+			app("kubeop-acme-shop"), "a"),
+		`an administrator of the cluster may run: kubectl annotate app web -n ingress --overwrite a="$(date +%s)"`: Again(app("ingress"), "a"),
+		`an administrator of the cluster may run: kubectl patch app web -n kubeop-acme-shop --type merge -p '{"spec":{"deletionPolicy":"Orphan"}}'`: Set(
+			app("kubeop-acme-shop"), "deletionPolicy", "Orphan"),
+	} {
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
