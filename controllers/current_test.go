@@ -30,7 +30,7 @@ func TestARefusedVersionIsReportedByItsAppAndProject(t *testing.T) {
 		t.Errorf("the message of Current is %q", message)
 	}
 	ready := n.until(web, v1alpha1.ReadyCondition, metav1.ConditionTrue, "")
-	if !strings.HasPrefix(ready, "A newer version is refused at "+file+":") || !strings.Contains(ready, "; Applied revision ") {
+	if !strings.HasPrefix(ready, "A newer version is refused at "+file+":") || !strings.Contains(ready, "; Applied ") {
 		t.Errorf("the message of Ready is %q", ready)
 	}
 	if r := web.Status.Refused; r == nil || message != r.Revision+" is refused: "+r.Place+": "+r.Problem {
@@ -51,7 +51,7 @@ func TestARefusedVersionIsReportedByItsAppAndProject(t *testing.T) {
 	if web.Status.Refused != nil {
 		t.Errorf("status.refused is %+v after the correction, want none", web.Status.Refused)
 	}
-	if ready := n.until(web, v1alpha1.ReadyCondition, metav1.ConditionTrue, ""); !strings.HasPrefix(ready, "Applied revision ") {
+	if ready := n.until(web, v1alpha1.ReadyCondition, metav1.ConditionTrue, ""); !strings.HasPrefix(ready, "Applied ") {
 		t.Errorf("the message of Ready is %q", ready)
 	}
 	n.happened(web, "Normal", v1alpha1.SucceededReason, "no newer version is refused any more")

@@ -112,6 +112,23 @@ type MovedFrom struct {
 // Prunes reports whether the app deletes objects that left the source.
 func (s *AppSpec) Prunes() bool { return s.Prune == nil || *s.Prune }
 
+// URL returns where the app is served first, such as "https://shop.example.com/api"; "" if it has no hosts. Without tlsSecretRef it has no
+// scheme, because the Gateway of the platform may have certificates.
+func (s *AppSpec) URL() string {
+	if len(s.Hosts) == 0 {
+		return ""
+	}
+	first := &s.Hosts[0]
+	url := first.Host
+	if first.Path != "/" {
+		url += first.Path
+	}
+	if first.TLSSecretRef != nil {
+		url = "https://" + url
+	}
+	return url
+}
+
 // DriftMode returns the drift mode of the spec, or the default of the app's type.
 func (s *AppSpec) DriftMode() DriftMode {
 	switch {
@@ -142,6 +159,12 @@ type AppStatus struct {
 	// LastAppliedRevision is the last revision that was applied completely.
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
+	// ShortRevision is LastAppliedRevision with a short hash, as "main@sha1:1a2b3c4d", for kubectl get.
+	// +optional
+	ShortRevision string `json:"shortRevision,omitempty"`
+	// URL is where the app is served: the first of spec.hosts with its path, and with "https://" if it has a tlsSecretRef.
+	// +optional
+	URL string `json:"url,omitempty"`
 	// RenderedBytes is the size of what the app delivers, in bytes. It counts towards spec.limits.renderedBytes of the Tenant.
 	// +optional
 	RenderedBytes int64 `json:"renderedBytes,omitempty"`
@@ -345,7 +368,8 @@ type ReleaseSnapshot struct {
 // +kubebuilder:resource:scope=Namespaced,categories=kubeop
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.lastAppliedRevision`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.shortRevision`
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

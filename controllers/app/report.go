@@ -67,10 +67,27 @@ func failureReason(outcome release.Outcome) string {
 		return v1alpha1.RetryingReason
 	case outcome.Test.Result == "Failed":
 		return v1alpha1.TestFailedReason
-	case outcome.Deployed.Revision == 0:
+	case outcome.Deployed.Revision == 0 && !wasDeployed(outcome.Records.Statuses):
 		return v1alpha1.InstallFailedReason
 	}
 	return v1alpha1.UpgradeFailedReason
+}
+
+// wasDeployed reports whether a revision of the release was deployed before, since it was last uninstalled. After an upgrade that did not become
+// healthy, no revision has the status deployed.
+func wasDeployed(statuses map[int]string) bool {
+	uninstalled := 0
+	for revision, status := range statuses {
+		if status == "uninstalled" {
+			uninstalled = max(uninstalled, revision)
+		}
+	}
+	for revision, status := range statuses {
+		if revision > uninstalled && (status == "superseded" || status == "deployed") {
+			return true
+		}
+	}
+	return false
 }
 
 // held says what happened to a release that is not retried.

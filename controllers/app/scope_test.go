@@ -78,11 +78,14 @@ func TestTheReasonOfAReleaseOutcome(t *testing.T) {
 		outcome release.Outcome
 		want    string
 	}{
-		"the environment":               {release.Outcome{Environment: true, Deployed: release.Deployed{Revision: 1}}, v1alpha1.RetryingReason},
-		"a first install":               {release.Outcome{}, v1alpha1.InstallFailedReason},
-		"an upgrade":                    {release.Outcome{Deployed: release.Deployed{Revision: 2}}, v1alpha1.UpgradeFailedReason},
-		"tests":                         {release.Outcome{Deployed: release.Deployed{Revision: 2}, Test: release.Test{Result: "Failed"}}, v1alpha1.TestFailedReason},
-		"the environment, after a test": {release.Outcome{Environment: true, Test: release.Test{Result: "Failed"}}, v1alpha1.RetryingReason},
+		"the environment": {release.Outcome{Environment: true, Deployed: release.Deployed{Revision: 1}}, v1alpha1.RetryingReason},
+		"a first install": {release.Outcome{}, v1alpha1.InstallFailedReason},
+		"an upgrade":      {release.Outcome{Deployed: release.Deployed{Revision: 2}}, v1alpha1.UpgradeFailedReason},
+		"an upgrade after one that was not healthy": {release.Outcome{Records: release.Records{Statuses: map[int]string{1: "superseded", 2: "failed", 3: "failed"}}}, v1alpha1.UpgradeFailedReason},
+		"an install after an uninstall":             {release.Outcome{Records: release.Records{Statuses: map[int]string{1: "superseded", 2: "uninstalled", 3: "failed"}}}, v1alpha1.InstallFailedReason},
+		"an install that is tried again":            {release.Outcome{Records: release.Records{Statuses: map[int]string{1: "failed", 2: "failed"}}}, v1alpha1.InstallFailedReason},
+		"tests":                                     {release.Outcome{Deployed: release.Deployed{Revision: 2}, Test: release.Test{Result: "Failed"}}, v1alpha1.TestFailedReason},
+		"the environment, after a test":             {release.Outcome{Environment: true, Test: release.Test{Result: "Failed"}}, v1alpha1.RetryingReason},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -81,9 +81,9 @@ func (s *scope) Again() time.Duration { return s.again }
 func (s *scope) Summary() string {
 	c := s.found.Counts()
 	if s.repository.Spec.Tenant != "" {
-		return fmt.Sprintf("Synced %s: %s, %s", s.commit.Revision, step.Count(c.Projects, "project"), step.Count(c.Apps, "app"))
+		return fmt.Sprintf("Synced %s: %s, %s", step.ShortRevision(s.commit.Revision), step.Count(c.Projects, "project"), step.Count(c.Apps, "app"))
 	}
-	return fmt.Sprintf("Synced %s: %s, %s, %s", s.commit.Revision, step.Count(c.Tenants, "tenant"), step.Count(c.Projects, "project"), step.Count(c.Apps, "app"))
+	return fmt.Sprintf("Synced %s: %s, %s, %s", step.ShortRevision(s.commit.Revision), step.Count(c.Tenants, "tenant"), step.Count(c.Projects, "project"), step.Count(c.Apps, "app"))
 }
 
 // reached says how far the commit has been applied.
