@@ -71,6 +71,7 @@ func TestWhatOwnersMayDo(t *testing.T) {
 	t.Run("request", n.ownersRequestAndChangeNothingElse)
 	t.Run("operate", n.ownersOperateTheirWorkloads)
 	t.Run("identity", n.ownersGainNoIdentity)
+	t.Run("commands", n.theCommandsAreGranted)
 	t.Run("suspend", n.ownersSuspendAnApp)
 	t.Run("others", n.rightsOfOthersAreNeitherWidenedNorNarrowed)
 }

@@ -103,7 +103,7 @@ func held(app *v1alpha1.App, outcome release.Outcome) error {
 		times = fmt.Sprintf("%d times", outcome.Retry.Attempts)
 	}
 	return fmt.Errorf("failed %s and was %s; held until chart or values change; to try again before, %s: %w",
-		times, done, command.Again(app, meta.ForceRequestAnnotation), outcome.Failed)
+		times, done, command.Again(v1alpha1.TenantOf(app.Namespace), app, meta.ForceRequestAnnotation), outcome.Failed)
 }
 
 // remediated is the condition that reports a rollback or an uninstall after failures.

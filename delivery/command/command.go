@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // Who says whose rights a command needs. docs/tenants.md lists the commands of each role.
@@ -21,9 +19,12 @@ const (
 	Administrator Who = "an administrator of the cluster"
 )
 
-// In returns who has the rights in a tenant: nobody is an owner of the platform's own objects, whose tenant is "" or PlatformTenant.
+// platform is v1alpha1.PlatformTenant. This package imports no other of kubeop.
+const platform = "platform"
+
+// In returns who has the rights in a tenant: nobody is an owner of the platform's own objects, whose tenant is "" or "platform".
 func (w Who) In(tenant string) Who {
-	if tenant == "" || tenant == v1alpha1.PlatformTenant {
+	if tenant == "" || tenant == platform {
 		return Administrator
 	}
 	return w
@@ -38,13 +39,13 @@ func Annotate(who Who, resource string, o metav1.Object, key, value string) stri
 	return fmt.Sprintf("%s may run: kubectl annotate %s --overwrite %s=%s", who, at(resource, o), key, value)
 }
 
-// Again returns the sentence that who may request another try of an App.
-func Again(app *v1alpha1.App, annotation string) string {
-	return Annotate(Editor.In(v1alpha1.TenantOf(app.Namespace)), "app", app, annotation, Now)
+// Again returns the sentence that people of a tenant may request another try of an App.
+func Again(tenant string, app metav1.Object, annotation string) string {
+	return Annotate(Editor.In(tenant), "app", app, annotation, Now)
 }
 
 // Set returns the sentence that administrators may set a field of an App, for an App that is not in Git any more.
-func Set(app *v1alpha1.App, field, value string) string {
+func Set(app metav1.Object, field, value string) string {
 	return fmt.Sprintf("%s may run: kubectl patch %s --type merge -p '{\"spec\":{%q:%q}}'", Administrator, at("app", app), field, value)
 }
 

@@ -18,8 +18,8 @@ func TestASentenceSaysWhoMayRunWhichCommand(t *testing.T) {
 			Admin.In("acme"), "repository", acme, "a", "b"),
 		"an administrator of the cluster may run: kubectl annotate repository acme --overwrite a=b": Annotate(Admin.In(""), "repository", acme, "a", "b"),
 		`an owner of the tenant with the role edit or admin may run: kubectl annotate app web -n kubeop-acme-shop --overwrite a="$(date +%s)"`: Again(
-			app("kubeop-acme-shop"), "a"),
-		`an administrator of the cluster may run: kubectl annotate app web -n ingress --overwrite a="$(date +%s)"`: Again(app("ingress"), "a"),
+			"acme", app("kubeop-acme-shop"), "a"),
+		`an administrator of the cluster may run: kubectl annotate app web -n ingress --overwrite a="$(date +%s)"`: Again(v1alpha1.PlatformTenant, app("ingress"), "a"),
 		`an administrator of the cluster may run: kubectl patch app web -n kubeop-acme-shop --type merge -p '{"spec":{"deletionPolicy":"Orphan"}}'`: Set(
 			app("kubeop-acme-shop"), "deletionPolicy", "Orphan"),
 	} {

@@ -95,7 +95,7 @@ func (r *Runner) runPhase(ctx context.Context, s *subject.Subject, plan *Plan, p
 		}
 		if h.result.Result == v1alpha1.HookFailed && !h.passedOver() {
 			return step.Stop(reason(phase), fmt.Errorf("%s failed: %s; held until the app changes; to try again before, %s",
-				h, h.result.Message, command.Again(s.App, meta.ForceRequestAnnotation)))
+				h, h.result.Message, command.Again(v1alpha1.TenantOf(s.App.Namespace), s.App, meta.ForceRequestAnnotation)))
 		}
 	}
 	return nil
