@@ -18,6 +18,10 @@ func (d *Result) isKind(at identity.Ref) bool {
 	if d.writtenOtherwise("apiVersion") || d.writtenOtherwise("kind") {
 		return false
 	}
+	if instead := insteadOf(d.Value["apiVersion"], d.Value["kind"]); instead != "" {
+		d.AddAt("kind", "kind %s is of another tool; instead of it, kubeop has %s", d.Value["kind"], instead)
+		return false
+	}
 	if at.Kind() != d.Value["kind"] {
 		d.wrongKind(at)
 		return false
