@@ -269,8 +269,6 @@ const (
 	ReleaseTakenReason = "ReleaseTaken"
 	// UninstallFailedReason: the Helm uninstall failed. It is retried.
 	UninstallFailedReason = "UninstallFailed"
-	// DeliveredReason, of an event: a revision was delivered for the first time, and is healthy. The message has its author and duration.
-	DeliveredReason = "Delivered"
 	// ImageChosenReason: an image policy chose a different image. The message names it.
 	ImageChosenReason = "ImageChosen"
 	// UnhealthyReason: an object failed, or did not become healthy within the timeout. The message says which and why.

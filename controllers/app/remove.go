@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
@@ -83,7 +84,7 @@ func (r *remover) freeHeld(ctx context.Context, s *scope, why error, held bool) 
 	case !step.Waits(why) || !held:
 		return why
 	case !finalizer.Forced(s.App):
-		return step.Add(why, finalizer.How("app", s.App))
+		return step.Add(why, command.ForceRemoval("app", s.App))
 	}
 	freed, err := garbage.RemoveFinalizers(ctx, s.Client, s.inventory.Entries, s.Labels())
 	if len(freed) > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/namespace"
 )
@@ -44,7 +45,7 @@ func (h Home) empty(ctx context.Context, d Removal) error {
 	}
 	why := step.Wait(v1alpha1.DeletingReason, min(max(waited/10, time.Second), longestPause), "waits for what would hold the deletion of namespace %s: %s", h.Name, step.Few(done.Left))
 	if !forced && slices.ContainsFunc(done.Left, finalizer.Terminating.Foreign) {
-		why = step.Add(why, finalizer.How(h.resource(), h.Of))
+		why = step.Add(why, command.ForceRemoval(h.resource(), h.Of))
 	}
 	return why
 }

@@ -19,8 +19,11 @@ const (
 	Administrator Who = "an administrator of the cluster"
 )
 
-// platform is v1alpha1.PlatformTenant. This package imports no other of kubeop.
-const platform = "platform"
+// platform is v1alpha1.PlatformTenant, and forceRemoval v1alpha1.ForceRemovalAnnotation. This package imports no other of kubeop.
+const (
+	platform     = "platform"
+	forceRemoval = "paas.kubeop.io/force-removal"
+)
 
 // In returns who has the rights in a tenant: nobody is an owner of the platform's own objects, whose tenant is "" or "platform".
 func (w Who) In(tenant string) Who {
@@ -47,6 +50,12 @@ func Again(tenant string, app metav1.Object, annotation string) string {
 // Set returns the sentence that administrators may set a field of an App, for an App that is not in Git any more.
 func Set(app metav1.Object, field, value string) string {
 	return fmt.Sprintf("%s may run: kubectl patch %s --type merge -p '{\"spec\":{%q:%q}}'", Administrator, at("app", app), field, value)
+}
+
+// ForceRemoval returns the sentence that administrators may have the deletion of an object not wait for finalizers that no controller handles.
+func ForceRemoval(resource string, o metav1.Object) string {
+	return "a finalizer that nobody serves any more is taken off, and what it waits for left undone, if that is meant: " +
+		Annotate(Administrator, resource, o, forceRemoval, o.GetName())
 }
 
 // at returns the arguments of kubectl that name an object.

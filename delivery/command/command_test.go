@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,17 @@ func TestASentenceSaysWhoMayRunWhichCommand(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestTheCommandToForceARemovalNamesTheObject(t *testing.T) {
+	for want, o := range map[string]metav1.Object{
+		"kubectl annotate tenant acme --overwrite " + v1alpha1.ForceRemovalAnnotation + "=acme":                &metav1.ObjectMeta{Name: "acme"},
+		"kubectl annotate tenant shop -n kubeop-acme --overwrite " + v1alpha1.ForceRemovalAnnotation + "=shop": &metav1.ObjectMeta{Name: "shop", Namespace: "kubeop-acme"},
+	} {
+		if got := ForceRemoval("tenant", o); !strings.HasSuffix(got, ": an administrator of the cluster may run: "+want) {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

@@ -329,15 +329,4 @@ func TestTakeOffIsAboutTheObjectAsItWasRead(t *testing.T) {
 	}
 }
 
-func TestTheCommandToForceARemovalNamesTheObject(t *testing.T) {
-	for want, o := range map[string]client.Object{
-		"kubectl annotate tenant acme --overwrite paas.kubeop.io/force-removal=acme":                &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
-		"kubectl annotate tenant shop -n kubeop-acme --overwrite paas.kubeop.io/force-removal=shop": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "kubeop-acme"}},
-	} {
-		if got := How("tenant", o); !strings.HasSuffix(got, ": "+want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-}
-
 var configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")

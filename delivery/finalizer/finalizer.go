@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/command"
 )
 
 // claimProtection is Kubernetes' finalizer that keeps a claim, and so its data, while a pod uses it.
@@ -98,10 +97,4 @@ func TakeOff(ctx context.Context, c client.Client, kind schema.GroupVersionKind,
 // Forced reports whether administrators decided that the deletion of an object of kubeop's API does not wait for foreign finalizers.
 func Forced(o client.Object) bool {
 	return o.GetDeletionTimestamp() != nil && o.GetAnnotations()[v1alpha1.ForceRemovalAnnotation] == o.GetName()
-}
-
-// How says by which command administrators decide that.
-func How(resource string, o client.Object) string {
-	return "a finalizer that nobody serves any more is taken off, and what it waits for left undone, if that is meant: " +
-		command.Annotate(command.Administrator, resource, o, v1alpha1.ForceRemovalAnnotation, o.GetName())
 }

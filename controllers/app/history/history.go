@@ -2,8 +2,6 @@
 package history
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +22,8 @@ type Keeper struct {
 	memory subject.Memory[memory]
 }
 
-// memory is what the status was last written with. The cache may still show an older status, from which a delivery would be recorded, and
-// reported by an event, a second time.
+// memory is what the status was last written with. The cache may still show an older status, from which a delivery would be recorded
+// a second time.
 type memory struct {
 	written []v1alpha1.DeliveryRecord
 }
@@ -48,8 +46,6 @@ type Deliveries struct {
 	recorded []v1alpha1.DeliveryRecord
 	// failed is the reason of the first step that failed.
 	failed string
-	// succeeded is the delivery that ended in this Reconcile.
-	succeeded *v1alpha1.DeliveryRecord
 }
 
 // Source is what is delivered.
@@ -72,7 +68,6 @@ func (d *Deliveries) Ended(err error) {
 
 // Record writes the deliveries into the status. done: every step succeeded.
 func (d *Deliveries) Record(s *subject.Subject, source Source, done bool) {
-	d.succeeded = nil
 	if now := d.present(s.App, source, s.Now()); now != nil {
 		d.recorded = d.with(*now, done && d.failed == "", s.Now())
 	}
@@ -130,7 +125,6 @@ func (d *Deliveries) with(is v1alpha1.DeliveryRecord, succeeded bool, now time.T
 	case succeeded:
 		is.Result, is.Reason = v1alpha1.DeliverySucceeded, ""
 		finish(&is, now)
-		d.succeeded = &is
 	case d.failed != "":
 		if is.Result != v1alpha1.DeliveryFailed {
 			finish(&is, now)
@@ -150,24 +144,4 @@ func finish(d *v1alpha1.DeliveryRecord, now time.Time) {
 func hashOf(revision string) string {
 	_, hash, _ := strings.Cut(revision, "sha1:")
 	return hash
-}
-
-// Notes returns an event about a delivery that just succeeded.
-func (d *Deliveries) Notes() []step.Note {
-	s := d.succeeded
-	if s == nil {
-		return nil
-	}
-	what := step.ShortRevision(s.Revision)
-	if s.Image != "" {
-		what += " with image " + s.Image
-	}
-	if s.Release != 0 {
-		what += fmt.Sprintf(", revision %d of the release", s.Release)
-	}
-	if s.Author != "" {
-		what += " by " + s.Author
-	}
-	took := cmp.Or(s.Duration.Duration, time.Second)
-	return []step.Note{{Reason: v1alpha1.DeliveredReason, Event: "Normal", Message: fmt.Sprintf("Delivered %s within %s", what, took)}}
 }
