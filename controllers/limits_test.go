@@ -182,7 +182,10 @@ func TestGracePeriodsAreLimited(t *testing.T) {
 		})
 	}
 	n.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "limits"}}) // Kubernetes deletes pods of nodes that do not exist.
-	n.create(n.object(n.namespace(), strings.Replace(workload("Pod", 30), "spec: {", "spec: {nodeName: limits, ", 1)))
+	placed := n.object(n.namespace(), strings.Replace(workload("Pod", 30), "spec: {", "spec: {nodeName: limits, ", 1))
+	if err := n.masterful("system:kube-scheduler").Create(t.Context(), placed); err != nil { // No other user may place a pod on a node.
+		t.Fatal(err)
+	}
 	kill := func(seconds int64) func() error {
 		return func() error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "x"}}

@@ -23,7 +23,7 @@ func placed(kind, field string) string {
 
 // TestPodsRunWhereTheirTenantMay: the API server judges what people and accounts of a tenant write without kubeop by the rules for apps.
 func TestPodsRunWhereTheirTenantMay(t *testing.T) {
-	n, bot := limited(t, "bounded")
+	n, bot := limited(t, "placed")
 	deployer := n.as("system:serviceaccount:" + n.namespace() + ":kubeop-deployer")
 	try := func(by client.Client, object string) func() error {
 		return func() error { return by.Create(t.Context(), n.object(n.namespace(), object), client.DryRunAll) }
