@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/flap"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -23,6 +24,7 @@ type assessor struct {
 	releaser  *releaser
 
 	checks subject.Memory[checks]
+	flaps  flap.Detector
 }
 
 // checks are the compiled healthCheckExprs of one generation of an App.
@@ -56,7 +58,7 @@ func (a *assessor) assess(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if verdict.Healthy() {
+	if verdict = a.flaps.Judge(s.Subject, judgedPhase(s), verdict); verdict.Healthy() {
 		s.unhealthySince = nil
 		s.Settled()
 		s.writes.Settled()
@@ -154,4 +156,7 @@ func healthDeadline(s *scope) time.Duration {
 }
 
 // Forget drops the state of an App.
-func (a *assessor) Forget(app *v1alpha1.App) { a.checks.Forget(app) }
+func (a *assessor) Forget(app *v1alpha1.App) {
+	a.checks.Forget(app)
+	a.flaps.Forget(app)
+}
