@@ -24,6 +24,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
 // pushOn makes commits one after the other from what the server has, the last with that content; it returns its revision.
@@ -100,6 +101,13 @@ func (b *bench) want(content string, says ...string) {
 		if !strings.Contains(fmt.Sprint(err), words) {
 			b.t.Errorf("%v does not say %q", err, words)
 		}
+	}
+	want := "stopped " // A commit that is held waits for a person, and a missing Secret is looked for again.
+	if err != nil && strings.Contains(err.Error(), "does not exist: create it") {
+		want = "failed "
+	}
+	if end := steptest.Outcome(b.t, err); err != nil && !strings.HasPrefix(end, want) {
+		b.t.Errorf("the outcome is %q, want it to begin with %q", end, want)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -35,7 +37,7 @@ const (
 func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	root, err := s.commit.Root.Sub(pathOf(s.repository.Spec.Path))
 	if err != nil {
-		return step.Stop(v1alpha1.SourceNotFoundReason, fmt.Errorf("spec.path: %w", err))
+		return pathError(fmt.Errorf("spec.path: %w", err))
 	}
 	s.progress = r.records.begin(s.repository.UID, s.repository.Name)
 	if err := r.read(ctx, s, commitFiles{root}); err != nil {
@@ -63,6 +65,15 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	// Report what waits for people beside what waits for the cluster.
 	s.again = retrySync
 	return step.GoOn(joined(failed, collected))
+}
+
+// pathError ends the step for a path without a folder. Only a change of the path or a new commit helps, unless the store cannot be read.
+func pathError(err error) error {
+	reason, final := verdict.Of(err)
+	if final || errors.Is(err, folder.ErrSymlink) || errors.Is(err, folder.ErrSubmodule) {
+		return step.Stop(v1alpha1.SourceNotFoundReason, err)
+	}
+	return step.Fail(reason, err)
 }
 
 // retrySync is the pause before a failed sync is retried while Ready reports another problem, which only people can solve.

@@ -71,7 +71,10 @@ func dataBytes() (uint64, error) {
 		return 0, fmt.Errorf("/proc/self/statm is %q", text)
 	}
 	pages, err := strconv.ParseUint(string(fields[data]), 10, 64)
-	return pages * uint64(os.Getpagesize()), err // the page size is positive
+	if err != nil {
+		return 0, fmt.Errorf("/proc/self/statm is %q: %w", text, err)
+	}
+	return pages * uint64(os.Getpagesize()), nil // the page size is positive
 }
 
 // lock removes access to all files and to the network.
