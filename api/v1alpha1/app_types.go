@@ -112,8 +112,8 @@ type MovedFrom struct {
 // Prunes reports whether the app deletes objects that left the source.
 func (s *AppSpec) Prunes() bool { return s.Prune == nil || *s.Prune }
 
-// URL returns where the app is served first, such as "https://shop.example.com/api"; "" if it has no hosts. Without tlsSecretRef it has no
-// scheme, because the Gateway of the platform may have certificates.
+// URL returns where the app is served first, such as "https://shop.example.com/api"; "" if it has no hosts. Without tlsSecretRef and without
+// an issuer of certificates it has no scheme, because the Gateway of the platform may have certificates.
 func (s *AppSpec) URL() string {
 	if len(s.Hosts) == 0 {
 		return ""
@@ -123,7 +123,7 @@ func (s *AppSpec) URL() string {
 	if first.Path != "/" {
 		url += first.Path
 	}
-	if first.TLSSecretRef != nil {
+	if first.TLSSecretRef != nil || s.Ingress.Issued() {
 		url = "https://" + url
 	}
 	return url
@@ -162,7 +162,7 @@ type AppStatus struct {
 	// ShortRevision is LastAppliedRevision with a short hash, as "main@sha1:1a2b3c4d", for kubectl get.
 	// +optional
 	ShortRevision string `json:"shortRevision,omitempty"`
-	// URL is where the app is served: the first of spec.hosts with its path, and with "https://" if it has a tlsSecretRef.
+	// URL is where the app is served: the first of spec.hosts with its path, and with "https://" if it has a tlsSecretRef or an issuer.
 	// +optional
 	URL string `json:"url,omitempty"`
 	// RenderedBytes is the size of what the app delivers, in bytes. It counts towards spec.limits.renderedBytes of the Tenant.

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -155,4 +157,13 @@ type AppIngress struct {
 	// +kubebuilder:validation:XValidation:rule="!('cert-manager.io/issuer' in self && 'cert-manager.io/cluster-issuer' in self)",message="set one of the annotations cert-manager.io/issuer and cert-manager.io/cluster-issuer, not both"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// CertificateIssuers are the annotations of an Ingress with which cert-manager makes certificates for the hosts of its TLS section
+// (https://cert-manager.io/docs/usage/ingress/#supported-annotations).
+var CertificateIssuers = []string{"cert-manager.io/cluster-issuer", "cert-manager.io/issuer"}
+
+// Issued reports whether cert-manager makes certificates for the hosts without a tlsSecretRef; false for nil.
+func (i *AppIngress) Issued() bool {
+	return i != nil && slices.ContainsFunc(CertificateIssuers, func(issuer string) bool { return i.Annotations[issuer] != "" })
 }

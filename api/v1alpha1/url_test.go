@@ -15,4 +15,11 @@ func TestTheURLIsThatOfTheFirstHost(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+	for annotation, want := range map[string]string{"cert-manager.io/issuer": "https://shop.example.com", "example.com/issuer": "shop.example.com"} {
+		spec := &AppSpec{Hosts: []AppHost{{Host: "shop.example.com", Path: "/"}}}
+		spec.Ingress = &AppIngress{Annotations: map[string]string{annotation: "le"}}
+		if got := spec.URL(); got != want {
+			t.Errorf("with the annotation %s got %q, want %q", annotation, got, want)
+		}
+	}
 }

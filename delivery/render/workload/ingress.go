@@ -13,10 +13,6 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// issuers are the annotations of an Ingress with which cert-manager makes certificates for the hosts of its TLS section
-// (https://cert-manager.io/docs/usage/ingress/#supported-annotations).
-var issuers = []string{"cert-manager.io/cluster-issuer", "cert-manager.io/issuer"}
-
 // ingress returns one Ingress for all hosts, with a rule for each host and a path in it for each of the host's paths.
 func (i *image) ingress() []runtime.Object {
 	hosts := i.hosts()
@@ -57,15 +53,10 @@ func (i *image) certificate(host string) string {
 			return h.TLSSecretRef.Name
 		}
 	}
-	if !i.issued() {
+	if !i.app.Spec.Ingress.Issued() {
 		return ""
 	}
 	return i.app.Name + "." + host + "-tls"
-}
-
-// issued reports whether cert-manager makes the certificates.
-func (i *image) issued() bool {
-	return slices.ContainsFunc(issuers, func(issuer string) bool { return i.ingressSettings().Annotations[issuer] != "" })
 }
 
 // checkIngress refuses settings that would have no effect.
@@ -76,7 +67,7 @@ func (i *image) checkIngress() error {
 	if i.settings.Gateway != (Gateway{}) {
 		return fmt.Errorf("spec.ingress is not for this platform, whose Gateway %s serves the hosts: leave it out", i.settings.Gateway)
 	}
-	for _, issuer := range issuers {
+	for _, issuer := range v1alpha1.CertificateIssuers {
 		if name, set := i.ingressSettings().Annotations[issuer]; set && name == "" {
 			return fmt.Errorf("spec.ingress.annotations: %s names no issuer", issuer)
 		}
