@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -91,12 +92,13 @@ func (l *Limiter) Check(ctx context.Context) error {
 	return err
 }
 
-// tenantsOf returns the projects of each tenant.
+// tenantsOf returns the projects of each tenant. The policy does not apply to the projects of the platform itself.
 func tenantsOf(projects []v1alpha1.Project) map[string][]*v1alpha1.Project {
 	tenants := map[string][]*v1alpha1.Project{}
 	for i := range projects {
-		tenant := projects[i].Labels[v1alpha1.TenantLabel]
-		tenants[tenant] = append(tenants[tenant], &projects[i])
+		if tenant := projects[i].Labels[v1alpha1.TenantLabel]; tenant != v1alpha1.PlatformTenant {
+			tenants[tenant] = append(tenants[tenant], &projects[i])
+		}
 	}
 	return tenants
 }
@@ -124,7 +126,7 @@ func (l *Limiter) limit(ctx context.Context, projects []*v1alpha1.Project, refus
 			failed = append(failed, l.refuse(ctx, p, has[i], sum))
 		case (sum <= l.Most/2 || has[i] <= part/2) && refused[name]:
 			l.Log.Info("Allowing new Events of a project's apps again", "namespace", name, "events", has[i], "ofTenant", sum)
-			failed = append(failed, l.label(ctx, name, nil))
+			failed = append(failed, l.label(ctx, name, "null"))
 		}
 	}
 	return errors.Join(failed...)
@@ -134,7 +136,7 @@ func (l *Limiter) limit(ctx context.Context, projects []*v1alpha1.Project, refus
 func (l *Limiter) refuse(ctx context.Context, project *v1alpha1.Project, has, sum int64) error {
 	namespace := namespaceOf(project)
 	l.Log.Info("Refusing new Events of a project's apps, as the tenant has too many", "namespace", namespace, "events", has, "ofTenant", sum, "limit", l.Most)
-	if err := l.label(ctx, namespace, v1alpha1.EventsRefused); err != nil {
+	if err := l.label(ctx, namespace, strconv.Quote(v1alpha1.EventsRefused)); err != nil {
 		return err
 	}
 	l.Events.Eventf(project, nil, corev1.EventTypeWarning, v1alpha1.EventsRefusedReason, "Limit",
@@ -143,13 +145,9 @@ func (l *Limiter) refuse(ctx context.Context, project *v1alpha1.Project, has, su
 	return nil
 }
 
-// label sets the label of a namespace, or removes it for nil.
-func (l *Limiter) label(ctx context.Context, namespace string, value any) error {
-	text := "null"
-	if value != nil {
-		text = fmt.Sprintf("%q", value)
-	}
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, v1alpha1.EventsLabel, text)
+// label sets the label of a namespace to a JSON value; null removes it.
+func (l *Limiter) label(ctx context.Context, namespace, value string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, v1alpha1.EventsLabel, value)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	if err := l.Direct.Patch(ctx, ns, client.RawPatch(client.Merge.Type(), patch)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("labelling namespace %s: %w", namespace, err)

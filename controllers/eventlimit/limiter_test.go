@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// api is an API server with a number of Events in the namespace "kubeop-<tenant>-<project>" of each project.
+// api is an API server with a number of Events in the namespace of each project: "kubeop-<tenant>-<project>", or "<project>" of the platform.
 type api struct {
 	client.Client
 	has      map[string]int64
@@ -33,7 +33,10 @@ func (a *api) List(_ context.Context, into client.ObjectList, options ...client.
 	if projects, ok := into.(*v1alpha1.ProjectList); ok {
 		for namespace := range a.has {
 			name := strings.Split(namespace, "-")
-			p := v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: name[2], Labels: map[string]string{v1alpha1.TenantLabel: name[1]}}}
+			p := v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: name[len(name)-1], Labels: map[string]string{v1alpha1.TenantLabel: v1alpha1.PlatformTenant}}}
+			if len(name) == 3 {
+				p.Labels[v1alpha1.TenantLabel] = name[1]
+			}
 			projects.Items = append(projects.Items, p)
 		}
 		return nil
@@ -168,5 +171,17 @@ func TestAFailedCountIsRepeated(t *testing.T) {
 	a.fails = ""
 	if err := l.Check(t.Context()); err != nil || !a.refused["kubeop-acme-p0"] {
 		t.Errorf("the next check gives %v and %v", a.refused, err)
+	}
+}
+
+// TestProjectsOfThePlatformAreLeftAlone: their namespaces may have existed before, and the policy does not apply there.
+func TestProjectsOfThePlatformAreLeftAlone(t *testing.T) {
+	a := &api{has: map[string]int64{"monitoring": 1000, "kubeop-acme-p0": 1}, refused: map[string]bool{}}
+	l := &Limiter{Direct: a, Projects: a, Events: events.NewFakeRecorder(10), Log: testr.New(t), Most: 100}
+	if err := l.Check(t.Context()); err != nil || len(a.refused) > 0 {
+		t.Errorf("got %v and %v, want no namespace labelled", a.refused, err)
+	}
+	if diff := cmp.Diff([]string{"NamespaceList ", "EventList ", "EventList kubeop-acme-p0"}, a.requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // Who says whose rights a command needs. docs/tenants.md lists the commands of each role.
@@ -19,15 +21,9 @@ const (
 	Administrator Who = "an administrator of the cluster"
 )
 
-// platform is v1alpha1.PlatformTenant, and forceRemoval v1alpha1.ForceRemovalAnnotation. This package imports no other of kubeop.
-const (
-	platform     = "platform"
-	forceRemoval = "paas.kubeop.io/force-removal"
-)
-
 // In returns who has the rights in a tenant: nobody is an owner of the platform's own objects, whose tenant is "" or "platform".
 func (w Who) In(tenant string) Who {
-	if tenant == "" || tenant == platform {
+	if tenant == "" || tenant == v1alpha1.PlatformTenant {
 		return Administrator
 	}
 	return w
@@ -55,7 +51,7 @@ func Set(app metav1.Object, field, value string) string {
 // ForceRemoval returns the sentence that administrators may have the deletion of an object not wait for finalizers that no controller handles.
 func ForceRemoval(resource string, o metav1.Object) string {
 	return "a finalizer that nobody serves any more is taken off, and what it waits for left undone, if that is meant: " +
-		Annotate(Administrator, resource, o, forceRemoval, o.GetName())
+		Annotate(Administrator, resource, o, v1alpha1.ForceRemovalAnnotation, o.GetName())
 }
 
 // at returns the arguments of kubectl that name an object.

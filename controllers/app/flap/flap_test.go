@@ -28,7 +28,7 @@ type look struct {
 	want  health.Verdict
 }
 
-// again returns a verdict of an App that fails again and again.
+// relapsed returns the verdict on an App that fails again and again.
 func relapsed(v health.Verdict) health.Verdict {
 	return health.Verdict{Failed: append([]string{v.Failed[0]}, again), Final: v.Final}
 }
