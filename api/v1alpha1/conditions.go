@@ -10,6 +10,8 @@ const (
 	ReconcilingCondition = meta.ReconcilingCondition
 	// StalledCondition is present, and True, when only a change of the object or its source can help.
 	StalledCondition = meta.StalledCondition
+	// SuspendedCondition is present, and True, while the object is suspended. The message says until when, if it has an end.
+	SuspendedCondition = "Suspended"
 	// NearSizeLimitCondition is present, and True, while the object's size is close to the API server's limit.
 	NearSizeLimitCondition = "NearSizeLimit"
 )
@@ -125,6 +127,8 @@ const (
 	FailedReason = meta.FailedReason
 	// DeletingReason: what the object created is being deleted. The message names what is left.
 	DeletingReason = "Deleting"
+	// SuspendedReason, of Suspended: spec.suspend is true, or the annotation's time is not reached.
+	SuspendedReason = "Suspended"
 	// AccessDeniedReason: the API server denied a request of the operator or of the project's deployer.
 	AccessDeniedReason = "AccessDenied"
 	// TooLargeReason: the chart, its release or the object itself is too large.

@@ -188,7 +188,7 @@ type TenantStatus struct {
 // +kubebuilder:printcolumn:name="Projects",type=integer,JSONPath=`.status.projects`
 // +kubebuilder:printcolumn:name="Apps",type=string,JSONPath=`.status.appsReady`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,priority=1
+// +kubebuilder:printcolumn:name="Suspended",type=string,JSONPath=`.status.conditions[?(@.type=="Suspended")].status`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z][a-z0-9]{0,19}$')",message="name must be a letter followed by at most 19 letters or digits, without a dash"
 // +kubebuilder:validation:XValidation:rule="!(self.metadata.name in ['system', 'platform'])",message="the names system and platform are reserved"

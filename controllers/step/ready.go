@@ -58,25 +58,26 @@ func setNotes(obj Object, notes []Note) {
 	}
 }
 
-// suspended sets the prefix of Ready's message that says that the object is suspended.
-func (r *Runner) suspended(ctx context.Context, obj Object, prefix string) error {
+// suspended sets the condition Suspended, whose message begins Ready's message too. until is empty without an end.
+func (r *Runner) suspended(ctx context.Context, obj Object, until string) error {
 	before := obj.DeepCopyObject().(Object)
-	ready := conditions.Get(obj, v1alpha1.ReadyCondition)
-	if ready == nil || strings.HasPrefix(ready.Message, prefix) {
+	now := &metav1.Condition{
+		Type: v1alpha1.SuspendedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.SuspendedReason, Message: "Suspended" + until,
+		ObservedGeneration: obj.GetGeneration(),
+	}
+	was, ready := conditions.Get(obj, v1alpha1.SuspendedCondition), conditions.Get(obj, v1alpha1.ReadyCondition)
+	if was != nil && was.Message == now.Message {
 		return nil
 	}
-	marked := ready.DeepCopy()
-	if Suspended(obj) {
-		_, marked.Message, _ = strings.Cut(marked.Message, "; ")
+	if ready != nil {
+		marked := ready.DeepCopy()
+		if was != nil {
+			marked.Message = strings.TrimPrefix(marked.Message, was.Message+"; ")
+		}
+		marked.Message = now.Message + "; " + marked.Message
+		conditions.Set(obj, marked)
 	}
-	marked.Message = prefix + marked.Message
-	conditions.Set(obj, marked)
+	conditions.Set(obj, now)
 	conditions.Delete(obj, v1alpha1.ReconcilingCondition)
 	return r.patch(ctx, before, obj)
-}
-
-// Suspended reports whether the status says that the object is suspended.
-func Suspended(obj Object) bool {
-	message := conditions.GetMessage(obj, v1alpha1.ReadyCondition)
-	return strings.HasPrefix(message, "Suspended; ") || strings.HasPrefix(message, "Suspended until ")
 }

@@ -19,7 +19,6 @@ package step
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +59,7 @@ type Runner struct {
 }
 
 // Run reconciles obj with its spec: it adds the finalizer, runs the steps in order until one does not succeed, and reports the result. It
-// does not change a suspended object, except for Ready's message.
+// changes nothing of a suspended object but its condition Suspended and Ready's message.
 func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
 	result, err := r.run(ctx, obj, s, steps)
 	return r.soonWhereFenced(ctx, result, err)
@@ -69,12 +68,11 @@ func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (c
 func (r *Runner) run(ctx context.Context, obj Object, s Scope, steps []Step) (ctrl.Result, error) {
 	start := r.Clock.Now()
 	if obj.GetSchedule().Suspend {
-		return ctrl.Result{}, r.suspended(ctx, obj, "Suspended; ")
+		return ctrl.Result{}, r.suspended(ctx, obj, "")
 	}
 	if until := v1alpha1.SuspendedUntil(obj); until.After(start) {
 		obj.GetSchedule().Suspend = true // For the caller, the object is suspended until the end of this Reconcile.
-		prefix := fmt.Sprintf("Suspended until %s; ", until.UTC().Format(time.RFC3339))
-		return ctrl.Result{RequeueAfter: until.Sub(start)}, r.suspended(ctx, obj, prefix)
+		return ctrl.Result{RequeueAfter: until.Sub(start)}, r.suspended(ctx, obj, " until "+until.UTC().Format(time.RFC3339))
 	}
 	defer r.record(obj, start)
 
@@ -82,6 +80,7 @@ func (r *Runner) run(ctx context.Context, obj Object, s Scope, steps []Step) (ct
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	c := &checkpoint{runner: r, before: obj.DeepCopyObject().(Object), obj: obj, scope: s}
+	conditions.Delete(obj, v1alpha1.SuspendedCondition)
 	v := r.walk(context.WithValue(ctx, checkpointKey{}, c), obj, steps)
 	return r.finish(ctx, c.before, obj, s, v)
 }

@@ -30,6 +30,9 @@ func TestAnAnnotationSuspendsUntilItsTime(t *testing.T) {
 		if got, want := conditions.GetMessage(b.app, v1alpha1.ReadyCondition), "Suspended until "+until+"; Applied main@sha1:1"; got != want {
 			t.Errorf("Ready says %q, want %q", got, want)
 		}
+		if got, want := conditions.GetMessage(b.app, v1alpha1.SuspendedCondition), "Suspended until "+until; got != want {
+			t.Errorf("Suspended says %q, want %q", got, want)
+		}
 	}
 	if b.patches != 3 { // The first run, and one for each time.
 		t.Errorf("the status was written %d times, want 3", b.patches)
@@ -40,6 +43,9 @@ func TestAnAnnotationSuspendsUntilItsTime(t *testing.T) {
 	}
 	if got := conditions.GetMessage(b.app, v1alpha1.ReadyCondition); got != "Applied main@sha1:1" {
 		t.Errorf("Ready says %q after the time", got)
+	}
+	if conditions.Has(b.app, v1alpha1.SuspendedCondition) {
+		t.Error("Suspended remains after the time")
 	}
 }
 

@@ -273,7 +273,7 @@ func notReady(on step.Object) string {
 		return ": " + now.Message
 	case now.ObservedGeneration != on.GetGeneration(),
 		app != nil && app.Status.ObservedTree != app.Annotations[v1alpha1.TreeAnnotation]:
-		if on.GetSchedule().Suspend || step.Suspended(on) {
+		if on.GetSchedule().Suspend || conditions.IsTrue(on, v1alpha1.SuspendedCondition) {
 			return ", which is suspended before its last change"
 		}
 		return ", which is not done with its last change"

@@ -158,7 +158,7 @@ func resolveSemver(refs *packp.AdvRefs, expression string) (target, error) {
 	var best *semver.Version
 	var tag string
 	for _, name := range names {
-		version, err := semver.StrictNewVersion(strings.TrimPrefix(name, "v"))
+		version, err := versionOf(name)
 		if err != nil || !wanted.Check(version) {
 			continue
 		}

@@ -257,7 +257,7 @@ func helper(info *resource.Info) *resource.Helper {
 	return resource.NewHelper(info.Client, info.Mapping).WithFieldManager(fieldManager)
 }
 
-// named adds the object's name to an error that does not have it.
+// named adds the object's name to an error whose text does not have it. Nothing depends on the result but the message.
 func named(info *resource.Info, err error) error {
 	if err == nil || strings.Contains(err.Error(), strconv.Quote(info.Name)) || strings.Contains(err.Error(), nameOf(info)) {
 		return err

@@ -90,6 +90,9 @@ func (e *Output) Failure(lookups ...error) error {
 		return nil
 	}
 	t := &remoteError{text: e.Error, classes: lookups}
+	if len(lookups) > 0 {
+		t.classes = append(t.classes, fault.ErrLookup)
+	}
 	if e.Render && !e.Rendering {
 		t.classes = append(t.classes, fault.ErrRender)
 	}

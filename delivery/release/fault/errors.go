@@ -14,6 +14,8 @@ var (
 	ErrRender = errors.New("rendering the chart")
 	// ErrLocked says that someone else is working on the release. When their time is up, kubeop takes the release over.
 	ErrLocked = errors.New("the release is locked")
+	// ErrLookup says that a template's lookup was not answered. It comes with the API server's error.
+	ErrLookup = errors.New("lookup")
 	// ErrTaken says that another app owns the release.
 	ErrTaken = errors.New("the release is taken")
 	// ErrTooLarge says that the chart is larger than kubeop reads, or the release is too large for its record. It comes with ErrRender.

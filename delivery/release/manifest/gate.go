@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 
 	helm "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -158,9 +157,6 @@ func (g *Gate) check(objects []*unstructured.Unstructured) error {
 	return err
 }
 
-// lookupFailed is the part of Helm's error text that shows that a template's lookup failed. Helm passes on only the text.
-const lookupFailed = "error calling lookup"
-
 // ErrTooLargeToRecord is the only reason for which the API server refuses a well-formed record as invalid.
 var ErrTooLargeToRecord = fault.TooLarge("chart, values and manifests do not fit into a Secret, 1 MiB compressed; leave files out with .helmignore")
 
@@ -181,7 +177,7 @@ func (g *Gate) Classify(err error, hide func(string) string) error {
 		return fault.Render(ErrTooLargeToRecord)
 	case errors.Is(text, fault.ErrRender):
 		return text
-	case errors.Is(err, fault.ErrRender), !g.Rendered && g.Storage == nil && !strings.Contains(err.Error(), lookupFailed):
+	case errors.Is(err, fault.ErrRender), !g.Rendered && g.Storage == nil && !errors.Is(err, fault.ErrLookup):
 		_, cause := fault.RenderCause(err)
 		return fault.Render(fault.Readable(fault.Plain(cause, hide)))
 	default:

@@ -207,7 +207,7 @@ func TestClassify(t *testing.T) {
 	}{
 		"before rendering ended": {Gate{}, plain, true, false},
 		"storage":                {Gate{Storage: plain}, plain, false, false},
-		"a lookup":               {Gate{}, errors.New("error calling lookup: password hunter22"), false, false},
+		"a lookup":               {Gate{}, fmt.Errorf("%w: password hunter22", fault.ErrLookup), false, false},
 		"after rendering":        {Gate{Rendered: true}, plain, false, false},
 		"refused":                {Gate{Rendered: true, Refused: plain}, errors.New("wrapped"), false, true},
 		"known as rendering":     {Gate{Rendered: true}, fault.Render(plain), true, false},
