@@ -202,8 +202,10 @@ const (
 	VolumesRetainedReason = "VolumesRetained"
 )
 
-// Reason of a Project.
+// Reasons of a Project.
 const (
+	// DeliveredReason, of an event: the apps delivered a commit. The message names its author, and the apps.
+	DeliveredReason = "Delivered"
 	// QuotaExceededReason: a project requests more than its tenant's quota allows.
 	QuotaExceededReason = "QuotaExceeded"
 )

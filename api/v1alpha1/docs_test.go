@@ -50,7 +50,7 @@ func TestReasonsOfAKindAreDocumented(t *testing.T) {
 	packages := map[string][]string{
 		"Repository": {"repository"},
 		"Tenant":     {"tenant", "home", "volumes"},
-		"Project":    {"project", "home", "volumes", "refusal"},
+		"Project":    {"project", "delivered", "home", "volumes", "refusal"},
 		"App":        {"app", "refusal"},
 	}
 	for _, kind := range kinds {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/delivered"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
@@ -37,12 +38,15 @@ type Reconciler struct {
 	Networks Networks
 	// Refusals reports whether a newer version of a project is refused.
 	Refusals *refusal.Index
+	// Deliveries knows which deliveries of the apps an event reported.
+	Deliveries delivered.Reporter
 }
 
 // Reconcile brings one project's namespace to the state in its spec, or removes it.
 func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (ctrl.Result, error) {
 	s := r.newScope(project)
 	if !project.DeletionTimestamp.IsZero() {
+		r.Deliveries.Forget(project.UID)
 		return r.Steps.Finalize(ctx, project, s,
 			step.Of(v1alpha1.AppsRemovedCondition, s, r.removeApps),
 			step.Of(v1alpha1.NamespaceRemovedCondition, s, r.removeNamespace))

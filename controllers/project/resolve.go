@@ -37,12 +37,17 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	return r.count(ctx, s)
 }
 
-// count counts the apps of the project, and those that are ready.
+// count counts the apps of the project and those that are ready, and looks what they delivered.
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	apps := &rollup.Apps{}
 	if err := apps.Count(ctx, r.Client, s.namespace, ""); err != nil {
 		return err
 	}
 	s.apps = apps
-	return nil
+	if !s.project.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	report, err := r.Deliveries.Look(ctx, r.Client, s.project.UID, s.namespace, r.Steps.Clock.Now())
+	s.delivered = report
+	return err
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/delivered"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -28,6 +30,8 @@ type scope struct {
 	lowered bool
 	// apps are the project's apps, set by resolve and again by grant; nil before.
 	apps *rollup.Apps
+	// delivered is what the apps delivered, set together with apps; nil before, and while the project is being deleted.
+	delivered *delivered.Report
 	// cluster is the error of granting cluster-scoped kinds. It comes from resolve if some were granted before, otherwise from grant. grant
 	// returns it.
 	cluster error
@@ -76,10 +80,29 @@ func (s *scope) Summary() string {
 
 // Notes returns the conditions other than those of the steps.
 func (s *scope) Notes() []step.Note {
-	if s.apps == nil {
-		return s.current.Notes
+	notes := slices.Clone(s.current.Notes)
+	if s.apps != nil {
+		notes = append(notes, s.apps.Note())
 	}
-	return append(slices.Clone(s.current.Notes), s.apps.Note())
+	if s.delivered != nil {
+		notes = append(notes, s.delivered.Notes...)
+	}
+	return notes
+}
+
+// Again returns when apps that are still at work no longer keep back the event about what the others delivered; 0 if none do.
+func (s *scope) Again() time.Duration {
+	if s.delivered == nil {
+		return 0
+	}
+	return s.delivered.Again
+}
+
+// StatusWritten implements step.Notified: the events follow.
+func (s *scope) StatusWritten() {
+	if s.delivered != nil {
+		s.delivered.Sent()
+	}
 }
 
 // Heading returns the beginning of Ready's message, which says that a newer version of the project is refused.

@@ -15,18 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/delivered"
 	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/controllers/rollup"
 )
 
 // SetupWithManager adds the controller. These events wake a project: a change of its Project, of an object created for it, of its tenant,
 // of the cluster's networks or of the tenant's remaining number of objects; and an app that is created or deleted, or whose readiness
-// changes.
+// or delivery changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.projectsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(rollup.Changed)).
+		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(predicate.Or(rollup.Changed, delivered.Changed))).
 		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
 		WatchesRawSource(r.onNetworks()).
 		WatchesRawSource(r.onStore()).
