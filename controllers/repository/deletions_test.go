@@ -33,6 +33,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
 var errAway = errors.New("the API server is away")
@@ -142,6 +143,13 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 		Steps: &step.Runner{Client: c.api, Events: events.NewFakeRecorder(10), Clock: c.clock},
 	}
 	return c
+}
+
+func (c *cluster) create(o client.Object) {
+	c.t.Helper()
+	if err := c.api.Create(c.t.Context(), o); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // scope is that of acme's repository, whose last commit declared what is there and whose newest one declares the tree.
@@ -354,8 +362,9 @@ func TestObjectsBelowALossAreCounted(t *testing.T) {
 
 func TestALossThatCannotBeCountedIsNoSmallOne(t *testing.T) {
 	lost := map[identity.Ref]client.Object{ref("acme/shop"): fromAcme(project("kubeop-acme", "shop"))}
-	for _, kind := range []string{".PersistentVolumeClaimList", ".PartialObjectMetadataList", ".AppList", ".ProjectList"} {
-		k := newCluster(t, project("kubeop-acme", "shop"))
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"}}
+	for _, kind := range []string{".PersistentVolumeClaimList", ".PartialObjectMetadataList", ".AppList", ".ProjectList", ".Project", ".Tenant"} {
+		k := newCluster(t, project("kubeop-acme", "shop"), claim.DeepCopy())
 		k.fails = kind
 		if losses, _, err := k.losses(t.Context(), lost); !errors.Is(err, errAway) || losses != nil {
 			t.Errorf("%s cannot be listed: %v, %v", kind, losses, err)
@@ -442,5 +451,46 @@ func TestAppsAreWaitedForInTheNamespacesTheyAreIn(t *testing.T) {
 	}
 	if !s.progress.reported.Equal(k.clock.Now()) {
 		t.Errorf("reported at %s", s.progress.reported)
+	}
+}
+
+// TestACommitWaitsForDeletedObjectsBeforeNamespaces: as long as objects are being deleted, the status names them.
+func TestACommitWaitsForDeletedObjectsBeforeNamespaces(t *testing.T) {
+	const deleting, progress = "waits Deleting: waits for App kubeop-acme-shop/api to be gone, after 5s", "syncing main@sha1:2: 1 of 1 app declared; waits for namespace kubeop-acme-shop"
+	for name, c := range map[string]struct {
+		change       func(*cluster, *scope)
+		want         string
+		stillForeign bool
+	}{
+		"nothing to wait for": {func(*cluster, *scope) {}, "done", false},
+		"a namespace":         {func(_ *cluster, s *scope) { s.progress.waiting[ref("acme/shop/web")] = time.Time{} }, "waits DependencyNotReady: " + progress + ", after 5s", false},
+		"a deletion and a namespace": {func(c *cluster, s *scope) {
+			api := fromAcme(app("kubeop-acme-shop", "api"), func(a *v1alpha1.App) { a.Finalizers = []string{"example.com/held"} })
+			c.create(api)
+			if err := c.api.Delete(c.t.Context(), api); err != nil {
+				c.t.Fatal(err)
+			}
+			s.progress.gone.Insert(ref("acme/shop/api"))
+			s.progress.waiting[ref("acme/shop/web")] = time.Time{}
+		}, deleting, false},
+		"another repository's objects are gone": {func(_ *cluster, s *scope) {
+			s.progress.foreign, s.repository.Status.AppliedSource = true, "elsewhere"
+		}, "soon, after 1ms", false},
+		"the same repository": {func(_ *cluster, s *scope) { s.progress.foreign = true }, "done", true},
+		"another repository's objects are held": {func(c *cluster, s *scope) {
+			c.create(fromAcme(project("kubeop-acme", "blog")))
+			s.progress.gone.Insert(ref("acme/blog"))
+			s.progress.foreign, s.repository.Status.AppliedSource = true, "elsewhere"
+		}, "done", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newCluster(t)
+			s := k.scope(declaring(t, "shop/web"))
+			s.progress.waiting = map[identity.Ref]time.Time{}
+			c.change(k, s)
+			if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != c.want || s.progress.foreign != c.stillForeign {
+				t.Errorf("got %q, want %q; foreign: %t, want %t", got, c.want, s.progress.foreign, c.stillForeign)
+			}
+		})
 	}
 }

@@ -80,6 +80,12 @@ var hostile = map[string]Function{
 		return make([]byte, 2<<20), nil
 	},
 	"panic": func([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, error) { panic("no") },
+	"work": func([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, error) {
+		for begun := time.Now(); time.Since(begun) < 200*time.Millisecond; {
+			sink = nil
+		}
+		return nil, nil
+	},
 	"query": func(in []byte, query func([]byte) ([]byte, error), _ func(string)) ([]byte, error) {
 		n, err := strconv.Atoi(string(in))
 		var out []byte
@@ -265,6 +271,24 @@ func TestTimeOfAnswersDoesNotCountForTheLimit(t *testing.T) {
 	slow := func(context.Context, []byte) ([]byte, error) { time.Sleep(time.Second); return []byte("me"), nil }
 	if out, err := p.Call(t.Context(), Call{Function: "query", Input: [][]byte{[]byte("1")}, NewHandler: always(slow)}); string(out) != "me" {
 		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// TestUsageIsTheProcessorTimeOfOneCall, and not that of the earlier calls of the same process.
+func TestUsageIsTheProcessorTimeOfOneCall(t *testing.T) {
+	p := New(Options{Processes: 1, Log: logr.Discard()})
+	t.Cleanup(p.Close)
+	var none, work, idle Usage
+	for _, call := range []Call{{Function: "work", Usage: &work}, {Function: "work"}, {Function: "echo", Usage: &idle}} {
+		if _, err := p.Call(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+		if call.Usage == &work && work.CPU() < 20*time.Millisecond {
+			t.Errorf("work took %s", work.CPU())
+		}
+	}
+	if none.CPU() != 0 || idle.CPU() > 20*time.Millisecond {
+		t.Errorf("no call took %s, one without work %s", none.CPU(), idle.CPU())
 	}
 }
 

@@ -194,6 +194,21 @@ func TestTriesAreBounded(t *testing.T) {
 	}
 }
 
+// TestTheLastTryCounts: the try that reaches the limit may decrypt, and if it does not, the message names the recipient and not the limit.
+func TestTheLastTryCounts(t *testing.T) {
+	for file, want := range map[string]string{"secret.yaml": "", "other.yaml": "no key in Secret k decrypts it; it is encrypted for age"} {
+		d, err := newDecrypter("k", map[string][]byte{"one.agekey": keyData(t, "one.agekey")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.tries = maxTries - 1
+		_, _, err = d.decrypt(decrypt.YAML, read(t, file))
+		if d.tries != maxTries || (err == nil) != (want == "") || err != nil && (!errors.Is(err, decrypt.ErrKeys) || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s: after %d tries: %v, want %q", file, d.tries, err, want)
+		}
+	}
+}
+
 func TestReadKeysErrors(t *testing.T) {
 	public := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("x"), 40))
 	for name, tc := range map[string]struct {

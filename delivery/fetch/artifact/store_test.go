@@ -177,6 +177,13 @@ func TestArtifactUnhappy(t *testing.T) {
 	server.PushArtifact(t, "cut", fluxLayer, good[:len(good)-20])
 	other := server.PushArtifact(t, "other", fluxLayer, sources.TarGz(t, sources.Entry{Name: "b", Text: "2"}))
 	server.Blobs[sources.DigestOf(sources.TarGz(t, sources.Entry{Name: "b", Text: "2"}))] = good
+	server.Manifests["not-json"] = []byte(`{"layers": [`)
+	server.Manifests["long"] = bytes.Repeat([]byte(" "), 4*limit.MiB+1)
+	for _, tag := range []string{"not-json", "long"} {
+		server.Manifests[sources.DigestOf(server.Manifests[tag])] = server.Manifests[tag]
+	}
+	forged := "sha256:" + strings.Repeat("f", 64)
+	server.Manifests[forged] = server.Manifests["good"]
 	for name, tc := range map[string]struct {
 		change func(*OCI)
 		kind   error
@@ -192,6 +199,9 @@ func TestArtifactUnhappy(t *testing.T) {
 		"no archive":       {func(o *OCI) { o.Tag = "no-archive" }, failure.ErrInvalid, "tar+gzip"},
 		"not gzip":         {func(o *OCI) { o.Tag = "not-gzip" }, failure.ErrInvalid, "gzip"},
 		"cut short":        {func(o *OCI) { o.Tag = "cut" }, failure.ErrInvalid, "whole"},
+		"not a manifest":   {func(o *OCI) { o.Tag = "not-json" }, failure.ErrInvalid, "manifest is not JSON"},
+		"a long manifest":  {func(o *OCI) { o.Tag = "long" }, failure.ErrTooLarge, "the artifact's manifest is larger than the limit of 4 MiB"},
+		"a forged digest":  {func(o *OCI) { o.Digest = forged }, failure.ErrUnavailable, "serves as the manifest has another digest than " + forged},
 		"another content":  {func(o *OCI) { o.Tag = "other" }, failure.ErrUnavailable, "digest"},
 		"the same, pinned": {func(o *OCI) { o.Digest = other }, failure.ErrUnavailable, "digest"},
 	} {

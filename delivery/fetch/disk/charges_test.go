@@ -180,10 +180,19 @@ func TestTheFoldersAboveAClaimedFileAreOwned(t *testing.T) {
 	}
 }
 
+// download is a body that reports each call of Close by an error.
+type download struct {
+	io.Reader
+	closed error
+}
+
+func (d *download) Close() error { return d.closed }
+
 func TestADownloadCountsUntilItIsClosed(t *testing.T) {
 	d, _ := diskOf()
 	d.Limits.Bytes = 10
-	body := d.Meter(t.Context(), "acme", io.NopCloser(strings.NewReader("0123456789a")))
+	closed := errors.New("it is closed")
+	body := d.Meter(t.Context(), "acme", &download{strings.NewReader("0123456789a"), closed})
 	piece := make([]byte, 10)
 	if n, err := body.Read(piece); n != 10 || err != nil || d.Used("acme") != 10 {
 		t.Errorf("what meets the limit: %d, %v, %d bytes count", n, err, d.Used("acme"))
@@ -195,7 +204,7 @@ func TestADownloadCountsUntilItIsClosed(t *testing.T) {
 		t.Errorf("got %d bytes beside %v", n, err)
 	}
 	for range 2 {
-		if err := body.Close(); err != nil || d.Used("acme") != 0 || d.Sum() != 0 {
+		if err := body.Close(); !errors.Is(err, closed) || d.Used("acme") != 0 || d.Sum() != 0 {
 			t.Errorf("after it was closed %d bytes count, of all %d; %v", d.Used("acme"), d.Sum(), err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -261,6 +262,39 @@ func TestTheEarlierCommitIsFetchedAgain(t *testing.T) {
 	}
 }
 
+// TestTheEarlierCommitIsFetchedOnlyIfItMayBeNeeded: the files of a last good commit are needed if the new one does not descend from it, or is
+// not signed as required.
+func TestTheEarlierCommitIsFetchedOnlyIfItMayBeNeeded(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "first")
+	first := repo.Push("first")
+	repo.Write("a", "second")
+	repo.Push("second")
+	config(repo, "uploadpack.allowAnySHA1InWant", "true")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	for name, tc := range map[string]struct {
+		signers *signature.Verification
+		fetched error
+	}{
+		"a commit that descends":              {nil, failure.ErrNotFound},
+		"one that descends and is not signed": {&signature.Verification{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			commit := fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: server.RepoURL(), After: first, Signers: tc.signers})
+			if !commit.Ancestry.Descends || (commit.Unsigned != nil) != (tc.signers != nil) {
+				t.Fatalf("%+v, not signed: %v", commit.Ancestry, commit.Unsigned)
+			}
+			earlier, err := commit.Earlier("sha1:" + first)
+			if !errors.Is(err, tc.fetched) {
+				t.Errorf("the earlier commit: %v, want %v", err, tc.fetched)
+			}
+			if err == nil && text(t, earlier, "a") != "first" {
+				t.Error("the earlier commit has other files")
+			}
+		})
+	}
+}
+
 // TestAnUnreachableServerHasNoAncestry is a failure of the fetch, not a result.
 func TestAnUnreachableServerHasNoAncestry(t *testing.T) {
 	repo := sources.NewGitRepo(t)
@@ -278,8 +312,10 @@ func TestAnUnreachableServerHasNoAncestry(t *testing.T) {
 			return req.Method == http.MethodPost
 		}
 	})
-	if commit, err := store.Fetch(t.Context(), Source{URL: server.RepoURL(), After: first}); err == nil || errors.Is(err, failure.ErrNotFound) {
-		t.Errorf("%+v, %v", commit.Ancestry, err)
+	commit, err := store.Fetch(t.Context(), Source{URL: server.RepoURL(), After: first})
+	sources.WantError(t, err, failure.ErrUnavailable, "comparing commit")
+	if commit.Root != nil || commit.Ancestry.Of != "" {
+		t.Errorf("a commit beside the error: %+v", commit.Ancestry)
 	}
 	if _, err := store.Fetch(t.Context(), Source{URL: server.RepoURL(), After: "main"}); !errors.Is(err, failure.ErrInvalid) {
 		t.Errorf("a name for a hash: %v", err)

@@ -82,6 +82,29 @@ func TestResolveSemver(t *testing.T) {
 	sources.WantError(t, err, failure.ErrNotFound, "none of the repository's 8 tags")
 }
 
+func TestAVersionIsHigherOnlyThanAnotherVersion(t *testing.T) {
+	for name, tc := range map[string]struct {
+		is, was string
+		want    bool
+	}{
+		"higher":              {"v1.10.0@sha1:02", "v1.9.0@sha1:01", true},
+		"lower":               {"v1.9.0@sha1:01", "v1.10.0@sha1:02", false},
+		"equal":               {"1.2.0@sha1:02", "v1.2.0@sha1:01", false},
+		"release of a beta":   {"v2.0.0@sha1:02", "v2.0.0-beta.1@sha1:01", true},
+		"a branch":            {"main@sha1:02", "v1.0.0@sha1:01", false},
+		"after a branch":      {"v1.0.0@sha1:02", "main@sha1:01", false},
+		"two parts of three":  {"v2.1@sha1:02", "v1.0.0@sha1:01", false},
+		"a commit by hash":    {"sha1:02", "sha1:01", false},
+		"without the commits": {"v1.1.0", "v1.0.0", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := HigherVersion(tc.is, tc.was); got != tc.want {
+				t.Errorf("%s is higher than %s: %t", tc.is, tc.was, got)
+			}
+		})
+	}
+}
+
 func FuzzResolve(f *testing.F) {
 	f.Add("main", "", "", "", "", "refs/heads/main\nrefs/tags/v1.0.0", "HEAD:refs/heads/main")
 	f.Add("", "v1", ">=1.0.0", "refs/pull/1/head", strings.Repeat("ab", 20), "refs/tags/v1", "")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -100,6 +101,8 @@ func TestFetchEndsWithASlowSSHServer(t *testing.T) {
 	repo.Push("first")
 	honest := sources.ServeSSH(t, repo)
 	fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: honest.RepoURL(), Auth: authOf(honest)})
+	line := strings.Repeat("a", 40) + " refs/heads/main\x00ofs-delta side-band-64k\n"
+	refs := fmt.Sprintf("%04x%s0000", len(line)+4, line)
 
 	cases := map[string]struct {
 		lower    func(*limits)
@@ -110,6 +113,8 @@ func TestFetchEndsWithASlowSSHServer(t *testing.T) {
 		"no session":  {func(l *limits) { l.Answer = 2 * soon }, sshSays(false, ""), "the server gave no answer within the limit of 300ms"},
 		"no refs":     {func(l *limits) { l.Answer = 2 * soon }, sshSays(true, ""), "the server gave no answer within the limit of 300ms"},
 		"half a list": {func(l *limits) { l.Stall = soon }, sshSays(true, "00ff"), "the server sent nothing more for"},
+		"no pack":     {func(l *limits) { l.Answer = 2 * soon }, sshSays(true, refs), "the server gave no answer within the limit of 300ms"},
+		"half a pack": {func(l *limits) { l.Stall = soon }, sshSays(true, refs+"0008NAK\n0010"), "the server sent nothing more for"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +137,7 @@ func TestFetchEndsWithASlowSSHServer(t *testing.T) {
 			store := NewStore(t.TempDir(), loopback)
 			store.limits = impatient(tc.lower)
 			begin := time.Now()
-			_, err = store.Fetch(t.Context(), Source{URL: "ssh://git@" + listener.Addr().String() + "/app.git", Auth: auth})
+			_, err = store.Fetch(t.Context(), Source{URL: "ssh://git@" + listener.Addr().String() + "/app.git", Auth: auth, Ref: &sourcev1.GitRepositoryRef{Branch: "main"}})
 			sources.WantError(t, err, failure.ErrSlow, tc.says)
 			wantTransient(t, err)
 			if took := time.Since(begin); took > 10*time.Second {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -109,7 +110,8 @@ func (s *OCIServer) serve(w http.ResponseWriter, req *http.Request) {
 		s.tags(w, req)
 	case kind == "manifests" && s.Manifests[name] != nil:
 		w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
-		w.Header().Set("Docker-Content-Digest", DigestOf(s.Manifests[name]))
+		w.Header().Set("Docker-Content-Digest", digestAs(name, s.Manifests[name]))
+		w.Header().Set("Content-Length", strconv.Itoa(len(s.Manifests[name])))
 		_, _ = w.Write(s.Manifests[name])
 	case kind == "blobs" && s.Away != "":
 		http.Redirect(w, req, s.Away+"/"+name, http.StatusTemporaryRedirect)
@@ -118,6 +120,15 @@ func (s *OCIServer) serve(w http.ResponseWriter, req *http.Request) {
 	default:
 		http.Error(w, `{"errors":[{"code":"MANIFEST_UNKNOWN"}]}`, http.StatusNotFound)
 	}
+}
+
+// digestAs returns the digest that the server claims for a manifest. If it is requested by digest, that is this digest, so that a test may
+// have the server serve something else under it.
+func digestAs(name string, manifest []byte) string {
+	if strings.HasPrefix(name, "sha256:") {
+		return name
+	}
+	return DigestOf(manifest)
 }
 
 // tags lists two tags per page.
