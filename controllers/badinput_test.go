@@ -295,6 +295,7 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 	n.ready(n.app("shop", "good"))
+	n.logsNoErrors()
 
 	mends := map[string]string{}
 	for _, project := range []string{"small", "bare"} {
@@ -318,6 +319,26 @@ func TestBadInput(t *testing.T) {
 		if conditions.IsStalled(app) {
 			t.Errorf("%s is Stalled though ready", name)
 		}
+	}
+}
+
+// logsNoErrors checks that the operator's log has the failures of the tenant's objects as information, and that it has them.
+func (n *team) logsNoErrors() {
+	n.t.Helper()
+	information := 0
+	for line := range strings.Lines(n.log()) {
+		if !strings.Contains(line, n.namespace()) {
+			continue
+		}
+		if strings.Contains(line, `"level"=0 "msg"="An object of a tenant failed`) {
+			information++
+		}
+		if strings.Contains(line, `"error"=`) {
+			n.t.Errorf("the log blames the operator: %s", line)
+		}
+	}
+	if information == 0 {
+		n.t.Error("the log has no failure of a tenant")
 	}
 }
 

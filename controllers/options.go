@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/blame"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
@@ -107,11 +108,12 @@ type Hook struct {
 }
 
 // ManagerOptions are the manager options that the controllers need: a Reconcile reads what the one before it wrote, or waits until the
-// cache has it; and the cache keeps only the needed parts of managedFields.
+// cache has it; the cache keeps only the needed parts of managedFields; and the log has failures of tenants as information.
 func ManagerOptions(scheme *runtime.Scheme) ctrl.Options {
 	consistent := true
 	return ctrl.Options{
 		Scheme: scheme,
+		Logger: blame.Logger(ctrl.Log),
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
 		Cache: cache.Options{DefaultTransform: fieldmanager.SlimFields, ByObject: map[client.Object]cache.ByObject{
 			// This role lists what the tenants' accounts can create. No other role is read from the cache.

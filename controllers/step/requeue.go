@@ -6,6 +6,9 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/jitter"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/blame"
 )
 
 // next says when to reconcile again: after the interval, after the time that the step asked for (see Wait and NextLook), or, after a
@@ -18,11 +21,13 @@ func next(ctx context.Context, obj Object, v *verdict) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: every}, nil
 	case v.after > 0:
 		return ctrl.Result{RequeueAfter: v.after}, nil
-	case pause(obj) > 0:
-		ctrl.LoggerFrom(ctx).Error(v.err, "Trying again", "after", pause(obj))
+	}
+	err := blame.Judge(obj.GetLabels()[v1alpha1.TenantLabel], v.reason, v.err)
+	if pause(obj) > 0 {
+		ctrl.LoggerFrom(ctx).Error(err, "Trying again", "after", pause(obj))
 		return ctrl.Result{RequeueAfter: pause(obj)}, nil
 	}
-	return ctrl.Result{}, v.err
+	return ctrl.Result{}, err
 }
 
 // pause is the pause before the next try after a failure: retryInterval if set, otherwise zero, which means the queue's backoff.
