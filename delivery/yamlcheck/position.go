@@ -26,7 +26,8 @@ var countedFromZero = map[string]bool{
 	"did not find expected ',' or '}'":       true,
 }
 
-// Position returns the line of a parser's error in a text, from 1, and what is wrong there. ok is false for any other error.
+// Position returns the line of a parser's error in a text, from 1, and what is wrong there. ok is false for any other error. For wrong
+// indentation it is the line that has it, and the text names the line to which it does not fit.
 func Position(data []byte, err error) (line int, why string, ok bool) {
 	m := parserMessage.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -39,6 +40,9 @@ func Position(data []byte, err error) (line int, why string, ok bool) {
 		line = search(why, data)
 	case countedFromZero[why]:
 		line++
+	}
+	if at, explained, is := indentation(data, line, why); is {
+		return at, why + ": " + explained, true
 	}
 	// The parser finds something missing at the end of the file after the last line.
 	return min(line, lineAt(data, len(bytes.TrimSuffix(data, []byte("\n"))))), why, true

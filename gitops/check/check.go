@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +25,8 @@ type Result struct {
 	Object client.Object
 	// faults are the fields that are wrong by themselves. A finding that only follows from one of them is not reported.
 	faults []fault
+	// schema is that of the object's kind; nil for kubeop.yaml.
+	schema *schema.Structural
 }
 
 // Version checks the document of kubeop.yaml, which names the layout of the repository.
@@ -51,6 +54,7 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 		return d
 	}
 	k := kinds[at.Kind()]
+	d.schema = k.schema
 	for _, key := range slices.Sorted(maps.Keys(d.Value)) {
 		switch key {
 		case "apiVersion", "kind", "metadata", "status":

@@ -51,6 +51,9 @@ func (d *Result) addUnknown(field, key string, known []string) {
 	if meant, ok := nearest(key, known); ok {
 		wrong.meant = strings.TrimSuffix(field, key) + meant
 		hint = " (did you mean " + wrong.meant + "?)"
+	} else if places := d.places(key); len(places) > 0 {
+		wrong.meant = places[0]
+		hint = " (did you mean " + strings.Join(places, " or ") + "?)"
 	}
 	d.faults = append(d.faults, wrong)
 	d.AddAt(field, "unknown field %s%s", field, hint)

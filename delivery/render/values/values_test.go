@@ -109,7 +109,7 @@ func TestMergeErrors(t *testing.T) {
 		"broken file":          {`{valuesFiles: [broken.yaml]}`, "broken.yaml:2: broken YAML: mapping values are not allowed in this context", nil},
 		"file of two anchors":  {`{valuesFiles: [anchor.yaml]}`, "anchor.yaml:2: broken YAML: unknown anchor 'x' referenced", nil},
 		"file not closed":      {`{valuesFiles: [open.yaml]}`, "open.yaml:2: broken YAML: did not find expected ',' or ']'", nil},
-		"file with bad indent": {`{valuesFiles: [indent.yaml]}`, "indent.yaml:4: broken YAML: did not find expected key", nil},
+		"file with bad indent": {`{valuesFiles: [indent.yaml]}`, "indent.yaml:4: broken YAML: did not find expected key: the line is indented by 1 space; indent it by 2, like line 3, or by 0, like line 2", nil},
 		"file with a tab":      {`{valuesFiles: [tab.yaml]}`, "tab.yaml:1: broken YAML: found character that cannot start any token", nil},
 		"file of aliases":      {`{valuesFiles: [bomb.yaml]}`, "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large", yamlcheck.ErrTooLarge},
 		"inline list":          {`{values: [1]}`, "values: json: cannot unmarshal array into Go value of type map[string]interface {}", nil},
