@@ -103,11 +103,14 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 		return made, err
 	}
 	scope := policy.WithDefinitions(objects, a.clients.Namespaced)
-	if err := policy.Check(objects, a.bounds(s), scope); err != nil {
+	err = policy.Check(objects, a.bounds(s), scope)
+	if err != nil && !errors.As(err, new(*policy.Violation)) {
 		return made, err
 	}
 	made.filled = podsecurity.Fill(objects, s.Fill)
-	if err := (podsecurity.Judge{Level: s.PodSecurity, Version: a.podSecurity, Tenant: s.Owner.Tenant}).Check(objects); err != nil {
+	// One refusal says everything, so that one push can mend it.
+	judge := podsecurity.Judge{Level: s.PodSecurity, Version: a.podSecurity, Tenant: s.Owner.Tenant}
+	if err := policy.Join(err, judge.Check(objects)); err != nil {
 		return made, err
 	}
 	s.Owner.Stamp(objects)

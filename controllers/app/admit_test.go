@@ -3,12 +3,19 @@ package app
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/pod-security-admission/api"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
@@ -67,5 +74,32 @@ func TestClaimsThatBlockAReleaseReportASolution(t *testing.T) {
 	other := errors.New("down")
 	if got := releaseError(other); !errors.Is(got, other) || got.Error() != other.Error() {
 		t.Errorf("another error was changed to %v", got)
+	}
+}
+
+// TestOneRefusalSaysEverything: a pod breaks a rule of kubeop and one of Pod Security.
+func TestOneRefusalSaysEverything(t *testing.T) {
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	a := &admitter{clients: kube.NewClients(nil, nil, kinds, kube.Deployers{}), podSecurity: api.LatestVersion()}
+	app := &v1alpha1.App{}
+	app.Namespace, app.Name = "kubeop-acme-shop", "agent"
+	s := scopeOf(app, &releaser{admitter: a})
+	s.PodSecurity, s.Limits.App = string(api.LevelRestricted), budget.Default().App
+	pod := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "agent"},
+		"spec": map[string]any{
+			"hostNetwork": true, "containers": []any{map[string]any{"name": "agent", "image": "agent"}},
+			"tolerations": []any{map[string]any{"operator": "Exists"}},
+		},
+	}}
+	_, err := a.own(s, []*unstructured.Unstructured{pod})
+	if !refused(err) {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	for _, want := range []string{"Pod/agent tolerates every taint", "Pod/agent breaks rule hostNamespaces", policy.AskPlatform} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in: %v", want, err)
+		}
 	}
 }

@@ -148,7 +148,7 @@ func (j Judge) otherLevel(atBaseline bool) string {
 	case atBaseline:
 		return "or ask an administrator to set podSecurity: baseline in the Tenant " + j.Tenant + ", which allows it"
 	}
-	return "no level that a Tenant may have allows it"
+	return "no level that a Tenant may have allows it, so otherwise " + policy.AskPlatform
 }
 
 // inContainer and inPod are the YAML that satisfies a rule, to be written into a container or into the pod's spec.

@@ -16,7 +16,7 @@ import (
 
 func TestARefusalSaysWhatToDo(t *testing.T) {
 	const ask = "; or ask an administrator to set podSecurity: baseline in the Tenant acme, which allows it"
-	const no = "; no level that a Tenant may have allows it"
+	const no = "; no level that a Tenant may have allows it, so otherwise ask an administrator to deliver it from platform/ of the platform repository"
 	cases := map[string]struct {
 		level, spec string
 		want        []string

@@ -11,6 +11,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/crd"
 )
 
+// AskPlatform says how an app that no tenant may have can run all the same.
+const AskPlatform = "ask an administrator to deliver it from platform/ of the platform repository"
+
 // clusterScoped returns why an app may not have a cluster-scoped object; "" if it may. An object that grants rights in the whole cluster is
 // always refused, whatever the tenant is allowed.
 func (b Bounds) clusterScoped(object *unstructured.Unstructured) string {
@@ -21,12 +24,12 @@ func (b Bounds) clusterScoped(object *unstructured.Unstructured) string {
 	name := kind.Kind + "." + kind.Group
 	switch {
 	case kind.Group == rbacGroup:
-		return "is cluster-scoped; an app may only hold namespaced objects: use a Role and a RoleBinding, or ask an administrator to deliver it from platform/ of the platform repository"
+		return "is cluster-scoped; an app may only hold namespaced objects: use a Role and a RoleBinding, or " + AskPlatform
 	case kind.Group == "":
-		return "is cluster-scoped; an app may only hold namespaced objects: take it out, and ask an administrator to deliver it from platform/ of the platform repository"
+		return "is cluster-scoped; an app may only hold namespaced objects: take it out, and " + AskPlatform
 	case !slices.Contains(b.ClusterKinds, name):
 		return fmt.Sprintf("is cluster-scoped; an app may only hold namespaced objects: take it out, or ask an administrator to list %s in spec.clusterKinds of the Tenant, "+
-			"in tenant.yaml of the platform repository", oneLine(name))
+			"in tenant.yaml of the platform repository, or to deliver the app from platform/ there", oneLine(name))
 	}
 	return platformDefinition(object)
 }

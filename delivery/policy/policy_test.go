@@ -90,11 +90,11 @@ func TestCheck(t *testing.T) {
 		"limit range": {`{apiVersion: v1, kind: LimitRange, metadata: {name: a}}`, "Guardrail",
 			"LimitRange/a is refused: the quota and limits of a project are set in its project.yaml"},
 		"network policy": {`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}}`, "Guardrail",
-			"NetworkPolicy/a is refused: the platform sets the network policies of a project"},
+			"NetworkPolicy/a is refused: the platform sets the network policies of a project, so leave it out; many charts have a value for that, such as networkPolicy.enabled: false"},
 		"Calico's network policy": {`{apiVersion: crd.projectcalico.org/v1, kind: NetworkPolicy, metadata: {name: a}}`, "Guardrail",
-			"NetworkPolicy/a is refused: the platform sets the network policies of a project"},
+			"NetworkPolicy/a is refused: the platform sets the network policies of a project, so leave it out; many charts have a value for that, such as networkPolicy.enabled: false"},
 		"Cilium's network policy": {`{apiVersion: cilium.io/v2, kind: CiliumNetworkPolicy, metadata: {name: a}}`, "Guardrail",
-			"CiliumNetworkPolicy/a is refused: the platform sets the network policies of a project"},
+			"CiliumNetworkPolicy/a is refused: the platform sets the network policies of a project, so leave it out; many charts have a value for that, such as networkPolicy.enabled: false"},
 		"endpoints": {`{apiVersion: v1, kind: Endpoints, metadata: {name: a}}`, "Endpoints",
 			"Endpoints/a is refused: a Service finds its pods by a selector, not by addresses written by hand"},
 		"endpoint slice": {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a}}`, "Endpoints",
@@ -228,4 +228,30 @@ func object(t *testing.T, manifest string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return o
+}
+
+func TestOneRefusalSaysWhatBothChecksFound(t *testing.T) {
+	unknown := join([]*Violation{{"Thing/a", UnknownKind, "is of a kind the cluster does not know"}})
+	pods := join([]*Violation{{"Pod/b", "PodSecurity", "is privileged"}})
+	tests := map[string]struct {
+		refused, also error
+		want          string
+		onlyUnknown   bool
+	}{
+		"neither": {nil, nil, "", false},
+		"one":     {unknown, nil, "Thing/a is of a kind the cluster does not know", true},
+		"other":   {nil, pods, "Pod/b is privileged", false},
+		"both":    {unknown, pods, "Thing/a is of a kind the cluster does not know\nPod/b is privileged", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := Join(tc.refused, tc.also)
+			if got := text(err); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if got := OnlyUnknownKinds(err); got != tc.onlyUnknown {
+				t.Errorf("only unknown kinds: %t, want %t", got, tc.onlyUnknown)
+			}
+		})
+	}
 }

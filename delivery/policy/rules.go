@@ -117,7 +117,7 @@ func guardrail(object *unstructured.Unstructured, _ string) string {
 	case kind.Group == "" && (kind.Kind == "ResourceQuota" || kind.Kind == "LimitRange"):
 		return "is refused: the quota and limits of a project are set in its project.yaml"
 	case kind.Kind == "NetworkPolicy", kind.Kind == "CiliumNetworkPolicy":
-		return "is refused: the platform sets the network policies of a project"
+		return "is refused: the platform sets the network policies of a project, so leave it out; many charts have a value for that, such as networkPolicy.enabled: false"
 	}
 	return ""
 }

@@ -46,6 +46,17 @@ func join(found []*Violation) error {
 	return errors.Join(errs...)
 }
 
+// Join joins what Check and a check of another kind returned. Violations of both are on lines of their own, those of Check first.
+func Join(refused, also error) error {
+	switch {
+	case refused == nil:
+		return also
+	case also == nil:
+		return refused
+	}
+	return errors.Join(refused, also)
+}
+
 // NameOf returns the name of an object in a Violation.
 func NameOf(object *unstructured.Unstructured) string {
 	return oneLine(object.GetKind()) + "/" + oneLine(object.GetName())

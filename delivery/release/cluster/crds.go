@@ -173,7 +173,8 @@ func forbidden(err error, all []*definition) error {
 	}
 	slices.Sort(names)
 	return &fault.NotAllowed{Err: fmt.Errorf("the chart brings %s, which the whole cluster shares and the project's deployer may not write: "+
-		"an administrator installs them and the app sets crds: Skip, or gives the deployer the right", strings.Join(names, ", "))}
+		"an administrator installs them and the app sets crds: Skip, or lists CustomResourceDefinition.apiextensions.k8s.io in spec.clusterKinds of the Tenant, "+
+		"or delivers the app from platform/ of the platform repository", strings.Join(names, ", "))}
 }
 
 // established waits until the API server serves the kinds.
