@@ -1,0 +1,2 @@
+#!/bin/sh
+exec cache-cli -a "$PASSWORD" ping
