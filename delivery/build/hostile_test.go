@@ -193,7 +193,7 @@ var bigText = strings.Repeat("x", 1_000_000)
 // TestHostileSources: each ends with words about it or within the limits, and the heap of this process stays flat. What may use up its
 // processor time has little of it.
 func TestHostileSources(t *testing.T) {
-	patient, hasty := newFixture(t, sandbox.Limits{}), newFixture(t, sandbox.Limits{CPU: time.Second})
+	patient, hasty := newFixture(t, sandbox.Limits{}), newFixture(t, sandbox.Limits{CPU: 300 * time.Millisecond})
 	var worst uint64
 	for name, tc := range hostile() {
 		t.Run(name, func(t *testing.T) {

@@ -98,16 +98,17 @@ func TestAncestry(t *testing.T) {
 			config(r, "uploadpackfilter.allow", "false")
 		},
 	}
+	five := sources.NewGitRepo(t)
+	for i := range 5 {
+		five.Write("a", fmt.Sprint(i))
+		five.Push(fmt.Sprint(i))
+	}
 	for name, tc := range cases {
 		for offers, configure := range servers {
 			t.Run(name+"/"+offers, func(t *testing.T) {
 				t.Parallel()
-				repo := sources.NewGitRepo(t)
+				repo := five.Copy(t)
 				configure(repo)
-				for i := range 5 {
-					repo.Write("a", fmt.Sprint(i))
-					repo.Push(fmt.Sprint(i))
-				}
 				server := sources.ServeGit(t, repo, httptest.NewServer)
 				dir := t.TempDir()
 				store := NewStore(dir, loopback)

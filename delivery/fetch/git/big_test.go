@@ -75,13 +75,13 @@ func (c countingWriter) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
-// TestALargeRepository fetches 10,000 files of 50 MiB within 200 MiB of memory, and a change of one of them in 300 ms and 100 KiB.
+// TestALargeRepository fetches 4,000 files of 20 MiB within 20 MiB of memory, and a change of one of them in 300 ms and 100 KiB.
 func TestALargeRepository(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a large repository")
 	}
 	repo := sources.NewGitRepo(t)
-	const files, size = 10_000, 50 * limit.MiB / 10_000
+	const files, size = 4_000, 20 * limit.MiB / 4_000
 	fastImport(repo, func(file func(string, int64, io.Reader)) {
 		for i := range files {
 			file(fmt.Sprintf("apps/a%d/f%d.yaml", i/100, i%100), size, noiseOf(i))
@@ -92,7 +92,7 @@ func TestALargeRepository(t *testing.T) {
 	began := time.Now()
 	peak := sources.PeakHeap(t, func() { fetchOK(t, store, Source{URL: server.RepoURL()}) })
 	t.Logf("first fetch: %s, heap at most +%d MiB, %d MiB on the wire", time.Since(began), peak/limit.MiB, wire.Load()/limit.MiB)
-	if peak > 200*limit.MiB {
+	if peak > 20*limit.MiB {
 		t.Errorf("the first fetch took %d MiB", peak/limit.MiB)
 	}
 	repo.Git("fetch", "--quiet", "--depth=1", "origin", "main")
@@ -139,19 +139,19 @@ func TestHostileRepositories(t *testing.T) {
 		"one large file": {
 			func(file func(string, int64, io.Reader)) {
 				file("web.yaml", 3, strings.NewReader("a: "))
-				file("apps/db/dump.sql", 192*limit.MiB, sources.Zeros{})
+				file("apps/db/dump.sql", 96*limit.MiB, sources.Zeros{})
 			},
-			func(l *limits) { l.contents.Oversized = 96 * limit.MiB },
-			[]string{"apps/db/dump.sql", "192 MiB", "the limit is 96 MiB"}, 64 * limit.MiB,
+			func(l *limits) { l.contents.Object, l.contents.Oversized = 16*limit.MiB, 48*limit.MiB },
+			[]string{"apps/db/dump.sql", "96 MiB", "the limit is 48 MiB"}, 16 * limit.MiB,
 		},
 		"more files than are listed": {
 			func(file func(string, int64, io.Reader)) {
-				for i := range 100_000 {
+				for i := range 20_000 {
 					file(fmt.Sprintf("d%d/f%d.yaml", i/1000, i), 6, strings.NewReader(fmt.Sprintf("%06d", i)))
 				}
 			},
-			func(*limits) {},
-			[]string{"number of files", "the limit of 50000"}, 200 * limit.MiB,
+			func(l *limits) { l.Files = 10_000 },
+			[]string{"number of files", "the limit of 10000"}, 64 * limit.MiB,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

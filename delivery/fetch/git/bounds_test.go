@@ -11,7 +11,9 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -81,5 +83,18 @@ func TestSourcesThatFailAreForgotten(t *testing.T) {
 	}
 	if len(store.repositories)+store.Used.Len() > 0 {
 		t.Errorf("%v and %d uses are left", store.repositories, store.Used.Len())
+	}
+}
+
+// TestTheLimitsOfANewStoreAreTheDocumentedOnes: the other tests lower them.
+func TestTheLimitsOfANewStoreAreTheDocumentedOnes(t *testing.T) {
+	want := limits{
+		refs: 32 << 20, pack: 256 << 20, history: 64 << 20, generations: 10_000, packs: 50,
+		contents: pack.Limits{Objects: 250_000, Inflated: 1 << 30, Object: 64 << 20, Oversized: 512 << 20, Chain: 64 << 20, Base: 8 << 20, Bases: 32 << 20},
+		Limits:   folder.Limits{File: 5 << 20, Files: 50_000, Depth: 32},
+		Timeouts: transport.Timeouts{Whole: time.Hour, Answer: 15 * time.Second, Stall: 30 * time.Second},
+	}
+	if got := NewStore(t.TempDir(), loopback).limits; got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -21,17 +20,17 @@ import (
 
 // TestGitAgreesWithTheIndex compares our index of a pack with long chains of deltas with git's, byte by byte.
 func TestGitAgreesWithTheIndex(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	lines := strings.Split(noiseLines(400), "\n")
+	for i := range 60 {
+		lines[i*3] = fmt.Sprint("changed ", i)
+		repo.Write("app.yaml", strings.Join(lines, "\n"))
+		repo.Write(fmt.Sprintf("d%d/same.yaml", i%7), strings.Join(lines[i:], "\n"))
+		repo.Git("add", "--all")
+		repo.Git("commit", "--quiet", "--message", fmt.Sprint(i))
+	}
 	for name, option := range map[string]string{"by name": "--no-reuse-delta", "by offset": "--delta-base-offset"} {
 		t.Run(name, func(t *testing.T) {
-			repo := sources.NewGitRepo(t)
-			lines := strings.Split(noiseLines(400), "\n")
-			for i := range 60 {
-				lines[i*3] = fmt.Sprint("changed ", i)
-				repo.Write("app.yaml", strings.Join(lines, "\n"))
-				repo.Write(fmt.Sprintf("d%d/same.yaml", i%7), strings.Join(lines[i:], "\n"))
-				repo.Git("add", "--all")
-				repo.Git("commit", "--quiet", "--message", fmt.Sprint(i))
-			}
 			base := filepath.Join(t.TempDir(), "p")
 			repo.Git("-c", "alias.all=!git rev-list --objects --all | git pack-objects --no-reuse-delta --depth=50 "+option+" "+base, "all")
 			packs, err := filepath.Glob(base + "-*.pack")
@@ -94,18 +93,16 @@ func noiseLines(n int) string {
 
 // TestALargeFileDoesNotHoldTheCommit: the file is never in memory, neither when it is received nor when someone tries to read it.
 func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it makes a large repository")
-	}
+	const size = 24 * limit.MiB // Three times what the test's limit has the index hold in memory.
 	repo := sources.NewGitRepo(t)
 	fastImport(repo, func(file func(string, int64, io.Reader)) {
-		file("apps/db/dump.sql", 100*limit.MiB, sources.Zeros{})
+		file("apps/db/dump.sql", size, sources.Zeros{})
 		file("apps/web/app.yaml", 3, strings.NewReader("a: "))
 	})
 	config(repo, "core.bigFileThreshold", "10m") // otherwise git searches long for deltas in it
 	server := sources.ServeGit(t, repo, httptest.NewServer)
 	store := NewStore(t.TempDir(), loopback)
-	store.limits.Answer = time.Minute
+	store.limits.contents.Object = size / 3
 	var commit Commit
 	peak := sources.PeakHeap(t, func() {
 		commit = fetchOK(t, store, Source{URL: server.RepoURL()})
@@ -118,7 +115,7 @@ func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
 	if text(t, commit, "apps/web/app.yaml") != "a: " {
 		t.Error("the file beside it cannot be read")
 	}
-	if peak > 64*limit.MiB {
+	if peak > size*2/3 {
 		t.Errorf("it took %d MiB", peak/limit.MiB)
 	}
 	// The next commit is fetched on top of it.

@@ -7,13 +7,13 @@ import (
 	"io"
 	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/delivery/apart"
@@ -30,6 +30,8 @@ import (
 type elsewhere struct {
 	read atomic.Int64
 	err  error
+	// asked, if set, is called before each answer to a question.
+	asked func()
 }
 
 func (e *elsewhere) run(ctx context.Context, c apart.Call) ([]byte, error) {
@@ -39,6 +41,9 @@ func (e *elsewhere) run(ctx context.Context, c apart.Call) ([]byte, error) {
 	}
 	handle := c.NewHandler()
 	answer, err := c.Function(c.Input[0], func(question []byte) ([]byte, error) {
+		if e.asked != nil {
+			e.asked()
+		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -128,68 +133,96 @@ func smallRepo(t *testing.T) *sources.GitServer {
 	return sources.ServeGit(t, repo, httptest.NewServer)
 }
 
-// Apps and Repositories of three tenants fetch small packs that inflate to 480 MiB, again and again. Meanwhile another tenant fetches a
-// small pack and one of 2 MiB.
+// TestPacksThatInflateDoNotDelayOtherTenants: Apps and Repositories of three tenants fetch packs that never end to inflate. Meanwhile another
+// tenant fetches a small pack, and one of 2 MiB.
 func TestPacksThatInflateDoNotDelayOtherTenants(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	hostile, small, fair2MiB := inflating(t, 16, 30*limit.MiB), smallRepo(t), inflating(t, 1, 2*limit.MiB)
+	small, large := smallRepo(t), inflating(t, 1, 2*limit.MiB)
 	store, process := NewStore(t.TempDir(), loopback), &elsewhere{}
-	store.unpacking.Apart = apart.Runner{
-		Run: process.run, Turn: fair.NewSlices("packs of a test", 2, 100*time.Millisecond, nil, clock.RealClock{}).Run,
-	}
-	fetch := func(ctx context.Context, server *sources.GitServer, whose string, n int) (time.Duration, error) {
-		began := time.Now() // Each has its own store, like different repositories.
+	turns := fair.NewSlices("packs of a test", 2, 20*time.Millisecond, nil, clock.RealClock{})
+	var mu sync.Mutex
+	waited := map[string]int{}
+	endless := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	store.unpacking.Apart = apart.Runner{Run: process.run, Turn: func(ctx context.Context, tenant string, work func(context.Context) error) error {
+		mu.Lock()
+		waited[tenant]++
+		mu.Unlock()
+		if budget.NameOf(tenant) != "few" {
+			work = endless
+		}
+		return turns.Run(ctx, tenant, work)
+	}}
+	fetch := func(ctx context.Context, server *sources.GitServer, whose string, n int) error {
+		// Each has its own store, like different repositories.
 		_, err := store.Fetch(ctx, Source{URL: server.RepoURL(), Tenant: whose, Auth: transport.Auth{Username: fmt.Sprint(whose, n), Password: "x"}})
-		return time.Since(began), err
+		return err
 	}
-	alone, err := fetch(t.Context(), hostile, "alone", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	ctx, end := context.WithCancel(t.Context())
+	errEnd := errors.New("the end of the test")
+	ctx, end := context.WithCancelCause(t.Context())
 	var attack sync.WaitGroup
-	var unpacked atomic.Int64
+	want := map[string]int{"few": 2, budget.OfRepository("few"): 2}
 	for _, tenant := range []string{"one", "two", "three"} {
 		for _, whose := range []string{tenant, budget.OfRepository(tenant)} {
+			want[whose] = 1
 			attack.Go(func() {
-				for n := 0; ctx.Err() == nil; n++ {
-					if _, err := fetch(ctx, hostile, whose, n); err == nil {
-						unpacked.Add(1)
-					} else if ctx.Err() == nil {
-						t.Errorf("the pack of %s: %v", whose, err)
-					}
+				if err := fetch(ctx, large, whose, 0); !errors.Is(err, errEnd) {
+					t.Errorf("the pack of %s: %v", whose, err)
 				}
 			})
 		}
 	}
-	for began := time.Now(); process.read.Load() < 3; time.Sleep(time.Millisecond) {
+	for waiting, began := 0, time.Now(); waiting < 6; time.Sleep(time.Millisecond) {
 		if time.Since(began) > time.Minute {
-			t.Fatal("no packs are unpacked")
+			t.Fatalf("%d packs wait, want 6", waiting)
 		}
+		mu.Lock()
+		waiting = len(waited)
+		mu.Unlock()
 	}
-	for what, server := range map[string]*sources.GitServer{"a small one": small, "one of 2 MiB": fair2MiB} {
-		var took []time.Duration
-		for n := range 10 {
-			for _, whose := range []string{"few", budget.OfRepository("few")} {
-				d, err := fetch(ctx, server, whose, n)
-				if err != nil {
-					t.Fatal(err)
+	for n := range 2 {
+		for _, whose := range []string{"few", budget.OfRepository("few")} {
+			for what, server := range map[string]*sources.GitServer{"a small pack": small, "a pack of 2 MiB": large} {
+				if err := fetch(ctx, server, whose, n); err != nil {
+					t.Errorf("%s of %s: %v", what, whose, err)
 				}
-				took = append(took, d)
 			}
 		}
-		slices.Sort(took)
-		t.Logf("a hostile pack alone took %s; during the attack, %d of them, %s took %s at the median, %s at most",
-			alone, unpacked.Load(), what, took[len(took)/2], took[len(took)-1])
-		if median := took[len(took)/2]; median > time.Second {
-			t.Errorf("another tenant's fetch of %s took %s at the median", what, median)
-		}
 	}
-	end()
+	end(errEnd)
 	attack.Wait()
+	if diff := cmp.Diff(want, waited); diff != "" { // Small packs do not wait.
+		t.Errorf("packs that waited for a turn, by tenant (-want +got):\n%s", diff)
+	}
+}
+
+// TestAPackIsReadAgainAfterItsTurnWasTakenAway, from its beginning.
+func TestAPackIsReadAgainAfterItsTurnWasTakenAway(t *testing.T) {
+	repo, process := sources.NewGitRepo(t), &elsewhere{}
+	large := noiseLines(80_000)
+	repo.Write("large.yaml", large)
+	repo.Push("large")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	store := NewStore(t.TempDir(), loopback)
+	store.unpacking.Apart = apart.Runner{Run: process.run, Turn: func(ctx context.Context, _ string, work func(context.Context) error) error {
+		for questions := range 3 {
+			turn, end := context.WithCancelCause(ctx)
+			process.asked = func() {
+				if questions--; questions < 0 {
+					end(fair.ErrPreempted)
+				}
+			}
+			if err := work(turn); !errors.Is(err, fair.ErrPreempted) {
+				t.Errorf("a turn that was taken away ends with %v", err)
+			}
+		}
+		process.asked = nil
+		return work(ctx)
+	}}
+	if commit := fetchOK(t, store, Source{URL: server.RepoURL()}); text(t, commit, "large.yaml") != large {
+		t.Error("the file is not what was pushed")
+	}
+	if n := process.read.Load(); n != 4 {
+		t.Errorf("it was read %d times, want 4", n)
+	}
 }
 
 // inflating serves a small repository with that many files of that many bytes each.

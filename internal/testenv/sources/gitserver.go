@@ -2,6 +2,7 @@ package sources
 
 import (
 	"crypto/subtle"
+	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -33,6 +34,17 @@ func NewGitRepo(t *testing.T) *GitRepo {
 	return r
 }
 
+// Copy returns a copy of the repository and its clone for another test, which is cheaper than the same commits again.
+func (r *GitRepo) Copy(t *testing.T) *GitRepo {
+	t.Helper()
+	c := &GitRepo{T: t, Root: t.TempDir(), Name: r.Name, Work: t.TempDir()}
+	if err := errors.Join(os.CopyFS(c.Root, os.DirFS(r.Root)), os.CopyFS(c.Work, os.DirFS(r.Work))); err != nil {
+		t.Fatal(err)
+	}
+	c.Git("remote", "set-url", "origin", filepath.Join(c.Root, c.Name))
+	return c
+}
+
 // Run runs git in a folder, without the user's configuration.
 func (r *GitRepo) Run(dir string, args ...string) string {
 	r.T.Helper()
@@ -40,7 +52,9 @@ func (r *GitRepo) Run(dir string, args ...string) string {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@example.com", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@example.com",
-		"GIT_ALLOW_PROTOCOL=file")
+		"GIT_ALLOW_PROTOCOL=file", "GIT_TEMPLATE_DIR=", // No maintenance after each command, and no sample hooks in each repository.
+		"GIT_CONFIG_COUNT=3", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false", "GIT_CONFIG_KEY_1=receive.autogc", "GIT_CONFIG_VALUE_1=false",
+		"GIT_CONFIG_KEY_2=core.fsync", "GIT_CONFIG_VALUE_2=none")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		r.T.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -77,8 +91,7 @@ func (r *GitRepo) Push(message string) string {
 // PushAll pushes all branches and tags.
 func (r *GitRepo) PushAll() {
 	r.T.Helper()
-	r.Git("push", "--quiet", "--force", "--all", "origin")
-	r.Git("push", "--quiet", "--force", "--tags", "origin")
+	r.Git("push", "--quiet", "--force", "origin", "refs/heads/*", "refs/tags/*")
 }
 
 // GitServer serves a root over smart HTTP and records the requests.
