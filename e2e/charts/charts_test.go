@@ -30,14 +30,16 @@ const (
 	within = 2 * time.Minute
 	// shop is the tenant's project.
 	shop = "kubeop-acme-shop"
+	// ofTenant is the folder of its apps.
+	ofTenant = "tenants/acme/projects/shop/apps/"
 
 	tenantFile  = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\nspec: {owners: [{kind: User, name: ann, role: admin}]}\n"
 	projectFile = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: %s}\nspec: %s\n"
 	appFile     = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: %s}\nspec: {type: Helm, helm: {path: chart%s}}\n"
 )
 
-// TestCharts delivers all charts as one tenant, then those that need it as the platform, each time by one push. Then it removes everything by one
-// push, and compares the cluster with before.
+// TestCharts delivers all charts as one tenant by one push. The next push delivers as the platform what needs it, and changes values of the
+// tenant's apps, also to those that make a refused app healthy. The last push removes everything, and the cluster has to be as before.
 func TestCharts(t *testing.T) {
 	before, err := objects(t.Context())
 	must(t, err)
@@ -45,7 +47,7 @@ func TestCharts(t *testing.T) {
 	must(t, root.Write("tenants/acme/tenant.yaml", []byte(tenantFile)))
 	must(t, root.Write("tenants/acme/projects/shop/project.yaml", fmt.Appendf(nil, projectFile, "shop", "{}")))
 	for name := range charts {
-		deliver(t, "tenants/acme/projects/shop/apps/"+name, name)
+		deliver(t, ofTenant+name, name, "")
 	}
 	push(t, "Deliver all charts as a tenant")
 	each(t, "of a tenant", func(chart) bool { return true }, func(ctx context.Context, name string, c chart) error {
@@ -55,24 +57,61 @@ func TestCharts(t *testing.T) {
 		return c.check(ctx, name)
 	})
 
+	passwords := secrets(t)
 	for name, c := range charts {
+		if c.values != "" {
+			deliver(t, ofTenant+name, name, ", values: "+c.values)
+		}
 		if c.platform != "" {
 			must(t, root.Write("platform/"+name+"/project.yaml", fmt.Appendf(nil, projectFile, name, "{namespace: {podSecurity: "+c.platform+"}}")))
-			deliver(t, "platform/"+name+"/apps/"+name, name)
+			deliver(t, "platform/"+name+"/apps/"+name, name, "")
 		}
 	}
-	push(t, "Deliver what tenants may not have as the platform")
+	push(t, "Deliver what tenants may not have as the platform, and change values")
 	each(t, "of the platform", func(c chart) bool { return c.platform != "" }, func(ctx context.Context, name string, _ chart) error {
 		return platform.Ready(ctx, &v1alpha1.App{}, name, name)
 	})
+	each(t, "with other values", func(c chart) bool { return c.values != "" }, changed)
+	if diff := cmp.Diff(passwords, secrets(t)); diff != "" {
+		t.Errorf("generated passwords changed (-before +now):\n%s", diff)
+	}
 	remove(t)
 	same(t, before)
 }
 
-// deliver writes an app with the files of its chart.
-func deliver(t *testing.T, folder, name string) {
+// changed checks that an app is healthy with its later values: if it was healthy before, in the second revision of its release.
+func changed(ctx context.Context, name string, c chart) error {
+	app := &v1alpha1.App{}
+	if err := platform.Ready(ctx, app, shop, name); err != nil {
+		return err
+	}
+	if app.Status.Release == nil || c.refused == nil && app.Status.Release.Revision != 2 {
+		return fmt.Errorf("its release is %+v", app.Status.Release)
+	}
+	return nil
+}
+
+// secrets returns the passwords that charts generated and look up when they are upgraded.
+func secrets(t *testing.T) map[string]string {
 	t.Helper()
-	must(t, root.Write(folder+"/app.yaml", fmt.Appendf(nil, appFile, name, charts[name].helm)))
+	list := &corev1.SecretList{}
+	must(t, platform.Client.List(t.Context(), list, client.InNamespace(shop)))
+	all := map[string]string{}
+	for _, s := range list.Items {
+		if password, ok := s.Data["password"]; ok {
+			all[s.Name] = string(password)
+		}
+	}
+	if len(all) == 0 {
+		t.Error("there are no passwords")
+	}
+	return all
+}
+
+// deliver writes an app with the files of its chart.
+func deliver(t *testing.T, folder, name, values string) {
+	t.Helper()
+	must(t, root.Write(folder+"/app.yaml", fmt.Appendf(nil, appFile, name, charts[name].helm+values)))
 	copyChart(t, name, folder+"/chart")
 	copyChart(t, "shared", folder+"/chart/charts/shared")
 	if with := charts[name].with; with != "" {
@@ -107,7 +146,7 @@ func each(t *testing.T, what string, of func(chart) bool, look func(context.Cont
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				until(t, max(time.Second, within-time.Since(began)), name, func(ctx context.Context) error { return look(ctx, name, charts[name]) })
-				t.Logf("after %.1f s", time.Since(began).Seconds())
+				t.Logf("%s after %.1f s", name, time.Since(began).Seconds())
 			})
 		}
 	})

@@ -6,6 +6,8 @@ package charts
 type chart struct {
 	// helm are more fields of spec.helm.
 	helm string
+	// values are what a later push sets, so that an app changes, or that one that was refused is healthy; "" if there is no such push.
+	values string
 	// with is another chart of testdata that is its subchart.
 	with string
 	// refused are parts of the message at the App of a tenant; nil: the app is healthy.
@@ -30,15 +32,15 @@ const keptDefinitions = 15
 var charts = map[string]chart{
 	// With their defaults these are healthy as apps of a tenant.
 	"backup":       {},
-	"cache":        {},
-	"collector":    {},
+	"cache":        {values: "{replicas: 1}"},
+	"collector":    {values: "{config: {receivers: {zipkin: {}}}}"},
 	"dashboards":   {},
-	"database":     {},
+	"database":     {values: "{auth: {username: other}}"},
 	"git-host":     {with: "database"},
 	"importer":     {},
 	"library":      {},
 	"many":         {},
-	"migrated":     {},
+	"migrated":     {values: "{databaseURL: postgres://db/other}"},
 	"oauth-proxy":  {},
 	"object-store": {},
 	"operator":     {},
@@ -46,8 +48,8 @@ var charts = map[string]chart{
 	"registry":     {},
 	"runner":       {},
 	"tested":       {helm: ", test: {enable: true}"},
-	"web":          {},
-	"wiki":         {with: "database"},
+	"web":          {values: "{autoscaling: {minReplicas: 1}}"},
+	"wiki":         {with: "database", values: "{database: {auth: {username: other}}}"},
 
 	// These are for the whole cluster or for its nodes, so they are apps of the platform.
 	"autoscaler":          {platform: "restricted", refused: clusterScoped("ClusterRole/autoscaler")},
@@ -67,10 +69,10 @@ var charts = map[string]chart{
 
 	// These need something of their author, or of another cluster.
 	"future":   {refused: []string{"requires kubeVersion: >= 1.99.0-0", "v1.37"}},
-	"isolated": {refused: []string{"NetworkPolicy/isolated is refused: the platform sets the network policies of a project, so leave it out", "networkPolicy.enabled: false"}},
-	"license":  {refused: []string{"license/templates/all.yaml", "license.key is required: you got it by mail"}},
-	"search":   {platform: "privileged", refused: []string{`StatefulSet/search`, `privileged`, "take privileged: true out of spec.template.spec", byAdministrator}},
-	"wildcard": {retried: true, refused: []string{`"wildcard" is forbidden`, `{APIGroups:["*"], Resources:["*"], Verbs:["*"]}`, "an app's role can grant only what kubeop-deployer has: take these rules out, or ask an administrator"}},
+	"isolated": {values: "{networkPolicy: {enabled: false}}", refused: []string{"NetworkPolicy/isolated is refused: the platform sets the network policies of a project, so leave it out", "networkPolicy.enabled: false"}},
+	"license":  {values: "{license: {key: abc}}", refused: []string{"license/templates/all.yaml", "license.key is required: you got it by mail"}},
+	"search":   {values: "{sysctl: {enabled: false}}", platform: "privileged", refused: []string{`StatefulSet/search`, `privileged`, "take privileged: true out of spec.template.spec", byAdministrator}},
+	"wildcard": {values: "{rules: [{apiGroups: [apps], resources: [deployments], verbs: [get, list, watch]}]}", retried: true, refused: []string{`"wildcard" is forbidden`, `{APIGroups:["*"], Resources:["*"], Verbs:["*"]}`, "an app's role can grant only what kubeop-deployer has: take these rules out, or ask an administrator"}},
 }
 
 // clusterScoped are the parts of the refusal of a chart that belongs to the platform.
