@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,7 @@ func TestAMissingHookSecretIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	message := n.until(n.repository(), v1alpha1.HookClosedCondition, metav1.ConditionTrue, v1alpha1.SecretMissingReason)
-	for _, want := range []string{testenv.Namespace + "/unhooked-hook", "every 10m0s", "kubectl create secret generic unhooked-hook"} {
+	for _, want := range []string{testenv.Namespace + "/unhooked-hook", "every minute", "kubectl create secret generic unhooked-hook"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("the message is %q, want %q in it", message, want)
 		}
@@ -40,4 +41,57 @@ func TestAMissingHookSecretIsReported(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestPushesWithoutAHookAreFoundWithinAMinute: nothing reports the first push to an empty repository, or to one that is made after its Tenant.
+// Meanwhile a repository whose hook was called is not polled.
+func TestPushesWithoutAHookAreFoundWithinAMinute(t *testing.T) {
+	t.Parallel()
+	heard := teamOf(t, "heard")
+	heard.push(shopFiles("shop", "web"))
+	heard.ready(heard.app("shop", "web"))
+	heard.push(shopFiles("shop", "web", "api")) // The Repository did not exist yet when the hook reported the first push.
+	heard.ready(heard.app("shop", "api"))
+	heard.repo.Vanish()
+	vanished := time.Now()
+
+	empty, later := heard.withoutHook("emptyone"), heard.withoutHook("laterone")
+	later.repo.Vanish()
+	for _, n := range []*team{empty, later} {
+		n.until(n.repository(), v1alpha1.FetchedCondition, metav1.ConditionFalse, v1alpha1.SourceNotFoundReason)
+		if message := n.until(n.repository(), v1alpha1.HookClosedCondition, metav1.ConditionTrue, v1alpha1.HookNotSetReason); !strings.Contains(message, "every minute") {
+			t.Errorf("the message is %q", message)
+		}
+	}
+	later.repo.Return()
+	began := time.Now()
+	for _, n := range []*team{empty, later} {
+		n.push(shopFiles("shop", "web"))
+	}
+	empty.ready(empty.app("shop", "web"))
+	later.ready(later.app("shop", "web"))
+	if took := time.Since(began); took > 65*time.Second { // Delivering takes a moment, too.
+		t.Errorf("the pushes are delivered after %s", took.Round(time.Second))
+	}
+
+	time.Sleep(time.Until(vanished.Add(65 * time.Second)))
+	repository := heard.repository()
+	if err := heard.admin.Get(t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
+		t.Fatal(err)
+	}
+	if !conditions.IsTrue(repository, v1alpha1.FetchedCondition) || repository.Annotations[v1alpha1.HookCalledAnnotation] == "" || repository.Spec.Interval.Duration != 0 {
+		t.Errorf("after a call of its hook the repository is polled as before: %s", heard.state())
+	}
+}
+
+// withoutHook makes a tenant whose repository is empty and calls no push hook.
+func (n *team) withoutHook(name string) *team {
+	n.t.Helper()
+	other := &team{operator: n.operator, t: n.t, name: name, repo: env.Repo(n.t, name, "", "")}
+	other.secret(name+"-git", map[string]string{"username": other.repo.User, "password": other.repo.Password})
+	other.create(&v1alpha1.Tenant{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.TenantLabel: name}},
+		Spec:       v1alpha1.TenantSpec{Repository: &v1alpha1.TenantRepository{URL: other.repo.URL, SecretRef: &v1alpha1.LocalSecretReference{Name: name + "-git"}}},
+	})
+	return other
 }

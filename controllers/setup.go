@@ -142,11 +142,13 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	s.rendered.Wake = apps.Wake
 	retained := &volumes.Reconciler{Direct: s.direct, Watch: s.watch, Events: mgr.GetEventRecorder("kubeop-volumes")}
 	return &reconcilers{
-		volumes:    func() error { return retained.SetupWithManager(mgr, s.options("volumes", byItself)) },
-		repository: func() error { return repositories.SetupWithManager(mgr, s.secrets, s.options("repository", byItself)) },
-		tenant:     func() error { return tenants.SetupWithManager(mgr, s.options("tenant", byItself)) },
-		project:    func() error { return projects.SetupWithManager(mgr, s.options("project", s.tenantOf)) },
-		app:        func() error { return apps.SetupWithManager(mgr, s.released, s.options("app", s.tenantOf)) },
+		volumes: func() error { return retained.SetupWithManager(mgr, s.options("volumes", byItself)) },
+		repository: func() error {
+			return repositories.SetupWithManager(mgr, s.secrets, s.hookKeys(), s.options("repository", byItself))
+		},
+		tenant:  func() error { return tenants.SetupWithManager(mgr, s.options("tenant", byItself)) },
+		project: func() error { return projects.SetupWithManager(mgr, s.options("project", s.tenantOf)) },
+		app:     func() error { return apps.SetupWithManager(mgr, s.released, s.options("app", s.tenantOf)) },
 	}, nil
 }
 

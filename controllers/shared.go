@@ -16,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/pushes"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -97,6 +99,14 @@ func newHook(mgr ctrl.Manager, o Options) (*hook.Keys, *hook.Server, error) {
 			return mgr.GetCache().WaitForCacheSync(ctx) && keys.WaitForCacheSync(ctx)
 		},
 	}, nil
+}
+
+// hookKeys returns the cache of the push hook's keys, nil if the hook is turned off.
+func (s *shared) hookKeys() cache.Cache {
+	if s.keys == nil {
+		return nil
+	}
+	return s.keys
 }
 
 // forget drops the state of a deleted project's namespace.
@@ -189,6 +199,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
 		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader, Usage: s.usage,
 		Remotes: repository.NewRemotes(s.fetches, s.clock), Namespace: s.Namespace, Secrets: s.secrets, Refusals: &refusal.Index{},
+		Hook: &pushes.Hook{Namespace: s.Namespace, Secrets: s.secrets, Keys: s.hookKeys()},
 	}, nil
 }
 

@@ -30,7 +30,8 @@ const (
 
 // Condition of a Repository beside its steps.
 const (
-	// HookClosedCondition is present, and True, while the Secret with the push hook's key is missing. Then only polling finds pushes.
+	// HookClosedCondition is present, and True, while the push hook has no key: the spec names no Secret, or the Secret or its key is
+	// missing. Then only polling finds pushes.
 	HookClosedCondition = "HookClosed"
 )
 
@@ -179,7 +180,9 @@ const (
 	HistoryRewrittenReason = "HistoryRewritten"
 	// DeletionsHeldReason: the commit makes deletions that wait for confirmation.
 	DeletionsHeldReason = "DeletionsHeld"
-	// SecretMissingReason: a Secret that the spec names does not exist. The message says how to create it.
+	// HookNotSetReason: the spec names no Secret for the push hook.
+	HookNotSetReason = "HookNotSet"
+	// SecretMissingReason: a Secret that the spec names does not exist, or has no key "token". The message says how to create it.
 	SecretMissingReason = "SecretMissing"
 	// SyncFailedReason: the API server rejected an object. The sync is retried.
 	SyncFailedReason = "SyncFailed"

@@ -48,7 +48,7 @@ func TestEveryConditionIsDocumented(t *testing.T) {
 func TestReasonsOfAKindAreDocumented(t *testing.T) {
 	pages := readPages(t)
 	packages := map[string][]string{
-		"Repository": {"repository"},
+		"Repository": {"repository", "pushes"},
 		"Tenant":     {"tenant", "home", "volumes"},
 		"Project":    {"project", "delivered", "home", "volumes", "refusal"},
 		"App":        {"app", "refusal"},

@@ -48,6 +48,8 @@ const (
 	// PushedAnnotation on a Repository reports a push to another Git repository that is a source of the tenant's apps. Its value is the
 	// time, a space and the URL. The push hook sets it.
 	PushedAnnotation = "paas.kubeop.io/pushed"
+	// HookCalledAnnotation on a Repository is the time, in RFC 3339, of the last push to it that the push hook reported.
+	HookCalledAnnotation = "paas.kubeop.io/hook-called"
 	// ConfirmedClaimsAnnotation on a deleted Tenant or Project holds the time and the UIDs of the claims that a confirmation named,
 	// separated by commas. Only these claims are deleted by a ClaimDeletionPolicy of Delete. kubeop sets it before the deletion. It is
 	// valid for deletions within five minutes.

@@ -4,7 +4,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // The step runner needs the schedule and the common status, including conditions, of every kind.
 
-func (o *Repository) GetSchedule() *Schedule               { return &o.Spec.Schedule }
+// GetSchedule returns a copy, because the interval of a Repository has another default.
+func (o *Repository) GetSchedule() *Schedule {
+	p := &o.Spec.Polling
+	return &Schedule{Pace: Pace{Interval: p.Interval, RetryInterval: p.RetryInterval}, Suspend: p.Suspend}
+}
 func (o *Repository) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 func (o *Repository) GetConditions() []metav1.Condition    { return o.Status.Conditions }
 func (o *Repository) SetConditions(c []metav1.Condition)   { o.Status.Conditions = c }

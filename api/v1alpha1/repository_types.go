@@ -30,7 +30,7 @@ type RepositorySpec struct {
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// HookSecretRef names a Secret in the operator's namespace. Its key "token" signs calls of POST /hook/<name>. Without it the hook
-	// rejects all calls and only polling finds pushes.
+	// rejects all calls, only polling finds pushes, and the condition HookClosed says so.
 	// +optional
 	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
 	// History defines which commits may follow the last accepted commit: FastForward (its descendants) or Any. Other commits are held
@@ -49,7 +49,7 @@ type RepositorySpec struct {
 	// +optional
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
-	Schedule `json:",inline"`
+	Polling `json:",inline"`
 }
 
 // HistoryPolicy defines which commits may follow the last accepted commit.
@@ -104,6 +104,7 @@ type RepositoryStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.lastAppliedRevision`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Hook closed",type=string,JSONPath=`.status.conditions[?(@.type=="HookClosed")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Suspended",type=string,JSONPath=`.status.conditions[?(@.type=="Suspended")].status`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z][a-z0-9]{0,19}$')",message="name must be a letter followed by at most 19 letters or digits"

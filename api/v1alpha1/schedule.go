@@ -33,6 +33,27 @@ type Schedule struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
+// Polling defines how often a Git repository is polled, and whether it is suspended.
+type Polling struct {
+	// Interval between two polls. Default: a minute, and 10m after a call of the push hook, for a day.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
+	// +optional
+	Interval metav1.Duration `json:"interval,omitzero"`
+
+	// RetryInterval is the pause after a failure. Default: 1s, doubled after each failure up to 5m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="retryInterval must be at least 1s"
+	// +optional
+	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
+
+	// Suspend stops all reconciliation of the repository.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
 // SuspendedUntil returns the time until which SuspendAnnotation suspends an object; the zero time if it does not. Only Apps and Repositories
 // can be suspended so, because no owner of a tenant may stop the decisions of administrators about a Tenant or Project. A value that is no
 // time suspends nothing; the chart's policy kubeop-requests refuses it.

@@ -154,11 +154,10 @@ type TenantRepository struct {
 	// Verify accepts only commits or tags that are signed by one of the given keys. The Secret is in the operator's namespace.
 	// +optional
 	Verify *GitVerification `json:"verify,omitempty"`
-	// Interval between two polls. Default 10m.
+	// Interval between two polls. Default: a minute, and 10m after a call of the push hook, for a day.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
-	// +kubebuilder:default="10m"
 	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/pushes"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
@@ -33,9 +34,10 @@ type Reconciler struct {
 	*Remotes
 	// Refusals records which Apps and Projects of a commit are refused.
 	Refusals *refusal.Index
-	// Namespace holds the repositories' credentials; Secrets has the metadata of the Secrets there.
+	// Namespace holds the repositories' credentials; Secrets has the metadata of the Secrets there, and Hook the keys of the push hook.
 	Namespace string
 	Secrets   client.Reader
+	Hook      *pushes.Hook
 
 	records     records
 	credentials credentials
@@ -52,7 +54,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 		}
 		return result, err
 	}
-	s.hook = r.hookNote(ctx, repository)
+	s.hook = r.Hook.Note(ctx, repository)
+	s.every = pushes.Interval(repository, s.hook.Status != "", r.Steps.Clock.Now())
 	// Accepted runs after Synced: if the newest commit is not accepted, the last accepted one is still synced before Accepted stops the steps.
 	return r.Steps.Run(ctx, repository, s,
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),

@@ -60,7 +60,7 @@ func NewRemotes(p *pool.Pool, c clock.PassiveClock) *Remotes {
 // Secret changed, or a push or a person requested it; not each time a watch or the end of a fetch wakes the repository. While the remote
 // fails, the repository goes on with the commit that it has.
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
-	query := r.query(s.repository)
+	query := r.query(s.repository, s.every)
 	commit, err := r.Commits.Get(query, func() (cache.Fetcher[git.Commit], error) {
 		source, err := r.source(ctx, s.repository)
 		// The fetch may outlast this Reconcile, which goes on writing the status.
@@ -136,11 +136,11 @@ func withCommit(do func(context.Context, *scope) error) func(context.Context, *s
 	}
 }
 
-// query returns the query to the remote.
-func (r *Reconciler) query(repository *v1alpha1.Repository) cache.Query {
+// query returns the query to a remote that is polled every so often.
+func (r *Reconciler) query(repository *v1alpha1.Repository, every time.Duration) cache.Query {
 	versions := r.secretVersions(repository)
 	query := cache.Query{
-		Question: cache.QuestionOf(repository), Caller: client.ObjectKeyFromObject(repository), Key: string(repository.UID),
+		Question: cache.QuestionEvery(repository, every), Caller: client.ObjectKeyFromObject(repository), Key: string(repository.UID),
 		Version: fmt.Sprint(repository.Generation, versions), Host: transport.HostOf(repository.Spec.URL),
 		Tenant: budget.OfRepository(repository.Name), Priority: pool.Repository, Timeout: repository.Spec.Within(),
 	}

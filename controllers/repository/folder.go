@@ -76,7 +76,7 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Fol
 func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repository, app *v1alpha1.App, tenant string) (*folder.Folder, error) {
 	digest := app.Annotations[v1alpha1.TreeAnnotation]
 	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
-	query := r.query(repository)
+	query := r.query(repository, repository.GetSchedule().Every())
 	query.Request += "/" + cache.QuestionOf(app).Request + "/" + commit + "/" + digest
 	query.Key, query.Version, query.Caller = "app/"+string(app.UID), query.Version+digest, client.ObjectKeyFromObject(app)
 	var stored *folder.Folder

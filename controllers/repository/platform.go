@@ -80,7 +80,7 @@ func (p Platform) Declare(ctx context.Context, c client.Client) error {
 		Spec: v1alpha1.RepositorySpec{
 			URL: p.URL, Path: p.Path,
 			SecretRef: secretRef(p.Secret), HookSecretRef: secretRef(p.HookSecret),
-			Schedule: v1alpha1.Schedule{Pace: v1alpha1.Pace{Interval: metav1.Duration{Duration: p.Interval}}},
+			Polling: v1alpha1.Polling{Interval: metav1.Duration{Duration: p.Interval}},
 		},
 	}
 	repository.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind))

@@ -469,17 +469,6 @@ func TestASecretWakesTheRepositoriesThatNameIt(t *testing.T) {
 	}
 }
 
-func TestAMissingHookSecretIsReported(t *testing.T) {
-	k := newCluster(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: "there"}})
-	for name, want := range map[string]metav1.ConditionStatus{"": "", "there": "", "missing": metav1.ConditionTrue} {
-		repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{HookSecretRef: secretRef(name)}}
-		note := k.hookNote(t.Context(), repository)
-		if note.Status != want || note.Condition != v1alpha1.HookClosedCondition || (want != "") != strings.Contains(note.Message, "kubectl create secret generic missing -n kubeop-system ") {
-			t.Errorf("Secret %q: %+v", name, note)
-		}
-	}
-}
-
 // wakes collects the names that are added to a queue.
 type wakes struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/jitter"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
@@ -39,11 +41,14 @@ type scope struct {
 	valid bool
 	// usages are the usages of tenants, including objects about to be applied, counted once in a pass.
 	usages map[string]*usage.Usage
-	// hook is the condition about the push hook.
-	hook step.Note
+	// hook is the condition about the push hook, and every the pause between two polls.
+	hook  step.Note
+	every time.Duration
 }
 
-func newScope(repository *v1alpha1.Repository) *scope { return &scope{repository: repository} }
+func newScope(repository *v1alpha1.Repository) *scope {
+	return &scope{repository: repository, every: repository.GetSchedule().Every()}
+}
 
 // Notes returns the conditions besides those of the steps.
 func (s *scope) Notes() []step.Note { return []step.Note{s.hook} }
@@ -74,8 +79,14 @@ func (s *scope) Record() {
 	}
 }
 
-// Again implements step.Sooner.
-func (s *scope) Again() time.Duration { return s.again }
+// Again implements step.Sooner: it is the interval at the latest, because the runner does not know its default.
+func (s *scope) Again() time.Duration {
+	every := jitter.JitteredIntervalDuration(s.every)
+	if s.again > 0 {
+		return min(s.again, every)
+	}
+	return every
+}
 
 // Summary is Ready's message.
 func (s *scope) Summary() string {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -25,19 +27,28 @@ import (
 )
 
 // SetupWithManager sets up the controller. Its triggers are Repositories, changes by others to declared objects, new namespaces (projects
-// and apps may wait for them), the Secrets that Repositories name (in secrets), and answers of remotes.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
+// and apps may wait for them), the Secrets that Repositories name (in secrets), keys of the push hook, and answers of remotes. keys is nil if
+// the operator serves no hook.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets, keys cache.Cache, options controller.Options) error {
 	if err := index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	r.credentials = credentials{Reader: r.Direct, metadata: r.Secrets, named: r.names, clock: r.Steps.Clock}
-	c, err := ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr)
+	if keys != nil {
+		b = b.WatchesRawSource(source.Kind(keys, &corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, key *corev1.Secret) []reconcile.Request { return r.naming(ctx, key) })))
+	}
+	c, err := b.
 		For(&v1alpha1.Repository{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(own), builder.WithPredicates(limitsChanged)).
 		Watches(&v1alpha1.Project{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.App{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
-		WatchesRawSource(source.Kind(secrets, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(r.naming))).
+		WatchesRawSource(source.Kind(secrets, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+				return r.naming(ctx, secret)
+			}))).
 		WatchesRawSource(source.Func(r.wakes)).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))

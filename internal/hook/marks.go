@@ -92,16 +92,16 @@ func (m *marks) next(repository string) {
 	m.clock.AfterFunc(markPause, func() { go m.next(repository) })
 }
 
-// write sets Flux's annotation, as `kubectl annotate` would, or the annotation that names the source.
+// write sets Flux's annotation, as `kubectl annotate` would, and the time of the call; or the annotation that names the source.
 func (m *marks) write(ctx context.Context, repository, source string) error {
 	ctx, cancel := context.WithTimeout(ctx, markTime)
 	defer cancel()
 	now := m.clock.Now().UTC().Format(time.RFC3339Nano)
-	annotation, value := meta.ReconcileRequestAnnotation, now
+	annotations := map[string]string{meta.ReconcileRequestAnnotation: now, v1alpha1.HookCalledAnnotation: now}
 	if source != "" {
-		annotation, value = v1alpha1.PushedAnnotation, now+" "+source
+		annotations = map[string]string{v1alpha1.PushedAnnotation: now + " " + source}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{annotation: value}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		return fmt.Errorf("encoding the annotation: %w", err)
 	}

@@ -181,3 +181,22 @@ func (p *patched) setBroken(broken bool) {
 	defer p.mu.Unlock()
 	p.broken = broken
 }
+
+// TestOnlyAPushToTheRepositoryCountsAsACall: while such calls come, the Repository is polled rarely. A report of another repository proves nothing.
+func TestOnlyAPushToTheRepositoryCountsAsACall(t *testing.T) {
+	mac := sign([]byte(body), []byte(key))
+	for path, counts := range map[string]bool{"/hook/acme": true, "/hook/acme?source=https://git.example.com/manifests": false} {
+		s := newServer(t)
+		if answer := call(s.Handler(), path, "X-Signature", mac, strings.NewReader(body)); answer.Code != http.StatusAccepted {
+			t.Fatalf("%s is answered %d", path, answer.Code)
+		}
+		repository := &v1alpha1.Repository{}
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "acme"}, repository); err != nil {
+			t.Fatal(err)
+		}
+		at, err := time.Parse(time.RFC3339, repository.Annotations[v1alpha1.HookCalledAnnotation])
+		if counts != (err == nil && at.Equal(s.Clock.Now())) {
+			t.Errorf("%s: the time of the last call is %q", path, repository.Annotations[v1alpha1.HookCalledAnnotation])
+		}
+	}
+}

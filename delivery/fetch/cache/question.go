@@ -29,11 +29,14 @@ type Scheduled interface {
 	GetSchedule() *v1alpha1.Schedule
 }
 
-// QuestionOf returns the question of an object as of now. MaxAge is a little shorter than the interval, because otherwise its jitter would
-// make every second pass find a cached answer.
-func QuestionOf(o Scheduled) Question {
+// QuestionOf returns the question of an object as of now.
+func QuestionOf(o Scheduled) Question { return QuestionEvery(o, o.GetSchedule().Every()) }
+
+// QuestionEvery is QuestionOf for an object with another interval. MaxAge is a little shorter than the interval, because otherwise its jitter
+// would make every second pass find a cached answer.
+func QuestionEvery(o Scheduled, interval time.Duration) Question {
 	schedule := o.GetSchedule()
-	q := Question{Generation: o.GetGeneration(), MaxAge: schedule.Every() * 9 / 10}
+	q := Question{Generation: o.GetGeneration(), MaxAge: interval * 9 / 10}
 	q.Request, _ = meta.ReconcileAnnotationValue(o.GetAnnotations())
 	if schedule.RetryInterval != nil {
 		q.Retry = schedule.RetryInterval.Duration
