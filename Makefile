@@ -87,6 +87,7 @@ verify: prerequisites $(BIN)/controller-gen $(BIN)/helm lint ## check formatting
 	@rm -rf .build/verify && mkdir -p .build/verify && $(BIN)/controller-gen object crd paths=./api/... output:dir=.build/verify
 	@diff -r $(CRDS) .build/verify -x '*.go' && diff api/v1alpha1/zz_generated.deepcopy.go .build/verify/zz_generated.deepcopy.go || { echo "run make generate"; exit 1; }
 	@$(BIN)/helm lint --strict --quiet charts/kubeop
+	@for hook in hook.type=Ingress hook.type=HTTPRoute,gateway=infra/edge; do $(BIN)/helm lint --strict --quiet charts/kubeop --set hook.host=kubeop.example.com,$$hook; done
 	@go mod tidy -diff || { echo "run go mod tidy"; exit 1; }
 	@go run ./hack/measure check github.com/kubeop/kubeop hack/measure/allowed.txt $(addprefix ./,$(addsuffix /...,$(CODE)))
 

@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/definitions"
 	"github.com/kubeop/kubeop/internal/heap"
 	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/version"
@@ -26,7 +27,11 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
 		os.Exit(sandbox.Serve(os.Args[2:], functions))
 	}
-	if err := run(ctrl.SetupSignalHandler()); err != nil {
+	work := run
+	if len(os.Args) > 1 && os.Args[1] == definitions.Command {
+		work = applyDefinitions
+	}
+	if err := work(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "kubeop:", err)
 		os.Exit(failure)
 	}

@@ -32,7 +32,7 @@ const allowed = "127.0.0.0/8"
 // StartOperator installs the chart without a pod, for its CRDs and roles, and runs the operator on the host. env is added to its
 // environment.
 func (s *Stage) StartOperator(ctx context.Context, env ...string) (*Operator, error) {
-	if err := s.helmInstall(ctx, "--set", "replicas=0"); err != nil {
+	if err := s.helmInstall(ctx, "--set", "replicas=0", "--set", "crds.apply=false"); err != nil {
 		return nil, err
 	}
 	kubeconfig, err := s.operatorKubeconfig(ctx)

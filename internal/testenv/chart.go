@@ -22,7 +22,7 @@ const Namespace = "kubeop-system"
 // InstallChart installs the kinds and roles of charts/kubeop, without the operator, and returns a configuration for the operator's service
 // account. So what its roles do not allow fails in the tests too.
 func (e *Env) InstallChart(ctx context.Context, values ...string) (*rest.Config, error) {
-	set := strings.Join(append([]string{"replicas=0"}, values...), ",")
+	set := strings.Join(append([]string{"replicas=0", "crds.apply=false"}, values...), ",")
 	if _, err := e.Helm(ctx, "install", "kubeop", e.Chart(), "--namespace", Namespace, "--create-namespace", "--set", set); err != nil {
 		return nil, err
 	}

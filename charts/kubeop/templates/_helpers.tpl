@@ -18,7 +18,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 {{- end }}
 
-{{- /* Objects that tenants still need after the operator is uninstalled. docs/uninstall.md lists them. */ -}}
+{{- /* Objects that tenants still need after the operator is uninstalled. docs/operations/uninstall.md lists them. */ -}}
 {{- define "kubeop.keep" -}}
 helm.sh/resource-policy: keep
 {{- end }}
