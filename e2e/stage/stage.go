@@ -114,8 +114,7 @@ func (s *Stage) Kubectl(ctx context.Context, args ...string) (string, error) {
 
 // Helm runs helm as the cluster's administrator and returns what it printed.
 func (s *Stage) Helm(ctx context.Context, args ...string) (string, error) {
-	env := []string{"KUBECONFIG=" + s.Cluster.Kubeconfig, "HELM_CACHE_HOME=" + s.Path("helm"), "HELM_CONFIG_HOME=" + s.Path("helm"), "HELM_DATA_HOME=" + s.Path("helm")}
-	return run(ctx, env, s.bin.helm, args...)
+	return run(ctx, append(s.helmHome(), "KUBECONFIG="+s.Cluster.Kubeconfig), s.bin.helm, args...)
 }
 
 // SetSecret writes a Secret into the operator's namespace.

@@ -1,18 +1,16 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"strings"
+	"path/filepath"
 	"text/template"
 )
 
-// guide explains how to look around.
+// guide explains how to look around, and has all that a second tenant needs. docs/tour.md explains the same commands.
 var guide = template.Must(template.New("guide").Parse(`
 It stays up until Ctrl-C. In another shell:
 
-  export KUBECONFIG={{.Kubeconfig}} PATH={{.Bin}}:$PATH
-  alias kubectl='cluster kubectl'
+  . {{.Env}}
 
   kubectl get repositories,tenants          # what Git declares
   kubectl get projects,apps -A              # TYPE, READY, REVISION, STATUS
@@ -20,21 +18,48 @@ It stays up until Ctrl-C. In another shell:
   helm list -A                              # the app api is a real release
   tail -f {{.Log}}
 
-Ship something yourself. The user is {{.User}}, the password is in {{.PasswordFile}}:
+Ship something yourself, as the team acme or as an administrator. Git finds the passwords by itself:
 
-  git clone {{.URL}}
+  git clone $GIT_URL/acme.git
+  git clone $GIT_URL/platform.git
+
+A second team, beta. Make its repository, give kubeop the credentials, and declare it in the platform repository:
+
+  cluster repo create beta --dir $CLUSTER_DIR --user dev --password beta-password --webhook $HOOK_URL/beta --webhook-secret beta-key
+  kubectl create secret generic beta-git -n kubeop-system --from-literal=username=dev --from-literal=password=beta-password
+  kubectl create secret generic beta-hook -n kubeop-system --from-literal=token=beta-key
+
+  platform/tenants/beta/tenant.yaml:
+    apiVersion: paas.kubeop.io/v1alpha1
+    kind: Tenant
+    metadata: {name: beta}
+    spec:
+      owners: [{kind: User, name: ben, role: admin}]
+      repository:
+        url: {{.GitURL}}/beta.git
+        secretRef: {name: beta-git}
+        hookSecretRef: {name: beta-hook}
+
+  git -C platform add . && git -C platform commit -m "Welcome beta" && git -C platform push
+  kubectl wait tenant beta --for=condition=Ready
+  git clone {{.GitURL}}/beta.git            # user dev, password beta-password
+  kubectl get projects -n kubeop-beta --as ben   # as an owner of beta; an image for apps is {{.Registry}}/hello:v1
+
+docs/tour.md leads through all of this in 15 minutes.
 `))
 
-// showAround prints the guide and writes the password to a file that only its owner can read.
+// showAround prints the guide, and writes the file that sets up a shell for it.
 func (r *tour) showAround() error {
-	acme := r.samples.Acme
-	file := r.stage.Path("acme.password")
-	if err := os.WriteFile(file, []byte(acme.Password+"\n"), 0o600); err != nil {
-		return fmt.Errorf("writing the password: %w", err)
+	env, err := r.stage.WriteEnv(r.samples)
+	if err != nil {
+		return err
 	}
-	bin := os.Getenv("KUBEOP_CLUSTER_BIN")
+	if here, err := os.Getwd(); err == nil {
+		if relative, err := filepath.Rel(here, env); err == nil {
+			env = relative
+		}
+	}
 	return guide.Execute(os.Stdout, map[string]string{
-		"Kubeconfig": r.stage.Cluster.Kubeconfig, "Bin": bin[:strings.LastIndex(bin, "/")], "Log": r.stage.Path("operator.log"),
-		"User": acme.User, "PasswordFile": file, "URL": acme.URL,
+		"Env": env, "Log": r.stage.Path("operator.log"), "GitURL": r.stage.GitURL(), "Registry": r.stage.Cluster.Registry.Host,
 	})
 }

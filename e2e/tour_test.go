@@ -1,0 +1,53 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubeop/kubeop/e2e/stage"
+)
+
+// TestTheTourWorks runs the commands of docs/tour.md, in the shell that `make run` sets up.
+func TestTheTourWorks(t *testing.T) {
+	blocks, err := stage.Commands("../docs/tour.md")
+	must(t, err)
+	env, err := platform.Env(samples)
+	must(t, err)
+	dir := t.TempDir()
+	t.Cleanup(func() { // The other stories push from these clones.
+		for _, r := range []*stage.Repository{samples.Acme, samples.Platform} {
+			if _, err := platform.Shell(context.WithoutCancel(t.Context()), r.Dir, "git pull -q --rebase origin main", env...); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	said := map[string]string{}
+	for _, block := range blocks {
+		out, err := platform.Shell(t.Context(), dir, block.Text, env...)
+		if err != nil {
+			t.Fatalf("%s: %v\nthe operator's log ends:\n%s", block.Heading, err, platform.OperatorLog(context.WithoutCancel(t.Context())))
+		}
+		said[block.Heading] += out
+	}
+	for heading, want := range map[string]string{
+		"Look around": "acme", "Ship an app": "main@sha1:", "Change it": "Succeeded", "Make a mistake": "projects/shop/apps/tour/app.yaml:", "A second team": "\nno\n",
+	} {
+		if !strings.Contains(said[heading], want) {
+			t.Errorf("the commands below %q do not print %q:\n%s", heading, want, said[heading])
+		}
+	}
+	// What `make run` writes for a shell sets the same.
+	file, err := platform.WriteEnv(samples)
+	must(t, err)
+	text, err := os.ReadFile(file)
+	must(t, err)
+	out, err := platform.Shell(t.Context(), dir, ". "+filepath.Clean(file)+` && git ls-remote "$GIT_URL/acme.git" && kubectl get tenants`)
+	if err != nil || !strings.Contains(out, "refs/heads/main") || !strings.Contains(out, "acme") {
+		t.Errorf("the shell of make run does not work: %v\n%s\n%s", err, out, text)
+	}
+}
