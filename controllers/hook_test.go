@@ -2,14 +2,17 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/testenv"
@@ -94,4 +97,59 @@ func (n *team) withoutHook(name string) *team {
 		Spec:       v1alpha1.TenantSpec{Repository: &v1alpha1.TenantRepository{URL: other.repo.URL, SecretRef: &v1alpha1.LocalSecretReference{Name: name + "-git"}}},
 	})
 	return other
+}
+
+// TestTheChartExposesTheHook has the API server check what the chart makes of hook.host, and compares it with the Service.
+func TestTheChartExposesTheHook(t *testing.T) {
+	o, err := op()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered := func(template string, set ...string) string {
+		args := []string{"template", "kubeop", env.Chart(), "--namespace", testenv.Namespace, "--show-only", "templates/" + template}
+		for _, value := range set {
+			args = append(args, "--set", value)
+		}
+		text, err := env.Helm(t.Context(), args...)
+		if err != nil {
+			text = err.Error()
+		}
+		return text
+	}
+	ingress := &networkingv1.Ingress{}
+	text := rendered("hook.yaml", "hook.host=kubeop.example.com", "hook.ingress.className=public", `hook.ingress.annotations.cert-manager\.io/cluster-issuer=letsencrypt`)
+	if err := yaml.UnmarshalStrict([]byte(text), ingress); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if err := o.admin.Create(t.Context(), ingress, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+		t.Fatal(err)
+	}
+	path := ingress.Spec.Rules[0].HTTP.Paths[0]
+	if ingress.Spec.Rules[0].Host != "kubeop.example.com" || path.Path != "/hook" || *ingress.Spec.IngressClassName != "public" || len(ingress.Spec.TLS) != 1 ||
+		ingress.Spec.TLS[0].SecretName != "kubeop-hook-tls" || ingress.Annotations["cert-manager.io/cluster-issuer"] != "letsencrypt" {
+		t.Errorf("the Ingress is %+v", ingress)
+	}
+	service := &corev1.Service{}
+	if err := yaml.Unmarshal([]byte(rendered("service.yaml")), service); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == path.Backend.Service.Port.Name && p.Port == 9292 }) ||
+		path.Backend.Service.Name != service.Name {
+		t.Errorf("the Ingress leads to %+v; the Service has %+v", path.Backend.Service, service.Spec.Ports)
+	}
+	for name, tc := range map[string]struct {
+		set  []string
+		want string
+	}{
+		"no host":                   {nil, "could not find template"},
+		"a route":                   {[]string{"hook.host=h.example.com", "hook.type=HTTPRoute", "gateway=infra/edge/https"}, "sectionName: https"},
+		"a route without a Gateway": {[]string{"hook.host=h.example.com", "hook.type=HTTPRoute"}, "hook.type HTTPRoute needs hook.gateway or gateway"},
+		"another type":              {[]string{"hook.host=h.example.com", "hook.type=Route"}, "value must be one of 'Ingress', 'HTTPRoute'"},
+		"a URL":                     {[]string{"hook.host=https://h.example.com"}, "does not match pattern"},
+		"no TLS":                    {[]string{"hook.host=h.example.com", "hook.ingress.tlsSecret="}, "name: http-hook"},
+	} {
+		if text := rendered("hook.yaml", tc.set...); !strings.Contains(text, tc.want) || name == "no TLS" && strings.Contains(text, "tls:") {
+			t.Errorf("%s: want %q in\n%s", name, tc.want, text)
+		}
+	}
 }
