@@ -244,7 +244,7 @@ func TestChartTokenServers(t *testing.T) {
 		"not trusted, refresh token":    {realm: secure.URL + "/token", refresh: true, kind: failure.ErrAuthentication, says: "setting TOKEN_SERVICES"},
 		"not trusted, for everybody":    {realm: secure.URL + "/token", got: "GET /token"},
 		"not trusted, no credentials":   {realm: secure.URL + "/token", public: true, got: "GET /token"},
-		"not trusted, and none gets it": {realm: secure.URL + "/deny", public: true, got: "GET /deny", kind: failure.ErrAuthentication, says: "needs credentials"},
+		"not trusted, and none gets it": {realm: secure.URL + "/deny", public: true, got: "GET /deny", kind: failure.ErrAuthentication, says: "wants credentials for the version 1.0.0 of the chart at this URL"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func TestFetchRefusedCredentials(t *testing.T) {
 		auth transport.Auth
 		says string
 	}{
-		"none":   {transport.Auth{}, "has no Git repository at this URL, or it needs credentials (401)"},
+		"none":   {transport.Auth{}, "wants credentials for the Git repository at this URL; some hosts answer so if it does not exist (401)"},
 		"basic":  {transport.Auth{Username: "bot", Password: secret}, "rejected the credentials"},
 		"bearer": {transport.Auth{BearerToken: secret}, "rejected the credentials"},
 	}

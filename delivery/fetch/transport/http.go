@@ -113,19 +113,35 @@ func StatusError(res *http.Response, auth Auth, what string) error {
 	switch res.StatusCode {
 	case http.StatusUnauthorized:
 		if auth.Anonymous() {
-			// Git hosts give the same answer for repositories that do not exist, in order to reveal nothing.
-			return failure.New(failure.ErrAuthentication, "%s has no %s at this URL, or it needs credentials (401): check the URL, or name a Secret with username and password, or bearerToken, in secretRef", host, what)
+			return failure.New(failure.ErrAuthentication, "%s (401): check the URL, or name a Secret with username and password, or bearerToken, in secretRef", wanted(host, what))
 		}
-		return failure.New(failure.ErrAuthentication, "%s rejected the credentials of the Secret", host)
+		return failure.New(failure.ErrAuthentication, "%s rejected the credentials of the Secret (401): check them; a token may have expired", host)
 	case http.StatusForbidden:
+		if auth.Anonymous() {
+			return failure.New(failure.ErrAuthentication, "%s denies access without credentials (403): check the URL, or give it a Secret with credentials", host)
+		}
 		return failure.New(failure.ErrAuthentication, "%s denies access (403): check what the credentials of the Secret may read", host)
 	case http.StatusNotFound, http.StatusGone:
 		if auth.Anonymous() {
-			return failure.New(failure.ErrNotFound, "there is no %s at this URL, or it needs credentials (%d): check the URL, or name a Secret in secretRef", what, res.StatusCode)
+			return failure.New(failure.ErrNotFound, "there is no %s at this URL (%d): check the URL; if it is private, name a Secret in secretRef", what, res.StatusCode)
 		}
-		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it (%d)", what, res.StatusCode)
+		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it (%d): check the URL, and what the credentials may read", what, res.StatusCode)
 	}
 	return failure.New(failure.ErrServer, "%s answered %d %s", host, res.StatusCode, http.StatusText(res.StatusCode))
+}
+
+// alike are hosts that answer in the same way where something does not exist and where it needs credentials, in order to reveal nothing.
+var alike = map[string]bool{
+	"github.com": true, "gitlab.com": true, "bitbucket.org": true, "codeberg.org": true, "dev.azure.com": true,
+	"ghcr.io": true, "quay.io": true, "registry.gitlab.com": true, "registry-1.docker.io": true, "index.docker.io": true,
+}
+
+// wanted explains that a host wants credentials and got none.
+func wanted(host, what string) string {
+	if alike[host] {
+		return fmt.Sprintf("%s has no %s at this URL, or it needs credentials; the host does not say which", host, what)
+	}
+	return fmt.Sprintf("%s wants credentials for the %s at this URL; some hosts answer so if it does not exist", host, what)
 }
 
 // GetBody starts a download; the caller closes the body. An answer other than 200 is a StatusError, which uses what as the name of the

@@ -56,7 +56,7 @@ func TestARegistryGetsTheCredentialsOfItsChallenge(t *testing.T) {
 		"by folder":        {Auth{DockerConfig: config("http://"+host+"/charts", "hunter2")}, nil, ""},
 		"of another path":  {Auth{DockerConfig: config(host+"/charts/other", "hunter2")}, failure.ErrAuthentication, "rejected the credentials"},
 		"of a longer name": {Auth{DockerConfig: config(host+"/chart", "hunter2")}, failure.ErrAuthentication, "rejected the credentials"},
-		"none":             {Auth{}, failure.ErrAuthentication, host + " has no artifact at this URL, or it needs credentials"},
+		"none":             {Auth{}, failure.ErrAuthentication, host + " wants credentials for the artifact at this URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry, err := OpenRegistry(loopback, host+"/charts/web", true, tc.auth)
@@ -98,10 +98,10 @@ func TestRegistryFailed(t *testing.T) {
 		says string
 	}{
 		"rejected":               {answer(401), failure.ErrAuthentication, "r.example rejected the credentials of the Secret"},
-		"not there":              {answer(404), failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it (404)"},
+		"not there":              {answer(404), failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it (404): check the URL, and what the credentials may read"},
 		"broken":                 {answer(502), failure.ErrServer, "r.example answered 502 Bad Gateway"},
-		"credentials are wanted": {fmt.Errorf("x: %w", auth.ErrBasicCredentialNotFound), failure.ErrAuthentication, "r.example has no chart at this URL, or it needs credentials"},
-		"no such tag":            {fmt.Errorf("x: %w", errdef.ErrNotFound), failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it"},
+		"credentials are wanted": {fmt.Errorf("x: %w", auth.ErrBasicCredentialNotFound), failure.ErrAuthentication, "r.example wants credentials for the chart at this URL; some hosts answer so if it does not exist: check the URL, or name a Secret with username and password or .dockerconfigjson in secretRef"},
+		"no such tag":            {fmt.Errorf("x: %w", errdef.ErrNotFound), failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it: check the URL and the version, and what the credentials may read"},
 		"no connection":          {fmt.Errorf("x: %w", signed), failure.ErrUnavailable, "r.example gives no answer: connection refused"},
 		"an answer of no sense":  {fmt.Errorf("https://s.example/?sig=hunter2: %w", errors.New("no digest\nfor hunter2")), failure.ErrServer, "r.example answers what cannot be used: no digest for ***"},
 	} {
