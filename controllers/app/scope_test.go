@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/handover"
 	"github.com/kubeop/kubeop/controllers/app/history"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/source"
@@ -252,5 +253,18 @@ func scopeOf(app *v1alpha1.App, r *releaser) *scope {
 	return &scope{
 		Subject: subjects.New(app), writes: &record.Writes{}, release: r.facts(app), volumes: volumeFacts{lastRetained: &retained},
 		inventory: app.Status.Inventory, outcome: outcome{deliveries: (&history.Keeper{}).Begin(app)},
+	}
+}
+
+func TestTheSummaryNamesOnlyObjectsThatAreLeftForOthersForTooLong(t *testing.T) {
+	for want, ceded := range map[string]handover.Ceded{
+		"Applied 1 object, healthy": {Count: 1},
+		"Applied 1 object, healthy; no longer declared and left for others: ConfigMap/a": {Count: 1, Overdue: []string{"ConfigMap/a"}},
+	} {
+		s := &scope{Subject: (&subject.Subjects{}).New(&v1alpha1.App{})}
+		s.inventory.Entries, s.outcome.ceded = make([]v1alpha1.InventoryEntry, 2), ceded
+		if got := s.delivery(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

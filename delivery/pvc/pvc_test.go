@@ -1,6 +1,8 @@
 package pvc
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -109,5 +112,31 @@ func TestManyClaimsAreNamedInPart(t *testing.T) {
 	}
 	if Arguments(many) != "--all" || Arguments(many[:2]) != "data data" {
 		t.Error(Arguments(many), Arguments(many[:2]))
+	}
+}
+
+// unreadable is an API server that lists nothing.
+type unreadable struct{ client.Reader }
+
+func (unreadable) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errAway
+}
+
+var errAway = errors.New("the API server is away")
+
+// TestClaimsThatCannotBeListedAreNoEmptyList, because what is not listed would be deleted.
+func TestClaimsThatCannotBeListedAreNoEmptyList(t *testing.T) {
+	if all, err := List(t.Context(), unreadable{}, "shop"); all != nil || !errors.Is(err, errAway) {
+		t.Errorf("got %v, %v", all, err)
+	}
+}
+
+func TestClaimsOfOneNamespaceAreListedByName(t *testing.T) {
+	of := func(namespace, name string) *Claim {
+		return &Claim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	all, err := List(t.Context(), fake.NewClientBuilder().WithObjects(of("shop", "b"), of("blog", "a"), of("shop", "a")).Build(), "shop")
+	if err != nil || len(all) != 2 || all[0].Name != "a" || all[1].Name != "b" || all[0].Namespace != "shop" {
+		t.Errorf("got %v, %v", all, err)
 	}
 }

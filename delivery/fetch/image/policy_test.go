@@ -128,3 +128,20 @@ func FuzzChooseTag(f *testing.F) {
 		}
 	})
 }
+
+// TestThePolicyIsCheckedInTheProcessToo: an error is no choice, and that no tag fits is no error of the process.
+func TestThePolicyIsCheckedInTheProcessToo(t *testing.T) {
+	for name, tc := range map[string]struct{ input, want, err string }{
+		"a tag":         {`{"Policy": {"semver": "^1"}, "Tags": ["1.0.0", "2.0.0"]}`, `{"Tag":"1.0.0","None":""}`, ""},
+		"no tag":        {`{"Policy": {"semver": "^3"}, "Tags": ["1.0.0"]}`, `{"Tag":"","None":"none of the 1 tags is what the policy wants: semver ^3"}`, ""},
+		"a bad pattern": {`{"Policy": {"semver": "*", "filterTags": {"pattern": "("}}}`, "", "policy.filterTags.pattern is not a regular expression (RE2)"},
+		"no JSON":       {`{`, "", "reading which tags to choose from"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Evaluate([]byte(tc.input), nil, func(string) {})
+			if string(got) != tc.want || !strings.HasPrefix(message(err), tc.err) || (err == nil) != (tc.err == "") {
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}

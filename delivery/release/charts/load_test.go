@@ -11,7 +11,10 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"helm.sh/helm/v3/pkg/chart/loader"
+
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -194,4 +197,26 @@ func FuzzLoadArchive(f *testing.F) {
 			t.Error("a chart without a name was loaded")
 		}
 	})
+}
+
+// TestTheValuesOfSchemasCount like those of YAML, and those of files that Helm does not parse do not.
+func TestTheValuesOfSchemasCount(t *testing.T) {
+	many := []byte("[" + strings.Repeat("0,", yamlcheck.MaxNodes) + "0]")
+	half := []byte("[" + strings.Repeat("0,", yamlcheck.MaxNodes/2) + "0]")
+	for name, c := range map[string]struct {
+		files []*loader.BufferedFile
+		want  error
+	}{
+		"a schema":               {[]*loader.BufferedFile{{Name: "values.schema.json", Data: many}}, yamlcheck.ErrNodes},
+		"one of a subchart":      {[]*loader.BufferedFile{{Name: "charts/db/values.schema.json", Data: many}}, yamlcheck.ErrNodes},
+		"two of half the values": {[]*loader.BufferedFile{{Name: "values.schema.json", Data: half}, {Name: "charts/db/values.schema.json", Data: half}}, yamlcheck.ErrNodes},
+		"one of half the values": {[]*loader.BufferedFile{{Name: "values.schema.json", Data: half}}, nil},
+		"another JSON file":      {[]*loader.BufferedFile{{Name: "files/dashboard.json", Data: many}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := safeToParse(c.files, func(string) {}); !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
 }

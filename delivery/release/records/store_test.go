@@ -209,3 +209,21 @@ func TestAnOutlineHoldsNoPayloads(t *testing.T) {
 		}
 	}
 }
+
+// TestARecordThatIsReadIsInTheHistory, without another request.
+func TestARecordThatIsReadIsInTheHistory(t *testing.T) {
+	client := fake.NewClientset().CoreV1().Secrets("team")
+	writer := storeOn(client)
+	if _, err := writer.insert(t.Context(), recorded(3, helm.StatusDeployed), nil); err != nil {
+		t.Fatal(err)
+	}
+	reader := storeOn(client)
+	rel, meta, err := reader.Read(t.Context(), 3)
+	if err != nil || rel.Version != 3 || meta.Name != decide.KeyOf("web", 3) {
+		t.Fatalf("%+v, %+v, %v", rel, meta, err)
+	}
+	got := reader.memory.History(decide.StateOf("web", listed(record(3, helm.StatusDeployed))))
+	if len(got) != 1 || got[0].Revision != 3 || got[0].Chart != "web" || got[0].ChartVersion != "1.2.3" {
+		t.Errorf("the history is %+v", got)
+	}
+}

@@ -185,3 +185,14 @@ func TestFolderLimits(t *testing.T) {
 	_, err = folder(rendering.Repository(many), ".")
 	rendering.WantError(t, err, "objects of the app: 5001, and more than 5000 are not possible; remove some")
 }
+
+// TestNothingIsReadAfterALimit: neither the file that exceeds it nor a later one is parsed, so only the limit is reported.
+func TestNothingIsReadAfterALimit(t *testing.T) {
+	files := rendering.Repository(map[string]string{"a.yaml": rendering.ConfigMap("a"), "b.yaml": "not: [a manifest", "c.yaml": "neither: [is this"})
+	limits := budget.Default().App
+	limits.Bytes = int64(len(files["a.yaml"].Data)) + 1
+	got, err := Folder(files, ".", limits)
+	if got != nil || err == nil || !strings.HasPrefix(err.Error(), "b.yaml: ") || !strings.Contains(err.Error(), "the manifests of the app up to this file") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%d objects, %v", len(got), err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha512"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,6 +176,16 @@ func TestAnIndexThatIsParsedAsAWholeReplacesWhatWasWritten(t *testing.T) {
 		got, err := versionsIn(t, index.String(), chart, limit.MiB)
 		if err != nil || len(got) != 1 || got[0].Name != want {
 			t.Errorf("%s: got %+v and %v, want version %s", chart, got, err, want)
+		}
+	}
+}
+
+// TestTheLimitOfAJSONValueIsExact: a value of just that many bytes is read.
+func TestTheLimitOfAJSONValueIsExact(t *testing.T) {
+	for text, want := range map[string]error{"1234": nil, "12345": failure.ErrTooLarge} {
+		w := &window{r: strings.NewReader(text), max: 4}
+		if _, err := io.ReadAll(w); !errors.Is(err, want) || !errors.Is(w.failed, want) {
+			t.Errorf("%d bytes: %v, and it failed for %v, want %v", len(text), err, w.failed, want)
 		}
 	}
 }

@@ -1,0 +1,116 @@
+package project
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
+)
+
+// platformBench delivers the platform's own apps as the chart's setting says.
+func platformBench(t *testing.T, setting string, objects ...client.Object) *bench {
+	b := newBench(t, objects...)
+	b.Clients.Deployers = kube.Deployers{Operator: "kubeop-system", PlatformApps: setting}
+	return b
+}
+
+func platformProject(name string) *v1alpha1.Project {
+	return shop(func(p *v1alpha1.Project) {
+		p.Namespace, p.Name = v1alpha1.HomeNamespace(v1alpha1.PlatformTenant), name
+	})
+}
+
+func TestAPlatformProjectMayNotTakeEveryNamespace(t *testing.T) {
+	const (
+		off      = "stopped DependencyNotReady: " // The rest is the message of kube.ErrPlatformOff.
+		tenants  = "stopped NamespaceTaken: namespace %s belongs to a tenant or to kubeop itself: give the project another name"
+		clusters = "stopped NamespaceTaken: who may write everything in namespace %s controls the cluster, and platformApps of kubeop's chart is Namespaced: set it to ClusterAdmin"
+	)
+	namespaced, admin := kube.PlatformAppsNamespaced, kube.PlatformAppsClusterAdmin
+	for name, c := range map[string]struct{ project, setting, want string }{
+		"an ordinary one":                      {"monitoring", namespaced, "done"},
+		"while apps of the platform are off":   {"monitoring", kube.PlatformAppsOff, off + kube.ErrPlatformOff.Error()},
+		"while the setting is missing":         {"monitoring", "", off + kube.ErrPlatformOff.Error()},
+		"one of a tenant":                      {"kubeop-acme", admin, tenants},
+		"the operator's own":                   {"kubeop-system", admin, tenants},
+		"one of Kubernetes":                    {"kube-system", namespaced, clusters},
+		"one of Kubernetes, by administrators": {"kube-system", admin, "done"},
+		"one that only looks like it":          {"kubernetes-dashboard", namespaced, "done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := platformBench(t, c.setting)
+			got := steptest.Outcome(t, b.resolvePlatform(t.Context(), b.newScope(platformProject(c.project))))
+			if want := strings.ReplaceAll(c.want, "%s", c.project); got != want {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+		})
+	}
+}
+
+func TestTheSettingsOfAPlatformNamespaceDefaultToNone(t *testing.T) {
+	b, project := platformBench(t, kube.PlatformAppsNamespaced), platformProject("monitoring")
+	if got := b.newScope(project).namespaceSpec(); got != (v1alpha1.PlatformNamespace{}) {
+		t.Errorf("without settings: %+v", got)
+	}
+	set := v1alpha1.PlatformNamespace{Adopt: true, PodSecurity: "privileged"}
+	project.Spec.Namespace = &set
+	if got := b.newScope(project).namespaceSpec(); got != set {
+		t.Errorf("got %+v, want %+v", got, set)
+	}
+}
+
+// TestAnAdoptedNamespaceIsLeftAndNotDeleted: it loses the rights that kubeop made in it. A namespace that kubeop made is not left; another step
+// deletes it.
+func TestAnAdoptedNamespaceIsLeftAndNotDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(labels map[string]string)
+		left   bool
+	}{
+		"adopted":                    {func(map[string]string) {}, true},
+		"adopted before the label":   {func(l map[string]string) { delete(l, v1alpha1.AdoptedLabel) }, true},
+		"made by kubeop":             {func(l map[string]string) { l[v1alpha1.AdoptedLabel] = "false" }, false},
+		"taken by another meanwhile": {func(l map[string]string) { l[v1alpha1.ProjectLabel] = "another" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := platformBench(t, kube.PlatformAppsNamespaced)
+			s := b.newScope(platformProject("monitoring"))
+			labels := s.labels()
+			labels[v1alpha1.AdoptedLabel] = "true"
+			c.change(labels)
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, UID: "ns-1", Labels: labels}}
+			if err := b.api.Create(t.Context(), ns); err != nil {
+				t.Fatal(err)
+			}
+			if got := steptest.Outcome(t, b.grantPlatform(t.Context(), s)); got != "done" {
+				t.Fatal(got)
+			}
+			rights := func() int {
+				bindings := &rbacv1.RoleBindingList{}
+				if err := b.api.List(t.Context(), bindings, client.InNamespace(s.namespace)); err != nil {
+					t.Fatal(err)
+				}
+				return len(bindings.Items)
+			}
+			if rights() == 0 {
+				t.Fatal("the account that delivers has no rights")
+			}
+			left, err := b.leavePlatformNamespace(t.Context(), b.again(s))
+			if err != nil || left != c.left {
+				t.Errorf("left: %t, want %t; %v", left, c.left, err)
+			}
+			if kept := rights() > 0; kept == c.left {
+				t.Errorf("the rights are kept: %t", kept)
+			}
+			if !b.get(ns) || ns.DeletionTimestamp != nil {
+				t.Error("the namespace is deleted")
+			}
+		})
+	}
+}
