@@ -38,6 +38,13 @@ type Delivery struct {
 	// conflicting object.
 	// +optional
 	TakeOwnership bool `json:"takeOwnership,omitempty"`
+	// TargetNamespace is the namespace of all objects, also of those whose author wrote another one. It is for folders and charts that
+	// name a namespace. In a tenant's app it can only be the namespace of the project. Default: an object that names another namespace
+	// is refused.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	TargetNamespace string `json:"targetNamespace,omitempty"`
 	// PodSecurity defines how the app's pods are brought to the Pod Security level of its namespace.
 	// +optional
 	PodSecurity PodSecurity `json:"podSecurity,omitzero"`

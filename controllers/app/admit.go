@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
 	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/delivery/targetnamespace"
 )
 
 // admitter refuses objects that an App may not have, and stamps the other objects with the App as their owner.
@@ -45,6 +46,11 @@ type admission struct {
 
 // admit checks the objects of an App.
 func (a *admitter) admit(_ context.Context, s *scope) error {
+	objects, err := a.retarget(s, s.objects)
+	if err != nil {
+		return err
+	}
+	s.objects = objects
 	size := budget.Size(s.objects)
 	made, err := a.own(s, s.objects)
 	s.volumes.retained = made.retained
@@ -83,12 +89,24 @@ func (a *admitter) admitRendered(s *scope) func([]*unstructured.Unstructured) er
 	report := a.filled.Get(s.App)
 	var filled []string
 	return func(objects []*unstructured.Unstructured) error {
+		// A Namespace object cannot be left out here. It is refused.
+		if _, err := a.retarget(s, objects); err != nil {
+			return err
+		}
 		made, err := a.own(s, objects)
 		filled = append(filled, made.filled...)
 		listed := podsecurity.Listed(filled)
 		report.Store(&listed)
 		return err
 	}
+}
+
+// retarget moves the objects into the App's targetNamespace. It returns them without the namespaces that they replace.
+func (a *admitter) retarget(s *scope, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	if s.App.Spec.TargetNamespace == "" {
+		return objects, nil
+	}
+	return targetnamespace.Set(objects, s.App.Spec.TargetNamespace, policy.WithDefinitions(objects, a.clients.Namespaced))
 }
 
 // stamped is how own changed the objects.

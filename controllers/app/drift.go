@@ -3,14 +3,12 @@ package app
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/drift"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
@@ -28,7 +26,7 @@ func (r *releaser) findDrift(ctx context.Context, s *scope, request release.Requ
 	if s.writes.Shown(s.Now()) {
 		written = nil
 	}
-	moved, err := r.applier.Moved(ctx, s.Client, record.Inside(s.inventory.Entries, s.App.Namespace), written)
+	moved, err := r.applier.Moved(ctx, s.Client, s.judged(s.inventory.Entries), written)
 	if err != nil {
 		return err
 	}
@@ -64,7 +62,7 @@ func (r *releaser) compare(ctx context.Context, s *scope, request release.Reques
 	correct := s.App.Spec.DriftMode() == v1alpha1.DriftCorrect
 	refs := make([]cluster.Ref, 0, len(moved))
 	for _, e := range moved {
-		ref, err := refOf(e)
+		ref, err := record.RefOf(e)
 		if err != nil {
 			return err
 		}
@@ -78,7 +76,7 @@ func (r *releaser) compare(ctx context.Context, s *scope, request release.Reques
 	for _, d := range differences {
 		words = append(words, drift.Describe(d.Object, d.Missing, d.Fields, "the release"))
 	}
-	s.recordEntries(statesAfter(s.inventory.Entries, moved, differences))
+	s.recordEntries(record.StatesAfter(s.inventory.Entries, moved, differences))
 	state, key := r.drift.Get(s.App), driftKey(s.App, moved)
 	if correct {
 		key = "" // Clear the key: if the objects return to the state we just corrected, someone changed them again.
@@ -88,32 +86,4 @@ func (r *releaser) compare(ctx context.Context, s *scope, request release.Reques
 		state.Corrected(step.Few(words), s.Now())
 	}
 	return nil
-}
-
-// statesAfter returns the entries with the states of the objects after a comparison. Entries of objects that still differ keep their former
-// state.
-func statesAfter(entries, moved []v1alpha1.InventoryEntry, differences []cluster.Difference) []v1alpha1.InventoryEntry {
-	differs, now := map[string]bool{}, map[string]string{}
-	for _, d := range differences {
-		differs[d.Object] = true
-	}
-	for _, e := range moved {
-		id, _ := inventory.ParseObjectID(e.ID) // compare has parsed the ID without an error.
-		if !differs[id.Kind+"/"+id.Name] {
-			now[e.ID] = e.Digest
-		}
-	}
-	for _, d := range differences {
-		if o := d.Applied; o != nil && o.Live != nil {
-			id := idOf(o.Ref)
-			now[id.String()] = fingerprint.StateOf(id, o.Live)
-		}
-	}
-	entries = slices.Clone(entries)
-	for i := range entries {
-		if state, ok := now[entries[i].ID]; ok {
-			entries[i].Digest = state
-		}
-	}
-	return entries
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/flap"
-	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/health"
@@ -101,7 +100,7 @@ func (a *assessor) look(ctx context.Context, s *scope) (health.Verdict, error) {
 		if action.DisableWait {
 			return health.Verdict{}, nil
 		}
-		refs = health.RefsOf(record.Inside(s.inventory.Entries, s.App.Namespace), checks)
+		refs = health.RefsOf(s.judged(s.inventory.Entries), checks)
 		if action.DisableWaitForJobs {
 			refs = health.WithoutJobs(refs)
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/record"
@@ -19,7 +18,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/release"
-	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
 
 // releaseFacts are the facts of a Helm App's release.
@@ -108,7 +106,7 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 		if o.Namespace != s.App.Namespace {
 			continue // Objects outside the namespace come from Shared, see outsideNow.
 		}
-		id := idOf(o.Ref)
+		id := record.IDOf(o.Ref)
 		left = append(left, apply.Left{ID: id, Version: o.Version, Live: o.Live})
 		if o.Live != nil {
 			versions[id.String()] = o.Live.GetResourceVersion()
@@ -124,18 +122,6 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 	s.writes.Released(versions, s.Now())
 	s.inventory, s.unhealthySince = v1alpha1.Inventory{Entries: entries}, nil
 	return nil
-}
-
-// idOf returns the inventory ID of an object of a release.
-func idOf(ref cluster.Ref) inventory.ObjectID {
-	return inventory.ObjectID{Namespace: ref.Namespace, Name: ref.Name, Group: ref.Group, Kind: ref.Kind}
-}
-
-// refOf returns the reference of a release to an object of the inventory.
-func refOf(e v1alpha1.InventoryEntry) (cluster.Ref, error) {
-	id, err := inventory.ParseObjectID(e.ID)
-	kind := schema.GroupVersionKind{Group: id.Group, Version: e.Version, Kind: id.Kind}
-	return cluster.Ref{GroupVersionKind: kind, Namespace: id.Namespace, Name: id.Name}, err
 }
 
 // why returns an event with the reason why an action began, if the reason is not obvious.
@@ -230,7 +216,7 @@ func outsideNow(s *scope, outcome release.Outcome) []v1alpha1.InventoryEntry {
 	}
 	var now []v1alpha1.InventoryEntry
 	for _, o := range outcome.Deployed.Shared {
-		e := v1alpha1.InventoryEntry{ID: idOf(o.Ref).String(), Version: o.Version}
+		e := v1alpha1.InventoryEntry{ID: record.IDOf(o.Ref).String(), Version: o.Version}
 		if o.Kept {
 			e.Policy = v1alpha1.PolicyDisabled
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/drift"
 	"github.com/kubeop/kubeop/controllers/app/handover"
 	"github.com/kubeop/kubeop/controllers/app/prune"
-	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -126,7 +125,7 @@ func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 			ValuesFiles:    spec.ChartValuesFiles,
 			PostRenderers:  spec.PostRenderers,
 			CommonMetadata: spec.CommonMetadata,
-			Admission:      podsecurity.Unusual(s.Fill),
+			Admission:      admissionOf(s),
 		},
 		Actions: spec.HelmActions,
 		Timeout: s.App.Spec.Within(),
@@ -162,6 +161,15 @@ func retryAfter(app *v1alpha1.App, attempts int) time.Duration {
 	return backoff.Pause(attempts)
 }
 
+// admissionOf identifies how the admission changes objects, if not as usual.
+func admissionOf(s *scope) string {
+	changes := podsecurity.Unusual(s.Fill)
+	if target := s.App.Spec.TargetNamespace; target != "" {
+		changes += " in " + target
+	}
+	return changes
+}
+
 // owned returns a function that lists, at the time of the call, the objects that own claims with data.
 func owned(s *scope) func(context.Context) (map[types.UID][]string, error) {
 	reader, namespace := s.Client, s.App.Namespace
@@ -173,7 +181,7 @@ func owned(s *scope) func(context.Context) (map[types.UID][]string, error) {
 // unmoved returns a function that reports whether an object certainly has not changed since Helm wrote it. Actions call the function while
 // they run.
 func (r *releaser) unmoved(ctx context.Context, s *scope) func(*unstructured.Unstructured) bool {
-	entries, reader := record.Inside(s.recordedEntries(), s.App.Namespace), s.Client
+	entries, reader := s.judged(s.recordedEntries()), s.Client
 	still := sync.OnceValue(func() map[string]bool {
 		moved, err := r.applier.Moved(context.WithoutCancel(ctx), reader, entries, nil)
 		if err != nil {

@@ -195,9 +195,22 @@ func (s *scope) Details() string {
 func (s *scope) hookRevision() hook.Revision {
 	revision := hook.Revision{Name: s.found.Revision, Delivered: s.objects, Image: jobs.ImageOf(s.objects), Seal: s.release.seal}
 	if helm := s.App.Spec.Helm; helm != nil {
-		revision.Delivered = []any{s.found.Chart.Digest, releaseName(s.App), s.values, helm.ChartValuesFiles, helm.PostRenderers, helm.CommonMetadata}
+		delivered := []any{s.found.Chart.Digest, releaseName(s.App), s.values, helm.ChartValuesFiles, helm.PostRenderers, helm.CommonMetadata}
+		if target := s.App.Spec.TargetNamespace; target != "" {
+			delivered = append(delivered, target)
+		}
+		revision.Delivered = delivered
 	}
 	return revision
+}
+
+// judged returns the entries of a release whose health and drift are checked. Objects outside of a tenant's namespace are recorded only to
+// be deleted in the end: usually no watch shows them, and each check would be a request. The operator watches what the platform delivers.
+func (s *scope) judged(entries []v1alpha1.InventoryEntry) []v1alpha1.InventoryEntry {
+	if s.Owner.Tenant == v1alpha1.PlatformTenant {
+		return entries
+	}
+	return record.Inside(entries, s.App.Namespace)
 }
 
 // unhealthyFrom returns since when the App is not healthy: the time in the status, else the beginning of this phase. A time in the future

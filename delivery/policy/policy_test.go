@@ -73,9 +73,9 @@ func TestCheck(t *testing.T) {
 		"a protection in a template": {`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {template: {metadata: {annotations: {paas.kubeop.io/prune: confirm}}}}}`,
 			"ForgedMark", "Pod/a carries paas.kubeop.io/prune; only kubeop sets labels, annotations and finalizers of paas.kubeop.io"},
 		"foreign namespace": {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kube-system}}`, "ForeignNamespace",
-			"Secret/a is for namespace kube-system; this app's is kubeop-acme-web: leave metadata.namespace out"},
+			"Secret/a is for namespace kube-system; this app's is kubeop-acme-web: leave metadata.namespace out, or set spec.targetNamespace of the App to kubeop-acme-web"},
 		"a namespace that extends the app's": {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kubeop-acme-web2}}`, "ForeignNamespace",
-			"Secret/a is for namespace kubeop-acme-web2; this app's is kubeop-acme-web: leave metadata.namespace out"},
+			"Secret/a is for namespace kubeop-acme-web2; this app's is kubeop-acme-web: leave metadata.namespace out, or set spec.targetNamespace of the App to kubeop-acme-web"},
 		"a namespace that is a number": {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: 7}}`, "ForeignNamespace",
 			"Secret/a has a namespace that is no text"},
 		"own namespace":   {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kubeop-acme-web}}`, "", ""},
@@ -160,7 +160,7 @@ func TestCheckReportsAllSorted(t *testing.T) {
 	want := []string{
 		refusedRole,
 		"Secret/z carries paas.kubeop.io/app; only kubeop sets labels, annotations and finalizers of paas.kubeop.io",
-		"Secret/z is for namespace other; this app's is kubeop-acme-web: leave metadata.namespace out",
+		"Secret/z is for namespace other; this app's is kubeop-acme-web: leave metadata.namespace out, or set spec.targetNamespace of the App to kubeop-acme-web",
 	}
 	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)

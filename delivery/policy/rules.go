@@ -51,7 +51,7 @@ func foreignNamespace(object *unstructured.Unstructured, namespace string) strin
 	if !found || named == "" || named == namespace {
 		return ""
 	}
-	return fmt.Sprintf("is for namespace %s; this app's is %s: leave metadata.namespace out", oneLine(named), namespace)
+	return fmt.Sprintf("is for namespace %s; this app's is %[2]s: leave metadata.namespace out, or set spec.targetNamespace of the App to %[2]s", oneLine(named), namespace)
 }
 
 // ownAPIGroup: the object is one of kubeop's own kinds, which only the tree of a repository declares.

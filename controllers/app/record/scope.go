@@ -13,8 +13,7 @@ func Outside(entries []v1alpha1.InventoryEntry, namespace string) []v1alpha1.Inv
 	return slices.DeleteFunc(slices.Clone(entries), func(e v1alpha1.InventoryEntry) bool { return isInside(e, namespace) })
 }
 
-// Inside returns the entries of a release whose health and drift are checked. Objects outside the App's namespace are recorded only to be
-// deleted in the end: usually no watch shows them, and each check would be a request.
+// Inside returns the entries of objects in the App's namespace.
 func Inside(entries []v1alpha1.InventoryEntry, namespace string) []v1alpha1.InventoryEntry {
 	outside := func(e v1alpha1.InventoryEntry) bool { return !isInside(e, namespace) }
 	if !slices.ContainsFunc(entries, outside) {
