@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -117,6 +118,7 @@ func TestThePlatformRepository(t *testing.T) {
 		t.Errorf("the namespace enforces %q", level)
 	}
 	n.platformIsForTheOperator()
+	n.allOfAPlatformReleaseCounts(files)
 
 	for _, app := range []string{"classes", "router"} {
 		n.push(map[string]string{"platform/edge/apps/" + app: "-"})
@@ -126,6 +128,59 @@ func TestThePlatformRepository(t *testing.T) {
 	n.push(map[string]string{"platform/edge": "-"})
 	n.gone(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "edge"}})
 	n.adoptNamespace()
+}
+
+// allOfAPlatformReleaseCounts changes and deletes objects of the Helm app "router" outside of its namespace, which are corrected, and replaces
+// one by an object of the administrators, which is not. Then it delivers one that does not become healthy.
+func (n *team) allOfAPlatformReleaseCounts(files map[string]string) {
+	n.t.Helper()
+	const app, templates = "platform/edge/apps/router/app.yaml", "platform/edge/apps/router/chart/templates/templates.yaml"
+	n.push(map[string]string{app: strings.Replace(files[app], "spec: {", "spec: {drift: {mode: Correct}, ", 1)})
+	n.ready(n.app("edge", "router"))
+	role := &rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "router"}}
+	n.edit(role, `{"rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}]}`)
+	n.eventually(func() error {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+			return err
+		}
+		if verb := role.Rules[0].Verbs[0]; verb != "*" {
+			return fmt.Errorf("the verb of the Role in kube-system is still %s", verb)
+		}
+		return nil
+	})
+	cluster := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "router"}}
+	if err := n.admin.Delete(n.t.Context(), cluster); err != nil {
+		n.t.Fatal(err)
+	}
+	n.placed("router", true)
+
+	if err := n.admin.Delete(n.t.Context(), cluster); err != nil {
+		n.t.Fatal(err)
+	}
+	theirs := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "router"}}
+	switch err := n.admin.Create(n.t.Context(), theirs); {
+	case apierrors.IsAlreadyExists(err): // The operator was faster.
+	case err != nil:
+		n.t.Fatal(err)
+	default:
+		n.reconcile(n.app("edge", "router"))
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || len(theirs.Rules)+len(theirs.Labels) > 0 {
+			n.t.Errorf("the administrators' ClusterRole was changed: %v, %v", theirs, err)
+		}
+		if err := n.admin.Delete(n.t.Context(), theirs); err != nil {
+			n.t.Fatal(err)
+		}
+		n.reconcile(n.app("edge", "router")) // Nothing says that their object is in the place of the app's.
+	}
+	n.placed("router", true)
+
+	elsewhere := strings.Replace(fmt.Sprintf(usualDeployment, "elsewhere"), "{name: elsewhere}", "{name: elsewhere, namespace: default}", 1)
+	n.push(map[string]string{templates: files[templates] + "---\n" + strings.Replace(elsewhere, "replicas: 0", "replicas: 1", 1)})
+	if why := n.until(n.app("edge", "router"), v1alpha1.HealthyCondition, metav1.ConditionUnknown, ""); !strings.Contains(why, "Deployment/elsewhere") {
+		n.t.Errorf("the app waits for %q", why)
+	}
+	n.push(map[string]string{templates: files[templates]})
+	n.ready(n.app("edge", "router"))
 }
 
 // platformIsForTheOperator tries to write an App into a namespace of the platform with all rights there.

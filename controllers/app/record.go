@@ -16,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/digest"
-	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
 
 // releaseFacts are the facts of a Helm App's release.
@@ -102,21 +102,29 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 	}
 	left := make([]apply.Left, 0, len(outcome.Deployed.Objects))
 	versions := map[string]string{}
-	for _, o := range outcome.Deployed.Objects {
-		if o.Namespace != s.App.Namespace {
-			continue // Objects outside the namespace come from Shared, see outsideNow.
-		}
+	add := func(o cluster.Applied) {
 		id := record.IDOf(o.Ref)
 		left = append(left, apply.Left{ID: id, Version: o.Version, Live: o.Live})
 		if o.Live != nil {
 			versions[id.String()] = o.Live.GetResourceVersion()
 		}
 	}
+	for _, o := range outcome.Deployed.Objects {
+		if o.Namespace != s.App.Namespace {
+			continue // Objects outside the namespace are Shared.
+		}
+		add(o)
+	}
+	if s.ofPlatform() {
+		for _, o := range outcome.Deployed.Shared {
+			add(o.Applied)
+		}
+	}
 	entries, err := r.applier.Record(ctx, s.Client, left, s.inventory.Entries)
 	if err != nil {
 		return fmt.Errorf("recording the objects of release %s: %w", outcome.Release.Name, err)
 	}
-	entries = inventory.Join(entries, outsideNow(s, outcome)).Entries
+	entries = record.WithShared(entries, record.Outside(s.inventory.Entries, s.App.Namespace), outcome.Deployed)
 	m := s.release.memory
 	m.name, m.deployed, m.entries = outcome.Release.Name, now, entries
 	s.writes.Released(versions, s.Now())
@@ -205,26 +213,4 @@ func historyOf(recorded []v1alpha1.ReleaseSnapshot, outcome *release.Outcome) []
 	}
 	slices.SortFunc(history, func(a, b v1alpha1.ReleaseSnapshot) int { return b.Revision - a.Revision })
 	return history
-}
-
-// outsideNow returns the objects of the deployed revision outside the App's namespace, and those recorded before, which are then marked
-// stale. If a person deployed the revision, its objects are unknown and the recorded ones stay.
-func outsideNow(s *scope, outcome release.Outcome) []v1alpha1.InventoryEntry {
-	before := record.Outside(s.inventory.Entries, s.App.Namespace)
-	if outcome.Deployed.Content == "" {
-		return before
-	}
-	var now []v1alpha1.InventoryEntry
-	for _, o := range outcome.Deployed.Shared {
-		e := v1alpha1.InventoryEntry{ID: record.IDOf(o.Ref).String(), Version: o.Version}
-		if o.Kept {
-			e.Policy = v1alpha1.PolicyDisabled
-		}
-		now = append(now, e)
-	}
-	stale := inventory.Without(before, now)
-	for i := range stale {
-		stale[i].Stale = true
-	}
-	return append(now, stale...)
 }

@@ -63,10 +63,11 @@ func (e *Engine) suspected(ctx context.Context, req Request, conn *cluster.Conne
 	if err := decide.CheckGenuine(rel); err != nil {
 		return nil, err
 	}
-	all, _, err := cluster.OfRevision(e.opts.Mapper, rel, false)
+	all, shared, err := cluster.OfRevision(e.opts.Mapper, rel, req.platform())
 	if err != nil {
 		return nil, err
 	}
+	all = append(all, shared...)
 	asked := map[manifest.Identity]bool{}
 	for _, ref := range suspects {
 		asked[manifest.IdentityOf(ref.GroupKind(), cmp.Or(ref.Namespace, req.Namespace), ref.Name)] = true

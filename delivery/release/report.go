@@ -197,10 +197,7 @@ func (p *pass) reportObjects(ctx context.Context, s decide.State, out *Outcome) 
 		if err != nil {
 			return err
 		}
-		out.Deployed.Shared = shared
-		for _, u := range objects {
-			out.Deployed.Objects = append(out.Deployed.Objects, cluster.AppliedAs(u, nil))
-		}
+		out.Deployed.Objects, out.Deployed.Shared = cluster.AsApplied(objects, shared, nil)
 	}
 	return nil
 }
@@ -220,14 +217,8 @@ func (s *session) deployedObjects(rel *helm.Release) applied {
 	if err != nil {
 		return applied{} // it is read again, and the error reported, by the next report
 	}
-	own := s.conn.Client.Release
-	sent := s.conn.Client.Sent
-	out := applied{revision: rel.Version, shared: shared}
-	for _, u := range wanted {
-		a := cluster.AppliedAs(u, nil)
-		a.Live = sent[own.Identify(u)].Live
-		out.objects = append(out.objects, a)
-	}
+	out := applied{revision: rel.Version}
+	out.objects, out.shared = cluster.AsApplied(wanted, shared, s.conn.Client)
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
 
@@ -24,14 +25,15 @@ func RefOf(e v1alpha1.InventoryEntry) (cluster.Ref, error) {
 }
 
 // StatesAfter returns the entries with the states of the objects after a comparison with the release. moved are the objects that were
-// compared, with valid IDs. Entries of objects that still differ keep their former state.
+// compared, with valid IDs. Entries of objects that still differ keep their former state, and so do those of objects that a watch shows as gone
+// and that the comparison found: they were created meanwhile.
 func StatesAfter(entries, moved []v1alpha1.InventoryEntry, differences []cluster.Difference) []v1alpha1.InventoryEntry {
 	differs, now := map[string]bool{}, map[string]string{}
 	for _, d := range differences {
 		differs[d.Object] = true
 	}
 	for _, e := range moved {
-		if id, err := inventory.ParseObjectID(e.ID); err == nil && !differs[id.Kind+"/"+id.Name] {
+		if id, err := inventory.ParseObjectID(e.ID); err == nil && e.Digest != "" && !differs[id.Kind+"/"+id.Name] {
 			now[e.ID] = e.Digest
 		}
 	}
@@ -48,4 +50,33 @@ func StatesAfter(entries, moved []v1alpha1.InventoryEntry, differences []cluster
 		}
 	}
 	return entries
+}
+
+// WithShared returns the entries of a deployed revision with those of its shared objects. before are the recorded entries of shared objects;
+// those that the revision does not have are marked stale. If a person deployed the revision, its objects are unknown and the recorded ones
+// stay.
+func WithShared(entries, before []v1alpha1.InventoryEntry, now release.Deployed) []v1alpha1.InventoryEntry {
+	if now.Content == "" {
+		return inventory.Join(inventory.Without(entries, before), before).Entries
+	}
+	at := map[string]int{}
+	for i, e := range entries {
+		at[e.ID] = i
+	}
+	for _, o := range now.Shared {
+		id := IDOf(o.Ref).String()
+		i, ok := at[id]
+		if !ok {
+			i = len(entries)
+			entries = append(entries, v1alpha1.InventoryEntry{ID: id, Version: o.Version})
+		}
+		if o.Kept {
+			entries[i].Policy = v1alpha1.PolicyDisabled
+		}
+	}
+	stale := inventory.Without(before, entries)
+	for i := range stale {
+		stale[i].Stale = true
+	}
+	return inventory.Join(entries, stale).Entries
 }

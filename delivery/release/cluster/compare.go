@@ -116,6 +116,9 @@ func (l *look) compare(ch *change, want, live *unstructured.Unstructured) (*Diff
 	if app := l.client.anotherApp(live); app != "" {
 		return nil, &foreign{object: nameOf(ch.info), app: app}
 	}
+	if l.client.Release.shares(live.GetNamespace()) && !l.client.Release.ownsShared(live) {
+		return nil, nil // It belongs to the administrators, who replaced the release's object.
+	}
 	masks, all := l.ignore.Spared(live)
 	if all || terminating(live) {
 		return nil, nil

@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 
-	"helm.sh/helm/v3/pkg/kube"
 	helm "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,7 +12,7 @@ import (
 
 // OfRevision returns the objects of a revision without hooks: those of its namespace, and the shared ones. It leaves out objects of other
 // namespaces, which an App of a tenant may not have whatever a record says; for a release of the platform itself, these are shared.
-func OfRevision(mapper meta.RESTMapper, rel *helm.Release, platform bool) (own []*unstructured.Unstructured, shared []Shared, err error) {
+func OfRevision(mapper meta.RESTMapper, rel *helm.Release, platform bool) (own, shared []*unstructured.Unstructured, err error) {
 	docs, err := manifest.Parse(rel.Manifest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading revision %d: %w", rel.Version, err)
@@ -33,8 +32,7 @@ func OfRevision(mapper meta.RESTMapper, rel *helm.Release, platform bool) (own [
 		case u.GetNamespace() == rel.Namespace:
 			own = append(own, u)
 		case u.GetNamespace() == "" || platform:
-			_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
-			shared = append(shared, Shared{Ref: Ref{GroupVersionKind: kind, Namespace: u.GetNamespace(), Name: u.GetName()}, Kept: policy})
+			shared = append(shared, u)
 		}
 	}
 	return own, shared, nil

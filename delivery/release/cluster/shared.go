@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,9 +15,29 @@ import (
 
 // Shared is an object of a revision that is cluster-scoped or, in a release of the platform itself, in another namespace.
 type Shared struct {
-	Ref
+	Applied
 	// Kept: the object's manifest has a policy that keeps it after an uninstall.
 	Kept bool
+}
+
+// AsApplied describes the objects of a revision, which OfRevision returned, with the API server's answers to the writes of by; by is nil if
+// another action made the revision.
+func AsApplied(own, shared []*unstructured.Unstructured, by *Client) (applied []Applied, outside []Shared) {
+	describe := func(u *unstructured.Unstructured) Applied {
+		a := AppliedAs(u, nil)
+		if by != nil {
+			a.Live = by.Sent[by.Release.Identify(u)].Live
+		}
+		return a
+	}
+	for _, u := range own {
+		applied = append(applied, describe(u))
+	}
+	for _, u := range shared {
+		_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
+		outside = append(outside, Shared{describe(u), policy})
+	}
+	return applied, outside
 }
 
 // liveShared returns a live shared object; nil if it does not exist, or this release may not delete it.
