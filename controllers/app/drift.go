@@ -7,7 +7,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/drift"
-	"github.com/kubeop/kubeop/controllers/app/record"
+	"github.com/kubeop/kubeop/controllers/app/revision"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -62,7 +62,7 @@ func (r *releaser) compare(ctx context.Context, s *scope, request release.Reques
 	correct := s.App.Spec.DriftMode() == v1alpha1.DriftCorrect
 	refs := make([]cluster.Ref, 0, len(moved))
 	for _, e := range moved {
-		ref, err := record.RefOf(e)
+		ref, err := revision.RefOf(e)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (r *releaser) compare(ctx context.Context, s *scope, request release.Reques
 	for _, d := range differences {
 		words = append(words, drift.Describe(d.Object, d.Missing, d.Fields, "the release"))
 	}
-	s.recordEntries(record.StatesAfter(s.inventory.Entries, moved, differences))
+	s.recordEntries(revision.StatesAfter(s.inventory.Entries, moved, differences))
 	state, key := r.drift.Get(s.App), driftKey(s.App, moved)
 	if correct {
 		key = "" // Clear the key: if the objects return to the state we just corrected, someone changed them again.

@@ -12,10 +12,12 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/record"
+	"github.com/kubeop/kubeop/controllers/app/revision"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
@@ -103,7 +105,7 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 	left := make([]apply.Left, 0, len(outcome.Deployed.Objects))
 	versions := map[string]string{}
 	add := func(o cluster.Applied) {
-		id := record.IDOf(o.Ref)
+		id := revision.IDOf(o.Ref)
 		left = append(left, apply.Left{ID: id, Version: o.Version, Live: o.Live})
 		if o.Live != nil {
 			versions[id.String()] = o.Live.GetResourceVersion()
@@ -115,7 +117,7 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 		}
 		add(o)
 	}
-	if s.ofPlatform() {
+	if s.OfPlatform() {
 		for _, o := range outcome.Deployed.Shared {
 			add(o.Applied)
 		}
@@ -124,7 +126,12 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 	if err != nil {
 		return fmt.Errorf("recording the objects of release %s: %w", outcome.Release.Name, err)
 	}
-	entries = record.WithShared(entries, record.Outside(s.inventory.Entries, s.App.Namespace), outcome.Deployed)
+	outside := record.Outside(s.inventory.Entries, s.App.Namespace)
+	if outcome.Deployed.Content == "" { // A person deployed the revision, so its shared objects are unknown.
+		entries = inventory.Join(inventory.Without(entries, outside), outside).Entries
+	} else {
+		entries = revision.WithShared(entries, outside, outcome.Deployed.Shared)
+	}
 	m := s.release.memory
 	m.name, m.deployed, m.entries = outcome.Release.Name, now, entries
 	s.writes.Released(versions, s.Now())

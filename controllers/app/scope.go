@@ -207,14 +207,11 @@ func (s *scope) hookRevision() hook.Revision {
 // judged returns the entries of a release whose health and drift are checked. Objects outside of a tenant's namespace are recorded only to
 // be deleted in the end: usually no watch shows them, and each check would be a request. The operator watches what the platform delivers.
 func (s *scope) judged(entries []v1alpha1.InventoryEntry) []v1alpha1.InventoryEntry {
-	if s.ofPlatform() {
+	if s.OfPlatform() {
 		return slices.DeleteFunc(slices.Clone(entries), func(e v1alpha1.InventoryEntry) bool { return e.Stale })
 	}
 	return record.Inside(entries, s.App.Namespace)
 }
-
-// ofPlatform reports whether the App is one of the platform itself.
-func (s *scope) ofPlatform() bool { return s.Owner.Tenant == v1alpha1.PlatformTenant }
 
 // unhealthyFrom returns since when the App is not healthy: the time in the status, else the beginning of this phase. A time in the future
 // is ignored: it was written before the clock was set back, and would delay the deadline.

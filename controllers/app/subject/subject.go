@@ -69,6 +69,9 @@ func (s *Subjects) Forget(app *v1alpha1.App) { s.progress.Forget(app) }
 // Key is the namespace and name of the App.
 func (s *Subject) Key() types.NamespacedName { return client.ObjectKeyFromObject(s.App) }
 
+// OfPlatform reports whether the App is one of the platform itself.
+func (s *Subject) OfPlatform() bool { return s.Owner.Tenant == v1alpha1.PlatformTenant }
+
 // Now returns the present time.
 func (s *Subject) Now() time.Time { return s.clock.Now() }
 

@@ -1,4 +1,4 @@
-package record
+package revision
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
 
@@ -37,25 +36,10 @@ func TestSharedObjectsOfARevision(t *testing.T) {
 		return v1alpha1.InventoryEntry{ID: id + "__Role", Version: "v1", Digest: digest, Policy: policy, Stale: stale}
 	}
 	before := []v1alpha1.InventoryEntry{role("other_left", "d", "", false), role("other_stays", "d", "", false)}
-	for name, c := range map[string]struct {
-		entries []v1alpha1.InventoryEntry
-		now     release.Deployed
-		want    []v1alpha1.InventoryEntry
-	}{
-		"one left, one came, one is kept": {
-			[]v1alpha1.InventoryEntry{entry("web", "d"), role("other_stays", "e", "", false)},
-			release.Deployed{Content: "c", Shared: []cluster.Shared{shared("other", "stays", false), shared("", "came", true)}},
-			[]v1alpha1.InventoryEntry{role("_came", "", v1alpha1.PolicyDisabled, false), entry("web", "d"), role("other_left", "d", "", true), role("other_stays", "e", "", false)},
-		},
-		"a person deployed the revision": {
-			[]v1alpha1.InventoryEntry{entry("web", "d")}, release.Deployed{},
-			[]v1alpha1.InventoryEntry{entry("web", "d"), role("other_left", "d", "", false), role("other_stays", "d", "", false)},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, WithShared(c.entries, before, c.now)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
+	entries := []v1alpha1.InventoryEntry{entry("web", "d"), role("other_stays", "e", "", false)}
+	got := WithShared(entries, before, []cluster.Shared{shared("other", "stays", false), shared("", "came", true)})
+	want := []v1alpha1.InventoryEntry{role("_came", "", v1alpha1.PolicyDisabled, false), entry("web", "d"), role("other_left", "d", "", true), role("other_stays", "e", "", false)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

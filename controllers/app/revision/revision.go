@@ -1,4 +1,5 @@
-package record
+// Package revision describes the objects of a deployed revision of a release as entries of an inventory.
+package revision
 
 import (
 	"slices"
@@ -8,7 +9,6 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
-	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
 
@@ -53,17 +53,13 @@ func StatesAfter(entries, moved []v1alpha1.InventoryEntry, differences []cluster
 }
 
 // WithShared returns the entries of a deployed revision with those of its shared objects. before are the recorded entries of shared objects;
-// those that the revision does not have are marked stale. If a person deployed the revision, its objects are unknown and the recorded ones
-// stay.
-func WithShared(entries, before []v1alpha1.InventoryEntry, now release.Deployed) []v1alpha1.InventoryEntry {
-	if now.Content == "" {
-		return inventory.Join(inventory.Without(entries, before), before).Entries
-	}
+// those that the revision does not have are marked stale.
+func WithShared(entries, before []v1alpha1.InventoryEntry, now []cluster.Shared) []v1alpha1.InventoryEntry {
 	at := map[string]int{}
 	for i, e := range entries {
 		at[e.ID] = i
 	}
-	for _, o := range now.Shared {
+	for _, o := range now {
 		id := IDOf(o.Ref).String()
 		i, ok := at[id]
 		if !ok {
