@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 		"List of no objects": {`{apiVersion: v1, kind: List, metadata: {name: a}, items: [7]}`, "Malformed", "List/a is malformed: items[0]: not an object"},
 		"empty List":         {`{apiVersion: v1, kind: List, items: []}`, "", ""},
 		"unknown kind": {`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`, "UnknownKind",
-			"Unheard/a is of a kind the cluster does not know: example.com/v1 Unheard"},
+			"Unheard/a is of a kind the cluster does not know: example.com/v1 Unheard; check both, or ask an administrator to install the CustomResourceDefinition"},
 		"misspelled kind": {`{apiVersion: v1, kind: service, metadata: {name: a}}`, "MisspelledKind",
 			"service/a is of a kind the cluster does not know: v1 service; did you mean Service?"},
 		"a kind that is not kept": {`{apiVersion: authorization.k8s.io/v1, kind: LocalSubjectAccessReview, metadata: {name: a}}`, "UnkeptKind",

@@ -41,6 +41,9 @@ func Position(data []byte, err error) (line int, why string, ok bool) {
 	case countedFromZero[why]:
 		line++
 	}
+	if strings.Contains(why, "tab character") || why == "found character that cannot start any token" && bytes.Contains(textOf(data, line), []byte("\t")) {
+		why += ": indent by spaces instead of tabs"
+	}
 	if at, explained, is := indentation(data, line, why); is {
 		return at, why + ": " + explained, true
 	}
@@ -70,6 +73,12 @@ func unreadable(data []byte) int {
 		i += size
 	}
 	return -1
+}
+
+// textOf returns a line, from 1.
+func textOf(data []byte, line int) []byte {
+	lines := bytes.Split(data, []byte("\n"))
+	return lines[min(max(line-1, 0), len(lines)-1)]
 }
 
 func lineAt(data []byte, offset int) int {

@@ -69,7 +69,7 @@ func TestADocumentIsTheObjectOfItsPath(t *testing.T) {
 		"no metadata":         {aProject, project("spec: {}"), []string{`1: metadata.name is missing; add "metadata: {name: shop}"`}},
 		"misspelt metadata":   {aProject, project("metdata: {name: shop}"), []string{"3: unknown field metdata (did you mean metadata?)"}},
 		"no name":             {aProject, project("metadata: {labels: {a: b}}"), []string{`3: metadata.name is missing; its folder is "shop"`}},
-		"another name":        {aProject, project("metadata: {name: blog}"), []string{`3: metadata.name is "blog", but its folder is "shop"`}},
+		"another name":        {aProject, project("metadata: {name: blog}"), []string{`3: metadata.name is "blog", but its folder is "shop": give both the same name`}},
 		"a status":            {aProject, project("metadata: {name: shop}\nstatus: {}"), []string{"4: status is written by kubeop; remove it"}},
 		"a namespace":         {aProject, project("metadata: {name: shop, namespace: x}"), []string{"3: metadata.namespace: the path decides the namespace; remove it"}},
 		"finalizers":          {aProject, project("metadata: {name: shop, finalizers: [x]}"), []string{"3: metadata.finalizers: finalizers are kubeop's; remove them"}},

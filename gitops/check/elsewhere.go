@@ -1,6 +1,11 @@
 package check
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/identity"
+)
 
 // elsewhere says, by the kinds of Flux and Argo CD, what is written in an app.yaml instead.
 var elsewhere = map[string]string{
@@ -23,4 +28,13 @@ func insteadOf(apiVersion, kind any) string {
 	name, _ := kind.(string)
 	group, _, _ := strings.Cut(version, "/")
 	return elsewhere[name+"."+group]
+}
+
+// manifestsPlace says where manifests of Kubernetes belong, if the document is one in the place of an App.
+func (d *Result) manifestsPlace(at identity.Ref) string {
+	version, _ := d.Value["apiVersion"].(string)
+	if at.App == "" || version == "" || strings.HasPrefix(version, v1alpha1.Group+"/") {
+		return ""
+	}
+	return "; manifests belong in a folder beside it, which an App of spec.type Raw names in spec.raw.path"
 }

@@ -14,7 +14,7 @@ func TestAnObjectOfAnotherToolIsAnsweredWithWhatToWriteHere(t *testing.T) {
 			"the address as spec.helm.repository of each app that uses it",
 		"kind: Application\napiVersion: argoproj.io/v1alpha1\n": "1: kind Application is of another tool; instead of it, kubeop has " +
 			"spec.type Helm with spec.helm, or spec.type Git with spec.git",
-		"apiVersion: apps/v1\nkind: Deployment\n": `2: kind is "Deployment"; at this path it must be "App"`,
+		"apiVersion: apps/v1\nkind: Deployment\n": `2: kind is "Deployment"; at this path it must be "App"; manifests belong in a folder beside it, which an App of spec.type Raw names in spec.raw.path`,
 	} {
 		_, got := findings(t, anApp, object+"metadata: {name: web}\n", false)
 		if diff := cmp.Diff([]string{want}, got); diff != "" {

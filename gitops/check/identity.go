@@ -69,7 +69,7 @@ func (d *Result) wrongKind(at identity.Ref) {
 		d.AddAt("kind", "Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only")
 		return
 	}
-	d.AddAt("kind", "kind is %s; at this path it must be %q", orMissing(kind), at.Kind())
+	d.AddAt("kind", "kind is %s; at this path it must be %q%s", orMissing(kind), at.Kind(), d.manifestsPlace(at))
 }
 
 // orMissing shows a value of any type from a file; "missing" for nil.
@@ -86,7 +86,7 @@ func (d *Result) checkName(name any, folder string) {
 	case nil:
 		d.AddAt("metadata.name", "metadata.name is missing; its folder is %q", folder)
 	default:
-		d.AddAt("metadata.name", "metadata.name is %s, but its folder is %q", document.Show(name), folder)
+		d.AddAt("metadata.name", "metadata.name is %s, but its folder is %q: give both the same name", document.Show(name), folder)
 	}
 }
 

@@ -51,7 +51,7 @@ func (d *Result) Paths(beside Folder) {
 		switch {
 		case reported:
 		case e == nil:
-			d.AddAt(at, "%s: there is no file %s beside app.yaml", at, document.Quote(name))
+			d.AddAt(at, "%s: there is no file %s beside app.yaml: add it, or correct the name", at, document.Quote(name))
 		case e.IsDir():
 			d.AddAt(at, "%s: %s is a folder", at, document.Quote(name))
 		}
@@ -66,7 +66,7 @@ func (d *Result) checkFolder(at, name string, beside Folder) bool {
 	switch {
 	case reported:
 	case e == nil:
-		d.AddAt(at, "%s: there is no folder %s beside app.yaml", at, document.Quote(name))
+		d.AddAt(at, "%s: there is no folder %s beside app.yaml: add it, or correct the path", at, document.Quote(name))
 	case !e.IsDir():
 		d.AddAt(at, "%s: %s is a file", at, document.Quote(name))
 	}

@@ -40,7 +40,7 @@ func TestPathsOfASpecLeadIntoTheFolder(t *testing.T) {
 	}{
 		"manifests":                 {"{type: Raw, raw: {path: manifests}}", []string{"manifests/a.yaml"}, nil},
 		"manifests with a slash":    {"{type: Raw, raw: {path: ./manifests/}}", []string{"manifests/a.yaml"}, nil},
-		"no manifests":              {"{type: Raw, raw: {path: manifests}}", []string{"other/a.yaml"}, []string{`4: spec.raw.path: there is no folder "manifests" beside app.yaml`}},
+		"no manifests":              {"{type: Raw, raw: {path: manifests}}", []string{"other/a.yaml"}, []string{`4: spec.raw.path: there is no folder "manifests" beside app.yaml: add it, or correct the path`}},
 		"manifests that are a file": {"{type: Raw, raw: {path: manifests}}", []string{"manifests"}, []string{`4: spec.raw.path: "manifests" is a file`}},
 		"manifests behind a link":   {"{type: Raw, raw: {path: link/manifests}}", []string{"link@"}, nil},
 		"manifests that are a link": {"{type: Raw, raw: {path: link}}", []string{"link@"}, nil},
@@ -48,12 +48,12 @@ func TestPathsOfASpecLeadIntoTheFolder(t *testing.T) {
 		"a chart":                   {"{type: Helm, helm: {path: chart}}", []string{"chart/Chart.yaml"}, nil},
 		"the folder is the chart":   {"{type: Helm, helm: {path: .}}", []string{"Chart.yaml"}, nil},
 		"the folder is no chart":    {"{type: Helm, helm: {path: .}}", []string{"app.yaml"}, []string{`4: spec.helm.path: the folder "." is no chart: it has no Chart.yaml`}},
-		"no chart":                  {"{type: Helm, helm: {path: chart}}", nil, []string{`4: spec.helm.path: there is no folder "chart" beside app.yaml`}},
+		"no chart":                  {"{type: Helm, helm: {path: chart}}", nil, []string{`4: spec.helm.path: there is no folder "chart" beside app.yaml: add it, or correct the path`}},
 		"a folder that is no chart": {"{type: Helm, helm: {path: chart}}", []string{"chart/values.yaml"}, []string{`4: spec.helm.path: the folder "chart" is no chart: it has no Chart.yaml`}},
 		"a Chart.yaml by a link":    {"{type: Helm, helm: {path: chart}}", []string{"chart/Chart.yaml@"}, nil},
 		"values":                    {"{type: Helm, helm: {path: chart, valuesFiles: [a.yaml, b/c.yaml]}}", []string{"chart/Chart.yaml", "a.yaml", "b/c.yaml"}, nil},
 		"no values": {"{type: Helm, helm: {path: chart, valuesFiles: [a.yaml, b.yaml]}}", []string{"chart/Chart.yaml", "a.yaml"},
-			[]string{`4: spec.helm.valuesFiles[1]: there is no file "b.yaml" beside app.yaml`}},
+			[]string{`4: spec.helm.valuesFiles[1]: there is no file "b.yaml" beside app.yaml: add it, or correct the name`}},
 		"values that are a folder": {"{type: Helm, helm: {path: chart, valuesFiles: [b]}}", []string{"chart/Chart.yaml", "b/c.yaml"}, []string{`4: spec.helm.valuesFiles[0]: "b" is a folder`}},
 		"values behind a link":     {"{type: Helm, helm: {path: chart, valuesFiles: [l/c.yaml]}}", []string{"chart/Chart.yaml", "l@"}, nil},
 	} {

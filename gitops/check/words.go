@@ -50,7 +50,7 @@ func schemaMessage(err *field.Error) string {
 		detail := strings.ReplaceAll(strings.TrimPrefix(err.Detail, "supported values: "), `"`, "")
 		return fmt.Sprintf("%s: %s is not one of %s", err.Field, document.Show(err.BadValue), detail)
 	case field.ErrorTypeDuplicate:
-		return fmt.Sprintf("%s: %s is there twice", err.Field, document.Show(err.BadValue))
+		return fmt.Sprintf("%s: %s is there twice: keep one", err.Field, document.Show(err.BadValue))
 	}
 	detail := strings.TrimPrefix(err.Detail, err.Field)
 	detail = strings.TrimPrefix(strings.TrimSpace(detail), "in body ")

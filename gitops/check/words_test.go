@@ -53,7 +53,7 @@ func TestErrorsOfTheSchemaAreWordedForPeople(t *testing.T) {
 		err  *field.Error
 		want string
 	}{
-		"twice":             {field.Duplicate(field.NewPath("spec", "ports"), "http"), `spec.ports: "http" is there twice`},
+		"twice":             {field.Duplicate(field.NewPath("spec", "ports"), "http"), `spec.ports: "http" is there twice: keep one`},
 		"an unknown value":  {field.NotSupported(field.NewPath("spec", "type"), "X", []string{"Git", "Image"}), `spec.type: "X" is not one of Git, Image`},
 		"required":          {field.Required(field.NewPath("spec", "type"), "Required value"), "spec.type is required"},
 		"empty":             {field.Invalid(field.NewPath("spec", "a"), "", "spec.a in body should be at least 1 chars long"), "spec.a: must not be empty"},

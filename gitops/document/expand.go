@@ -83,7 +83,7 @@ func (e *expansion) mapping(n *yaml.Node, depth int) map[string]any {
 		}
 		e.text += len(name) // Duplicate keys count, too: looking them up costs as much.
 		if line, again := first[name]; again {
-			e.Add(key.Line, "%q is written a second time; the first is in line %d", name, line)
+			e.Add(key.Line, "%q is written a second time; the first is in line %d: keep one", name, line)
 			continue
 		}
 		first[name] = key.Line

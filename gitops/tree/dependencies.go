@@ -142,5 +142,5 @@ func (p *pass) cycleOf(app *App, way []identity.Ref) document.Finding {
 		i++
 	}
 	line := p.read(file).Line(fmt.Sprintf("spec.dependsOn[%d].name", i))
-	return document.Finding{File: file, Line: line, Why: "dependsOn makes a ring: " + strings.Join(names, " → ")}
+	return document.Finding{File: file, Line: line, Why: "dependsOn makes a ring: " + strings.Join(names, " → ") + "; take one of these dependencies out"}
 }

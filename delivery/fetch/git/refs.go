@@ -109,7 +109,7 @@ func resolveName(refs *packp.AdvRefs, name string) (target, error) {
 func resolveIn(refs *packp.AdvRefs, prefix, kind, name string) (target, error) {
 	t, ok := lookup(refs, prefix+name)
 	if !ok {
-		return target{}, failure.New(failure.ErrNotFound, "the repository has no %s %q", kind, failure.Printable(name))
+		return target{}, failure.New(failure.ErrNotFound, "the repository has no %s %q: check ref", kind, failure.Printable(name))
 	}
 	t.label = name
 	if prefix == tagRefs {

@@ -34,7 +34,7 @@ func TestRaw(t *testing.T) {
 		"nothing":        {`null`, nil, nil, "spec.raw is missing"},
 		"inline, broken": {`{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: Pod}]}`, nil, nil, "spec.raw.manifests[1]: Pod has no metadata"},
 		"inline, twice": {`{manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {apiVersion: v1, kind: Pod, metadata: {name: a}}]}`, nil, nil,
-			"spec.raw.manifests[1]: Pod/a is already at spec.raw.manifests[0]"},
+			"spec.raw.manifests[1]: Pod/a is already at spec.raw.manifests[0]: keep one"},
 		"no folder":      {`{path: manifests}`, nil, nil, "spec.raw.path: manifests: the app has no folder"},
 		"missing folder": {`{path: missing}`, folder, nil, `spec.raw.path: the app's folder has no folder "missing"`},
 		"a kustomization is no manifest": {`{path: built}`, folder, nil,

@@ -59,7 +59,7 @@ func (s *Set) addOne(place string, object *unstructured.Unstructured) {
 		return
 	}
 	if earlier, ok := s.repeated(place, object); ok {
-		s.Refuse(place, fmt.Errorf("%s/%s is already at %s", object.GetKind(), object.GetName(), earlier))
+		s.Refuse(place, fmt.Errorf("%s/%s is already at %s: keep one", object.GetKind(), object.GetName(), earlier))
 		return
 	}
 	s.objects = append(s.objects, object)

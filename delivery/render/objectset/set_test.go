@@ -91,7 +91,7 @@ func TestAnObjectMayNotComeTwice(t *testing.T) {
 			s.Add("first.yaml:1", parsed(t, deployment))
 			s.Add("second.yaml:1", parsed(t, c.second))
 			_, err := s.Result()
-			if (err != nil) != c.twice || (c.twice && err.Error() != "second.yaml:1: Deployment/a is already at first.yaml:1") {
+			if (err != nil) != c.twice || (c.twice && err.Error() != "second.yaml:1: Deployment/a is already at first.yaml:1: keep one") {
 				t.Errorf("got %v", err)
 			}
 		})
