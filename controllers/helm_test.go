@@ -209,7 +209,7 @@ func TestAnUnhealthyUpgradeIsRolledBack(t *testing.T) {
 
 	n.push(helmApp("values: {greeting: sick, replicas: 1}, upgrade: {timeout: 2s}, remediation: {retries: 0}"))
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.HeldReason)
-	if want := "not healthy within 2s: Deployment/web"; !strings.Contains(message, want) {
+	if want := "not healthy within 2s (spec.helm.upgrade.timeout): Deployment/web"; !strings.Contains(message, want) {
 		t.Errorf("the message of Ready is %q, want %q in it", message, want)
 	}
 	n.greets("fixed")

@@ -65,11 +65,12 @@ func (a *assessor) assess(ctx context.Context, s *scope) error {
 		return nil
 	}
 	began, now := s.Since(judgedPhase(s)), s.Now()
-	waited, deadline := now.Sub(s.unhealthyFrom(began, now)), healthDeadline(s)
+	waited := now.Sub(s.unhealthyFrom(began, now))
+	deadline, field := healthDeadline(s)
 	again := step.NextLook(waited)
 	switch {
 	case waited >= deadline:
-		err := fmt.Errorf("not healthy within %s: %s", deadline, verdict)
+		err := fmt.Errorf("not healthy within %s (%s): %s", deadline, field, verdict)
 		return a.releaser.markFailed(ctx, s, step.FailAfter(v1alpha1.UnhealthyReason, again, err))
 	case len(verdict.Failed) > 0:
 		return step.FailAfter(v1alpha1.UnhealthyReason, again, errors.New(verdict.String()))
@@ -96,7 +97,7 @@ func (a *assessor) look(ctx context.Context, s *scope) (health.Verdict, error) {
 		refs = health.RefsOf(s.inventory.Entries, checks)
 	}
 	if s.App.Spec.Helm != nil {
-		action := actionOf(s)
+		action, _ := actionOf(s)
 		if action.DisableWait {
 			return health.Verdict{}, nil
 		}
@@ -130,28 +131,28 @@ func afterDeletion(spec *v1alpha1.AppSpec) string {
 	return ", and is put back"
 }
 
-// actionOf returns the settings of the Helm action that made the deployed revision. If the engine was not called because the chart is not
-// available, the recorded revision decides.
-func actionOf(s *scope) *v1alpha1.HelmAction {
+// actionOf returns the settings of the Helm action that made the deployed revision, and their field. If the engine was not called because the
+// chart is not available, the recorded revision decides.
+func actionOf(s *scope) (action *v1alpha1.HelmAction, field string) {
 	spec := s.App.Spec.Helm
 	installed := s.recordedRevision().revision <= 1
 	if s.release.outcome != nil {
 		installed = s.release.outcome.Deployed.Installed
 	}
 	if installed {
-		return &spec.Install.HelmAction
+		return &spec.Install.HelmAction, "spec.helm.install"
 	}
-	return &spec.Upgrade.HelmAction
+	return &spec.Upgrade.HelmAction, "spec.helm.upgrade"
 }
 
-// healthDeadline is how long the App has to become healthy.
-func healthDeadline(s *scope) time.Duration {
+// healthDeadline is how long the App has to become healthy, and the field that says so.
+func healthDeadline(s *scope) (deadline time.Duration, field string) {
 	if s.App.Spec.Helm != nil {
-		if timeout := actionOf(s).Timeout; timeout != nil {
-			return timeout.Duration
+		if action, field := actionOf(s); action.Timeout != nil {
+			return action.Timeout.Duration, field + ".timeout"
 		}
 	}
-	return s.App.Spec.Within()
+	return s.App.Spec.Within(), "spec.timeout"
 }
 
 // Forget drops the state of an App.

@@ -41,11 +41,12 @@ func TestTheHealthTimeoutIsThatOfTheAction(t *testing.T) {
 		outcome *release.Outcome
 		timeout bool
 		want    time.Duration
+		field   string
 	}{
-		"an install":                   {&release.Outcome{Deployed: release.Deployed{Installed: true}}, true, time.Minute},
-		"an upgrade":                   {&release.Outcome{}, true, 2 * time.Minute},
-		"the engine was not called":    {nil, true, time.Minute},
-		"an upgrade without a timeout": {&release.Outcome{}, false, 7 * time.Minute},
+		"an install":                   {&release.Outcome{Deployed: release.Deployed{Installed: true}}, true, time.Minute, "spec.helm.install.timeout"},
+		"an upgrade":                   {&release.Outcome{}, true, 2 * time.Minute, "spec.helm.upgrade.timeout"},
+		"the engine was not called":    {nil, true, time.Minute, "spec.helm.install.timeout"},
+		"an upgrade without a timeout": {&release.Outcome{}, false, 7 * time.Minute, "spec.timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}}
@@ -55,8 +56,8 @@ func TestTheHealthTimeoutIsThatOfTheAction(t *testing.T) {
 			}
 			s := scopeOf(app, &releaser{admitter: &admitter{}})
 			s.release.outcome = c.outcome
-			if got := healthDeadline(s); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
+			if got, field := healthDeadline(s); got != c.want || field != c.field {
+				t.Errorf("got %s of %s, want %s of %s", got, field, c.want, c.field)
 			}
 		})
 	}

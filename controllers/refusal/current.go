@@ -48,7 +48,7 @@ func outdated(refusal Refusal, before *v1alpha1.Refused) Report {
 	}
 	return Report{Refused: is, Notes: []step.Note{{
 		Condition: v1alpha1.CurrentCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.InvalidTreeReason,
-		Message: is.Revision + " is refused: " + is.Place + ": " + is.Problem, Event: "Warning",
+		Message: step.ShortRevision(is.Revision) + " is refused: " + is.Place + ": " + is.Problem, Event: "Warning",
 	}}}
 }
 

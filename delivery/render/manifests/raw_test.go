@@ -38,7 +38,7 @@ func TestRaw(t *testing.T) {
 		"no folder":      {`{path: manifests}`, nil, nil, "spec.raw.path: manifests: the app has no folder"},
 		"missing folder": {`{path: missing}`, folder, nil, `spec.raw.path: the app's folder has no folder "missing"`},
 		"a kustomization is no manifest": {`{path: built}`, folder, nil,
-			"built/kustomization.yaml:1: apiVersion and kind are missing: not a Kubernetes object"},
+			"built/kustomization.yaml:1: apiVersion and kind are missing; a kustomization must be at the path of an app of type Git, which builds it"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

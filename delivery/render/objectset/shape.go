@@ -17,7 +17,10 @@ var serverFields = []string{"creationTimestamp", "generation", "managedFields", 
 func checkShape(object map[string]any) error {
 	version, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
+	_, kustomization := object["resources"].([]any)
 	switch {
+	case version == "" && kind == "" && kustomization:
+		return errors.New("apiVersion and kind are missing; a kustomization must be at the path of an app of type Git, which builds it")
 	case version == "" && kind == "":
 		return errors.New("apiVersion and kind are missing: not a Kubernetes object")
 	case version == "":
