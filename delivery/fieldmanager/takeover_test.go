@@ -2,11 +2,14 @@ package fieldmanager
 
 import (
 	"context"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -43,6 +46,62 @@ func TestFieldsAreTakenBackFromPeopleAndRestoreToolsOnly(t *testing.T) {
 			o.SetKind(c.kind)
 			if err := TakeBack(t.Context(), api, o, &metav1.ObjectMeta{ManagedFields: c.managers}, Unmanaged{}); err != nil || read != c.reads {
 				t.Errorf("the owners of the fields are read: %t, want %t: %v", read, c.reads, err)
+			}
+		})
+	}
+}
+
+// TestFieldsAreTakenBackFromTheObjectThatWasSeenOnly patches the owners of fields: those that a person set become kubeop's, unmanaged ones
+// nobody's, and those of other managers stay. An object that replaced the one that was seen is left alone.
+func TestFieldsAreTakenBackFromTheObjectThatWasSeenOnly(t *testing.T) {
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		operation := metav1.ManagedFieldsOperationUpdate
+		if manager == v1alpha1.FieldManager {
+			operation = metav1.ManagedFieldsOperationApply
+		}
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "apps/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	ours := entry(v1alpha1.FieldManager, `{"f:spec":{"f:paused":{},"f:replicas":{}}}`)
+	edited, controller := entry("kubectl-edit", `{"f:spec":{"f:minReadySeconds":{}}}`), entry("controller", `{"f:status":{"f:replicas":{}}}`)
+	live := metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{ours, edited, controller}}
+	for name, c := range map[string]struct {
+		seen types.UID
+		left Unmanaged
+		want map[string]string
+	}{
+		"by hand":                        {"1", Unmanaged{}, map[string]string{v1alpha1.FieldManager: `{"f:spec":{"f:minReadySeconds":{},"f:paused":{},"f:replicas":{}}}`, "controller": `{"f:status":{"f:replicas":{}}}`}},
+		"by hand, scaled by another one": {"1", Unmanaged{Replicas: true}, map[string]string{v1alpha1.FieldManager: `{"f:spec":{"f:minReadySeconds":{},"f:paused":{}}}`, "controller": `{"f:status":{"f:replicas":{}}}`}},
+		"it was replaced":                {"2", Unmanaged{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got map[string]string
+			api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), interceptor.Funcs{
+				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+					into.(*metav1.PartialObjectMetadata).ObjectMeta = *live.DeepCopy()
+					return nil
+				},
+				Patch: func(_ context.Context, _ client.WithWatch, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+					got = map[string]string{}
+					for _, f := range o.GetManagedFields() {
+						got[f.Manager] = string(f.FieldsV1.GetRawBytes())
+					}
+					text, err := patch.Data(o)
+					if !strings.Contains(string(text), `{"op":"replace","path":"/metadata/resourceVersion","value":"7"}`) {
+						t.Errorf("the patch is not for the version that was read: %s", text)
+					}
+					return err
+				},
+			})
+			o := &unstructured.Unstructured{}
+			o.SetAPIVersion("apps/v1")
+			o.SetKind("Deployment")
+			seen := live.DeepCopy()
+			seen.UID = c.seen
+			if err := TakeBack(t.Context(), api, o, seen, c.left); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("the owners (-want +got):\n%s", diff)
 			}
 		})
 	}
