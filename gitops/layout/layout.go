@@ -95,7 +95,24 @@ func Belongs(file string, platform bool) string {
 	case Nearly(name, TenantFile):
 		return nothing + "a Tenant belongs in " + prefix + "tenant.yaml"
 	}
-	return belongs(name, prefix+ProjectsFolder)
+	projects := prefix + ProjectsFolder
+	if tool := toolOf(file); tool != "" {
+		return nothing + "what " + tool + " reads from such a folder is written as an App in " + projects + "/<project>/apps/<app>/app.yaml"
+	}
+	return belongs(name, projects)
+}
+
+// toolOf names the tool for which a file is usually meant, by its path; "" if none is known.
+func toolOf(file string) string {
+	for _, segment := range strings.Split(strings.ToLower(file), "/") {
+		switch {
+		case segment == "flux-system", segment == "clusters", strings.HasPrefix(segment, "gotk-"):
+			return "Flux"
+		case segment == "argocd", segment == "argo-cd", segment == "applicationsets":
+			return "Argo CD"
+		}
+	}
+	return ""
 }
 
 // OfPlatform reports whether a file lies in the folder of the platform's own projects, or in a folder of that name in tenants/.

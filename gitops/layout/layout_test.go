@@ -20,6 +20,9 @@ func TestAMisplacedFileIsSentWhereItBelongs(t *testing.T) {
 		"tenant of a tenant":   {"tenant.yaml", false, "Tenants are declared in the platform repository only", true},
 		"project":              {"project/project.yaml", false, "a Project belongs in projects/<project>/project.yaml", true},
 		"app":                  {"app.YML", true, "an App belongs in tenants/<tenant>/projects/<project>/apps/<app>/app.yaml", true},
+		"of Flux":              {"clusters/production/web.yaml", false, "what Flux reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
+		"of Flux itself":       {"gotk-sync.yaml", true, "what Flux reads from such a folder is written as an App in tenants/<tenant>/projects/<project>/apps/<app>/app.yaml", false},
+		"of Argo CD":           {"argocd/web.yaml", false, "what Argo CD reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
 		"what an app may need": {"values.yaml", false, "files an app uses belong in its folder, projects/<project>/apps/<app>/", false},
 	}
 	for name, tc := range tests {
