@@ -3,6 +3,7 @@ package artifact
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -171,8 +172,11 @@ func (r *ociArtifact) archive(ctx context.Context, digest string, l limits) (oci
 		return ocispec.Descriptor{}, failure.TooLarge("the artifact's manifest", 4*limit.MiB)
 	}
 	raw, err := content.ReadAll(body, about)
-	if err != nil || about.Digest.String() != digest {
+	switch {
+	case errors.Is(err, content.ErrMismatchedDigest), err == nil && about.Digest.String() != digest:
 		return ocispec.Descriptor{}, failure.New(failure.ErrServer, "what the registry serves as the manifest has another digest than %s", digest)
+	case err != nil:
+		return ocispec.Descriptor{}, fmt.Errorf("%w: reading the artifact's manifest: %w", failure.ErrUnavailable, err)
 	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(raw, &manifest); err != nil {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -166,6 +167,31 @@ func TestATagThatIsPushedWhileItIsResolvedIsSeen(t *testing.T) {
 	}
 	close(release)
 	both.Wait()
+}
+
+// TestAManifestThatIsCutOffIsNoOtherManifest: the connection ended, so the registry counts as one that does not answer.
+func TestAManifestThatIsCutOffIsNoOtherManifest(t *testing.T) {
+	server := sources.ServeOCI(t, func(registry http.Handler) *httptest.Server {
+		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/manifests/sha256:") {
+				registry.ServeHTTP(w, r)
+				return
+			}
+			answer := httptest.NewRecorder()
+			registry.ServeHTTP(answer, r)
+			maps.Copy(w.Header(), answer.Header())
+			w.Header().Set("Content-Length", strconv.Itoa(answer.Body.Len()))
+			w.WriteHeader(answer.Code)
+			_, _ = w.Write(answer.Body.Bytes()[:answer.Body.Len()/2])
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}))
+	})
+	server.PushArtifact(t, "latest", fluxLayer, sources.TarGz(t, sources.Entry{Name: "a", Text: "1"}))
+	_, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), ofServer(server))
+	if !errors.Is(err, failure.ErrUnavailable) || errors.Is(err, failure.ErrServer) || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v, want an unavailable registry whose answer ended early", err)
+	}
 }
 
 func TestArtifactUnhappy(t *testing.T) {
