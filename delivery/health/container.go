@@ -63,7 +63,7 @@ func (e Explainer) crashCause(ctx context.Context, s suspect) (string, error) {
 	}
 	words := e.lastWords(end.Message)
 	if words == "" {
-		words = e.lastLine(ctx, s.pod, s.container.Name, previous)
+		words = e.quoted(ctx, s.pod, s.container.Name, previous)
 	}
 	return strings.TrimSuffix(exit(end)+": "+words, ": "), nil
 }

@@ -62,6 +62,7 @@ func crashes() map[string]situation {
 		"crash: with a termination message":        {deployment(), []client.Object{pod(looping(2, "Error", "reading /etc/web.yaml\nno such file\n"))}, logged},
 		"crash: out of memory":                     {deployment(), []client.Object{pod(looping(137, "OOMKilled", ""))}, logged},
 		"crash: the command is not there":          {deployment(), []client.Object{pod(looping(128, "StartError", `exec: "serve": executable file not found in $PATH`))}, logged},
+		"crash: with a long log":                   {deployment(), []client.Object{pod(looping(2, "Error", ""))}, map[string]string{"web-1/main/previous": "not the first\n" + strings.Repeat("more\n", 18) + "no such file\n"}},
 		"crash: ends well but should run":          {deployment(), []client.Object{pod(looping(0, "Completed", ""))}, map[string]string{"web-1/main/previous": "usage: web serve\n"}},
 		"crash: killed for its liveness probe":     {deployment(), liveness(killed), logged},
 		"crash: killed for it, and tried again":    {deployment(), liveness(between), logged},

@@ -55,9 +55,10 @@ func dropCutLine(text string) string {
 	return text[:whole]
 }
 
-// lastLine returns the last nonempty line that a run of a container wrote. If the log cannot be read, because the node does not answer or
-// the container was removed, it returns "", and the message has only the exit code.
-func (e Explainer) lastLine(ctx context.Context, pod *corev1.Pod, container string, previous bool) string {
+// quoted returns the last nonempty line that a run of a container wrote and, of a short log, the first one, which often names the cause of
+// what follows. If the log cannot be read, because the node does not answer or the container was removed, it returns "", and the message
+// has only the exit code.
+func (e Explainer) quoted(ctx context.Context, pod *corev1.Pod, container string, previous bool) string {
 	if e.Logs == nil {
 		return ""
 	}
@@ -65,5 +66,9 @@ func (e Explainer) lastLine(ctx context.Context, pod *corev1.Pod, container stri
 	if err != nil {
 		return ""
 	}
-	return e.lastWords(text)
+	last, first := e.lastWords(text), e.firstWords(text)
+	if first == last || strings.Count(text, "\n") >= logLines {
+		return last
+	}
+	return last + "; its log begins: " + first
 }

@@ -2,6 +2,7 @@ package health
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -20,9 +21,21 @@ func (e Explainer) stableText(written string) string {
 
 // lastWords returns the last nonempty line.
 func (e Explainer) lastWords(written string) string {
-	lines := strings.Split(strings.ReplaceAll(e.masked(written), "\r", "\n"), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if line := withoutVolatile(oneLine(lines[i])); line != "" {
+	lines := e.lines(written)
+	slices.Reverse(lines)
+	return firstOf(lines)
+}
+
+// firstWords returns the first nonempty line.
+func (e Explainer) firstWords(written string) string { return firstOf(e.lines(written)) }
+
+func (e Explainer) lines(written string) []string {
+	return strings.Split(strings.ReplaceAll(e.masked(written), "\r", "\n"), "\n")
+}
+
+func firstOf(lines []string) string {
+	for _, line := range lines {
+		if line = withoutVolatile(oneLine(line)); line != "" {
 			return shortened(line)
 		}
 	}
