@@ -16,6 +16,7 @@ func TestByHand(t *testing.T) {
 		"a restart":           {"kubectl-rollout", "apps/v1", "", `{"f:spec":{"f:template":{}}}`, false},
 		"a label":             {"kubectl-label", "apps/v1", "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`, false},
 		"suspending an App":   {"kubectl-patch", "paas.kubeop.io/v1alpha1", "", `{"f:spec":{"f:suspend":{}}}`, false},
+		"suspending alone":    {"kubectl-patch", "paas.kubeop.io/v1alpha1", "", `{"f:spec":{".":{},"f:suspend":{}}}`, false},
 		"suspending and more": {"kubectl-patch", "paas.kubeop.io/v1alpha1", "", `{"f:spec":{"f:suspend":{},"f:host":{}}}`, true},
 		"suspending a Job":    {"kubectl-patch", "batch/v1", "", `{"f:spec":{"f:suspend":{}}}`, true},
 		"a controller":        {"kube-controller-manager", "apps/v1", "", `{"f:spec":{}}`, false},

@@ -106,6 +106,7 @@ func TestBuildErrors(t *testing.T) {
 		"charts":                       {"helmCharts: [{name: a}]", "app/kustomization.yaml: helmCharts is refused: charts are delivered by apps of type Helm"},
 		"charts, the old field":        {"helmChartInflationGenerator: [{chartName: a}]", "app/kustomization.yaml: helmCharts is refused: charts are delivered by apps of type Helm"},
 		"charts, in another case":      {"HelmCharts: [{name: a}]", "app/kustomization.yaml: helmCharts is refused: charts are delivered by apps of type Helm"},
+		"settings of charts alone":     {"helmGlobals: {chartHome: charts}", "app/kustomization.yaml: helmCharts is refused: charts are delivered by apps of type Helm"},
 		"schema":                       {"openapi: {path: schema.json}", "app/kustomization.yaml: openapi is refused: the schemas of Kubernetes are built in"},
 		"generator":                    {"generators: [a.yaml]", "app/kustomization.yaml: generators is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
 		"transformer":                  {"transformers: [a.yaml]", "app/kustomization.yaml: transformers is refused: plugins can load from anywhere; use the fields of the kustomization instead; of transformers, files with LabelTransformer and AnnotationsTransformer of apiVersion builtin can be used, but a.yaml: app/a.yaml: not in the repository"},

@@ -2,7 +2,9 @@ package index
 
 import (
 	"archive/zip"
+	"bytes"
 	"errors"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -78,6 +80,47 @@ func TestADamagedIndexIsRemovedToBeDownloadedAgain(t *testing.T) {
 			}
 			if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("it is left: %v", err)
+			}
+		})
+	}
+}
+
+// TestADamagedLineIsNoInvalidChart: a chart whose lines cannot be read and do not have their checksum is damaged; one with the right checksum
+// is invalid at its source, so that another download would not help.
+func TestADamagedLineIsNoInvalidChart(t *testing.T) {
+	const line = "version: [\n"
+	for name, c := range map[string]struct {
+		checksum uint32
+		kept     bool
+	}{
+		"damaged": {1, false},
+		"invalid": {crc32.ChecksumIEEE([]byte(line)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var archive bytes.Buffer
+			w := zip.NewWriter(&archive)
+			part, err := w.CreateRaw(&zip.FileHeader{
+				Name: "web", Method: zip.Store, CRC32: c.checksum, CompressedSize64: uint64(len(line)), UncompressedSize64: uint64(len(line)),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := part.Write([]byte(line)); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "index.zip")
+			if err := os.WriteFile(path, archive.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err = LookUp(path, "web", limit.KiB)
+			if ours := new(failure.Error); err == nil || errors.As(err, &ours) != c.kept {
+				t.Errorf("got %v", err)
+			}
+			if _, err := os.Stat(path); (err == nil) != c.kept {
+				t.Errorf("the index is kept: %v, want %t", err, c.kept)
 			}
 		})
 	}
