@@ -107,6 +107,34 @@ func TestIgnoredLinksAreNotThere(t *testing.T) {
 	}
 }
 
+// TestIgnoredFilesAreInNoAnswerOfTheFileSystem reads by all ways of io/fs. Those who open a folder see what those who read it see.
+func TestIgnoredFilesAreInNoAnswerOfTheFileSystem(t *testing.T) {
+	files := fstest.MapFS{}
+	for _, name := range []string{"app/web.yaml", "app/secret.txt", "app/deep/b.yaml", "app/deep/secret.txt", "app/test/x.yaml", "other/secret.txt"} {
+		files[name] = &fstest.MapFile{Data: []byte("a: b")}
+	}
+	left, err := Ignore(files, "app", "secret.txt\ntest/\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fstest.TestFS(left, "app/web.yaml", "app/deep/b.yaml", "other/secret.txt"); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"app/secret.txt", "app/deep/secret.txt", "app/test", "app/test/x.yaml"} {
+		if file, err := left.Open(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s can be opened: %v, %v", name, file, err)
+		}
+	}
+	folder, err := left.Open("app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := folder.(fs.ReadDirFile).ReadDir(-1)
+	if err != nil || len(entries) != 2 || entries[0].Name() != "deep" || entries[1].Name() != "web.yaml" {
+		t.Errorf("the opened folder has %v, %v", entries, err)
+	}
+}
+
 func TestIgnoreLimit(t *testing.T) {
 	if _, err := Ignore(fstest.MapFS{}, ".", strings.Repeat("a\n", maxIgnoreLines)); err != nil {
 		t.Error(err)
