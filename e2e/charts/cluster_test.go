@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // changing are kinds whose objects come, go and change by themselves, whoever delivers what. Of the others everything counts but the status.
@@ -28,7 +30,7 @@ var changing = []schema.GroupKind{
 // ofTheMoment are fields that change with every write, or with every push.
 var ofTheMoment = [][]string{
 	{"status"}, {"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
-	{"metadata", "annotations", "reconcile.fluxcd.io/requestedAt"},
+	{"metadata", "annotations", "reconcile.fluxcd.io/requestedAt"}, {"metadata", "annotations", v1alpha1.HookCalledAnnotation},
 }
 
 // journal is the operator's own memory of what it was about to make.
