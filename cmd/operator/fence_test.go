@@ -300,7 +300,8 @@ func (d *duel) leads(before term) error {
 	return nil
 }
 
-// versions returns the version of every object in the tenant's namespaces.
+// versions returns the version of every object in the tenant's namespaces, but not of the events about delivered commits: the operator with the
+// lease sends each once all apps are done, up to ten seconds after the last one.
 func (d *duel) versions() map[string]string {
 	d.t.Helper()
 	out := map[string]string{}
@@ -314,6 +315,13 @@ func (d *duel) versions() map[string]string {
 				out[kind.Resource+" "+o.Namespace+"/"+o.Name] = o.ResourceVersion
 			}
 		}
+	}
+	events := &corev1.EventList{}
+	if err := d.List(d.t.Context(), events, client.MatchingFields{"reason": v1alpha1.DeliveredReason}); err != nil {
+		d.t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		delete(out, "events "+e.Namespace+"/"+e.Name)
 	}
 	return out
 }
