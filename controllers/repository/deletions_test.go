@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -34,6 +35,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
+	"github.com/kubeop/kubeop/internal/testenv/watchtest"
 )
 
 var errAway = errors.New("the API server is away")
@@ -103,7 +105,11 @@ type cluster struct {
 	clock   *clocktesting.FakeClock
 	fails   string
 	lists   int
+	mu      sync.Mutex
 	patches []string
+	refuses map[string]error
+	// slow is how long the next write takes.
+	slow time.Duration
 }
 
 func newCluster(t *testing.T, objects ...client.Object) *cluster {
@@ -113,7 +119,8 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 		t.Fatal(err)
 	}
 	c := &cluster{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
-	build := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields()
+	build := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
+		WithRESTMapper(watchtest.Mapper(scheme, "Namespace Tenant Repository")).WithTypeConverters(managedfields.NewDeducedTypeConverter())
 	labelled := func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.RepositoryLabel]} }
 	for _, o := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
 		build.WithIndex(o, byRepository, labelled)
@@ -134,7 +141,14 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 			return api.Get(ctx, key, o, opts...)
 		},
 		Patch: func(ctx context.Context, api client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			c.mu.Lock() // Several objects are applied at once.
 			c.patches = append(c.patches, o.GetName())
+			c.clock.Step(c.slow)
+			c.slow = 0
+			c.mu.Unlock()
+			if err := c.refuses[o.GetName()]; err != nil {
+				return err
+			}
 			return api.Patch(ctx, o, p, opts...)
 		},
 	}).Build()
