@@ -33,18 +33,20 @@ import (
 // hookBench is an app with one hook, and the objects in its namespace.
 type hookBench struct {
 	*Runner
-	s    *subject.Subject
-	plan *Plan
-	h    *run
+	s     *subject.Subject
+	plan  *Plan
+	h     *run
+	clock *clocktesting.FakePassiveClock
 }
 
 func newHookBench(hook *v1alpha1.Hook, logs string, held ...client.Object) *hookBench {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
 	c := fake.NewClientBuilder().WithObjects(held...).Build()
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	b := &hookBench{
-		Runner: &Runner{Inputs: &inputs.Reader{}},
-		s:      (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).New(app),
-		h:      &run{Run: jobs.Run{App: app, Phase: jobs.Pre, Hook: hook, Input: "0123"}},
+		Runner: &Runner{Inputs: &inputs.Reader{}}, clock: clock,
+		s: (&subject.Subjects{Clock: clock}).New(app),
+		h: &run{Run: jobs.Run{App: app, Phase: jobs.Pre, Hook: hook, Input: "0123"}},
 	}
 	b.s.Client = c
 	b.plan = &Plan{runs: []*run{b.h}}
