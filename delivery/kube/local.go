@@ -215,8 +215,8 @@ type localWatch struct {
 	log  logr.Logger
 
 	noted    sync.Mutex
-	last     error // of the last list or watch
-	failures int   // before the first list
+	denied   bool // The API server refused a list or watch, and has answered none since.
+	failures int  // before the first list
 }
 
 // giveUp ends the watch.
@@ -225,15 +225,16 @@ func (w *localWatch) giveUp() {
 	w.end()
 }
 
-// note records the result of a list or watch. If the API server starts to refuse a watch that it allowed before, note logs that once.
+// note records the result of a list or watch. If the API server starts to refuse a watch that it allowed before, note logs that once. An
+// interrupted request in between says nothing about the rights.
 func (w *localWatch) note(err error) {
 	w.noted.Lock()
 	defer w.noted.Unlock()
-	was := w.last
-	w.last = err
+	was := w.denied
+	w.denied = refused(err) || was && err != nil
 	switch {
 	case w.inStep():
-		if refused(err) && !refused(was) {
+		if w.denied && !was {
 			w.log.Info("The deployer may not watch any more; what was seen last stands until it may again", "reason", err.Error())
 		}
 	case err != nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
@@ -135,6 +136,56 @@ func TestRightsRevokedLater(t *testing.T) {
 	eventually(t, "what happened meanwhile is reported", func() bool { return len(h.all()) == 1 })
 	if diff := cmp.Diff([]string{"Secret/sh.helm.release.v1.web.v2 shop"}, h.all()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestLostRightsAreLoggedOnce passes a watch the results of its requests. Each time that the API server begins to refuse what it allowed, one
+// line is logged, however often requests fail for other reasons meanwhile.
+func TestLostRightsAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no binding"))
+	unauthorized, cut := apierrors.NewUnauthorized("unknown"), errors.New("connection reset")
+	for name, c := range map[string]struct {
+		before, results []error // before and after the first list
+		lines           int
+	}{
+		"no failure":                           {nil, []error{nil, nil}, 0},
+		"an interrupted connection":            {nil, []error{cut, nil, cut}, 0},
+		"refused":                              {nil, []error{nil, forbidden, forbidden}, 1},
+		"the deployer is unknown":              {nil, []error{unauthorized, forbidden}, 1},
+		"an interrupted connection meanwhile":  {nil, []error{forbidden, cut, forbidden, cut, cut, forbidden}, 1},
+		"refused after the rights were back":   {nil, []error{forbidden, nil, forbidden}, 2},
+		"refused before the first list only":   {[]error{forbidden, forbidden, nil}, []error{nil}, 0},
+		"refused before the first list and on": {[]error{forbidden, nil}, []error{forbidden}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &text{}
+			w := &localWatch{rows: newRows(nil), firstList: newFirstList("Secrets", time.Time{}), log: log.logger()}
+			for _, err := range c.before {
+				w.note(err)
+			}
+			close(w.synced)
+			for _, err := range c.results {
+				w.note(err)
+			}
+			if got := strings.Count(log.String(), "\n"); got != c.lines {
+				t.Errorf("logged %d lines, want %d:\n%s", got, c.lines, log)
+			}
+		})
+	}
+}
+
+// TestAFirstListThatIsRefusedForLongFails: the first refusals are those of rights that are about to take effect.
+func TestAFirstListThatIsRefusedForLongFails(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no binding"))
+	w := &localWatch{rows: newRows(nil), firstList: newFirstList("Secrets", time.Time{}), log: (&text{}).logger()}
+	for n := 1; n <= refusals; n++ {
+		w.note(forbidden)
+		w.note(nil) // Not an arrived list: of a list that is sent as a watch, this is the beginning.
+		if failed := w.unready().Unlisted(); failed != (n == refusals) {
+			t.Errorf("after %d refusals of %d, the list has failed: %t", n, refusals, failed)
+		}
 	}
 }
 
