@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestObjectIDString(t *testing.T) {
@@ -59,6 +60,26 @@ func TestIDOf(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
+	}
+}
+
+func TestKindOfAnObjectID(t *testing.T) {
+	for name, c := range map[string]struct {
+		id     ObjectID
+		secret bool
+	}{
+		"a Secret":                 {ObjectID{"shop", "web", "", "Secret"}, true},
+		"a ConfigMap":              {ObjectID{"shop", "web", "", "ConfigMap"}, false},
+		"a Secret of another kind": {ObjectID{"shop", "web", "example.com", "Secret"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.id.IsSecret(); got != c.secret {
+				t.Errorf("it is a Secret: %t, want %t", got, c.secret)
+			}
+			if got, want := c.id.Versioned("v1"), (schema.GroupVersionKind{Group: c.id.Group, Version: "v1", Kind: c.id.Kind}); got != want {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
 	}
 }
 
