@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -124,6 +125,41 @@ func TestManyAreWrittenTogether(t *testing.T) {
 	for i := range 200 {
 		c.found(t, types.UID(fmt.Sprint(i)), entries("x"))
 	}
+}
+
+// TestAnEntryIsWrittenAtOnceAndARemovalWaits for other writes to join: nobody waits for a removal.
+func TestAnEntryIsWrittenAtOnceAndARemovalWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		j := c.journal()
+		began := time.Now()
+		record(t, j, "1", "x")
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the first entry took %s", took)
+		}
+		record(t, j, "2", "y")
+		if took := time.Since(began); took != pace {
+			t.Errorf("the second entry was written after %s, want %s", took, pace)
+		}
+		j.Forget("1")
+		time.Sleep(linger - time.Millisecond)
+		synctest.Wait()
+		if n := c.writes.Load(); n != 2 {
+			t.Errorf("%d writes before the removal is due, want 2", n)
+		}
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if n := c.writes.Load(); n != 3 {
+			t.Errorf("%d writes after the removal is due, want 3", n)
+		}
+		j.Forget("2")
+		asked := time.Now()
+		record(t, j, "3", "z") // It takes the removal along.
+		if took := time.Since(asked); took > pace || c.writes.Load() != 4 {
+			t.Errorf("an entry after a removal took %s and %d writes", took, c.writes.Load()-3)
+		}
+		c.found(t, "2", nil)
+	})
 }
 
 func TestForgottenEntriesAreRemovedByTheNextWrite(t *testing.T) {

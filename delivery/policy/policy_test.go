@@ -255,3 +255,19 @@ func TestOneRefusalSaysWhatBothChecksFound(t *testing.T) {
 		})
 	}
 }
+
+func TestJoinedRefusalsAreInOrderAndOneAloneStaysItself(t *testing.T) {
+	first, second := errors.New("first"), errors.New("second")
+	for name, c := range map[string]struct{ refused, also, want error }{
+		"none":       {nil, nil, nil},
+		"the first":  {first, nil, first},
+		"the second": {nil, second, second},
+	} {
+		if got := Join(c.refused, c.also); got != c.want { //nolint:errorlint // the very error is wanted
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	if got := Join(first, second); got == nil || got.Error() != "first\nsecond" || !errors.Is(got, first) || !errors.Is(got, second) {
+		t.Errorf("both: got %v", got)
+	}
+}

@@ -122,7 +122,11 @@ func TestANewKindIsCountedWhenKubernetesKnowsIt(t *testing.T) {
 	if _, err := k.List(t.Context()); err == nil {
 		t.Error("that nothing is known is no answer")
 	}
-	world.err, world.absent = nil, true
+	world.err, world.served = nil, []*metav1.APIResourceList{serving("v1", "pods"), serving("a/b/c", "pods")}
+	if kinds, err := k.List(t.Context()); err == nil {
+		t.Errorf("a version that cannot be read: got %v", kinds)
+	}
+	world.served, world.absent = world.served[:1], true
 	expect("without the role", "pods")
 
 	world.err = errors.New("offline")

@@ -236,6 +236,16 @@ func TestChooseWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+func TestChooseOfANameThatIsNone(t *testing.T) {
+	b := newTagBench(t)
+	image := b.image()
+	image.Name = b.host() + "/Acme/web"
+	_, err := b.Choose(t.Context(), image, anyVersion, false)
+	if !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "/Acme/web is not the name of a repository") || len(b.requests()) > 0 {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestChooseForEachTenant: one tenant cancels its request to a registry, and another sends the same request.
 func TestChooseForEachTenant(t *testing.T) {
 	b := newTagBench(t, "1.0.0")
