@@ -78,6 +78,7 @@ func TestBuildWithErrors(t *testing.T) {
 		"a patch that is none":                   {"base", patch("- nothing", nil), []string{"patches[1]: "}},
 		"a patch of aliases":                     {"base", patch(aliases, nil), []string{"patches[1]: YAML aliases stand for more than 1048576 bytes"}},
 		"a component that is not there":          {"base", v1alpha1.Build{Components: []string{"../parts/none", "../shared"}}, []string{"components[0]: parts/none: not in the repository", "components[1]: ../shared: holds no kustomization.yaml"}},
+		"a component that is a file":             {"broken", v1alpha1.Build{Components: []string{"kustomization.yml"}}, []string{"components[0]: reading broken/kustomization.yml: "}},
 		"a component outside":                    {"base", v1alpha1.Build{Components: []string{"../../x"}}, []string{"components[0]: ../../x: outside the repository"}},
 		"a remote component":                     {"base", v1alpha1.Build{Components: []string{"https://example.com/x"}}, []string{`components[0]: "https://example.com/x" is remote`}},
 		"a folder with an error of its own":      {"broken", patch(brokenPatch, deployments("shop")), []string{"broken/kustomization.yml: resources: broken/a.yaml: not in the repository"}},
