@@ -1,10 +1,14 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/inputs"
@@ -13,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/build/scheduler"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/trials"
 )
 
 func TestTheReasonOfAFailedBuild(t *testing.T) {
@@ -38,5 +43,33 @@ func TestTheReasonOfAFailedBuild(t *testing.T) {
 				t.Errorf("got %#v, want %#v", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestTheBuildOfADeletedAppStops.
+func TestTheBuildOfADeletedAppStops(t *testing.T) {
+	b := newBench(t, webApp(), interceptor.Funcs{})
+	b.renderer.builder = &build.Builder{Trials: trials.New(t.TempDir(), "build")}
+	stopped := make(chan struct{})
+	_, err := b.renderer.builds.Do(scheduler.Task[made]{
+		Key: string(b.app.UID), Input: "1", Tenant: "acme", Within: time.Minute, Wake: func() {},
+		Run: func(ctx context.Context) (made, error) {
+			<-ctx.Done()
+			close(stopped)
+			return made{}, ctx.Err()
+		},
+	})
+	if !errors.Is(err, scheduler.ErrUnfinished) {
+		t.Fatalf("the build ended: %v", err)
+	}
+	b.renderer.retried.Get(b.app).request = "1"
+	b.renderer.Forget(b.app)
+	select {
+	case <-stopped:
+	case <-time.After(10 * time.Second):
+		t.Error("the build goes on")
+	}
+	if got := b.renderer.retried.Get(b.app).request; got != "" {
+		t.Errorf("the request %q of the App is still known", got)
 	}
 }

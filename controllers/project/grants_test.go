@@ -1,6 +1,7 @@
 package project
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -223,5 +224,35 @@ func TestGrantReportsRulesThatCannotBeGranted(t *testing.T) {
 	b = newBench(t, theirs)
 	if got := steptest.Outcome(t, b.grant(t.Context(), b.with(shop(), acme()))); !strings.HasPrefix(got, "stopped ApplyFailed: ") {
 		t.Errorf("an account of others: %q", got)
+	}
+}
+
+// TestAnAPIServerThatDoesNotAnswerTakesNoRights: only a refusal says that a right cannot be granted.
+func TestAnAPIServerThatDoesNotAnswerTakesNoRights(t *testing.T) {
+	b := newBench(t)
+	s := b.with(shop(), allowing(priorities))
+	if err := b.grantCluster(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	s = b.again(s)
+	s.tenant = allowing(priorities, storages)
+	b.fault = func(verb string, _ any, data string) error {
+		switch {
+		case !strings.Contains(data, "storageclasses"):
+			return nil
+		case verb == "apply": // The dry-run of one rule.
+			return errAway
+		}
+		return apierrors.NewForbidden(rbacv1.Resource("clusterroles"), "kubeop-cluster-acme-shop", errors.New("no right"))
+	}
+	if got := steptest.Outcome(t, b.grantCluster(t.Context(), s)); !strings.HasPrefix(got, "failed ") || !strings.HasSuffix(got, errAway.Error()) {
+		t.Errorf("got %q", got)
+	}
+	b.fault = func(string, any, string) error { return nil }
+	if diff := cmp.Diff([]string{"priorityclasses"}, b.resources()); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+	if granted, err := b.grantable(t.Context(), s, nil); err != nil || granted != nil {
+		t.Errorf("of no rules granted are %v, %v", granted, err)
 	}
 }

@@ -239,9 +239,9 @@ func TestComparingFailsIfTheLiveObjectCannotBeRead(t *testing.T) {
 
 // TestAnObjectThatLeftOrIsInvalidIsNotApplied: the first may have to be deleted, the second keeps its last good state.
 func TestAnObjectThatLeftOrIsInvalidIsNotApplied(t *testing.T) {
-	k := watching(t, acme(), namespace("kubeop-acme"))
-	s := k.scope(declaring(t, "shop"))
-	s.progress.look(ref("acme/shop/web"))
+	k := reading(t, acme(), namespace("kubeop-acme"), namespace("kubeop-acme-shop"))
+	s := k.scope(k.Tree.Read(inMemory(files(map[string]string{"bad": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
+	s.progress.look(ref("acme/shop/web"), ref("acme/shop/bad"))
 	if todo, err := k.next(t.Context(), s, nil); err != nil || len(todo) != 0 {
 		t.Errorf("applied are %v, %v", todo, err)
 	}

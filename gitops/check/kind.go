@@ -45,7 +45,11 @@ func Compile() (Kinds, error) {
 	}
 	kinds := Kinds{}
 	for _, file := range files {
-		name, k, err := compileKind(file)
+		data, err := charts.CRDs.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the CRDs: %w", err)
+		}
+		name, k, err := compileKind(data)
 		if err != nil {
 			return nil, fmt.Errorf("compiling %s: %w", file, err)
 		}
@@ -62,11 +66,8 @@ func Compile() (Kinds, error) {
 	return kinds, nil
 }
 
-func compileKind(file string) (string, *kind, error) {
-	data, err := charts.CRDs.ReadFile(file)
-	if err != nil {
-		return "", nil, err
-	}
+// compileKind compiles a CustomResourceDefinition, and returns the name of its kind.
+func compileKind(data []byte) (string, *kind, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(data, &crd); err != nil {
 		return "", nil, err

@@ -40,9 +40,7 @@ type Key struct {
 // Ensure reads the key, or creates it if there is none. The client must not read from a cache.
 func Ensure(ctx context.Context, c client.Client, namespace string) (*Key, error) {
 	k := &Key{client: c, namespace: namespace, secret: make([]byte, size)}
-	if _, err := rand.Read(k.secret); err != nil {
-		return nil, fmt.Errorf("making the key of digests: %w", err)
-	}
+	_, _ = rand.Read(k.secret) // It never fails.
 	held := &corev1.Secret{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, held)
 	if apierrors.IsNotFound(err) {

@@ -3,16 +3,21 @@ package record
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/journal"
 )
 
@@ -118,3 +123,73 @@ func TestAFailedLoadIsReported(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
+
+// TestAFullJournalIsReplacedByTheStatus: the objects are recorded before they are created in any case.
+func TestAFullJournalIsReplacedByTheStatus(t *testing.T) {
+	entries := func(n int) (all []v1alpha1.InventoryEntry) {
+		for i := range n {
+			all = append(all, v1alpha1.InventoryEntry{ID: fmt.Sprintf("kubeop-a-b_%d__ConfigMap", i), Version: "v1"})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		entries []v1alpha1.InventoryEntry
+		writes  int
+		journal bool
+	}{
+		"few objects":  {entries(2), 0, true},
+		"many objects": {entries(1000), 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1", Finalizers: []string{v1alpha1.Finalizer}}}
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app).Build()
+			r := &Recorder{Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", time.Now)}
+			runner := &step.Runner{Client: api, Events: events.NewFakeRecorder(1), Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(app), app); err != nil {
+				t.Fatal(err)
+			}
+			s := &announced{app: app, entries: c.entries}
+			written := 0
+			_, err := runner.Run(t.Context(), app, s, step.Of(v1alpha1.AppliedCondition, s, func(ctx context.Context, s *announced) error {
+				if err := r.Announce(ctx, app, nil, c.entries); err != nil {
+					return err
+				}
+				live := &v1alpha1.App{}
+				err := api.Get(ctx, client.ObjectKeyFromObject(app), live)
+				written = len(live.Status.Inventory.Entries)
+				return err
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := c.writes * len(c.entries); written != want {
+				t.Errorf("before the objects are created, the status has %d, want %d", written, want)
+			}
+			if begun, err := r.Journal.Of(t.Context(), "1"); err != nil || (len(begun) == len(c.entries)) != c.journal {
+				t.Errorf("the journal has %d objects, %v", len(begun), err)
+			}
+		})
+	}
+	away := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("down")
+		},
+	})
+	r := &Recorder{Journal: journal.New(away, "kubeop-system", time.Now)}
+	if err := r.Announce(t.Context(), &v1alpha1.App{}, nil, entries(1)); err == nil {
+		t.Error("the journal cannot be read, and that is no error")
+	}
+}
+
+// announced records entries in the status of an App.
+type announced struct {
+	app     *v1alpha1.App
+	entries []v1alpha1.InventoryEntry
+}
+
+func (a *announced) Record()         { a.app.Status.Inventory.Entries = a.entries }
+func (a *announced) Summary() string { return "" }
