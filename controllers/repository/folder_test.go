@@ -316,3 +316,25 @@ func TestTheRepositoryDoesNotCountForItsTenant(t *testing.T) {
 		t.Errorf("it counts for %q, %v", source.Tenant, err)
 	}
 }
+
+// TestFolderOfTheLastFetchNeedsNoCredentials, as long as the repository is the one that was fetched.
+func TestFolderOfTheLastFetchNeedsNoCredentials(t *testing.T) {
+	b := newBench(t)
+	b.fetchNow()
+	b.credentials = credentials{Reader: b.Direct, metadata: b.Secrets, named: func(context.Context, string) bool { return true }, clock: b.clock}
+	b.wantFound(0, 0)
+
+	b.repository.Generation = 2
+	b.repository.Spec.URL = strings.TrimSuffix(b.repository.Spec.URL, "app.git") + "none.git"
+	if err := b.Client.Update(t.Context(), b.repository); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := b.Folder(t.Context(), b.app)
+	for errors.As(err, new(*cache.Unanswered)) {
+		<-b.woken
+		folder, err = b.Folder(t.Context(), b.app)
+	}
+	if err == nil || folder != nil {
+		t.Errorf("the folder of the former repository is used: %v", err)
+	}
+}
