@@ -93,7 +93,7 @@ func TestARefusedPodIsReportedInFull(t *testing.T) {
 	n := newTeam(t, "unfilled")
 	n.push(usualApps("  podSecurity: {fill: Disabled}\n"))
 	for name, condition := range map[string]string{"chart": v1alpha1.ReleasedCondition, "folder": v1alpha1.AllowedCondition} {
-		const ask = "; or ask an administrator to set podSecurity: baseline in the Tenant unfilled, which allows it"
+		const ask = "; or ask an administrator of the cluster to set podSecurity: baseline in the Tenant unfilled, which allows it"
 		want := strings.Join([]string{
 			`Deployment/NAME breaks rule allowPrivilegeEscalation of the Pod Security level restricted: containers "setup", "web" must set securityContext.allowPrivilegeEscalation=false; ` +
 				"write securityContext: {allowPrivilegeEscalation: false} in the container, below spec.template.spec" + ask,

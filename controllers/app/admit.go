@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
@@ -183,8 +184,8 @@ func (a *admitter) explained(s *scope, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; this quota is lower than the project's own, because all objects of tenant %s may take %s of the API server's store, each counted as "+
-		"large as it may be: remove some in any project, or ask an administrator of the cluster for more with spec.limits.%s of the Tenant",
-		err, s.Owner.Tenant, budget.StoreBytes.Text(s.Limits.StoreBytes), budget.StoreBytes.Name)
+		"large as it may be: remove some in any project, or ask an administrator of the cluster for more with %s",
+		err, s.Owner.Tenant, budget.StoreBytes.Text(s.Limits.StoreBytes), command.OfTenant("spec.limits."+budget.StoreBytes.Name))
 }
 
 // admission returns what earlier Reconciles of this process found out.

@@ -33,7 +33,7 @@ func TestAdmitHoldsToEachLimit(t *testing.T) {
 		"room": {limits: budget.Default(), ref: web, size: 2000},
 		"a project too many": {
 			limits: budget.Limits{Projects: 1, TreeBytes: 1 << 20}, there: map[identity.Ref]int64{shop: 1024}, ref: identity.Ref{Tenant: "acme", Project: "blog"}, size: 1024,
-			want: "projects of tenant acme, with this one: 2, and the limit is 1; remove some, or ask an administrator of the cluster for more with spec.limits.projects of the Tenant",
+			want: "projects of tenant acme, with this one: 2, and the limit is 1; remove some, or ask an administrator of the cluster for more with spec.limits.projects of the Tenant, in tenant.yaml of the platform repository",
 		},
 		"a project that is there": {limits: budget.Limits{Projects: 1, TreeBytes: 1 << 20}, there: map[identity.Ref]int64{shop: 1024}, ref: shop, size: 2048},
 		"an app too many": {

@@ -62,13 +62,13 @@ func (t *target) claim() error {
 // takeOver adopts an object without an owner if the set has TakeOwnership. Otherwise it refuses the object. Only apps of the platform itself
 // adopt cluster-scoped objects.
 func (t *target) takeOver() error {
-	advice := "set takeOwnership: true to take it over"
+	advice := "set spec.takeOwnership: true in app.yaml to take it over"
 	others := t.shared() && t.object.GetLabels()[v1alpha1.TenantLabel] != v1alpha1.PlatformTenant
 	switch {
 	case t.set.TakeOwnership && !others:
 		return nil
 	case t.object.GetLabels()[v1alpha1.AppLabel] == "":
-		advice = "remove it first"
+		advice = "an administrator of the cluster removes it first"
 	case others:
 		advice = own.NotAdopted + " or to label it as this app's"
 	}

@@ -107,7 +107,7 @@ func TestThePlatformAdoptsClusterScopedObjectsOnRequest(t *testing.T) {
 	ours.SetLabels(labels)
 	for _, take := range []bool{false, true} {
 		_, err := b.Apply(t.Context(), Set{Client: b.Client, Objects: objectsOf(ours), TakeOwnership: take, Force: true})
-		if take != (err == nil) || err != nil && !strings.Contains(err.Error(), "made by kubectl-create; set takeOwnership: true to take it over") {
+		if take != (err == nil) || err != nil && !strings.Contains(err.Error(), "made by kubectl-create; set spec.takeOwnership: true in app.yaml to take it over") {
 			t.Errorf("takeOwnership %t: got %v", take, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/metadata"
 )
@@ -83,7 +84,7 @@ func (t *target) takesClaims(ctx context.Context) (string, error) {
 	}
 	owned, err := garbage.ClaimsByOwner(ctx, t.set.Client, t.key().Namespace)
 	if names := owned[live.GetUID()]; len(names) > 0 {
-		return fmt.Sprintf("it owns claims that hold data and would go with it: %s; take its owner references off them first", strings.Join(names, ", ")), nil
+		return fmt.Sprintf("it owns claims that hold data and would go with it: %s; %s", strings.Join(names, ", "), command.Disown(t.key().Namespace, names)), nil
 	}
 	return "", err
 }

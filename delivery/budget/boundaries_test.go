@@ -78,8 +78,8 @@ func TestNoMoreThanTheMostIsOffered(t *testing.T) {
 		t.Errorf("at the most: %s, want %q", got, "objects of the app: 5001, and more than 5000 are not possible; remove some")
 	}
 	below := &Exceeded{Field: AppObjects, What: "objects of the app", Is: 5000, Limit: 4999}
-	if got := below.Error(); got != "objects of the app: 5000, and the limit is 4999; remove some, or ask an administrator of the cluster for more with spec.limits.appObjects of the Tenant" {
-		t.Errorf("below the most: %s, want %q", got, "objects of the app: 5000, and the limit is 4999; remove some, or ask an administrator of the cluster for more with spec.limits.appObjects of the Tenant")
+	if got := below.Error(); got != "objects of the app: 5000, and the limit is 4999; remove some, or ask an administrator of the cluster for more with spec.limits.appObjects of the Tenant, in tenant.yaml of the platform repository" {
+		t.Errorf("below the most: %s, want %q", got, "objects of the app: 5000, and the limit is 4999; remove some, or ask an administrator of the cluster for more with spec.limits.appObjects of the Tenant, in tenant.yaml of the platform repository")
 	}
 }
 

@@ -82,6 +82,6 @@ func (e *Exceeded) Error() string {
 	if e.Limit >= f.most {
 		return fmt.Sprintf("%s: %s, and more than %s are not possible; remove some", e.What, f.Text(e.Is), f.Text(e.Limit))
 	}
-	return fmt.Sprintf("%s: %s, and the limit is %s; remove some, or ask an administrator of the cluster for more with spec.limits.%s of the Tenant",
-		e.What, f.Text(e.Is), f.Text(e.Limit), f.Name)
+	return fmt.Sprintf("%s: %s, and the limit is %s; remove some, or ask an administrator of the cluster for more with spec.limits.%s of the Tenant, "+
+		"in tenant.yaml of the platform repository", e.What, f.Text(e.Is), f.Text(e.Limit), f.Name)
 }

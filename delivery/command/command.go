@@ -3,6 +3,7 @@ package command
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,6 +54,25 @@ func ForceRemoval(resource string, o metav1.Object) string {
 	return "a finalizer that nobody serves any more is taken off, and what it waits for left undone, if that is meant: " +
 		Annotate(Administrator, resource, o, v1alpha1.ForceRemovalAnnotation, o.GetName())
 }
+
+// Delete returns the sentence that who may delete an object.
+func Delete(who Who, resource string, o metav1.Object) string {
+	return fmt.Sprintf("%s may run: kubectl delete %s", who, at(resource, o))
+}
+
+// Disown returns the sentence that administrators may have claims outlive the object that owns them.
+func Disown(namespace string, claims []string) string {
+	return fmt.Sprintf("to keep them, %s may run: kubectl patch pvc %s -n %s --type json -p '[{\"op\":\"remove\",\"path\":\"/metadata/ownerReferences\"}]'",
+		Administrator, strings.Join(claims, " "), namespace)
+}
+
+// OfTenant names a field of a Tenant, and the file in which administrators set it.
+func OfTenant(field string) string {
+	return field + " of the Tenant, in tenant.yaml of the platform repository"
+}
+
+// OfChart names a setting of the operator, which administrators set when they upgrade kubeop's release.
+func OfChart(value string) string { return value + " of the values of kubeop's chart" }
 
 // at returns the arguments of kubectl that name an object.
 func at(resource string, o metav1.Object) string {

@@ -23,6 +23,9 @@ func TestASentenceSaysWhoMayRunWhichCommand(t *testing.T) {
 		`an administrator of the cluster may run: kubectl annotate app web -n ingress --overwrite a="$(date +%s)"`: Again(v1alpha1.PlatformTenant, app("ingress"), "a"),
 		`an administrator of the cluster may run: kubectl patch app web -n kubeop-acme-shop --type merge -p '{"spec":{"deletionPolicy":"Orphan"}}'`: Set(
 			app("kubeop-acme-shop"), "deletionPolicy", "Orphan"),
+		"an administrator of the cluster may run: kubectl delete secret web -n ingress": Delete(Admin.In(v1alpha1.PlatformTenant), "secret", app("ingress")),
+		`to keep them, an administrator of the cluster may run: kubectl patch pvc a b -n ns --type json -p '[{"op":"remove","path":"/metadata/ownerReferences"}]'`: Disown(
+			"ns", []string{"a", "b"}),
 	} {
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

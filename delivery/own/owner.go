@@ -25,7 +25,7 @@ func HomeOf(labels map[string]string) string {
 }
 
 // NotAdopted says why takeOwnership does not adopt a cluster-scoped object. Messages add what administrators have to do.
-const NotAdopted = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over: ask them to remove it"
+const NotAdopted = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over: ask an administrator of the cluster to remove it"
 
 // Describe names the owner in labels, such as "app web of project shop of tenant acme"; project and tenant only if they differ from ours.
 func Describe(theirs, ours map[string]string) string {

@@ -146,7 +146,7 @@ func (j Judge) otherLevel(atBaseline bool) string {
 	case j.Tenant == v1alpha1.PlatformTenant:
 		return "or set spec.namespace.podSecurity: " + level + " in project.yaml, which allows it"
 	case atBaseline:
-		return "or ask an administrator to set podSecurity: baseline in the Tenant " + j.Tenant + ", which allows it"
+		return "or ask an administrator of the cluster to set podSecurity: baseline in tenants/" + j.Tenant + "/tenant.yaml of the platform repository, which allows it"
 	}
 	return "no level that a Tenant may have allows it, so otherwise " + policy.AskPlatform
 }

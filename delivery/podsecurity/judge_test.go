@@ -15,8 +15,8 @@ import (
 )
 
 func TestARefusalSaysWhatToDo(t *testing.T) {
-	const ask = "; or ask an administrator to set podSecurity: baseline in the Tenant acme, which allows it"
-	const no = "; no level that a Tenant may have allows it, so otherwise ask an administrator to deliver it from platform/ of the platform repository"
+	const ask = "; or ask an administrator of the cluster to set podSecurity: baseline in tenants/acme/tenant.yaml of the platform repository, which allows it"
+	const no = "; no level that a Tenant may have allows it, so otherwise ask an administrator of the cluster to deliver it from platform/ of the platform repository"
 	cases := map[string]struct {
 		level, spec string
 		want        []string

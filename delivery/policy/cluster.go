@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/crd"
 )
 
 // AskPlatform says how an app that no tenant may have can run all the same.
-const AskPlatform = "ask an administrator to deliver it from platform/ of the platform repository"
+const AskPlatform = "ask an administrator of the cluster to deliver it from platform/ of the platform repository"
 
 // clusterScoped returns why an app may not have a cluster-scoped object; "" if it may. An object that grants rights in the whole cluster is
 // always refused, whatever the tenant is allowed.
@@ -28,8 +29,8 @@ func (b Bounds) clusterScoped(object *unstructured.Unstructured) string {
 	case kind.Group == "":
 		return "is cluster-scoped; an app may only hold namespaced objects: take it out, and " + AskPlatform
 	case !slices.Contains(b.ClusterKinds, name):
-		return fmt.Sprintf("is cluster-scoped; an app may only hold namespaced objects: take it out, or ask an administrator to list %s in spec.clusterKinds of the Tenant, "+
-			"in tenant.yaml of the platform repository, or to deliver the app from platform/ there", oneLine(name))
+		return fmt.Sprintf("is cluster-scoped; an app may only hold namespaced objects: take it out, or ask an administrator of the cluster to list %s in %s, or to deliver the app from platform/ there",
+			oneLine(name), command.OfTenant("spec.clusterKinds"))
 	}
 	return platformDefinition(object)
 }

@@ -21,7 +21,7 @@ func TestClusterKinds(t *testing.T) {
 		want   string // Empty: allowed.
 	}{
 		"not listed": {definitionOf("example.com", "Cluster"), nil, "CustomResourceDefinition/widgets is cluster-scoped; an app may only hold namespaced objects: take it out, " +
-			"or ask an administrator to list CustomResourceDefinition.apiextensions.k8s.io in spec.clusterKinds of the Tenant, in tenant.yaml of the platform repository, or to deliver the app from platform/ there"},
+			"or ask an administrator of the cluster to list CustomResourceDefinition.apiextensions.k8s.io in spec.clusterKinds of the Tenant, in tenant.yaml of the platform repository, or to deliver the app from platform/ there"},
 		"listed":             {definitionOf("example.com", "Cluster"), []string{definition}, ""},
 		"RBAC though listed": {clusterRole, []string{"ClusterRole.rbac.authorization.k8s.io"}, refusedRole},
 		"a core kind":        {`{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, []string{"Namespace."}, refusedNamespace},

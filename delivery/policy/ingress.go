@@ -7,6 +7,8 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/command"
 )
 
 // ledElsewhere are names of annotations with which an Ingress controller, which may reach the pods of every project, calls or serves what is
@@ -28,8 +30,8 @@ func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace s
 		if why == "" || slices.Contains(b.IngressAnnotations, key) {
 			continue
 		}
-		return fmt.Sprintf("has the annotation %s, which %s: take it out, or ask an administrator to list it in spec.ingressAnnotations of the Tenant, "+
-			"in tenant.yaml of the platform repository", oneLine(key), why)
+		return fmt.Sprintf("has the annotation %s, which %s: take it out, or ask an administrator of the cluster to list it in %s",
+			oneLine(key), why, command.OfTenant("spec.ingressAnnotations"))
 	}
 	return ""
 }

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/command"
 )
 
 // harmlessTaints are taints that say how soon a pod leaves a node that is lost. Every pod tolerates them for a time.
@@ -28,8 +30,8 @@ func (b Bounds) toleration(object *unstructured.Unstructured, _ string) string {
 			case key == "":
 				refused = "tolerates every taint, because a toleration has no key: name the taints"
 			case !slices.Contains(harmlessTaints, key) && !slices.Contains(b.Taints, key):
-				refused = fmt.Sprintf("tolerates the taint %s, and nodes with it are not for this tenant: take it out, or ask an administrator to list %s in spec.taints of the Tenant, "+
-					"in tenant.yaml of the platform repository", oneLine(key), oneLine(key))
+				refused = fmt.Sprintf("tolerates the taint %s, and nodes with it are not for this tenant: take it out, or ask an administrator of the cluster to list %s in %s",
+					oneLine(key), oneLine(key), command.OfTenant("spec.taints"))
 			default:
 				continue
 			}

@@ -33,7 +33,7 @@ const (
 )
 
 func TestPodsMayTolerateOnlyWhatTheirTenantMay(t *testing.T) {
-	const refused = "/web tolerates the taint %s, and nodes with it are not for this tenant: take it out, or ask an administrator to list %s in spec.taints of the Tenant"
+	const refused = "/web tolerates the taint %s, and nodes with it are not for this tenant: take it out, or ask an administrator of the cluster to list %s in spec.taints of the Tenant"
 	for name, c := range map[string]struct{ field, want string }{
 		"none":                    {"tolerations: []", ""},
 		"lost nodes":              {"tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists}, {key: node.kubernetes.io/unreachable, effect: NoExecute, operator: Exists, tolerationSeconds: 1}]", ""},
@@ -110,7 +110,7 @@ func TestAnnotationsOfAnIngressStayInsideItsApp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := c.want
 			if want != "" {
-				want = "Ingress/web has the annotation " + c.key + ", which " + c.want + ": take it out, or ask an administrator to list it in spec.ingressAnnotations of the Tenant"
+				want = "Ingress/web has the annotation " + c.key + ", which " + c.want + ": take it out, or ask an administrator of the cluster to list it in spec.ingressAnnotations of the Tenant"
 			}
 			judge(t, fmt.Sprintf(of, c.key, c.value), want)
 		})

@@ -91,7 +91,7 @@ func check(object *unstructured.Unstructured, bounds Bounds, scope Scope) ([]*Vi
 		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s; did you mean %s?", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind), misspelled.Meant)
 		return []*Violation{{name, MisspelledKind, why}}, nil
 	case meta.IsNoMatchError(err):
-		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s; check both, or ask an administrator to install the CustomResourceDefinition", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind))
+		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s; check both, or ask an administrator of the cluster to install the CustomResourceDefinition", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind))
 		found = append(found, &Violation{name, UnknownKind, why})
 	case err != nil:
 		return nil, fmt.Errorf("finding the scope of %s: %w", name, err)

@@ -37,8 +37,8 @@ func scope(kind schema.GroupVersionKind) (bool, error) {
 
 const (
 	clusterRole      = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: admin}}`
-	refusedRole      = `ClusterRole/admin is cluster-scoped; an app may only hold namespaced objects: use a Role and a RoleBinding, or ask an administrator to deliver it from platform/ of the platform repository`
-	refusedNamespace = `Namespace/a is cluster-scoped; an app may only hold namespaced objects: take it out, and ask an administrator to deliver it from platform/ of the platform repository`
+	refusedRole      = `ClusterRole/admin is cluster-scoped; an app may only hold namespaced objects: use a Role and a RoleBinding, or ask an administrator of the cluster to deliver it from platform/ of the platform repository`
+	refusedNamespace = `Namespace/a is cluster-scoped; an app may only hold namespaced objects: take it out, and ask an administrator of the cluster to deliver it from platform/ of the platform repository`
 )
 
 // Each object breaks at most one rule, so a rule that is lost fails its own case.
@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 		"List of no objects": {`{apiVersion: v1, kind: List, metadata: {name: a}, items: [7]}`, "Malformed", "List/a is malformed: items[0]: not an object"},
 		"empty List":         {`{apiVersion: v1, kind: List, items: []}`, "", ""},
 		"unknown kind": {`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`, "UnknownKind",
-			"Unheard/a is of a kind the cluster does not know: example.com/v1 Unheard; check both, or ask an administrator to install the CustomResourceDefinition"},
+			"Unheard/a is of a kind the cluster does not know: example.com/v1 Unheard; check both, or ask an administrator of the cluster to install the CustomResourceDefinition"},
 		"misspelled kind": {`{apiVersion: v1, kind: service, metadata: {name: a}}`, "MisspelledKind",
 			"service/a is of a kind the cluster does not know: v1 service; did you mean Service?"},
 		"a kind that is not kept": {`{apiVersion: authorization.k8s.io/v1, kind: LocalSubjectAccessReview, metadata: {name: a}}`, "UnkeptKind",
@@ -174,7 +174,7 @@ func TestCheckKeepsMessagesOnOneLine(t *testing.T) {
 	if err == nil {
 		t.Fatal("nothing refused")
 	}
-	if strings.ContainsAny(err.Error(), "\n\u2028") || len(err.Error()) > 450 {
+	if strings.ContainsAny(err.Error(), "\n\u2028") || len(err.Error()) > 470 {
 		t.Errorf("message is not one short line: %q", err.Error())
 	}
 }

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/delivery/command"
 )
 
 // Name is the name of the quota in the home and the projects' namespaces of a tenant.
@@ -61,7 +63,7 @@ func Of(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (c
 	}
 	if len(excess) > 0 {
 		slices.Sort(excess)
-		return nil, fmt.Errorf("spec.quota requests %s; administrators allow more with spec.quota of the Tenant", strings.Join(excess, "; "))
+		return nil, fmt.Errorf("spec.quota requests %s; ask for less, or ask an administrator of the cluster for more with %s", strings.Join(excess, "; "), command.OfTenant("spec.quota"))
 	}
 	return hard, nil
 }

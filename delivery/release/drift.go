@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 // Drift compares the suspects that are objects of the deployed revision with its manifest, and corrects them if correct is set: object by
@@ -60,7 +61,7 @@ func (e *Engine) suspected(ctx context.Context, req Request, conn *cluster.Conne
 	if err != nil {
 		return nil, err
 	}
-	if err := decide.CheckGenuine(rel); err != nil {
+	if err := records.CheckGenuine(rel, req.App); err != nil {
 		return nil, err
 	}
 	all, shared, err := cluster.OfRevision(e.opts.Mapper, rel, req.platform())

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	helm "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -116,8 +117,9 @@ func TestAnAlteredRecordIsRefused(t *testing.T) {
 				rel.Hooks = []*helm.Hook{hookOf(helm.HookTest)}
 				rel.Manifest += configMapOf("name: stolen")
 			})
-			if err := act(tm, r); !errors.Is(err, decide.ErrAltered) {
-				t.Errorf("got %v, want that the record was altered", err)
+			again := "may run: kubectl annotate app " + r.App.Name + " -n " + r.App.Namespace + " --overwrite " + meta.ForceRequestAnnotation
+			if err := act(tm, r); !errors.Is(err, decide.ErrAltered) || !strings.Contains(err.Error(), again) {
+				t.Errorf("got %v, want that the record was altered, and %q", err, again)
 			}
 			tm.notStolen()
 			r.Manual.Force, r.Manual.ID = true, "now"

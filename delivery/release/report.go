@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 // Outcome is the result of Reconcile.
@@ -190,7 +191,7 @@ func (p *pass) reportObjects(ctx context.Context, s decide.State, out *Outcome) 
 		if !deployed.Ours {
 			return nil // a person's release passed no gate; the next successful release of this input replaces it
 		}
-		if err := decide.CheckGenuine(rel); err != nil {
+		if err := records.CheckGenuine(rel, p.request.App); err != nil {
 			return err
 		}
 		objects, shared, err := cluster.OfRevision(p.engine.opts.Mapper, rel, p.request.platform())

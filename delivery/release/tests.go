@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/pool"
+	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 // Test starts the chart's tests on the deployed revision of this input, unless they have run. It never waits: while the tests run,
@@ -57,7 +58,7 @@ func (p *pass) tested(ctx context.Context, at *pool.Worker) result {
 	if err := s.records.Load(last.Number); err != nil {
 		return s.end(err)
 	}
-	if err := decide.CheckGenuine(s.revision(last.Number)); err != nil {
+	if err := records.CheckGenuine(s.revision(last.Number), p.request.App); err != nil {
 		return result{err: err, environment: true}
 	}
 	s.fence.Watch(decide.KeyOf(p.request.Name, last.Number), last.Version)

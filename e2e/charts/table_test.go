@@ -19,7 +19,7 @@ type chart struct {
 }
 
 // byAdministrator is the way out that a refusal names, of what only the platform may have.
-const byAdministrator = "ask an administrator to deliver it from platform/ of the platform repository"
+const byAdministrator = "ask an administrator of the cluster to deliver it from platform/ of the platform repository"
 
 // What kubeop keeps when the apps are removed: claims with data (docs/data.md), and definitions (docs/helm.md).
 var keptClaims = []string{

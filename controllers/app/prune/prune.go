@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
@@ -116,7 +117,7 @@ func Forbidden(err error, further string) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
-	return fmt.Errorf("%w; ask the administrators to delete it, or to let the project do so: what is cluster-scoped by spec.clusterKinds of the Tenant%s", err, further)
+	return fmt.Errorf("%w; ask an administrator of the cluster to delete it, or to let the project do so: what is cluster-scoped by %s%s", err, command.OfTenant("spec.clusterKinds"), further)
 }
 
 // Sees returns the deployer's client, extended: cluster-scoped objects that the deployer may not read are read as the operator. So kubeop

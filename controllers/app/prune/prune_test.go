@@ -342,7 +342,7 @@ func TestAFailedDeletionIsRetriedAndStaysInTheInventory(t *testing.T) {
 		want string
 	}{
 		"the API server fails": {errors.New("down"), "deleting what left the source: ConfigMap/own: down"},
-		"it is forbidden":      {forbidden, "ask the administrators to delete it, or to let the project do so: what is cluster-scoped by spec.clusterKinds of the Tenant"},
+		"it is forbidden":      {forbidden, "ask an administrator of the cluster to delete it, or to let the project do so: what is cluster-scoped by spec.clusterKinds of the Tenant"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, webApp(), interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.err }},
@@ -366,7 +366,7 @@ func TestOnlyAForbiddenDeletionNeedsAdministrators(t *testing.T) {
 	if got := Forbidden(nil, ""); got != nil {
 		t.Errorf("got %v", got)
 	}
-	if got := Forbidden(forbidden, ", or more"); !errors.Is(got, forbidden) || !strings.HasSuffix(got.Error(), "of the Tenant, or more") {
+	if got := Forbidden(forbidden, ", or more"); !errors.Is(got, forbidden) || !strings.HasSuffix(got.Error(), "of the Tenant, in tenant.yaml of the platform repository, or more") {
 		t.Errorf("got %v", got)
 	}
 }

@@ -125,7 +125,7 @@ func TestErrorsComeBack(t *testing.T) {
 	}{
 		"too many": {many, few, "the number of objects in the commit's pack is over the limit of 1", true},
 		"too much": {many, little, "what the objects of the commit's pack inflate to, together, is larger than the limit of 5 bytes: take large files out of Git. " +
-			"An administrator of the cluster allows more with spec.limits.packBytes of the Tenant", true},
+			"An administrator of the cluster allows more with spec.limits.packBytes of the Tenant, in tenant.yaml of the platform repository", true},
 		"no pack": {[]byte("nothing"), usual, "reading the pack: malformed pack file signature", false},
 	} {
 		_, err := elsewhere(test.pack, test.limits, oneObject{})

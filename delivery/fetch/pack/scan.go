@@ -9,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
@@ -140,7 +141,7 @@ func (r *reading) weigh(header *packfile.ObjectHeader, own int64) error {
 	}
 	if c.inflated > r.limits.Inflated {
 		return failure.Because(failure.ErrTooLarge, &budget.Exceeded{Field: budget.PackBytes}, "what the objects of the commit's pack inflate to, together, is larger than the limit of %s: "+
-			"take large files out of Git. An administrator of the cluster allows more with spec.limits.packBytes of the Tenant", failure.Size(r.limits.Inflated))
+			"take large files out of Git. An administrator of the cluster allows more with %s", failure.Size(r.limits.Inflated), command.OfTenant("spec.limits.packBytes"))
 	}
 	if c.added > r.limits.Bases && !r.small {
 		// Not ErrTooLarge: if the store were empty, the server would not send such deltas.

@@ -16,12 +16,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/reserved"
 )
-
-// AllowedAddresses names the operator's setting that lets sources reach an address which is refused by default.
-const AllowedAddresses = "ALLOWED_ADDRESSES"
 
 // Network is the SSRF guard of all connections to servers. Because tenants write the URLs, it checks the address that is really dialed;
 // what a name resolved to before, or where a server redirects, does not matter.
@@ -94,7 +92,7 @@ func (n *Network) check(ctx context.Context, asked, address string) error {
 	if host != ip.String() {
 		leads = failure.Printable(host) + " leads to " + ip.String() + ", "
 	}
-	return failure.New(failure.ErrInvalid, "%s%s, which no source may reach: use another address, or have the administrator allow it in the operator's setting %s", leads, what, AllowedAddresses)
+	return failure.New(failure.ErrInvalid, "%s%s, which no source may reach: use another address, or ask %s to list the address in %s", leads, what, command.Administrator, command.OfChart("allowedAddresses"))
 }
 
 // IntoCluster returns the network for hosts that administrators name, which may also be in the cluster.

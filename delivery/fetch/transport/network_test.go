@@ -34,7 +34,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 			if !errors.Is(err, failure.ErrInvalid) {
 				t.Fatalf("got %v", err)
 			}
-			for _, says := range []string{"git.example leads to ", what, "ALLOWED_ADDRESSES"} {
+			for _, says := range []string{"git.example leads to ", what, "an administrator of the cluster to list the address in allowedAddresses"} {
 				if !strings.Contains(err.Error(), says) {
 					t.Errorf("%q does not say %q", err, says)
 				}

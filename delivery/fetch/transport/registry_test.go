@@ -117,7 +117,7 @@ func TestRegistryFailed(t *testing.T) {
 			}
 			registry.tokens.withheld, registry.tokens.realm = true, &url.URL{Host: "auth.example"}
 			got = registry.Failed(tc.err, "chart")
-			if withheld := strings.Contains(got.Error(), "TOKEN_SERVICES"); withheld != (name == "rejected" || name == "not there") {
+			if withheld := strings.Contains(got.Error(), "tokenServices"); withheld != (name == "rejected" || name == "not there") {
 				t.Errorf("while credentials are withheld: %v", got)
 			}
 		})

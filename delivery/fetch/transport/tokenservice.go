@@ -7,11 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
-
-// TokenServices is the name of the operator's setting with the token services that get the credentials of registries.
-const TokenServices = "TOKEN_SERVICES"
 
 // TokenService is the host from which a registry lets its callers get tokens. A registry may name any host, so a host other than the
 // registry gets no credentials, unless administrators (or wellKnown) assign it to the registry; it may still give a token to everyone, as
@@ -101,6 +99,6 @@ func (t *TokenService) Refusal(status int) error {
 
 // refused is called with the lock held.
 func (t *TokenService) refused() error {
-	return failure.New(failure.ErrAuthentication, "%s has its callers get tokens from %s, another host, which is not sent the credentials of the Secret: have the administrator add %s=%s to the operator's setting %s if it is the registry's",
-		t.registry, failure.Printable(t.realm.Host), t.registry, failure.Printable(t.realm.Host), TokenServices)
+	return failure.New(failure.ErrAuthentication, "%s has its callers get tokens from %s, another host, which is not sent the credentials of the Secret: if it is the registry's, ask %s to add %s: %s to %s",
+		t.registry, failure.Printable(t.realm.Host), command.Administrator, t.registry, failure.Printable(t.realm.Host), command.OfChart("tokenServices"))
 }

@@ -139,8 +139,8 @@ func TestCredentialsAreWithheldFromATokenServiceThatNoAdministratorNamed(t *test
 		t.Error(diff)
 	}
 	at, of := service.origin(t).Host, registry.origin(t).Host
-	says := of + " has its callers get tokens from " + at + ", another host, which is not sent the credentials of the Secret: have the administrator add " +
-		of + "=" + at + " to the operator's setting TOKEN_SERVICES if it is the registry's"
+	says := of + " has its callers get tokens from " + at + ", another host, which is not sent the credentials of the Secret: if it is the registry's, ask an administrator of the cluster to add " +
+		of + ": " + at + " to tokenServices of the values of kubeop's chart"
 	for status, explained := range map[int]bool{200: false, 401: true, 403: true, 404: true, 429: false, 500: false} {
 		refusal := tokens.Refusal(status)
 		if explained {
@@ -177,7 +177,7 @@ func TestATokenThatIsSentInABodyIsWithheld(t *testing.T) {
 	req := httptest.NewRequest(http.MethodPost, "https://auth.example/token", strings.NewReader("refresh_token=hunter2"))
 	service.realm = req.URL
 	err := service.withhold(req)
-	sources.WantError(t, err, failure.ErrAuthentication, "add r.example=auth.example to the operator's setting")
+	sources.WantError(t, err, failure.ErrAuthentication, "add r.example: auth.example to tokenServices of the values")
 	sources.WantNoSecret(t, err, "hunter2")
 	sources.WantError(t, service.Refusal(http.StatusUnauthorized), failure.ErrAuthentication, "auth.example")
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/crd"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
@@ -173,8 +174,8 @@ func forbidden(err error, all []*definition) error {
 	}
 	slices.Sort(names)
 	return &fault.NotAllowed{Err: fmt.Errorf("the chart brings %s, which the whole cluster shares and the project's deployer may not write: "+
-		"an administrator installs them and the app sets crds: Skip, or lists CustomResourceDefinition.apiextensions.k8s.io in spec.clusterKinds of the Tenant, "+
-		"or delivers the app from platform/ of the platform repository", strings.Join(names, ", "))}
+		"an administrator of the cluster installs them and the app sets crds: Skip, or lists CustomResourceDefinition.apiextensions.k8s.io in %s, "+
+		"or delivers the app from platform/ there", strings.Join(names, ", "), command.OfTenant("spec.clusterKinds"))}
 }
 
 // established waits until the API server serves the kinds.

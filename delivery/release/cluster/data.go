@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -75,7 +76,7 @@ func (c *Client) takesClaims(live *unstructured.Unstructured, policy metav1.Dele
 
 func ownsData(live *unstructured.Unstructured, owned map[types.UID][]string) error {
 	if claims := owned[live.GetUID()]; len(claims) > 0 {
-		return &fault.ClaimsInTheWay{Object: live.GetKind() + "/" + live.GetName(), Claims: claims}
+		return &fault.ClaimsInTheWay{Object: live.GetKind() + "/" + live.GetName(), Claims: claims, Remedy: command.Disown(live.GetNamespace(), claims)}
 	}
 	return nil
 }

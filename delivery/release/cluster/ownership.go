@@ -124,12 +124,12 @@ const notTaken = own.NotAdopted + ", or to annotate it as this release's"
 
 func (e *foreign) Error() string {
 	if e.app != "" {
-		return fmt.Sprintf("%s exists and belongs to app %s; delete it, or take the label %s off if there is no such app", e.object, e.app, decide.AppLabel)
+		return fmt.Sprintf("%s exists and belongs to app %s; remove it there first, or, if there is no such app, have an administrator of the cluster delete it or take the label %s off", e.object, e.app, decide.AppLabel)
 	}
 	if e.shared {
 		return fmt.Sprintf("%s exists and does not belong to this release; %s", e.object, notTaken)
 	}
-	return fmt.Sprintf("%s exists and does not belong to this release; delete it, or set %s.takeOwnership", e.object, e.phase)
+	return fmt.Sprintf("%s exists and does not belong to this release; set spec.helm.%s.takeOwnership in app.yaml, or have an administrator of the cluster delete it", e.object, e.phase)
 }
 func (e *foreign) Unwrap() error { return e.err }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/crd"
 	"github.com/kubeop/kubeop/delivery/metadata"
 )
@@ -117,7 +118,7 @@ type untouchable struct {
 }
 
 func (e *untouchable) Error() string {
-	return fmt.Sprintf("%s is cluster-scoped and this project may not delete it: ask the administrators to delete it, or to list its kind in spec.clusterKinds of the Tenant: %v", e.object, e.err)
+	return fmt.Sprintf("%s is cluster-scoped and this project may not delete it: ask an administrator of the cluster to delete it, or to list its kind in %s: %v", e.object, command.OfTenant("spec.clusterKinds"), e.err)
 }
 func (e *untouchable) Unwrap() error { return e.err }
 

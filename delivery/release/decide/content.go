@@ -47,7 +47,7 @@ func Content(rel *helm.Release) (string, error) {
 }
 
 // ErrAltered is the error for a revision whose record someone changed after kubeop wrote it.
-var ErrAltered = errors.New("its record does not hold what kubeop wrote into it: someone changed it; set forceAt to release it again")
+var ErrAltered = errors.New("its record does not hold what kubeop wrote into it: someone changed it")
 
 // Genuine reports whether a revision still has the content that kubeop recorded. Anyone who can write Secrets of the namespace can write
 // records, but not kubeop's labels on them: a record without these labels never passed the gate. Its objects are not created and its hooks

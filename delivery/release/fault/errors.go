@@ -60,10 +60,12 @@ type ClaimsInTheWay struct {
 	// Object is "Kind/name".
 	Object string
 	Claims []string
+	// Remedy says who may keep the claims, and how.
+	Remedy string
 }
 
 func (e *ClaimsInTheWay) Error() string {
-	return fmt.Sprintf("%s owns claims that hold data and would go with it: %s; take its owner references off them to keep them", e.Object, strings.Join(e.Claims, ", "))
+	return fmt.Sprintf("%s owns claims that hold data and would go with it: %s; %s", e.Object, strings.Join(e.Claims, ", "), e.Remedy)
 }
 
 // oversize is an ErrTooLarge that says what is too large.

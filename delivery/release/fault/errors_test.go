@@ -121,7 +121,7 @@ func TestWhatAnErrorIs(t *testing.T) {
 	}{
 		"a taken release":        {TakenBy("web", "shop"), []error{ErrTaken}, []error{ErrLocked}, "release web belongs to app shop; choose another releaseName"},
 		"what is not allowed":    {&NotAllowed{cause}, []error{cause}, nil, "no such field"},
-		"what cannot be deleted": {&ClaimsInTheWay{"Database/db", []string{"a", "b"}}, nil, nil, "Database/db owns claims that hold data and would go with it: a, b; take its owner references off them to keep them"},
+		"what cannot be deleted": {&ClaimsInTheWay{"Database/db", []string{"a", "b"}, "keep them"}, nil, nil, "Database/db owns claims that hold data and would go with it: a, b; keep them"},
 		"too large":              {TooLarge("the chart is too large"), []error{ErrTooLarge}, []error{ErrRender}, "the chart is too large"},
 		"over another limit":     {OverLimit(fmt.Errorf("values: %w", limit), limit), []error{ErrTooLarge}, []error{limit}, "values: limit"},
 		"within another limit":   {OverLimit(cause, limit), []error{cause}, []error{ErrTooLarge}, "no such field"},

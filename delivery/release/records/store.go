@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 
 	helm "helm.sh/helm/v3/pkg/release"
@@ -73,7 +75,7 @@ func (s Store) Read(ctx context.Context, number int) (*helm.Release, *metav1.Obj
 		return nil, nil, err
 	}
 	if rel.Name != s.release.Name || rel.Version != number {
-		return nil, nil, fmt.Errorf("secret %s is no record of revision %d of release %s; delete it", secret.Name, number, s.release.Name)
+		return nil, nil, fmt.Errorf("secret %s is no record of revision %d of release %s: %s", secret.Name, number, s.release.Name, deletion(secret))
 	}
 	// The record may have been copied from another namespace; Helm must work on this one.
 	rel.Namespace = s.release.Namespace
@@ -189,11 +191,16 @@ func (s Store) decode(ctx context.Context, secret *corev1.Secret) (*helm.Release
 	return Decode(secret)
 }
 
+// deletion says who may delete a Secret that has the name of a record and is none.
+func deletion(secret *corev1.Secret) string {
+	return command.Delete(command.Admin.In(v1alpha1.TenantOf(secret.Namespace)), "secret", secret)
+}
+
 // Decode decodes a record within its limits.
 func Decode(secret *corev1.Secret) (*helm.Release, error) {
 	rel, err := inflate(secret.Data["release"])
 	if err != nil {
-		return nil, fmt.Errorf("secret %s is no record of a release; delete it: %w", secret.Name, err)
+		return nil, fmt.Errorf("secret %s is no record of a release: %w: %s", secret.Name, err, deletion(secret))
 	}
 	rel.Labels = map[string]string{}
 	for k, v := range secret.Labels {

@@ -50,12 +50,12 @@ func storeOn(client typedcorev1.SecretInterface) Store {
 
 func TestForgedRecordsAreRefused(t *testing.T) {
 	tests := map[string]struct{ payload, want string }{
-		"no base64":        {"%", "delete it"},
-		"not zipped":       {base64.StdEncoding.EncodeToString([]byte("hello, this is nothing")), "delete it"},
-		"cut off":          {zipped(t, strings.Repeat(" ", 1000))[:20], "delete it"},
+		"no base64":        {"%", "kubectl delete secret " + decide.KeyOf("web", 1) + " -n team"},
+		"not zipped":       {base64.StdEncoding.EncodeToString([]byte("hello, this is nothing")), "kubectl delete secret " + decide.KeyOf("web", 1) + " -n team"},
+		"cut off":          {zipped(t, strings.Repeat(" ", 1000))[:20], "kubectl delete secret " + decide.KeyOf("web", 1) + " -n team"},
 		"a bomb":           {zipped(t, strings.Repeat(" ", maxRecordBytes+1)), "inflates to more than 16 MiB"},
 		"a bomb of values": {zipped(t, `{"name":"web","version":1,"info":{},"config":{"a":[`+strings.Repeat("{},", maxRecordNodes)+`{}]}}`), "more than 300000 values"},
-		"no JSON":          {zipped(t, "hello"), "delete it"},
+		"no JSON":          {zipped(t, "hello"), "kubectl delete secret " + decide.KeyOf("web", 1) + " -n team"},
 		"null":             {zipped(t, "null"), "it has no status"},
 		"no status":        {zipped(t, `{"name":"web","version":1}`), "it has no status"},
 		"another release":  {zipped(t, `{"name":"other","version":1,"info":{}}`), "is no record of revision 1 of release web"},
