@@ -103,7 +103,7 @@ func TestAFailedInstallIsInstalledAgain(t *testing.T) {
 	})))
 	bad.Policy.Retry = later
 	out := tm.settle(bad)
-	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "post-install: hook Job/stuck has not ended after 2s") || out.Retry.Attempts != 1 || out.Retry.At.IsZero() {
+	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "post-install: hook Job/stuck has not ended after 2s (spec.helm.install.timeout)") || out.Retry.Attempts != 1 || out.Retry.At.IsZero() {
 		t.Fatalf("got %v", out)
 	}
 	if out.Release.Status != "failed" || out.Deployed.Objects != nil {

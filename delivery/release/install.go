@@ -6,6 +6,7 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // install makes the first revision, or the next one of a release that was never deployed. The latter needs Replace: the new revision adopts
@@ -16,7 +17,7 @@ func (s *session) install(c *chart.Chart) error {
 	i := action.NewInstall(s.config)
 	i.ReleaseName = s.pass.request.Name
 	i.Namespace = s.pass.request.Namespace
-	i.Timeout = s.within(how.Timeout)
+	i.Timeout = s.limit("install", how.Timeout)
 	i.Replace = true
 	i.SkipCRDs = true
 	i.DisableHooks = how.DisableHooks
@@ -30,10 +31,16 @@ func (s *session) install(c *chart.Chart) error {
 
 // within returns the timeout of an action: its own, or the request's.
 func (s *session) within(own *metav1.Duration) time.Duration {
+	return ptr.Deref(own, metav1.Duration{Duration: s.pass.request.timeout()}).Duration
+}
+
+// limit is within for messages, too: they name the field of the App that sets the timeout.
+func (s *session) limit(action string, own *metav1.Duration) time.Duration {
+	s.conn.Client.Terms.TimeoutField = "spec.timeout"
 	if own != nil {
-		return own.Duration
+		s.conn.Client.Terms.TimeoutField = "spec.helm." + action + ".timeout"
 	}
-	return s.pass.request.timeout()
+	return s.within(own)
 }
 
 // upgrade makes the next revision of a deployed release. Its context is never cancelled: Helm's upgrade would report a failure and go on
@@ -42,7 +49,7 @@ func (s *session) upgrade(c *chart.Chart) error {
 	how := s.pass.request.Actions.Upgrade
 	u := action.NewUpgrade(s.config)
 	u.Namespace = s.pass.request.Namespace
-	u.Timeout = s.within(how.Timeout)
+	u.Timeout = s.limit("upgrade", how.Timeout)
 	u.SkipCRDs = true
 	u.DisableHooks = how.DisableHooks
 	u.Wait = s.pass.request.Actions.Wait && !how.DisableWait

@@ -29,7 +29,7 @@ func (s *session) rollback() error {
 	how := s.pass.request.Actions.Upgrade
 	r := action.NewRollback(s.config)
 	r.Version = s.plan.To
-	r.Timeout = s.within(how.Timeout)
+	r.Timeout = s.limit("upgrade", how.Timeout)
 	r.DisableHooks = how.DisableHooks
 	r.Wait = s.pass.request.Actions.Wait && !how.DisableWait
 	r.WaitForJobs = !how.DisableWaitForJobs

@@ -92,7 +92,7 @@ func (s *session) test() (err error) {
 	how := s.pass.request.Actions.Test
 	t := action.NewReleaseTesting(s.config)
 	t.Namespace = s.pass.request.Namespace
-	t.Timeout = s.within(how.Timeout)
+	t.Timeout = s.limit("test", how.Timeout)
 	for _, f := range how.Filters {
 		key := action.IncludeNameFilter
 		if f.Exclude {

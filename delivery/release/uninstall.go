@@ -218,7 +218,7 @@ func (s *session) uninstall() (err error) {
 	u.KeepHistory = true
 	u.DisableHooks = how.DisableHooks || !checked
 	u.DeletionPropagation = how.DeletionPropagation
-	u.Timeout = s.within(how.Timeout)
+	u.Timeout = s.limit("uninstall", how.Timeout)
 	_, err = u.Run(s.pass.request.Name)
 	return err
 }

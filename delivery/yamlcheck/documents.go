@@ -2,6 +2,8 @@ package yamlcheck
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -73,17 +75,44 @@ func isMarker(line []byte, marker string) bool {
 	return ok && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
 }
 
+// Broken is the error of a text that is not YAML: what is wrong in which line.
+type Broken struct {
+	Line int
+	Why  string
+}
+
+func (e *Broken) Error() string { return fmt.Sprintf("line %d: broken YAML: %s", e.Line, e.Why) }
+
+// explain parses a refused document again with the lines before it, so that the error names the line of the stream.
+func (d Text) explain(err error) error {
+	text := append(bytes.Repeat([]byte("\n"), d.Line-1), d.Data...)
+	for _, err := range Documents(text) {
+		if err == nil {
+			continue
+		}
+		if line, why, ok := Position(text, err); ok {
+			return &Broken{Line: line, Why: why}
+		}
+	}
+	if _, again := sigsyaml.YAMLToJSONStrict(text); again != nil {
+		return again
+	}
+	return err
+}
+
 // Decode decodes a document the way kubectl does (YAML 1.1: yes and on are true), into maps, lists, strings, booleans, int64, float64 and
-// nil. A duplicate key is an error. Aliases that expand to too much are an ErrTooLarge. Lines in errors are those of the stream.
+// nil. A duplicate key is an error. Aliases that expand to too much are an ErrTooLarge, and text that is not YAML is a Broken. Lines in
+// errors are those of the stream.
 func (d Text) Decode() (any, error) {
-	if err := Aliases(d.Data); err != nil {
+	switch err := Aliases(d.Data); {
+	case errors.Is(err, ErrTooLarge):
 		return nil, err
+	case err != nil: // Its aliases are not counted, so the other parser must not build it.
+		return nil, d.explain(err)
 	}
 	data, err := sigsyaml.YAMLToJSONStrict(d.Data)
 	if err != nil {
-		// Parse the document again with the lines before it, so that the error names the line in the stream.
-		_, err = sigsyaml.YAMLToJSONStrict(append(bytes.Repeat([]byte("\n"), d.Line-1), d.Data...))
-		return nil, err
+		return nil, d.explain(err)
 	}
 	var value any
 	if err := utiljson.Unmarshal(data, &value); err != nil {

@@ -74,8 +74,10 @@ type Terms struct {
 	// Ran are the hooks that earlier revisions ran. App is the app in the hooks' label.
 	Ran map[manifest.Identity]bool
 	App string
-	// Timeout limits the wait for an object that Force deleted. Default 5 minutes.
-	Timeout time.Duration
+	// Timeout limits the wait for an object that Force deleted. Default 5 minutes. TimeoutField is the field of the App with the timeout of
+	// the action, for messages; "" if there is none.
+	Timeout      time.Duration
+	TimeoutField string
 	// Unmoved reports that the live object is exactly what applying this object of the original manifest left. Nil: unknown.
 	Unmoved func(*unstructured.Unstructured) bool
 	// Idle runs a function that only waits, possibly several at once. With nil, the function is just called.

@@ -39,6 +39,14 @@ func (c *Client) waitTimeout() time.Duration {
 	return c.Terms.Timeout
 }
 
+// inTime formats a timeout with the field that sets it.
+func (c *Client) inTime(timeout time.Duration) string {
+	if c.Terms.TimeoutField == "" {
+		return timeout.String()
+	}
+	return timeout.String() + " (" + c.Terms.TimeoutField + ")"
+}
+
 // await calls look at once and then repeatedly, until look is done or fails for a reason other than the environment. It ends with
 // errTimeUp, or with ErrSuperseded when ended is closed. If the first call succeeds, it does not count as waiting.
 func (c *Client) await(timeout time.Duration, ended <-chan struct{}, look func() (bool, error)) error {
@@ -106,7 +114,7 @@ func (c *Client) waitFor(list kube.ResourceList, timeout time.Duration, jobs boo
 	if culprit := c.reason(last); culprit != "" {
 		why = culprit
 	}
-	return c.Faults.Note(fmt.Errorf("%s is not ready after %s: %s", nameOf(left[0]), timeout, why))
+	return c.Faults.Note(fmt.Errorf("%s is not ready after %s: %s", nameOf(left[0]), c.inTime(timeout), why))
 }
 
 // ready judges an object with delivery/health, and says what the object waits for. It returns an error if waiting does not help. Without
@@ -191,11 +199,11 @@ func (c *Client) hookDone(info *resource.Info, timeout time.Duration) error {
 	if err == nil || fault.IsEnvironment(err) {
 		return err
 	}
-	return hookError(nameOf(info), err, timeout, c.reason(unread(u)))
+	return hookError(nameOf(info), err, c.inTime(timeout), c.reason(unread(u)))
 }
 
 // hookError formats the error of following a hook. reason comes from Explain; "" for none.
-func hookError(hook string, err error, timeout time.Duration, reason string) error {
+func hookError(hook string, err error, timeout, reason string) error {
 	var failed *hookFailed
 	switch isFailed := errors.As(err, &failed); {
 	case isFailed && strings.HasPrefix(failed.Error(), reason):

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 )
 
 func TestHowAHookFailed(t *testing.T) {
@@ -45,7 +44,7 @@ func TestAHookThatCannotBeFollowedIsNoHookThatFailed(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := hookError("Job/migrate", tc.err, time.Minute, tc.reason)
+			err := hookError("Job/migrate", tc.err, "1m0s", tc.reason)
 			if err == nil || err.Error() != tc.want || errors.Is(tc.err, refused) != errors.Is(err, refused) {
 				t.Errorf("got %v", err)
 			}

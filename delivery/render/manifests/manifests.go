@@ -112,11 +112,19 @@ func (r *reader) read(name string, data []byte) {
 		place := fmt.Sprintf("%s:%d", name, doc.Line)
 		value, err := doc.Decode()
 		if err != nil {
-			r.Refuse(place, err)
+			r.refuse(name, place, err)
 			continue
 		}
 		r.Add(place, value)
 	}
+}
+
+// refuse reports a document that cannot be decoded, at the line that is wrong if it is known.
+func (r *reader) refuse(name, place string, err error) {
+	if broken := (*yamlcheck.Broken)(nil); errors.As(err, &broken) {
+		place, err = fmt.Sprintf("%s:%d", name, broken.Line), errors.New("broken YAML: "+broken.Why)
+	}
+	r.Refuse(place, err)
 }
 
 // take counts the text of a file before it is parsed, and refuses the file if a limit is exceeded. After that, nothing more is read.
