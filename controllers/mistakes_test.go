@@ -89,15 +89,19 @@ func inDelivery(charts, git string) map[string]mistake {
 	}
 	const deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: registry.example.com/web:1, securityContext: {privileged: true}}]}}}}"
 	return map[string]mistake{
-		"cluster-role":     raw("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: everything}}"),
-		"other-namespace":  raw("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: kube-system}}"),
-		"unknown-kind":     raw("{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: web}}"),
-		"invalid-object":   raw("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {not/a/key: x}}"),
-		"privileged":       raw(deployment),
-		"rights":           raw("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: quotas}, rules: [{apiGroups: [''], resources: [resourcequotas], verbs: [delete]}]}"),
-		"over-quota":       raw("{apiVersion: v1, kind: ConfigMap, metadata: {name: over}}"),
-		"object-twice":     raw("{apiVersion: v1, kind: ConfigMap, metadata: {name: twice}}", "{apiVersion: v1, kind: ConfigMap, metadata: {name: twice}}"),
-		"taken":            raw("{apiVersion: v1, kind: ConfigMap, metadata: {name: good}}"),
+		"cluster-role":    raw("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: everything}}"),
+		"other-namespace": raw("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: kube-system}}"),
+		"unknown-kind":    raw("{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: web}}"),
+		"invalid-object":  raw("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {not/a/key: x}}"),
+		"privileged":      raw(deployment),
+		"rights":          raw("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: quotas}, rules: [{apiGroups: [''], resources: [resourcequotas], verbs: [delete]}]}"),
+		"over-quota":      raw("{apiVersion: v1, kind: ConfigMap, metadata: {name: over}}"),
+		"object-twice":    raw("{apiVersion: v1, kind: ConfigMap, metadata: {name: twice}}", "{apiVersion: v1, kind: ConfigMap, metadata: {name: twice}}"),
+		"taken":           raw("{apiVersion: v1, kind: ConfigMap, metadata: {name: good}}"),
+		"manifest-indentation": {
+			spec:  "spec:\n  type: Raw\n  raw: {path: manifests}\n",
+			files: map[string]string{"manifests/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  labels:\n    a: b\n   name: indented\n"},
+		},
 		"template":         chart("path: chart", beside(configTemplate("x", "a: {{ .Values.nothing.here }}"))),
 		"schema":           chart("path: chart", beside(configTemplate("x", "a: b"), "values.schema.json", numberSchema)),
 		"chart-dependency": chart("path: chart", beside(configTemplate("x", "a: b"), "Chart.yaml", chartFile+"dependencies: [{name: redis, version: 1.0.0}]\n")),

@@ -18,7 +18,7 @@ func (d *Result) checkOrder(app *v1alpha1.App) {
 			continue
 		}
 		if _, err := expr.Compile(on.ReadyExpr, expr.Dependency...); err != nil {
-			d.AddAt(at+".readyExpr", "%s.readyExpr: %s", at, err)
+			d.AddAt(at+".readyExpr", "%s.readyExpr: %s: write CEL that is true once the dependency dep is ready, such as dep.status.succeeded >= 1", at, err)
 		}
 	}
 	for i := range app.Spec.HealthCheckExprs {

@@ -40,12 +40,15 @@ var grammar = strings.NewReplacer(
 // wantedPattern matches the validators' message about a pattern.
 var wantedPattern = regexp.MustCompile(`^must match '(.*)'$`)
 
+// choices are added to the message about a required field of which a new author does not know the values.
+var choices = map[string]string{"spec.type": ": write one of Image, Git, Helm, Raw"}
+
 // schemaMessage formats a schema error as "field: what is wrong", without the repetitions of the field and the value in the validators'
 // text.
 func schemaMessage(err *field.Error) string {
 	switch err.Type {
 	case field.ErrorTypeRequired:
-		return err.Field + " is required"
+		return err.Field + " is required" + choices[err.Field]
 	case field.ErrorTypeNotSupported:
 		detail := strings.ReplaceAll(strings.TrimPrefix(err.Detail, "supported values: "), `"`, "")
 		return fmt.Sprintf("%s: %s is not one of %s", err.Field, document.Show(err.BadValue), detail)

@@ -55,7 +55,7 @@ func TestErrorsOfTheSchemaAreWordedForPeople(t *testing.T) {
 	}{
 		"twice":             {field.Duplicate(field.NewPath("spec", "ports"), "http"), `spec.ports: "http" is there twice: keep one`},
 		"an unknown value":  {field.NotSupported(field.NewPath("spec", "type"), "X", []string{"Git", "Image"}), `spec.type: "X" is not one of Git, Image`},
-		"required":          {field.Required(field.NewPath("spec", "type"), "Required value"), "spec.type is required"},
+		"required":          {field.Required(field.NewPath("spec", "type"), "Required value"), "spec.type is required: write one of Image, Git, Helm, Raw"},
 		"empty":             {field.Invalid(field.NewPath("spec", "a"), "", "spec.a in body should be at least 1 chars long"), "spec.a: must not be empty"},
 		"too long":          {field.Invalid(field.NewPath("spec", "a"), "xx", "spec.a in body should be at most 1 chars long"), "spec.a: must be at most 1 characters long"},
 		"another type":      {field.TypeInvalid(field.NewPath("spec", "a"), 1, `spec.a in body must be of type string: "integer"`), "spec.a: must be of type string, not integer"},

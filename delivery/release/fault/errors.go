@@ -183,9 +183,21 @@ func OneLine(text string) string {
 // templateNoise matches the text of Go's template errors besides the place and the problem: each step names its template twice.
 var templateNoise = regexp.MustCompile(`\btemplate: |executing "[^"]*" `)
 
-// Readable shortens the error of a template to the places, "web/templates/a.yaml:3:7: at <.Values.a.b>", and the problem there.
+// advice is what to do about an error of Helm with a text.
+var advice = []struct{ text, do string }{
+	{"nil pointer evaluating", "set the value above it in spec.helm.values of app.yaml, or in a file of spec.helm.valuesFiles, or have the template test it with \"if\""},
+	{"values don't meet the specifications of the", "values.schema.json of the chart says so: correct these values in spec.helm.values of app.yaml, or in a file of spec.helm.valuesFiles"},
+}
+
+// Readable shortens the error of a template to the places, "web/templates/a.yaml:3:7: at <.Values.a.b>", and the problem there, and adds
+// what to do if that is known.
 func Readable(err error) error {
 	text := templateNoise.ReplaceAllString(err.Error(), "")
+	for _, about := range advice {
+		if strings.Contains(text, about.text) {
+			text += "; " + about.do
+		}
+	}
 	if text == err.Error() {
 		return err
 	}

@@ -18,7 +18,7 @@ func TestBadInputReadsWell(t *testing.T) {
 	tests := map[string]struct{ err, want string }{
 		"a template": {
 			`template: web/templates/a.yaml:3:7: executing "web/templates/a.yaml" at <.Values.a.b>: nil pointer evaluating interface {}.b`,
-			"rendering the chart: web/templates/a.yaml:3:7: at <.Values.a.b>: nil pointer evaluating interface {}.b",
+			"rendering the chart: web/templates/a.yaml:3:7: at <.Values.a.b>: nil pointer evaluating interface {}.b; set the value above it in spec.helm.values of app.yaml, or in a file of spec.helm.valuesFiles, or have the template test it with \"if\"",
 		},
 		"a template in another": {
 			`template: web/templates/a.yaml:1:3: executing "web/templates/a.yaml" at <include "x" .>: error calling include: template: web/templates/_h.tpl:2:4: executing "x" at <fail "no">: error calling fail: no`,
@@ -26,7 +26,7 @@ func TestBadInputReadsWell(t *testing.T) {
 		},
 		"a schema": {
 			"values don't meet the specifications of the schema(s) in the following chart(s):\nweb:\n- at '/replicas': got string, want integer\n- at '/color': 'x1' does not match pattern\n",
-			"rendering the chart: values don't meet the specifications of the schema(s) in the following chart(s): web: at '/replicas': got string, want integer; at '/color': 'x1' does not match pattern",
+			"rendering the chart: values don't meet the specifications of the schema(s) in the following chart(s): web: at '/replicas': got string, want integer; at '/color': 'x1' does not match pattern; values.schema.json of the chart says so: correct these values in spec.helm.values of app.yaml, or in a file of spec.helm.valuesFiles",
 		},
 		"a list": {"2 errors occurred:\n\t* one\n\t* two\n\n", "rendering the chart: 2 errors occurred: one; two"},
 	}
