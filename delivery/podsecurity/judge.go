@@ -49,26 +49,31 @@ const (
 // Check returns every rule that a pod among the objects breaks, joined; each is a *policy.Violation on its own line. It returns nil if
 // there is none.
 func (j Judge) Check(objects []*unstructured.Unstructured) error {
+	var broken []*policy.Violation
+	for _, object := range objects {
+		broken = append(broken, j.judge(object)...)
+	}
+	remedies := policy.Once(broken)
 	var found []error
 	size, more := 0, 0
-	for _, object := range objects {
-		for _, why := range j.judge(object) {
-			violation := &policy.Violation{Object: policy.NameOf(object), Rule: Rule, Why: why}
-			if size += len(violation.Error()); size > maxText {
-				more++
-				continue
-			}
-			found = append(found, violation)
+	for _, violation := range broken {
+		if size += len(violation.Error()); size > maxText {
+			more++
+			continue
 		}
+		found = append(found, violation)
 	}
 	if more > 0 {
 		found = append(found, &policy.Violation{Object: fmt.Sprintf("%d rules more", more), Rule: Rule, Why: "are broken by these and other objects"})
+	}
+	for _, remedy := range remedies {
+		found = append(found, remedy)
 	}
 	return errors.Join(found...)
 }
 
 // judge says for each broken rule how the object's pod breaks it, and what the author can do.
-func (j Judge) judge(object *unstructured.Unstructured) (broken []string) {
+func (j Judge) judge(object *unstructured.Unstructured) (broken []*policy.Violation) {
 	p := podOf(object)
 	if p == nil || j.Level != string(api.LevelBaseline) && j.Level != string(api.LevelRestricted) {
 		return nil
@@ -96,7 +101,9 @@ func (j Judge) judge(object *unstructured.Unstructured) (broken []string) {
 				atBaseline = false
 			}
 		}
-		broken = append(broken, j.text(c.id, results[c.id], p, atBaseline))
+		violation := j.violation(c.id, results[c.id], p, atBaseline)
+		violation.Object = policy.NameOf(object)
+		broken = append(broken, violation)
 	}
 	return broken
 }
@@ -127,13 +134,21 @@ func checksOf(version api.Version) []check {
 	return inForce
 }
 
-func (j Judge) text(id levels.CheckID, result levels.CheckResult, p *pod, atBaseline bool) string {
+func (j Judge) violation(id levels.CheckID, result levels.CheckResult, p *pod, atBaseline bool) *policy.Violation {
 	detail := result.ForbiddenDetail
 	if detail == "" {
 		detail = result.ForbiddenReason
 	}
 	name, _, _ := strings.Cut(string(id), "_")
-	return fmt.Sprintf("breaks rule %s of the Pod Security level %s: %s; %s; %s", name, j.Level, policy.OneLine(detail, maxDetail), wayOut(id, p), j.otherLevel(atBaseline))
+	rules := "the rules of level baseline"
+	if atBaseline {
+		rules = "the rules that only level restricted has"
+	}
+	return &policy.Violation{
+		Rule:     Rule,
+		Why:      fmt.Sprintf("breaks rule %s of the Pod Security level %s: %s", name, j.Level, policy.OneLine(detail, maxDetail)),
+		Remedies: []policy.Remedy{{About: "rule " + name, Text: wayOut(id, p)}, {About: rules, Text: j.otherLevel(atBaseline)}},
+	}
 }
 
 // otherLevel says who may set which level that admits the pod.

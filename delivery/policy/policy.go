@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,7 +51,7 @@ func Check(objects []*unstructured.Unstructured, bounds Bounds, scope Scope) err
 	for _, object := range objects {
 		members, err := objectset.Expand(object)
 		if err != nil {
-			found = append(found, &Violation{NameOf(object), Malformed, "is malformed: " + oneLine(err.Error())})
+			found = append(found, &Violation{Object: NameOf(object), Rule: Malformed, Why: "is malformed: " + oneLine(err.Error())})
 			continue
 		}
 		for _, member := range members {
@@ -77,6 +78,9 @@ func OnlyUnknownKinds(err error) bool {
 	})
 }
 
+// installed is the remedy for kinds that the API server does not serve.
+var installed = Remedy{"kinds that the cluster does not know", "check both, or ask an administrator of the cluster to install the CustomResourceDefinition"}
+
 func check(object *unstructured.Unstructured, bounds Bounds, scope Scope) ([]*Violation, error) {
 	name := NameOf(object)
 	kind := object.GroupVersionKind()
@@ -86,23 +90,28 @@ func check(object *unstructured.Unstructured, bounds Bounds, scope Scope) ([]*Vi
 	var unkept *kube.UnkeptKindError
 	switch {
 	case errors.As(err, &unkept):
-		return []*Violation{{name, UnkeptKind, fmt.Sprintf("is nothing that an app can hold, so take it out: %v", unkept)}}, nil
+		return []*Violation{{Object: name, Rule: UnkeptKind, Why: fmt.Sprintf("is nothing that an app can hold, so take it out: %v", unkept)}}, nil
 	case errors.As(err, &misspelled):
 		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s; did you mean %s?", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind), misspelled.Meant)
-		return []*Violation{{name, MisspelledKind, why}}, nil
+		return []*Violation{{Object: name, Rule: MisspelledKind, Why: why}}, nil
 	case meta.IsNoMatchError(err):
-		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s; check both, or ask an administrator of the cluster to install the CustomResourceDefinition", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind))
-		found = append(found, &Violation{name, UnknownKind, why})
+		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind))
+		found = append(found, &Violation{name, UnknownKind, why, []Remedy{installed}})
 	case err != nil:
 		return nil, fmt.Errorf("finding the scope of %s: %w", name, err)
 	case !namespaced:
 		if why := bounds.clusterScoped(object); why != "" {
-			return []*Violation{{name, ClusterScoped, why}}, nil
+			why, remedy, ok := strings.Cut(why, "; ")
+			v := &Violation{Object: name, Rule: ClusterScoped, Why: why}
+			if ok {
+				v.Remedies = []Remedy{{"cluster-scoped objects", remedy}}
+			}
+			return []*Violation{v}, nil
 		}
 	}
 	for _, rule := range bounds.rules() {
 		if why := rule.broken(object, bounds.Namespace); why != "" {
-			found = append(found, &Violation{name, rule.name, why})
+			found = append(found, &Violation{Object: name, Rule: rule.name, Why: why})
 		}
 	}
 	return found, nil

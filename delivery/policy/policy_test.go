@@ -231,8 +231,8 @@ func object(t *testing.T, manifest string) *unstructured.Unstructured {
 }
 
 func TestOneRefusalSaysWhatBothChecksFound(t *testing.T) {
-	unknown := join([]*Violation{{"Thing/a", UnknownKind, "is of a kind the cluster does not know"}})
-	pods := join([]*Violation{{"Pod/b", "PodSecurity", "is privileged"}})
+	unknown := join([]*Violation{{Object: "Thing/a", Rule: UnknownKind, Why: "is of a kind the cluster does not know"}})
+	pods := join([]*Violation{{Object: "Pod/b", Rule: "PodSecurity", Why: "is privileged"}})
 	tests := map[string]struct {
 		refused, also error
 		want          string

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -16,10 +17,50 @@ type Violation struct {
 	Rule string
 	// Why says why the object is refused, in words that follow the object's name.
 	Why string
+	// Remedies say what to do about it.
+	Remedies []Remedy
 }
 
-// Error returns one line: the object and why it is refused.
-func (v *Violation) Error() string { return v.Object + " " + v.Why }
+// Remedy says what to do about violations.
+type Remedy struct {
+	// About names the violations in a message in which several have this remedy, such as "cluster-scoped objects".
+	About string
+	// Text follows a semicolon after the object and why it is refused.
+	Text string
+}
+
+// Error returns one line: the object, why it is refused, and what to do.
+func (v *Violation) Error() string {
+	text := v.Object + " " + v.Why
+	for _, r := range v.Remedies {
+		text += "; " + r.Text
+	}
+	return text
+}
+
+// Once takes the remedies that several violations have out of them, and returns each of these once, in the form of a Violation.
+func Once(found []*Violation) (remedies []*Violation) {
+	times, said := map[Remedy]int{}, map[Remedy]bool{}
+	for _, v := range found {
+		for _, r := range v.Remedies {
+			times[r]++
+		}
+	}
+	for _, v := range found {
+		var own []Remedy
+		for _, r := range v.Remedies {
+			switch {
+			case times[r] == 1:
+				own = append(own, r)
+			case !said[r]:
+				said[r] = true
+				remedies = append(remedies, &Violation{Object: "for " + r.About + ":", Rule: v.Rule, Why: strings.TrimPrefix(r.Text, "or ")})
+			}
+		}
+		v.Remedies = own
+	}
+	return remedies
+}
 
 // Rules that need to know what the API server says about a kind. The other rules are in the tables of rules.
 const (
@@ -39,9 +80,9 @@ func join(found []*Violation) error {
 	slices.SortFunc(found, func(a, b *Violation) int {
 		return cmp.Or(cmp.Compare(a.Error(), b.Error()), cmp.Compare(a.Rule, b.Rule))
 	})
-	errs := make([]error, len(found))
-	for i, violation := range found {
-		errs[i] = violation
+	var errs []error
+	for _, violation := range append(found, Once(found)...) {
+		errs = append(errs, violation)
 	}
 	return errors.Join(errs...)
 }
