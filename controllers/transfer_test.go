@@ -75,7 +75,7 @@ func TestObjectsMoveBetweenApps(t *testing.T) {
 	first := n.two(web, api)
 	n.applied("web", first)
 	n.applied("api", first)
-	before := n.uids(moved...)
+	before, generation := n.uids(moved...), moved[0].GetGeneration()
 
 	n.two(web[:1], append(api, web[1:]...))
 	n.owned("api", moved...)
@@ -91,6 +91,43 @@ func TestObjectsMoveBetweenApps(t *testing.T) {
 	n.records("web", 5)
 	if diff := cmp.Diff(before, n.uids(moved...)); diff != "" {
 		t.Errorf("objects were recreated (-want +got):\n%s", diff)
+	}
+	if got := moved[0].GetGeneration(); got != generation {
+		t.Errorf("the Deployment was changed from generation %d to %d, which restarts its pods", generation, got)
+	}
+}
+
+// TestAMoveBetweenAppsRestartsNoPods moves a Deployment to another app, changes its metadata there, then its pods.
+func TestAMoveBetweenAppsRestartsNoPods(t *testing.T) {
+	n := newTeam(t, "restarting")
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "moved"}}
+	n.applied("web", n.two([]string{plain("web"), empty}, []string{plain("api")}))
+	n.there(d)
+	template := d.Spec.Template.DeepCopy()
+	if template.Labels[v1alpha1.AppLabel] != "web" {
+		t.Fatalf("the pods are labelled %v", template.Labels)
+	}
+	metadata := strings.Replace(empty, "name: moved", "name: moved, labels: {note: here}", 1)
+	for _, manifest := range []string{empty, metadata} {
+		revision := n.two([]string{plain("web")}, []string{plain("api"), manifest})
+		n.applied("api", revision)
+		n.owned("api", d)
+		n.records("api", 2)
+		if diff := cmp.Diff(*template, d.Spec.Template); diff != "" || d.Generation != 1 {
+			t.Errorf("the move restarts the pods: generation %d (-before +after):\n%s", d.Generation, diff)
+		}
+		if d.Labels[v1alpha1.PodsOfLabel] != "web" {
+			t.Errorf("labels are %v", d.Labels)
+		}
+	}
+	if d.Labels["note"] != "here" {
+		t.Errorf("the change of the metadata was not applied: %v", d.Labels)
+	}
+	n.applied("api", n.two([]string{plain("web")}, []string{plain("api"), strings.Replace(metadata, "image: a", "image: b", 1)}))
+	d = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "moved"}}
+	n.there(d)
+	if got := d.Spec.Template; got.Spec.Containers[0].Image != "b" || got.Labels[v1alpha1.AppLabel] != "api" || d.Labels[v1alpha1.PodsOfLabel] != "" {
+		t.Errorf("with new pods, image is %s, labels are %v, those of the Deployment %v", got.Spec.Containers[0].Image, got.Labels, d.Labels)
 	}
 }
 

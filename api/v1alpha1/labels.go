@@ -105,6 +105,11 @@ const (
 	RetainedClaimsAnnotation = "paas.kubeop.io/retained-claims"
 )
 
+// PodsOfLabel on a workload that moved here from another App of the project names that App, as the labels of the pod template still do:
+// changing them alone would restart the pods. It is removed with the next change of the template. It is no annotation, because the API
+// server takes a new annotation of a Deployment for a new generation.
+const PodsOfLabel = "paas.kubeop.io/pods-of"
+
 // PruneAnnotation protects a delivered object from deletion when it leaves its source or when its app is deleted. It is the only
 // kubeop annotation that a manifest may have.
 const (

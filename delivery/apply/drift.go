@@ -92,6 +92,8 @@ func (d *Deviation) dryRun(ctx context.Context, c client.Client, live, corrected
 	}
 	if !own.PodsLabelled(live) { // It was taken over, and its pods get the labels with the next change: see keepPods.
 		manifest = own.WithoutPodLabels(manifest)
+	} else if app := own.PodsOf(live); app != "" {
+		manifest = own.WithPodsOf(manifest, app)
 	}
 	data, err := json.Marshal(conditioned(manifest.Object, precondition{}))
 	if err != nil {

@@ -52,6 +52,32 @@ func WithoutPodLabels(object *unstructured.Unstructured) *unstructured.Unstructu
 	return object
 }
 
+// WithPodsOf returns the object with another app of the project in the labels of its pod template, and marked with it; the object itself if
+// the template has no such label.
+func WithPodsOf(object *unstructured.Unstructured, app string) *unstructured.Unstructured {
+	if _, ok := podLabels(object)[v1alpha1.AppLabel]; !ok {
+		return object
+	}
+	object = object.DeepCopy()
+	labels, _, _ := unstructured.NestedFieldNoCopy(podTemplate(object), "metadata", "labels")
+	labels.(map[string]any)[v1alpha1.AppLabel] = app
+	mark := object.GetLabels()
+	if mark == nil {
+		mark = map[string]string{}
+	}
+	mark[v1alpha1.PodsOfLabel] = app
+	object.SetLabels(mark)
+	return object
+}
+
+// PodsOf returns the other app that the pod template of a live object names, if the object is marked with it; "" otherwise.
+func PodsOf(live *unstructured.Unstructured) string {
+	if app := live.GetLabels()[v1alpha1.PodsOfLabel]; app != "" && podLabels(live)[v1alpha1.AppLabel] == app {
+		return app
+	}
+	return ""
+}
+
 // AddPodLabels adds the owner's labels in the object's pod template to a patch of the object that changes the template anyway. It reports
 // whether it changed the patch.
 func AddPodLabels(patch map[string]any, object *unstructured.Unstructured) bool {

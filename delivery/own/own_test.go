@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 var shop = Owner{Tenant: "acme", Project: "web", App: "shop", Namespace: "kubeop-acme-web"}
@@ -173,5 +175,24 @@ func TestTheLabelOfPodsHasAPath(t *testing.T) {
 	}
 	if !PodsLabelled(workload(t, stamped, "")) || PodsLabelled(workload(t, "x: y", "")) {
 		t.Error("the labels of pods are not recognised")
+	}
+}
+
+func TestPodsKeepTheAppOfBefore(t *testing.T) {
+	app := v1alpha1.AppLabel
+	object := workload(t, "x: y, "+stamped, "a: b")
+	moved := WithPodsOf(object, "web")
+	if got := podLabels(moved)[app]; got != "web" || moved.GetLabels()[v1alpha1.PodsOfLabel] != "web" || podLabels(object)[app] != "shop" {
+		t.Errorf("the pods are of app %v, labels are %v; the original has %v", got, moved.GetLabels(), podLabels(object))
+	}
+	if PodsOf(moved) != "web" || PodsOf(object) != "" {
+		t.Errorf("read back: %q, and %q without the mark", PodsOf(moved), PodsOf(object))
+	}
+	moved.SetLabels(map[string]string{v1alpha1.PodsOfLabel: "forged"})
+	if got := PodsOf(moved); got != "" {
+		t.Errorf("a mark that the pods do not have is believed: %q", got)
+	}
+	if bare := workload(t, "x: y", ""); WithPodsOf(bare, "web") != bare {
+		t.Error("pods without labels were changed")
 	}
 }
