@@ -119,6 +119,10 @@ func TestThePlatformRepository(t *testing.T) {
 	}
 	n.platformIsForTheOperator()
 	n.allOfAPlatformReleaseCounts(files)
+	for _, level := range []string{"baseline", "privileged"} {
+		n.push(map[string]string{"platform/edge/project.yaml": fmt.Sprintf(projectFile, "edge") + "spec: {namespace: {podSecurity: " + level + "}}\n"})
+		n.enforces("edge", level)
+	}
 
 	for _, app := range []string{"classes", "router"} {
 		n.push(map[string]string{"platform/edge/apps/" + app: "-"})
@@ -202,22 +206,39 @@ func (n *team) platformIsForTheOperator() {
 	}, "PlatformApps: App/classes")
 }
 
+// enforces waits until a namespace has a Pod Security level.
+func (n *team) enforces(namespace, level string) {
+	n.t.Helper()
+	ns := &corev1.Namespace{}
+	n.eventually(func() error {
+		err := n.admin.Get(n.t.Context(), client.ObjectKey{Name: namespace}, ns)
+		if got := ns.Labels["pod-security.kubernetes.io/enforce"]; err == nil && got != level {
+			err = fmt.Errorf("namespace %s enforces %q, want %q", namespace, got, level)
+		}
+		return err
+	})
+}
+
 // adoptNamespace has a project take over a namespace that exists, and leave it again.
 func (n *team) adoptNamespace() {
 	n.t.Helper()
 	n.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "legacy", Labels: map[string]string{"team": "old"}}})
 	n.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "legacy", Name: "theirs"}})
+	n.create(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "legacy-data"}, Spec: pvOf("legacy", "data")})
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "legacy"}}
 	n.push(map[string]string{
 		"platform/legacy/project.yaml":       fmt.Sprintf(projectFile, "legacy"),
-		"platform/legacy/apps/note/app.yaml": fmt.Sprintf(rawFile, "note", "note", "hello"),
+		"platform/legacy/apps/note/app.yaml": strings.ReplaceAll(rawApp(plain("note"), claim)["app.yaml"], "name: bad", "name: note"),
 	})
 	why := n.until(project, v1alpha1.NamespaceReadyCondition, metav1.ConditionFalse, v1alpha1.NamespaceTakenReason)
 	if !strings.Contains(why, "set spec.namespace.adopt: true in project.yaml") {
 		n.t.Errorf("the message is %s", why)
 	}
-	n.push(map[string]string{"platform/legacy/project.yaml": fmt.Sprintf(projectFile, "legacy") + "spec: {namespace: {adopt: true}}\n"})
+	n.push(map[string]string{"platform/legacy/project.yaml": fmt.Sprintf(projectFile, "legacy") + "spec: {claimDeletionPolicy: Delete, namespace: {adopt: true}}\n"})
 	n.ready(project, n.app("legacy", "note"))
+	n.push(map[string]string{"platform/legacy/project.yaml": fmt.Sprintf(projectFile, "legacy") + "spec: {claimDeletionPolicy: Delete, namespace: {adopt: true, podSecurity: baseline}}\n"})
+	n.enforces("legacy", "baseline")
+	foreign := n.bound("legacy", "foreign")
 	n.denied(func() error {
 		return n.self.Delete(n.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "legacy"}})
 	}, "TenantsOnly: Namespace/legacy existed before the project")
@@ -227,7 +248,11 @@ func (n *team) adoptNamespace() {
 	n.reconcile(project)
 
 	n.push(map[string]string{"platform/legacy": "-"})
-	n.gone(project, n.app("legacy", "note"))
+	token := n.held("PersistentVolumeClaim legacy/data: 1Mi, is deleted with its data", "PersistentVolumeClaim legacy/foreign: 1Gi, stays", "Project kubeop-platform/legacy: with 1 namespace, 1 app")
+	n.there(project, n.app("legacy", "note"))
+	n.confirm(token)
+	n.gone(project, n.app("legacy", "note"), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "legacy", Name: "data"}})
+	n.there(foreign)
 	legacy := &corev1.Namespace{}
 	if err := errors.Join(
 		n.admin.Get(n.t.Context(), client.ObjectKey{Name: "legacy"}, legacy),

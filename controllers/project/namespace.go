@@ -40,24 +40,22 @@ func (r *Reconciler) open(ctx context.Context, s *scope) error {
 // removeNamespace deletes the namespace, which has no apps any more, and waits until it and its contents are gone. It keeps the namespace
 // if claims that hold data stay.
 func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
+	tenant, err := r.formerTenant(ctx, s)
+	if err != nil {
+		return err
+	}
+	terms := pvc.TermsOf(s.project, tenant)
+	terms.Confirmed = pvc.Confirmed(s.project, tenant)
 	if s.ofPlatform() {
-		if left, err := r.leavePlatformNamespace(ctx, s); left || err != nil {
+		if left, err := r.leavePlatformNamespace(ctx, s, terms); left || err != nil {
 			return err
 		}
 	} else if err := r.revokeCluster(ctx, s); err != nil {
 		return err
 	}
-	tenant, err := r.formerTenant(ctx, s)
-	if err != nil {
-		return err
-	}
 	deployer, err := r.Clients.As(s.namespace)
 	if err != nil {
 		return err
-	}
-	terms := pvc.Terms{
-		Policies:  []v1alpha1.ClaimDeletionPolicy{s.project.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy},
-		Confirmed: pvc.Confirmed(s.project, tenant),
 	}
 	kinds, err := r.Kinds.List(ctx)
 	if err != nil {

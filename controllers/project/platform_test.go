@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
@@ -101,7 +102,7 @@ func TestAnAdoptedNamespaceIsLeftAndNotDeleted(t *testing.T) {
 			if rights() == 0 {
 				t.Fatal("the account that delivers has no rights")
 			}
-			left, err := b.leavePlatformNamespace(t.Context(), b.again(s))
+			left, err := b.leavePlatformNamespace(t.Context(), b.again(s), pvc.Terms{})
 			if err != nil || left != c.left {
 				t.Errorf("left: %t, want %t; %v", left, c.left, err)
 			}

@@ -142,7 +142,7 @@ func (b *below) terms(ctx context.Context, tenant, namespace string) (pvc.Terms,
 			return pvc.Terms{}, fmt.Errorf("reading %s: %w", ref, err)
 		}
 	}
-	return pvc.Terms{Policies: []v1alpha1.ClaimDeletionPolicy{project.Spec.ClaimDeletionPolicy, owner.Spec.ClaimDeletionPolicy}}, nil
+	return pvc.TermsOf(project, owner), nil
 }
 
 // appsOf counts the apps of a tenant.

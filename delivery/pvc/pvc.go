@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,10 +42,25 @@ type Terms struct {
 	Policies []v1alpha1.ClaimDeletionPolicy
 	// Confirmed are the UIDs of claims for which a person has confirmed the deletion.
 	Confirmed map[types.UID]bool
+	// Of are labels without which a claim stays; nil for none.
+	Of labels.Set
+}
+
+// TermsOf returns the terms for the claims of a project, before any confirmation. In a namespace that the project adopted only the claims
+// of its apps may be deleted: others were there before, or are those of other people.
+func TermsOf(project *v1alpha1.Project, tenant *v1alpha1.Tenant) Terms {
+	t := Terms{Policies: []v1alpha1.ClaimDeletionPolicy{project.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy}}
+	if place := project.Spec.Namespace; place != nil && place.Adopt {
+		t.Of = labels.Set{v1alpha1.TenantLabel: v1alpha1.PlatformTenant, v1alpha1.ProjectLabel: project.Name}
+	}
+	return t
 }
 
 // Take reports whether a claim may be deleted: it holds no data, or its policy is Delete and a confirmation named it.
 func (t Terms) Take(c *Claim) bool {
+	if len(t.Of) > 0 && !t.Of.AsSelector().Matches(labels.Set(c.Labels)) {
+		return false
+	}
 	return !HoldsData(c) || (t.policy(c) == v1alpha1.ClaimDelete && t.Confirmed[c.UID])
 }
 

@@ -140,3 +140,28 @@ func TestClaimsOfOneNamespaceAreListedByName(t *testing.T) {
 		t.Errorf("got %v, %v", all, err)
 	}
 }
+
+func TestInAnAdoptedNamespaceOnlyOwnClaimsGo(t *testing.T) {
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "legacy"}, Spec: v1alpha1.ProjectSpec{ClaimDeletionPolicy: v1alpha1.ClaimDelete}}
+	own := map[string]string{v1alpha1.TenantLabel: v1alpha1.PlatformTenant, v1alpha1.ProjectLabel: "legacy", v1alpha1.AppLabel: "db"}
+	for name, c := range map[string]struct {
+		place  *v1alpha1.PlatformNamespace
+		labels map[string]string
+		bound  corev1.PersistentVolumeClaimPhase
+		goes   bool
+	}{
+		"its own":                 {&v1alpha1.PlatformNamespace{Adopt: true}, own, corev1.ClaimBound, true},
+		"another's":               {&v1alpha1.PlatformNamespace{Adopt: true}, nil, corev1.ClaimBound, false},
+		"another's, without data": {&v1alpha1.PlatformNamespace{Adopt: true}, nil, corev1.ClaimPending, false},
+		"another's, in a namespace that was made": {&v1alpha1.PlatformNamespace{}, nil, corev1.ClaimBound, true},
+		"another's, of a tenant":                  {nil, nil, corev1.ClaimBound, true},
+	} {
+		project.Spec.Namespace = c.place
+		claim := &Claim{ObjectMeta: metav1.ObjectMeta{UID: "a", Labels: c.labels}, Status: corev1.PersistentVolumeClaimStatus{Phase: c.bound}}
+		terms := TermsOf(project, &v1alpha1.Tenant{})
+		terms.Confirmed = map[types.UID]bool{"a": true}
+		if got := terms.Take(claim); got != c.goes {
+			t.Errorf("%s: goes %t, want %t", name, got, c.goes)
+		}
+	}
+}
