@@ -72,8 +72,47 @@ func TestWhatOwnersMayDo(t *testing.T) {
 	t.Run("operate", n.ownersOperateTheirWorkloads)
 	t.Run("identity", n.ownersGainNoIdentity)
 	t.Run("commands", n.theCommandsAreGranted)
+	t.Run("kinds", n.ownersHaveTheKindsThatAdministratorsAdd)
 	t.Run("suspend", n.ownersSuspendAnApp)
 	t.Run("others", n.rightsOfOthersAreNeitherWidenedNorNarrowed)
+}
+
+// ownersHaveTheKindsThatAdministratorsAdd adds kinds to the roles by labels, and tries to do that as an owner.
+func (n *team) ownersHaveTheKindsThatAdministratorsAdd(t *testing.T) {
+	listing := func(roles, kind string) attempt {
+		return attempt{roles, func(ctx context.Context, c client.Client) error {
+			list := &unstructured.UnstructuredList{}
+			list.SetAPIVersion("v1")
+			if kind != "PodTemplateList" {
+				list.SetAPIVersion("storage.k8s.io/v1")
+			}
+			list.SetKind(kind)
+			return c.List(ctx, list, client.InNamespace(ownersShop))
+		}}
+	}
+	n.tryAll(t, map[string]attempt{"a kind of no role": listing("", "PodTemplateList"), "another": listing("", "CSIStorageCapacityList")})
+	n.platformRole("templates", "view", "", "podtemplates")
+	n.platformRole("capacities", "edit", "storage.k8s.io", "csistoragecapacities")
+	n.passes(func() error {
+		ctx, templates, capacities := t.Context(), listing("", "PodTemplateList"), listing("", "CSIStorageCapacityList")
+		return errors.Join(templates.send(ctx, n.as("owners-view")), capacities.send(ctx, n.as("owners-edit")), capacities.send(ctx, n.as("owners-admin")))
+	})
+	n.tryAll(t, map[string]attempt{
+		"a kind added to view": listing("view edit admin", "PodTemplateList"),
+		"a kind added to edit": listing("edit admin", "CSIStorageCapacityList"),
+		"Secrets as ever": {"admin", func(ctx context.Context, c client.Client) error {
+			return c.List(ctx, &corev1.SecretList{}, client.InNamespace(ownersShop))
+		}},
+		"deleting a claim": {"admin", func(ctx context.Context, c client.Client) error {
+			return client.IgnoreNotFound(c.Delete(ctx, n.claim("none")))
+		}},
+		"adding kinds themselves": {"", func(ctx context.Context, c client.Client) error {
+			return c.Create(ctx, &rbacv1.ClusterRole{
+				ObjectMeta: metav1.ObjectMeta{Name: "by-an-owner", Labels: map[string]string{"paas.kubeop.io/aggregate-to-admin": "true"}},
+				Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}},
+			}, client.DryRunAll)
+		}},
+	})
 }
 
 func merging(patch string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(patch)) }

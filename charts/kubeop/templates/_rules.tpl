@@ -114,7 +114,6 @@ tokens of service accounts, connections by the API server (proxy), and to write 
 them that the policy kubeop-requests lists, and may only create the Jobs that kubeop-job-by-hand allows. So without the policies an editor
 can do neither. Deleting a pod restarts it. */ -}}
 {{- define "kubeop.edit" -}}
-{{ include "kubeop.view" . }}
 - apiGroups: [""]
   resources: [pods/exec, pods/attach, pods/portforward]
   verbs: [get, create]
