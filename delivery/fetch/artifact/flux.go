@@ -68,7 +68,7 @@ func (s *Store) artifactURL(src Flux) (*url.URL, error) {
 	}
 	host := strings.TrimSuffix(strings.ToLower(at.Hostname()), ".")
 	if !slices.ContainsFunc(s.hosts, func(pattern string) bool { return matchesHost(strings.TrimSpace(pattern), host) }) {
-		return nil, failure.New(failure.ErrInvalid, "%s is not a host from which artifacts are fetched: those are in the operator's setting FLUX_ARTIFACT_HOSTS", failure.Printable(host))
+		return nil, failure.New(failure.ErrInvalid, "%s is not a host from which artifacts are fetched: ask an administrator of the cluster to list it in fluxArtifactHosts of the values of kubeop's chart", failure.Printable(host))
 	}
 	// Flux writes a path that needs no decoding or cleaning, by us or by the server.
 	parts := strings.Split(at.Path, "/")

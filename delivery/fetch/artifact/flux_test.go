@@ -53,7 +53,7 @@ func TestDownloadArtifact(t *testing.T) {
 		kind        error
 		says        string
 	}{
-		"another host":   {"http://source-controller.flux-system.svc.evil.example/a", wrong, failure.ErrInvalid, "FLUX_ARTIFACT_HOSTS"},
+		"another host":   {"http://source-controller.flux-system.svc.evil.example/a", wrong, failure.ErrInvalid, "fluxArtifactHosts of the values of kubeop's chart"},
 		"another scheme": {"file:///etc/passwd", wrong, failure.ErrInvalid, "http://host/path"},
 		"a user":         {"http://u:hunter2@127.0.0.1/a", wrong, failure.ErrInvalid, "http://host/path"},
 		"no digest":      {src.URL, "", failure.ErrInvalid, "digest"},
