@@ -33,9 +33,10 @@ func TestFieldsAddedByHandAreRemoved(t *testing.T) {
 		return out
 	}
 	cases := map[string]struct{ list, hands, others, want string }{
-		"an item of a set":        {`["a","b"]`, `{"f:list":{"v:\"b\"":{}}}`, `{}`, `["a"]`},
-		"a number of a set":       {`[1,2]`, `{"f:list":{"v:2":{}}}`, `{}`, `[1]`},
-		"an item that others own": {`["a","b"]`, `{"f:list":{"v:\"b\"":{},"v:\"a\"":{}}}`, `{"f:list":{"v:\"a\"":{}}}`, `["a"]`},
+		"an item of a set":           {`["a","b"]`, `{"f:list":{"v:\"b\"":{}}}`, `{}`, `["a"]`},
+		"a number of a set":          {`[1,2]`, `{"f:list":{"v:2":{}}}`, `{}`, `[1]`},
+		"an item that others own":    {`["a","b"]`, `{"f:list":{"v:\"b\"":{},"v:\"a\"":{}}}`, `{"f:list":{"v:\"a\"":{}}}`, `["a"]`},
+		"an item without its fields": {`[{"port":1},{"port":2}]`, `{"f:list":{"k:{\"port\":2}":{".":{}}}}`, `{}`, `[{"port":1}]`},
 		"an item with keys": {
 			`[{"port":1,"protocol":"TCP"},{"port":1,"protocol":"UDP"}]`, `{"f:list":{"k:{\"port\":1,\"protocol\":\"UDP\"}":{".":{},"f:port":{},"f:protocol":{}}}}`, `{}`,
 			`[{"port":1,"protocol":"TCP"}]`,

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -98,6 +99,21 @@ func TestChartFromRegistryUnhappy(t *testing.T) {
 	// Without Insecure only TLS is used.
 	_, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{Repository: server.Repository(), Name: "web"})
 	wantTransient(t, err)
+}
+
+// TestAManifestThatIsNotWhatTheRegistrySaysIsRefused, because the chart is taken from it.
+func TestAManifestThatIsNotWhatTheRegistrySaysIsRefused(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+		w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat("a", 64))
+		_, _ = w.Write([]byte(`{"schemaVersion":2}`))
+	}))
+	defer server.Close()
+	repository := "oci://" + server.Listener.Addr().String() + "/charts"
+	_, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{Repository: repository, Name: "web", Version: "1.0.0", Insecure: true})
+	if !errors.Is(err, failure.ErrUnavailable) || !strings.Contains(err.Error(), "reading the chart's manifest") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestChartFromRegistryWithCredentials(t *testing.T) {
