@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
 	"testing"
 
@@ -150,6 +152,22 @@ func TestAMovedDeclarationIsFound(t *testing.T) {
 		}
 		if got := fresh(filesOf(texts), Scope{}).Misplaced(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestAStrayFolderThatCannotBeReadIsAProblem: it may have declarations that were moved there.
+func TestAStrayFolderThatCannotBeReadIsAProblem(t *testing.T) {
+	texts := twoTenants()
+	texts["clusters/prod/readme.md"] = "hello"
+	for path, want := range map[string]int{"clusters/prod": 1, "clusters": 1, "none": 0} {
+		tree := fresh(&failing{Files: filesOf(texts), path: path}, Scope{})
+		found := problems(tree)
+		if len(found) != want || want > 0 && (found[0].File != "clusters" || !errors.Is(found[0].Err, fs.ErrPermission)) {
+			t.Errorf("%s cannot be read: %v", path, found)
+		}
+		if file, err := tree.Unread(); (err != nil) != (want > 0) || (file != "") != (want > 0) {
+			t.Errorf("%s cannot be read: unread is %q, %v", path, file, err)
 		}
 	}
 }
