@@ -81,7 +81,7 @@ func TestMaskHidesInEventsAndStatuses(t *testing.T) {
 }
 
 func TestLogsOf(t *testing.T) {
-	answers := map[string]string{"web-1": "one\ntwo\n", "huge": strings.Repeat(strings.Repeat("x", 99)+"\n", 700) + "torn"}
+	answers := map[string]string{"web-1": "one\ntwo\n", "torn": "one\n", "huge": strings.Repeat(strings.Repeat("x", 99)+"\n", 700) + "torn"}
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.String()
@@ -89,6 +89,9 @@ func TestLogsOf(t *testing.T) {
 		if !ok {
 			http.Error(w, "previous terminated container not found", http.StatusBadRequest)
 			return
+		}
+		if answer == answers["torn"] { // The node goes away while it answers.
+			w.Header().Set("Content-Length", "100")
 		}
 		_, _ = w.Write([]byte(answer))
 	}))
@@ -99,6 +102,9 @@ func TestLogsOf(t *testing.T) {
 	}
 	if text, err := logs(t.Context(), "team", "gone", "main", true); err == nil {
 		t.Errorf("a log that is not there reads %q", text)
+	}
+	if text, err := logs(t.Context(), "team", "torn", "main", true); err == nil || !strings.HasPrefix(err.Error(), "reading the log of pod torn: ") {
+		t.Errorf("a log that breaks off reads %q, %v", text, err)
 	}
 	text, err := logs(t.Context(), "team", "web-1", "main", true)
 	if err != nil || text != answers["web-1"] {
