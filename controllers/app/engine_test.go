@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -327,5 +328,25 @@ func TestAStatefulSetThatKeepsItsClaimsIsReportedOnce(t *testing.T) {
 	b.s.volumes.empty = "volume data starts empty"
 	if got := b.s.volumeNotes()[0]; got != (step.Note{Condition: v1alpha1.StartedEmptyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ClaimLeftBehindReason, Message: "volume data starts empty", Event: "Warning"}) {
 		t.Errorf("an Image App with an empty volume reports %+v", got)
+	}
+}
+
+// TestHooksRunForWhatIsDelivered: another namespace for a chart is another delivery, and no namespace is the same as before the field.
+func TestHooksRunForWhatIsDelivered(t *testing.T) {
+	raw := newBench(t, webApp(), interceptor.Funcs{})
+	raw.deliver("one")
+	if got := raw.s.hookRevision(); got.Name != "one" || cmp.Diff(raw.s.objects, got.Delivered) != "" {
+		t.Errorf("for objects the hooks run for %+v", got)
+	}
+	for target, want := range map[string][]any{"": nil, "ingress": {"ingress"}} {
+		b := newHelmBench(t, &engine{}, func(a *v1alpha1.App) { a.Spec.TargetNamespace, a.Spec.Helm.ReleaseName = target, "shop" })
+		b.s.found.Chart.Digest, b.s.values = "sha256:1", map[string]any{"a": "b"}
+		delivered, ok := b.s.hookRevision().Delivered.([]any)
+		if !ok || len(delivered) < 6 || delivered[0] != "sha256:1" || delivered[1] != "shop" || cmp.Diff(b.s.values, delivered[2]) != "" {
+			t.Fatalf("for a chart the hooks run for %v", delivered)
+		}
+		if diff := cmp.Diff(want, slices.Clone(delivered[6:]), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("in namespace %q (-want +got):\n%s", target, diff)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -64,5 +65,51 @@ func TestAFailureIsReportedUntilTheRemoteAnswers(t *testing.T) {
 				t.Errorf("it is told anew: %t, want %t", told, tt.told)
 			}
 		})
+	}
+}
+
+// TestWhatIsFetchedIsNamedByItsRef, and only a semver range that nothing overrides selects tags that need not descend from each other.
+func TestWhatIsFetchedIsNamedByItsRef(t *testing.T) {
+	for name, c := range map[string]struct {
+		ref      *sourcev1.GitRepositoryRef
+		want     string
+		bySemver bool
+	}{
+		"none":                {nil, "u", false},
+		"empty":               {&sourcev1.GitRepositoryRef{}, "u", false},
+		"a branch":            {&sourcev1.GitRepositoryRef{Branch: "main"}, "u branch=main", false},
+		"a tag":               {&sourcev1.GitRepositoryRef{Tag: "v1"}, "u tag=v1", false},
+		"a range":             {&sourcev1.GitRepositoryRef{SemVer: ">1"}, "u semver=>1", true},
+		"a range of a branch": {&sourcev1.GitRepositoryRef{SemVer: ">1", Branch: "main"}, "u semver=>1 branch=main", true},
+		"a commit, and range": {&sourcev1.GitRepositoryRef{SemVer: ">1", Commit: "c"}, "u commit=c semver=>1", false},
+		"a name, and range":   {&sourcev1.GitRepositoryRef{SemVer: ">1", Name: "refs/x"}, "u name=refs/x semver=>1", false},
+		"a name":              {&sourcev1.GitRepositoryRef{Name: "refs/x"}, "u name=refs/x", false},
+	} {
+		repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{URL: "u"}}
+		repository.Spec.Ref = c.ref
+		if got := sourceOf(repository); got != c.want || bySemver(repository) != c.bySemver {
+			t.Errorf("%s: %q, by range %t, want %q, %t", name, got, bySemver(repository), c.want, c.bySemver)
+		}
+	}
+}
+
+// TestACommitIsComparedWithTheLastOneOfTheSameSource, unless the spec allows any history.
+func TestACommitIsComparedWithTheLastOneOfTheSameSource(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.Repository)
+		want   bool
+	}{
+		"the same source":        {func(*v1alpha1.Repository) {}, true},
+		"a source of before":     {func(r *v1alpha1.Repository) { r.Status.Source = "" }, true},
+		"another source":         {func(r *v1alpha1.Repository) { r.Status.Source = "other" }, false},
+		"no commit before":       {func(r *v1alpha1.Repository) { r.Status.LastAttemptedRevision = "" }, false},
+		"any history is allowed": {func(r *v1alpha1.Repository) { r.Spec.History = v1alpha1.HistoryAny }, false},
+	} {
+		repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{URL: "u"}}
+		repository.Status.LastAttemptedRevision, repository.Status.Source = "main@sha1:1", "u"
+		c.change(repository)
+		if got := compared(repository); got != c.want {
+			t.Errorf("%s: compared %t, want %t", name, got, c.want)
+		}
 	}
 }
