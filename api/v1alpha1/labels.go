@@ -45,6 +45,8 @@ const (
 	// SuspendAnnotation on an App or a Repository stops all reconciliation of it, except its deletion, until the time that is its value, in
 	// RFC 3339. It ends by itself at that time.
 	SuspendAnnotation = "paas.kubeop.io/suspend-until"
+	// ResetAnnotation on an App requests that its failures are forgotten. It is Flux's annotation; Flux's API has no constant for it.
+	ResetAnnotation = "reconcile.fluxcd.io/resetAt"
 	// PushedAnnotation on a Repository reports a push to another Git repository that is a source of the tenant's apps. Its value is the
 	// time, a space and the URL. The push hook sets it.
 	PushedAnnotation = "paas.kubeop.io/pushed"

@@ -13,7 +13,6 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/revision"
-	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/digest"
@@ -152,7 +151,7 @@ func (f *releaseFacts) why() []step.Note {
 func (f *releaseFacts) record(app *v1alpha1.App) {
 	status := &app.Status
 	if f.accepted {
-		status.LastHandledForceAt, status.LastHandledResetAt = app.Annotations[meta.ForceRequestAnnotation], app.Annotations[subject.ResetAnnotation]
+		status.LastHandledForceAt, status.LastHandledResetAt = app.Annotations[meta.ForceRequestAnnotation], app.Annotations[v1alpha1.ResetAnnotation]
 	}
 	if f.outcome == nil {
 		return

@@ -147,7 +147,7 @@ func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 		Manual: release.Manual{
 			Force: s.Forced(),
 			Reset: s.Reset(),
-			ID:    s.App.Annotations[meta.ForceRequestAnnotation] + "/" + s.App.Annotations[subject.ResetAnnotation],
+			ID:    s.App.Annotations[meta.ForceRequestAnnotation] + "/" + s.App.Annotations[v1alpha1.ResetAnnotation],
 		},
 		Sensitive: s.Sensitive(),
 	}

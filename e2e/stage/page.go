@@ -38,7 +38,7 @@ func Commands(page string) ([]Block, error) {
 	return blocks, nil
 }
 
-// Shell runs commands with bash as a reader of a page does, and ends at the first that fails. kubectl, helm and cluster are those of the stage, and
+// Shell runs commands with bash as a reader of a page does, and ends at the first that fails. kubectl, helm, kubeop and cluster are those of the stage, and
 // dir is the working directory. env are more variables, as "name=value".
 func (s *Stage) Shell(ctx context.Context, dir, commands string, env ...string) (string, error) {
 	tools, err := s.tools()
@@ -57,13 +57,13 @@ func (s *Stage) Shell(ctx context.Context, dir, commands string, env ...string) 
 	return string(out), nil
 }
 
-// tools returns a folder with the programs kubectl, helm and cluster.
+// tools returns a folder with the programs kubectl, helm, kubeop and cluster.
 func (s *Stage) tools() (string, error) {
 	dir := s.Path("tools")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the folder of the tools: %w", err)
 	}
-	for name, command := range map[string]string{"kubectl": s.bin.cluster + " kubectl", "helm": s.bin.helm, "cluster": s.bin.cluster} {
+	for name, command := range map[string]string{"kubectl": s.bin.cluster + " kubectl", "helm": s.bin.helm, "kubeop": s.bin.kubeop, "cluster": s.bin.cluster} {
 		file := filepath.Join(dir, name)
 		if _, err := os.Stat(file); err == nil {
 			continue // Others may be running it.

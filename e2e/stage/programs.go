@@ -12,7 +12,7 @@ import (
 )
 
 // programs are the binaries a stage runs.
-type programs struct{ cluster, helm, operator, decrypt, hello string }
+type programs struct{ cluster, helm, operator, decrypt, hello, kubeop string }
 
 func findPrograms() (programs, error) {
 	cluster := os.Getenv("KUBEOP_CLUSTER_BIN")
@@ -20,8 +20,8 @@ func findPrograms() (programs, error) {
 		return programs{}, errors.New("KUBEOP_CLUSTER_BIN is not set: run this through make, which builds what it needs")
 	}
 	beside := func(name string) string { return filepath.Join(filepath.Dir(cluster), name) }
-	bin := programs{cluster: cluster, helm: beside("helm"), operator: beside("operator"), decrypt: beside("decrypt"), hello: beside("hello")}
-	for _, program := range []string{bin.cluster, bin.helm, bin.operator, bin.decrypt, bin.hello} {
+	bin := programs{cluster: cluster, helm: beside("helm"), operator: beside("operator"), decrypt: beside("decrypt"), hello: beside("hello"), kubeop: beside("kubeop")}
+	for _, program := range []string{bin.cluster, bin.helm, bin.operator, bin.decrypt, bin.hello, bin.kubeop} {
 		if _, err := os.Stat(program); err != nil {
 			return programs{}, fmt.Errorf("finding a program that make builds: %w", err)
 		}

@@ -20,9 +20,6 @@ import (
 // maxQuoted is how many characters of another component's text a message quotes.
 const maxQuoted = 200
 
-// ResetAnnotation requests that the failures of a release are forgotten. It is Flux's annotation; Flux's API has no constant for it.
-const ResetAnnotation = "reconcile.fluxcd.io/resetAt"
-
 // Subject is the App of one Reconcile.
 type Subject struct {
 	App *v1alpha1.App
@@ -139,7 +136,7 @@ func (s *Subject) Forced() bool {
 
 // Reset reports whether a person requests that the release's failures are forgotten, by an annotation with a value that was not handled.
 func (s *Subject) Reset() bool {
-	return isNew(s.App.Annotations[ResetAnnotation], s.App.Status.LastHandledResetAt)
+	return isNew(s.App.Annotations[v1alpha1.ResetAnnotation], s.App.Status.LastHandledResetAt)
 }
 
 // isNew reports whether an annotation has a value that was not handled. Removing the annotation requests nothing.

@@ -68,7 +68,7 @@ func TestAnAnnotationRequestsOncePerValue(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{meta.ForceRequestAnnotation: c.value, ResetAnnotation: c.value}}}
+			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{meta.ForceRequestAnnotation: c.value, v1alpha1.ResetAnnotation: c.value}}}
 			app.Status.LastHandledForceAt, app.Status.LastHandledResetAt = c.handled, c.handled
 			s := (&Subjects{}).New(app)
 			if s.Forced() != c.want || s.Reset() != c.want {

@@ -1,0 +1,148 @@
+// Package act has the commands that request something from kubeop and wait for it. They set annotations, as docs/tenants.md describes them, and
+// need the role edit; confirmations need the role admin.
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/exit"
+	"github.com/kubeop/kubeop/cmd/kubeop/target"
+)
+
+// state is an object of kubeop with its conditions.
+type state interface {
+	client.Object
+	conditions.Getter
+	GetReconcileStatus() *v1alpha1.ReconcileStatus
+}
+
+// check says whether waiting for an object is over: done, or by an error that waiting does not change.
+type check func(state) (done bool, err error)
+
+// pause is the time between two reads of an object that the caller may not watch.
+const pause = 2 * time.Second
+
+// follow reads an object each time it changes until check says that waiting is over. It prints each new message of the condition Ready. If the
+// timeout ends first, the error has the exit code NotReady.
+func follow(ctx context.Context, c *call.Call, of target.Object, timeout time.Duration, over check) error {
+	reader, err := c.Client()
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	began, shown, last := c.Clock.Now(), "", state(nil)
+	look := func(object client.Object) (bool, error) {
+		now, ok := object.(state)
+		if !ok {
+			return false, fmt.Errorf("%s has no conditions", of)
+		}
+		last = now
+		done, err := over(now)
+		if message := progress(now); !done && err == nil && message != shown {
+			shown = message
+			if _, err := fmt.Fprintf(c.Err, "%6s  %s\n", c.Clock.Now().Sub(began).Round(time.Second), message); err != nil {
+				return false, err
+			}
+		}
+		return done, err
+	}
+	err = untilOver(within, c, reader, of, look)
+	if errors.Is(within.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+		why := "nothing was seen of it"
+		if last != nil {
+			why = progress(last)
+		}
+		return &exit.Error{Code: exit.NotReady, Err: fmt.Errorf("the %s is not there after %s: %s", of, timeout, why)}
+	}
+	return err
+}
+
+// untilOver looks at the object now and after each change. A watch that ends is opened again.
+func untilOver(ctx context.Context, c *call.Call, reader client.WithWatch, of target.Object, look func(client.Object) (bool, error)) error {
+	for {
+		object := of.Kind.New()
+		if err := reader.Get(ctx, of.Key(), object); err != nil {
+			return fmt.Errorf("reading the %s: %w", of, err)
+		}
+		if done, err := look(object); done || err != nil {
+			return err
+		}
+		changes, err := reader.Watch(ctx, of.Kind.NewList(), client.InNamespace(of.Key().Namespace), client.MatchingFields{"metadata.name": of.Key().Name},
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}})
+		if apierrors.IsForbidden(err) {
+			select {
+			case <-c.Clock.After(pause):
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("watching the %s: %w", of, err)
+		}
+		done, err := watched(ctx, of, changes, look)
+		changes.Stop()
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// watched looks at each version of the object that a watch shows, until the watch ends.
+func watched(ctx context.Context, of target.Object, changes watch.Interface, look func(client.Object) (bool, error)) (bool, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case event, open := <-changes.ResultChan():
+			object, ok := event.Object.(client.Object)
+			switch {
+			case !open || event.Type == watch.Error:
+				return false, nil // The object is read again, which reports what is wrong.
+			case event.Type == watch.Deleted:
+				return false, fmt.Errorf("the %s was deleted", of)
+			case !ok:
+				continue
+			}
+			if done, err := look(object); done || err != nil {
+				return done, err
+			}
+		}
+	}
+}
+
+// progress says what an object waits for.
+func progress(o state) string {
+	ready := conditions.Get(o, v1alpha1.ReadyCondition)
+	if ready == nil {
+		return "kubeop has not looked at it yet"
+	}
+	return ready.Reason + ": " + ready.Message
+}
+
+// settled is a check for Ready: it is over when the object is ready in its current version, or when only a change can help.
+func settled(o state) (bool, error) {
+	ready := conditions.Get(o, v1alpha1.ReadyCondition)
+	if ready == nil || ready.ObservedGeneration != o.GetGeneration() {
+		return false, nil
+	}
+	if conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
+		return false, errors.New(conditions.GetMessage(o, v1alpha1.SuspendedCondition))
+	}
+	if conditions.IsTrue(o, v1alpha1.StalledCondition) {
+		return false, errors.New(progress(o))
+	}
+	return ready.Status == metav1.ConditionTrue, nil
+}

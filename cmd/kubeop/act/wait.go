@@ -1,0 +1,97 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/spf13/cobra"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/gitops/identity"
+)
+
+// Wait returns the command wait.
+func Wait(c *call.Call) *cobra.Command {
+	var timeout time.Duration
+	var commit string
+	command := &cobra.Command{
+		Use:   "wait [KIND] NAME",
+		Short: "Wait until an object is ready, for scripts and CI",
+		Long: `Wait until an object is ready in its current version, and show what it waits for. It ends at once with exit code 1 if only a change can help,
+such as a new commit, and with exit code 3 if the object is not ready in time.
+
+With --commit, wait first until the repository that declares the object has applied this commit.`,
+		Example: `  # In CI, after git push
+  kubeop wait acme/shop/web --commit "$(git rev-parse HEAD)"
+
+  # Until the files of a commit are applied
+  kubeop wait repository acme --timeout 1m`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: c.CompleteObject(target.Kinds...),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, err := c.Object(args)
+			if err != nil {
+				return err
+			}
+			return wait(cmd.Context(), c, of, commit, timeout)
+		},
+	}
+	command.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait; then the exit code is 3")
+	command.Flags().StringVar(&commit, "commit", "", "hash of a commit that must be applied first")
+	return command
+}
+
+func wait(ctx context.Context, c *call.Call, of target.Object, commit string, timeout time.Duration) error {
+	deadline := c.Clock.Now().Add(timeout)
+	if commit != "" {
+		if len(commit) < 7 {
+			return fmt.Errorf("the hash %q is too short: give at least 7 digits", commit)
+		}
+		repository := target.Object{Kind: target.Repository, Ref: identity.Ref{Tenant: repositoryOf(of)}}
+		if err := follow(ctx, c, repository, timeout, applied(commit)); err != nil {
+			return err
+		}
+	}
+	if err := follow(ctx, c, of, max(deadline.Sub(c.Clock.Now()), time.Second), settled); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(c.Out, "The %s is ready.\n", of)
+	return err
+}
+
+// repositoryOf is the name of the repository that declares an object.
+func repositoryOf(of target.Object) string {
+	if of.Kind.Name == v1alpha1.TenantKind {
+		return v1alpha1.PlatformRepository
+	}
+	return of.Ref.Tenant
+}
+
+// applied is over when a repository has applied a commit.
+func applied(commit string) check {
+	return func(s state) (bool, error) {
+		repository, ok := s.(*v1alpha1.Repository)
+		if !ok {
+			return false, errors.New("it is not a repository")
+		}
+		if isCommit(repository.Status.LastAppliedRevision, commit) {
+			return true, nil
+		}
+		if isCommit(repository.Status.LastAttemptedRevision, commit) && conditions.IsTrue(s, v1alpha1.StalledCondition) {
+			return false, fmt.Errorf("the commit is not applied completely: %s", progress(s))
+		}
+		return false, nil
+	}
+}
+
+// isCommit reports whether a revision "branch@sha1:<commit>" is a commit with this hash, or with one that begins so.
+func isCommit(revision, commit string) bool {
+	_, hash, ok := strings.Cut(revision, ":")
+	return ok && strings.HasPrefix(hash, commit)
+}

@@ -1,0 +1,35 @@
+// Package call has what every command needs of the call that it runs in.
+package call
+
+import (
+	"io"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/output"
+	"github.com/kubeop/kubeop/cmd/kubeop/target"
+)
+
+// Call is one call of the command line.
+type Call struct {
+	*target.Connection
+	// In is standard input.
+	In io.Reader
+	// Out and Err are standard output and standard error, without sequences that a terminal would execute.
+	Out, Err io.Writer
+	// Paint colours what is written to Out.
+	Paint output.Paint
+	Clock clock.Clock
+}
+
+// New returns a call with these streams.
+func New(streams genericiooptions.IOStreams, clock clock.Clock) *Call {
+	return &Call{
+		Connection: target.New(), Clock: clock,
+		In: streams.In, Out: output.Safe(streams.Out), Err: output.Safe(streams.ErrOut), Paint: output.PaintFor(streams.Out),
+	}
+}
+
+// Page returns an empty page on standard output.
+func (c *Call) Page() *output.Page { return output.NewPage(c.Out, c.Paint) }

@@ -1,0 +1,81 @@
+// Package command puts the commands of the command line together.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/act"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/exit"
+	"github.com/kubeop/kubeop/cmd/kubeop/offline"
+	"github.com/kubeop/kubeop/cmd/kubeop/read"
+)
+
+// Groups of commands, as --help shows them.
+var groups = []*cobra.Group{
+	{ID: "read", Title: "See what is there:"},
+	{ID: "act", Title: "Request something from kubeop:"},
+	{ID: "offline", Title: "Work on a repository:"},
+	{ID: "other", Title: "Other:"},
+}
+
+// Run runs the command line and returns its exit code. args[0] is the name of the program.
+func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams, clock clock.Clock) int {
+	c := call.New(streams, clock)
+	root := New(c)
+	if strings.HasPrefix(filepath.Base(args[0]), "kubectl-") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl kubeop"}
+	}
+	root.SetArgs(args[1:])
+	err := root.ExecuteContext(ctx)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		// A terminal that cannot be written to cannot show why either.
+		_, _ = fmt.Fprintln(c.Err, "Error:", c.Explain(err))
+	}
+	return exit.Code(err)
+}
+
+// New returns the root command with all others.
+func New(c *call.Call) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubeop",
+		Short: "See and control what kubeop delivers",
+		Long: `See and control what kubeop delivers from Git. The command needs only your own rights in the cluster, of the current context of your kubeconfig.
+
+An app is named TENANT/PROJECT/APP. The tenant and the project can be left out if --tenant and --project, or the namespace of -n or of the
+kubeconfig, name them.
+
+Exit codes: 0 for success, 1 for an error, 2 if differences or problems were found, 3 if something is not ready in time.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
+	root.AddGroup(groups...)
+	root.SetHelpCommandGroupID("other")
+	root.SetCompletionCommandGroupID("other")
+	c.AddFlags(root.PersistentFlags())
+	for group, commands := range map[string][]*cobra.Command{
+		"read":    {read.Get(c), read.Describe(c), read.Tree(c), read.Trace(c), read.History(c), read.Blame(c), read.Events(c), read.Logs(c)},
+		"offline": {offline.Validate(c)},
+		"act":     {act.Reconcile(c), act.Force(c), act.Reset(c), act.Suspend(c), act.Resume(c), act.Confirm(c), act.Wait(c)},
+		"other":   {versionCommand(c)},
+	} {
+		for _, command := range commands {
+			command.GroupID = group
+			root.AddCommand(command)
+		}
+	}
+	return root
+}

@@ -1,0 +1,23 @@
+// Command kubeop is the command line of kubeop. It shows what the operator does with the objects of a cluster, requests work from it, and checks
+// repositories before they are pushed. It needs only the rights of the person who calls it.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/command"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	code := command.Run(ctx, os.Args, streams, clock.RealClock{})
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,242 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/exit"
+	"github.com/kubeop/kubeop/cmd/kubeop/output"
+	"github.com/kubeop/kubeop/gitops/layout"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// validate checks the files of a repository.
+type validate struct {
+	*call.Call
+	format output.Format
+	watch  bool
+	reader *tree.Reader
+}
+
+// Formats of reports, beside those of all commands.
+const (
+	sarifFormat output.Format = "sarif"
+	junitFormat output.Format = "junit"
+)
+
+// Validate returns the command validate.
+func Validate(c *call.Call) *cobra.Command {
+	v := &validate{Call: c}
+	command := &cobra.Command{
+		Use:   "validate [DIR]",
+		Short: "Check the files of a repository as the operator does, without a cluster",
+		Long: `Check the files of a repository of the platform or of a tenant as the operator does: paths, YAML, fields and their values. All problems are
+listed with file and line, and the exit code is 2. Files that Git ignores are left out. It needs no cluster and no network, so sources in other
+repositories, charts and images are not looked at.
+
+DIR is the repository or a folder of it. Default: the current folder.`,
+		Example: `  # Before a commit
+  kubeop validate
+
+  # In CI, for a tool that shows reports
+  kubeop validate --tenant acme -o sarif > report.sarif`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return v.run(cmd.Context(), append(args, ".")[0])
+		},
+	}
+	v.format.AddFlag(command, output.Table, output.JSON, output.YAML, sarifFormat, junitFormat)
+	command.Flags().BoolVarP(&v.watch, "watch", "w", false, "check again after each change, until interrupted")
+	return command
+}
+
+// lookAgain is the time between two looks of --watch.
+const lookAgain = 500 * time.Millisecond
+
+func (v *validate) run(ctx context.Context, folder string) error {
+	if _, err := os.Stat(folder); err != nil {
+		return err
+	}
+	root, err := topFolder(folder)
+	if err != nil {
+		return err
+	}
+	if v.reader, err = tree.NewReader(); err != nil {
+		return err
+	}
+	// A chart setting decides whether the operator delivers apps of the platform; a repository that has some is checked as one that may.
+	v.reader.Platform = true
+	if !v.watch {
+		found, err := v.check(ctx, root)
+		if err != nil {
+			return err
+		}
+		return v.report(root, found)
+	}
+	return v.follow(ctx, root)
+}
+
+// follow checks again after each change.
+func (v *validate) follow(ctx context.Context, root string) error {
+	last := ""
+	for {
+		files, err := openWorktree(ctx, root)
+		if err != nil {
+			return err
+		}
+		now, err := files.versions()
+		if err != nil {
+			return err
+		}
+		if now != last {
+			last = now
+			found, err := v.check(ctx, root)
+			if err != nil {
+				return err
+			}
+			var differences *exit.Error
+			if err := v.report(root, found); err != nil && !errors.As(err, &differences) {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-v.Clock.After(lookAgain):
+		}
+	}
+}
+
+// check reads the repository.
+func (v *validate) check(ctx context.Context, root string) (*tree.Tree, error) {
+	files, err := openWorktree(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	t := v.reader.Read(files, v.scope(root), nil)
+	if file, err := t.Unread(); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return t, nil
+}
+
+// scope says what the repository declares. One with a folder tenants/ or platform/ is the platform's.
+func (v *validate) scope(root string) tree.Scope {
+	for _, folder := range []string{layout.TenantsFolder, layout.PlatformFolder} {
+		if info, err := os.Stat(filepath.Join(root, folder)); err == nil && info.IsDir() && v.Tenant == "" {
+			return tree.Scope{Repository: v1alpha1.PlatformRepository}
+		}
+	}
+	// A tenant is often named as its repository is. Another name changes only how messages call the objects.
+	name := v.Tenant
+	if name == "" {
+		name = "tenant"
+		if base := filepath.Base(root); tenantName.MatchString(base) {
+			name = base
+		}
+	}
+	return tree.Scope{Repository: name, Tenant: name}
+}
+
+// tenantName are the names that a Tenant can have.
+var tenantName = regexp.MustCompile("^[a-z][a-z0-9]{0,19}$")
+
+// report prints the problems. If there are any, the exit code is Differences.
+func (v *validate) report(root string, t *tree.Tree) error {
+	var problems []tree.Problem
+	t.All(func(p tree.Problem) bool {
+		problems = append(problems, p)
+		return true
+	})
+	counts := t.Counts()
+	var err error
+	switch v.format {
+	case sarifFormat:
+		err = writeSARIF(v.Out, problems)
+	case junitFormat:
+		err = writeJUnit(v.Out, t, problems)
+	case output.JSON, output.YAML:
+		err = v.format.Write(v.Out, plain(problems))
+	default:
+		err = v.lines(problems)
+	}
+	if err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return &exit.Error{Code: exit.Differences, Err: fmt.Errorf("%s in %s; valid are %s", plural(len(problems), "problem"), root, countsText(counts))}
+	}
+	_, err = fmt.Fprintf(v.Err, "No problems in %s: %s.\n", root, countsText(counts))
+	return err
+}
+
+func (v *validate) lines(problems []tree.Problem) error {
+	for _, p := range problems {
+		if _, err := fmt.Fprintf(v.Out, "%s: %s\n", v.Paint.Bold(p.Place()), p.Why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func countsText(c tree.Counts) string {
+	text := plural(c.Projects, "project") + ", " + plural(c.Apps, "app")
+	if c.Tenants > 0 {
+		text = plural(c.Tenants, "tenant") + ", " + text
+	}
+	return text
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// finding is a problem in the formats for programs.
+type finding struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`
+	Object string `json:"object,omitempty"`
+	Why    string `json:"why"`
+}
+
+func plain(problems []tree.Problem) []finding {
+	all := make([]finding, len(problems))
+	for i, p := range problems {
+		all[i] = finding{File: p.File, Line: p.Line, Object: p.Of.Path(), Why: p.Why}
+	}
+	return all
+}
+
+// versions names the state of all files by their sizes and times.
+func (w *worktree) versions() (string, error) {
+	var all []string
+	err := fs.WalkDir(w, ".", func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // It was deleted a moment ago, so the next look differs.
+		}
+		if err == nil {
+			all = append(all, fmt.Sprintf("%s %d %s", file, info.Size(), info.ModTime()))
+		}
+		return err
+	})
+	slices.Sort(all)
+	return fmt.Sprint(all), err
+}

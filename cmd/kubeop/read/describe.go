@@ -1,0 +1,246 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/objects"
+	"github.com/kubeop/kubeop/cmd/kubeop/output"
+	"github.com/kubeop/kubeop/cmd/kubeop/target"
+)
+
+// describe shows one object on one page.
+type describe struct {
+	*call.Call
+	of   target.Object
+	page *output.Page
+}
+
+// Describe returns the command describe.
+func Describe(c *call.Call) *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe [KIND] NAME",
+		Short: "Show an app, project, tenant or repository on one page, and what to do",
+		Long: `Show an app, project, tenant or repository on one page: where it is declared, what runs, each step from Git to the pods in order, what is wrong
+with its objects, the last deliveries and events, and what to do next.`,
+		Example: `  # An app of the project shop of the tenant acme
+  kubeop describe acme/shop/web
+
+  # The repository of a tenant, with the problems of its last commit
+  kubeop describe repository acme`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: c.CompleteObject(target.Kinds...),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, err := c.Object(args)
+			if err != nil {
+				return err
+			}
+			d := &describe{Call: c, of: of, page: c.Page()}
+			return d.run(cmd.Context())
+		},
+	}
+}
+
+// lastEvents and lastDeliveries bound what a page shows.
+const (
+	lastEvents     = 10
+	lastDeliveries = 3
+)
+
+func (d *describe) run(ctx context.Context) error {
+	if d.of.Kind.Name == v1alpha1.AppKind {
+		return d.app(ctx)
+	}
+	reader, err := d.Client()
+	if err != nil {
+		return err
+	}
+	object, err := d.Get(ctx, reader, d.of)
+	if err != nil {
+		return err
+	}
+	d.head(object)
+	switch o := object.(type) {
+	case *v1alpha1.Project:
+		d.page.Field("Namespace", o.Status.Namespace)
+		d.page.Field("Apps ready", o.Status.AppsReady)
+		d.steps(o.Status.Conditions)
+		d.refused(o.Status.Refused)
+	case *v1alpha1.Tenant:
+		d.page.Field("Namespace", o.Status.Namespace)
+		d.page.Field("Projects", fmt.Sprint(o.Status.Projects))
+		d.page.Field("Apps ready", o.Status.AppsReady)
+		d.steps(o.Status.Conditions)
+	case *v1alpha1.Repository:
+		d.page.Field("URL", o.Spec.URL)
+		d.page.Field("Newest commit", shortRevision(o.Status.LastAttemptedRevision))
+		d.page.Field("Applied", shortRevision(o.Status.LastAppliedRevision))
+		d.steps(o.Status.Conditions)
+		d.list("Problems of the newest commit", o.Status.Problems)
+		d.list("Deletions that wait for a confirmation", o.Status.Held)
+	}
+	return d.end(ctx, reader, object, nil)
+}
+
+// app describes an app.
+func (d *describe) app(ctx context.Context) error {
+	_, app, reader, err := appOf(ctx, d.Call, []string{d.of.Ref.Path()})
+	if err != nil {
+		return err
+	}
+	nodes, err := reader.Of(ctx, app)
+	if err != nil {
+		return err
+	}
+	d.head(app)
+	d.page.Field("Type", string(app.Spec.Type))
+	describeOrigin(d.page, app)
+	d.page.Field("Runs", shortRevision(app.Status.LastAppliedRevision))
+	if app.Status.LastAttemptedRevision != app.Status.LastAppliedRevision {
+		d.page.Field("Tried", shortRevision(app.Status.LastAttemptedRevision))
+	}
+	if release := app.Status.Release; release != nil {
+		d.page.Field("Release", fmt.Sprintf("%s, revision %d, %s, chart %s", release.Name, release.Revision, release.Status, release.Chart))
+	}
+	if app.Status.Image != nil {
+		d.page.Field("Image", app.Status.Image.Reference)
+	}
+	d.page.Field("URL", app.Status.URL)
+	d.steps(app.Status.Conditions)
+	d.refused(app.Status.Refused)
+	d.list("Deletions that wait for a confirmation", app.Status.Held)
+	d.unhealthy(nodes, app)
+	if len(app.Status.Deliveries) > 0 {
+		d.page.Title("Last deliveries")
+		d.page.Table(deliveries(d.Call, app.Status.Deliveries[:min(lastDeliveries, len(app.Status.Deliveries))], false))
+	}
+	return d.end(ctx, reader.Client, app, nodes)
+}
+
+// describeOrigin says which file of which commit declares an app.
+func describeOrigin(page *output.Page, app *v1alpha1.App) {
+	folder := app.Annotations[v1alpha1.FolderAnnotation]
+	if folder == "" {
+		page.Field("Declared", "by no repository")
+		return
+	}
+	page.Field("Declared in", path.Join(folder, "app.yaml"))
+	page.Field("Commit", shortRevision(app.Annotations[v1alpha1.RevisionAnnotation]))
+	page.Field("Author", app.Annotations[v1alpha1.AuthorAnnotation])
+}
+
+func (d *describe) head(object client.Object) {
+	d.page.Title("%s %s", d.of.Kind.Name, d.of.Ref.Path())
+	if object.GetDeletionTimestamp() != nil {
+		d.page.Field("Deleted", output.Age(d.Clock.Now(), object.GetDeletionTimestamp().Time)+" ago; it waits for what it created")
+	}
+	d.page.Field("Created", output.Age(d.Clock.Now(), object.GetCreationTimestamp().Time)+" ago")
+}
+
+// steps shows Ready, then the steps in the order in which kubeop takes them, then the other conditions.
+func (d *describe) steps(of []metav1.Condition) {
+	if ready := meta.FindStatusCondition(of, v1alpha1.ReadyCondition); ready != nil {
+		d.page.Line("Ready", paintStatus(d.Paint, ready.Status, string(ready.Status))+" "+ready.Reason+" "+ready.Message)
+	}
+	d.page.Title("Steps")
+	for _, name := range target.Steps(d.of.Kind) {
+		if step := meta.FindStatusCondition(of, name); step != nil {
+			d.condition(step)
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(of), func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.ReadyCondition || slices.Contains(target.Steps(d.of.Kind), c.Type)
+	})
+	if len(others) > 0 {
+		d.page.Title("Also")
+		for i := range others {
+			d.condition(&others[i])
+		}
+	}
+}
+
+func (d *describe) condition(c *metav1.Condition) {
+	status := paintStatus(d.Paint, c.Status, string(c.Status))
+	if slices.Contains(target.Abnormal, c.Type) {
+		status = d.Paint.Yellow(string(c.Status))
+	}
+	message := strings.TrimPrefix(c.Message, c.Reason)
+	d.page.Line(c.Type, status, output.Age(d.Clock.Now(), c.LastTransitionTime.Time), c.Reason, strings.TrimSpace(message))
+}
+
+func (d *describe) refused(refused *v1alpha1.Refused) {
+	if refused == nil {
+		return
+	}
+	d.page.Title("A newer version is refused")
+	d.page.Field("Commit", shortRevision(refused.Revision))
+	d.page.Field("Place", refused.Place)
+	d.page.Field("Problem", refused.Problem)
+}
+
+func (d *describe) list(title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	d.page.Title("%s", title)
+	for _, line := range lines {
+		d.page.Line(line)
+	}
+}
+
+// unhealthy shows the objects that are not healthy, the deepest cause only.
+func (d *describe) unhealthy(nodes []*objects.Node, app *v1alpha1.App) {
+	d.page.Title("Objects")
+	causes := 0
+	var walk func([]*objects.Node) bool
+	walk = func(nodes []*objects.Node) bool {
+		found := false
+		for _, node := range nodes {
+			deeper := walk(node.Children)
+			if !deeper && (node.State == objects.Unhealthy || node.State == objects.Missing) {
+				d.page.Line(node.Kind+"/"+node.Name, d.Paint.Red(string(node.State)), node.Why)
+				causes++
+				deeper = true
+			}
+			found = found || deeper
+		}
+		return found
+	}
+	walk(nodes)
+	if causes == 0 {
+		d.page.Line(fmt.Sprintf("%d, none unhealthy", len(app.Status.Inventory.Entries)))
+	}
+}
+
+// end shows the events and what to do.
+func (d *describe) end(ctx context.Context, reader client.Client, object client.Object, nodes []*objects.Node) error {
+	found, err := events(ctx, reader, object, nodes)
+	switch {
+	case apierrors.IsForbidden(err):
+		d.page.Title("Last events")
+		d.page.Line("Your role does not show them: events of a cluster-scoped object are in the namespace default.")
+	case err != nil:
+		return err
+	case len(found) > 0:
+		d.page.Title("Last events")
+		d.page.Table(eventTable(d.Call, found[max(0, len(found)-lastEvents):]))
+	}
+	if next := target.Next(d.of, object); len(next) > 0 {
+		d.page.Title("What to do")
+		for _, line := range next {
+			d.page.Line(line)
+		}
+	}
+	return d.page.End()
+}

@@ -1,0 +1,90 @@
+// Package target connects to a cluster as kubectl does, and finds the objects that arguments name.
+package target
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Connection is the cluster of the kubeconfig, with the rights of the person who calls, and the tenant and project that the person works in.
+type Connection struct {
+	// Flags are those of kubectl.
+	Flags *genericclioptions.ConfigFlags
+	// Tenant and Project are the flags --tenant and --project. Empty: those of the namespace.
+	Tenant, Project string
+}
+
+// New returns a connection without settings.
+func New() *Connection {
+	return &Connection{Flags: genericclioptions.NewConfigFlags(true)}
+}
+
+// AddFlags adds the flags that choose the cluster, the user and the tenant. The flags of kubectl that only few people need are hidden; they work.
+func (c *Connection) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVarP(&c.Tenant, "tenant", "t", "", "tenant (default: that of the namespace)")
+	flags.StringVarP(&c.Project, "project", "p", "", "project (default: that of the namespace)")
+	kubectl := pflag.NewFlagSet("kubectl", pflag.ContinueOnError)
+	c.Flags.AddFlags(kubectl)
+	kubectl.VisitAll(func(f *pflag.Flag) {
+		f.Usage, f.Hidden = shown[f.Name], shown[f.Name] == ""
+		flags.AddFlag(f)
+	})
+}
+
+// shown are the flags of kubectl that --help shows.
+var shown = map[string]string{
+	"kubeconfig":      "kubeconfig file (default: that of KUBECONFIG, or ~/.kube/config)",
+	"context":         "context of the kubeconfig (default: its current one)",
+	"namespace":       "namespace (default: that of the context)",
+	"as":              "user to impersonate",
+	"request-timeout": "how long one request may take, such as 30s; 0 for no limit",
+}
+
+// Config returns the configuration of requests.
+func (c *Connection) Config() (*rest.Config, error) {
+	config, err := c.Flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	// A person's command sends few requests; the API server's own flow control is the limit.
+	config.QPS, config.Burst = -1, -1
+	return config, nil
+}
+
+// Client returns a client without a cache.
+func (c *Connection) Client() (client.WithWatch, error) {
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	found, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return found, nil
+}
+
+// Get reads the object that arguments name.
+func (c *Connection) Get(ctx context.Context, reader client.Reader, of Object) (client.Object, error) {
+	object := of.Kind.New()
+	if err := reader.Get(ctx, of.Key(), object); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", of, err)
+	}
+	return object, nil
+}

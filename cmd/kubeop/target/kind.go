@@ -1,0 +1,60 @@
+package target
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Kind is a kind of kubeop.
+type Kind struct {
+	// Name of the kind, and Plural, its resource in the API.
+	Name, Plural string
+	// Path is how an object is named in full, such as "TENANT/PROJECT/APP".
+	Path []string
+	// New returns an empty object, and NewList an empty list.
+	New     func() client.Object
+	NewList func() client.ObjectList
+
+	short []string
+}
+
+// The kinds of kubeop.
+var (
+	App = Kind{
+		Name: v1alpha1.AppKind, Plural: "apps", Path: []string{"TENANT", "PROJECT", "APP"},
+		New: func() client.Object { return &v1alpha1.App{} }, NewList: func() client.ObjectList { return &v1alpha1.AppList{} },
+	}
+	Project = Kind{
+		Name: v1alpha1.ProjectKind, Plural: "projects", Path: []string{"TENANT", "PROJECT"},
+		New: func() client.Object { return &v1alpha1.Project{} }, NewList: func() client.ObjectList { return &v1alpha1.ProjectList{} },
+	}
+	Tenant = Kind{
+		Name: v1alpha1.TenantKind, Plural: "tenants", Path: []string{"TENANT"},
+		New: func() client.Object { return &v1alpha1.Tenant{} }, NewList: func() client.ObjectList { return &v1alpha1.TenantList{} },
+	}
+	Repository = Kind{
+		Name: v1alpha1.RepositoryKind, Plural: "repositories", Path: []string{"REPOSITORY"}, short: []string{"repo", "repos"},
+		New: func() client.Object { return &v1alpha1.Repository{} }, NewList: func() client.ObjectList { return &v1alpha1.RepositoryList{} },
+	}
+	Kinds = []Kind{App, Project, Tenant, Repository}
+)
+
+// Singular is the name of the kind as an argument: "app".
+func (k Kind) Singular() string { return strings.ToLower(k.Name) }
+
+// KindOf returns the kind that an argument names, in singular or plural, as kubectl accepts it.
+func KindOf(arg string) (Kind, error) {
+	name := strings.TrimSuffix(strings.ToLower(arg), "."+v1alpha1.Group)
+	i := slices.IndexFunc(Kinds, func(k Kind) bool {
+		return name == k.Singular() || name == k.Plural || slices.Contains(k.short, name)
+	})
+	if i < 0 {
+		return Kind{}, fmt.Errorf("kubeop has no kind %q; its kinds are app, project, tenant and repository", arg)
+	}
+	return Kinds[i], nil
+}
