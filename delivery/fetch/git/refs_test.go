@@ -43,6 +43,8 @@ func TestResolveHead(t *testing.T) {
 	}{
 		"symref":            {advertised(t, "HEAD:refs/heads/trunk", "HEAD", "refs/heads/main", "refs/heads/trunk"), "trunk@sha1:03", ""},
 		"symref to nothing": {advertised(t, "HEAD:refs/heads/gone", "refs/heads/main"), "", `no branch "gone"`},
+		"symref of another": {advertised(t, "refs/remotes/a/HEAD:refs/heads/main", "HEAD", "refs/heads/main"), "HEAD@sha1:01", ""},
+		"no branch's":       {advertised(t, "HEAD:refs/other/main", "HEAD", "refs/heads/main"), "HEAD@sha1:01", ""},
 		"nothing said":      {advertised(t, "", "refs/heads/main"), "", "set ref.branch"},
 		"old server":        {advertised(t, "", "HEAD", "refs/heads/a"), "HEAD@sha1:01", ""},
 		"empty":             {advertised(t, ""), "", "the repository is empty"},
