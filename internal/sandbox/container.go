@@ -24,10 +24,7 @@ type container struct {
 // containerAt reads the cgroup that is mounted at a folder.
 func containerAt(folder string) container {
 	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			return "" // Unknown.
-		}
+		text, _ := os.ReadFile(filepath.Join(folder, name)) // What cannot be read is unknown, as an empty file is.
 		return strings.TrimSpace(string(text))
 	}
 	c := container{}

@@ -180,3 +180,22 @@ func TestAChartInTheAppsFolderHasItsDeclaredRevision(t *testing.T) {
 		t.Errorf("the folder cannot be read: %s", end)
 	}
 }
+
+// TestTheCredentialsOfAChartInGitAreForItsDependencies; a chart in the App's own folder has none.
+func TestTheCredentialsOfAChartInGitAreForItsDependencies(t *testing.T) {
+	w := newWorld(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "git"}, Data: map[string][]byte{"username": []byte("u"), "password": []byte("p")}})
+	for name, c := range map[string]struct {
+		helm v1alpha1.HelmSource
+		want string
+	}{
+		"in Git":        {v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{SecretRef: &v1alpha1.LocalSecretReference{Name: "git"}}}, "u"},
+		"in its folder": {v1alpha1.HelmSource{Path: "chart"}, ""},
+	} {
+		s := w.subjects.New(appOf("web", v1alpha1.AppSpec{Type: v1alpha1.AppHelm, Helm: &c.helm}))
+		s.Client = w.api
+		auth, err := w.chartAuth(t.Context(), &pass{Subject: s})
+		if err != nil || auth.Username != c.want {
+			t.Errorf("%s: the user is %q, want %q, %v", name, auth.Username, c.want, err)
+		}
+	}
+}

@@ -439,3 +439,27 @@ func TestAFluxSourceIsUsedOnceItIsReady(t *testing.T) {
 	w.sweepArtifacts()
 	look("without the files", 2)
 }
+
+// TestTheAnswerOfAnUnusedSourceIsDropped, and that of a source that another App uses stays.
+func TestTheAnswerOfAnUnusedSourceIsDropped(t *testing.T) {
+	_, server, _ := pushed(t, map[string]string{"a": "1"})
+	w := newWorld(t)
+	spec := v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: server.RepoURL()}}
+	spec.Git.SubstituteFrom = []v1alpha1.SubstituteReference{{Kind: "ConfigMap", Name: "vars"}}
+	one, two := appOf("one", spec), appOf("two", spec)
+	for _, app := range []*v1alpha1.App{one, two} {
+		if _, end := w.fetch(app); end != "done" {
+			t.Fatal(end)
+		}
+	}
+	key := w.queries.Get(one).source
+	for _, c := range []struct {
+		gone  *v1alpha1.App
+		known bool
+	}{{one, true}, {two, false}} {
+		w.Forget(c.gone)
+		if _, _, known := w.Answers.Commits.Last(key); known != c.known {
+			t.Errorf("without App %s the answer is known: %t, want %t", c.gone.Name, known, c.known)
+		}
+	}
+}
