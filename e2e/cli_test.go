@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
@@ -15,6 +17,7 @@ func TestTheCommandLineWorks(t *testing.T) {
 	must(t, err)
 	env, err := platform.Env(samples)
 	must(t, err)
+	until(t, "web is ready", func(ctx context.Context) error { return platform.Ready(ctx, &v1alpha1.App{}, shop, "web") })
 	for name, user := range map[string]string{"administrator": "", "owner": " --as lead@acme.example"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
