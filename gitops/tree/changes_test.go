@@ -171,3 +171,26 @@ func TestAStrayFolderThatCannotBeReadIsAProblem(t *testing.T) {
 		}
 	}
 }
+
+// limited notes the folders that are read with a limit of their own.
+type limited struct {
+	repository
+	folders *[]string
+}
+
+func (l limited) Sub(path string) (Files, error) {
+	*l.folders = append(*l.folders, path)
+	return l.repository.Sub(path)
+}
+
+// TestTenantsAndAppsHaveTheirOwnLimitsOfEntries, so that one cannot use up that of the others.
+func TestTenantsAndAppsHaveTheirOwnLimitsOfEntries(t *testing.T) {
+	var got []string
+	fresh(limited{filesOf(twoTenants()), &got}, Scope{})
+	want := []string{
+		"tenants/acme", "tenants/acme/projects/shop/apps/api", "tenants/acme/projects/shop/apps/web", "tenants/rival", "tenants/rival/projects/x/apps/y",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
