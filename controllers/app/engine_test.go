@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
@@ -74,7 +73,7 @@ func newHelmBench(t *testing.T, e *engine, change ...func(*v1alpha1.App)) *bench
 // TestHowAReleaseIsReported: what the step says of each outcome, and which facts it leaves for the later steps.
 func TestHowAReleaseIsReported(t *testing.T) {
 	requested := func(app *v1alpha1.App) {
-		app.Annotations = map[string]string{meta.ForceRequestAnnotation: "1", subject.ResetAnnotation: "2"}
+		app.Annotations = map[string]string{meta.ForceRequestAnnotation: "1", v1alpha1.ResetAnnotation: "2"}
 	}
 	tests := func(app *v1alpha1.App) { app.Spec.Helm.Test.Enable = true }
 	for name, c := range map[string]struct {
@@ -99,7 +98,7 @@ func TestHowAReleaseIsReported(t *testing.T) {
 		"nothing was requested":   {outcome: release.Outcome{Accepted: true}, want: "done", applied: true, notes: []string{v1alpha1.RemediatedCondition, v1alpha1.TestSuccessCondition}},
 		"a request is not begun":  {app: requested, want: "done", applied: true, notes: []string{v1alpha1.RemediatedCondition, v1alpha1.TestSuccessCondition}},
 		"only a reset, accepted":  {outcome: release.Outcome{Accepted: true}, app: func(a *v1alpha1.App) { requested(a); delete(a.Annotations, meta.ForceRequestAnnotation) }, want: "done", applied: true, accepted: true, notes: []string{v1alpha1.RemediatedCondition, v1alpha1.TestSuccessCondition}},
-		"only an attempt, begun":  {outcome: release.Outcome{Accepted: true}, app: func(a *v1alpha1.App) { requested(a); delete(a.Annotations, subject.ResetAnnotation) }, want: "done", applied: true, accepted: true, notes: []string{v1alpha1.RemediatedCondition, v1alpha1.TestSuccessCondition}},
+		"only an attempt, begun":  {outcome: release.Outcome{Accepted: true}, app: func(a *v1alpha1.App) { requested(a); delete(a.Annotations, v1alpha1.ResetAnnotation) }, want: "done", applied: true, accepted: true, notes: []string{v1alpha1.RemediatedCondition, v1alpha1.TestSuccessCondition}},
 		"the drift is not wanted": {app: func(a *v1alpha1.App) { a.Spec.Drift.Mode = v1alpha1.DriftOff }, want: "done", applied: true, notes: []string{v1alpha1.RemediatedCondition, v1alpha1.TestSuccessCondition}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +132,7 @@ func TestHowAReleaseIsReported(t *testing.T) {
 // TestARequestForAReleaseHasTheSettingsOfItsApp.
 func TestARequestForAReleaseHasTheSettingsOfItsApp(t *testing.T) {
 	b := newHelmBench(t, &engine{}, func(a *v1alpha1.App) {
-		a.Annotations = map[string]string{meta.ForceRequestAnnotation: "1", subject.ResetAnnotation: "2"}
+		a.Annotations = map[string]string{meta.ForceRequestAnnotation: "1", v1alpha1.ResetAnnotation: "2"}
 		a.Spec.Helm.ReleaseName, a.Spec.TargetNamespace = "shop", "ingress"
 		a.Spec.RetryInterval = &metav1.Duration{Duration: 7 * time.Second}
 		a.Status.Release = &v1alpha1.ReleaseStatus{Name: "shop", Deployed: 3, Content: "c", Proven: true}
