@@ -22,9 +22,7 @@ func Checkpoint(ctx context.Context) error {
 	c.scope.Record()
 	interim := c.obj.DeepCopyObject().(Object)
 	interim.SetConditions(c.before.GetConditions())
-	// Discard the API server's answer, which may have a newer generation: the status is about the generation with which this Reconcile
-	// began.
-	if err := c.runner.patch(ctx, c.before, interim.DeepCopyObject().(Object)); err != nil {
+	if err := c.runner.patch(ctx, c.before, interim); err != nil {
 		return err
 	}
 	c.before = interim

@@ -51,8 +51,11 @@ func (r *Runner) send(ctx context.Context, before, obj Object, is []byte) error 
 	if err != nil || data == nil {
 		return err
 	}
+	// The API server's answer is discarded. It may have a newer spec and newer annotations, and all that is recorded of this Reconcile is about
+	// those with which it began: otherwise an App would seem to have rendered a commit that it has not read.
+	answer := obj.DeepCopyObject().(Object)
 	// The Reconcile's context may have ended; its results are written nevertheless.
-	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, client.RawPatch(types.MergePatchType, data)))
+	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), answer, client.RawPatch(types.MergePatchType, data)))
 }
 
 // statusPatch returns the merge patch between the statuses of two states of an object; nil if they are the same. Nothing but the status is

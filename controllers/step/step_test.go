@@ -263,6 +263,28 @@ func TestARequestIsAnswered(t *testing.T) {
 	}
 }
 
+// TestAReconcileKeepsTheVersionItBeganWith has the object change during a Reconcile, which then writes its status.
+func TestAReconcileKeepsTheVersionItBeganWith(t *testing.T) {
+	b := newBench(t, web(func(a *v1alpha1.App) {
+		a.Annotations, a.Finalizers = map[string]string{v1alpha1.RevisionAnnotation: "main@sha1:1"}, []string{v1alpha1.Finalizer}
+	}))
+	newer := b.app.DeepCopy()
+	newer.Annotations[v1alpha1.RevisionAnnotation], newer.Spec.Suspend = "main@sha1:2", true
+	if err := b.Client.Update(t.Context(), newer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.app.Annotations[v1alpha1.RevisionAnnotation]; got != "main@sha1:1" || b.app.Spec.Suspend {
+		t.Errorf("after the status was written, the Reconcile is about %s, suspended: %t", got, b.app.Spec.Suspend)
+	}
+	b.read(t, b.app)
+	if !conditions.IsReady(b.app) || b.app.Annotations[v1alpha1.RevisionAnnotation] != "main@sha1:2" {
+		t.Errorf("the API server has %+v", b.app)
+	}
+}
+
 func TestFinalize(t *testing.T) {
 	leaving := func(a *v1alpha1.App) {
 		a.DeletionTimestamp, a.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}
