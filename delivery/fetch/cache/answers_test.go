@@ -212,6 +212,19 @@ func TestUnusedAnswersAreForgotten(t *testing.T) {
 	}
 }
 
+// TestAnAnswerIsKnownUntilTheNextInterval asks at the pace of an object: MaxAge is nine tenths of the interval, and jitter adds a tenth.
+func TestAnAnswerIsKnownUntilTheNextInterval(t *testing.T) {
+	for _, interval := range []time.Duration{time.Minute, 2 * time.Hour, 20 * time.Hour} {
+		s := newSource(t, recent)
+		_, _ = s.query("a", Question{MaxAge: interval * 9 / 10})
+		s.clock.Step(interval * 11 / 10)
+		_, _ = s.query("another", Question{MaxAge: interval * 9 / 10})
+		if _, _, known := s.Last("a"); !known {
+			t.Errorf("after an interval of %s, its last answer is forgotten", interval)
+		}
+	}
+}
+
 // TestAnotherVersionCancelsTheFetchInProgress has a source hang, and its URL or its Secret changed meanwhile.
 func TestAnotherVersionCancelsTheFetchInProgress(t *testing.T) {
 	s := newSource(t, recent)

@@ -55,7 +55,8 @@ func (m *memory[T]) of(key string, q Question) *known[T] {
 		}
 		m.known[key] = k
 	}
-	k.used, k.keep = m.now(), max(unused, min(q.MaxAge, 24*time.Hour))
+	// Twice the age, because MaxAge is shorter than the interval at which callers ask, and only an answer that follows another wakes them.
+	k.used, k.keep = m.now(), max(unused, 2*min(q.MaxAge, 24*time.Hour))
 	return k
 }
 
