@@ -103,7 +103,7 @@ func TestAMoveBetweenAppsRestartsNoPods(t *testing.T) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "moved"}}
 	n.applied("web", n.two([]string{plain("web"), empty}, []string{plain("api")}))
 	n.there(d)
-	template := d.Spec.Template.DeepCopy()
+	template, uid := d.Spec.Template.DeepCopy(), d.UID
 	if template.Labels[v1alpha1.AppLabel] != "web" {
 		t.Fatalf("the pods are labelled %v", template.Labels)
 	}
@@ -113,6 +113,9 @@ func TestAMoveBetweenAppsRestartsNoPods(t *testing.T) {
 		n.applied("api", revision)
 		n.owned("api", d)
 		n.records("api", 2)
+		if d.UID != uid {
+			t.Fatalf("the Deployment was deleted and created again")
+		}
 		if diff := cmp.Diff(*template, d.Spec.Template); diff != "" || d.Generation != 1 {
 			t.Errorf("the move restarts the pods: generation %d (-before +after):\n%s", d.Generation, diff)
 		}

@@ -102,6 +102,7 @@ func TestAFailedInstallIsInstalledAgain(t *testing.T) {
 		"templates/a.yaml": stuckAt("post-install"), "templates/old.yaml": strings.Replace(configMap, "name: a", "name: old", 1),
 	})))
 	bad.Policy.Retry = later
+	bad.Actions.Install.Timeout = &metav1.Duration{Duration: 2 * time.Second}
 	out := tm.settle(bad)
 	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "post-install: hook Job/stuck has not ended after 2s (spec.helm.install.timeout)") || out.Retry.Attempts != 1 || out.Retry.At.IsZero() {
 		t.Fatalf("got %v", out)
