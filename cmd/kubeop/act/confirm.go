@@ -17,7 +17,7 @@ import (
 
 // Confirm returns the command confirm.
 func Confirm(c *call.Call) *cobra.Command {
-	var yes string
+	var token string
 	command := &cobra.Command{
 		Use:   "confirm [KIND] NAME",
 		Short: "Confirm deletions that kubeop holds, after listing them",
@@ -30,9 +30,9 @@ valid for exactly this list. It needs the role admin of the tenant, and for the 
   kubeop confirm acme/shop/web --token 1a2b3c4d`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: c.CompleteObject(target.App, target.Repository),
-		RunE:              func(cmd *cobra.Command, args []string) error { return confirm(cmd.Context(), c, args, yes) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return confirm(cmd.Context(), c, args, token) },
 	}
-	command.Flags().StringVar(&yes, "token", "", "confirm the list that has this token, without asking")
+	command.Flags().StringVar(&token, "token", "", "confirm the list that has this token, without asking")
 	return command
 }
 
@@ -74,7 +74,7 @@ func confirm(ctx context.Context, c *call.Call, args []string, token string) err
 	if err := annotate(ctx, c, of, map[string]any{v1alpha1.ConfirmAnnotation: token}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.Out, "Confirmed: kubeop deletes %d of the %s.\n", len(held), of)
+	_, err = fmt.Fprintf(c.Out, "Confirmed: kubeop deletes what the %s holds.\n", of)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -30,8 +31,8 @@ type state interface {
 // check says whether waiting for an object is over: done, or by an error that waiting does not change.
 type check func(state) (done bool, err error)
 
-// pause is the time between two reads of an object that the caller may not watch.
-const pause = 2 * time.Second
+// pause is the time before an object is read again that could not be read or watched, or whose watch ended.
+const pause = time.Second
 
 // follow reads an object each time it changes until check says that waiting is over. It prints each new message of the condition Ready. If the
 // timeout ends first, the error has the exit code NotReady.
@@ -69,55 +70,71 @@ func follow(ctx context.Context, c *call.Call, of target.Object, timeout time.Du
 	return err
 }
 
-// untilOver looks at the object now and after each change. A watch that ends is opened again.
+// untilOver looks at the object now and after each change. A watch that ends is opened again, and an API server that does not answer is asked
+// again, if it has answered before.
 func untilOver(ctx context.Context, c *call.Call, reader client.WithWatch, of target.Object, look func(client.Object) (bool, error)) error {
-	for {
-		object := of.Kind.New()
-		if err := reader.Get(ctx, of.Key(), object); err != nil {
-			return fmt.Errorf("reading the %s: %w", of, err)
-		}
-		if done, err := look(object); done || err != nil {
+	for seen := false; ; seen = true {
+		done, err := lookAndWatch(ctx, reader, of, look)
+		switch {
+		case done:
+			return err
+		case err != nil && (!seen || !passes(err)):
 			return err
 		}
-		changes, err := reader.Watch(ctx, of.Kind.NewList(), client.InNamespace(of.Key().Namespace), client.MatchingFields{"metadata.name": of.Key().Name},
-			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}})
-		if apierrors.IsForbidden(err) {
-			select {
-			case <-c.Clock.After(pause):
-				continue
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("watching the %s: %w", of, err)
-		}
-		done, err := watched(ctx, of, changes, look)
-		changes.Stop()
-		if done || err != nil {
-			return err
+		select {
+		case <-c.Clock.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
 
-// watched looks at each version of the object that a watch shows, until the watch ends.
-func watched(ctx context.Context, of target.Object, changes watch.Interface, look func(client.Object) (bool, error)) (bool, error) {
+// passes reports whether an error of a request may pass by itself.
+func passes(err error) bool {
+	var unreachable *url.Error
+	return errors.As(err, &unreachable) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
+}
+
+// lookAndWatch looks at the object, and at each change while a watch lasts. done: waiting is over, with or without an error.
+func lookAndWatch(ctx context.Context, reader client.WithWatch, of target.Object, look func(client.Object) (bool, error)) (done bool, err error) {
+	object := of.Kind.New()
+	if err := reader.Get(ctx, of.Key(), object); err != nil {
+		return false, fmt.Errorf("reading the %s: %w", of, err)
+	}
+	if done, err := look(object); done || err != nil {
+		return true, err
+	}
+	changes, err := reader.Watch(ctx, of.Kind.NewList(), client.InNamespace(of.Key().Namespace), client.MatchingFields{"metadata.name": of.Key().Name},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}})
+	if apierrors.IsForbidden(err) {
+		return false, nil // It is read again after a pause.
+	}
+	if err != nil {
+		return false, fmt.Errorf("watching the %s: %w", of, err)
+	}
+	defer changes.Stop()
+	return watched(ctx, of, changes, look)
+}
+
+// watched looks at each version of the object that a watch shows, until the watch ends or waiting is over.
+func watched(ctx context.Context, of target.Object, changes watch.Interface, look func(client.Object) (bool, error)) (done bool, err error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return true, ctx.Err()
 		case event, open := <-changes.ResultChan():
 			object, ok := event.Object.(client.Object)
 			switch {
 			case !open || event.Type == watch.Error:
 				return false, nil // The object is read again, which reports what is wrong.
 			case event.Type == watch.Deleted:
-				return false, fmt.Errorf("the %s was deleted", of)
+				return true, fmt.Errorf("the %s was deleted", of)
 			case !ok:
 				continue
 			}
 			if done, err := look(object); done || err != nil {
-				return done, err
+				return true, err
 			}
 		}
 	}
@@ -132,17 +149,31 @@ func progress(o state) string {
 	return ready.Reason + ": " + ready.Message
 }
 
-// settled is a check for Ready: it is over when the object is ready in its current version, or when only a change can help.
+// settled is a check for Ready: it is over when the object is ready in its present version, or when only a change can help.
 func settled(o state) (bool, error) {
 	ready := conditions.Get(o, v1alpha1.ReadyCondition)
-	if ready == nil || ready.ObservedGeneration != o.GetGeneration() {
-		return false, nil
-	}
-	if conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
+	switch {
+	case conditions.IsTrue(o, v1alpha1.SuspendedCondition):
 		return false, errors.New(conditions.GetMessage(o, v1alpha1.SuspendedCondition))
-	}
-	if conditions.IsTrue(o, v1alpha1.StalledCondition) {
+	case ready == nil || ready.ObservedGeneration != o.GetGeneration() || !present(o, ready.Status == metav1.ConditionTrue):
+		return false, nil
+	case conditions.IsTrue(o, v1alpha1.StalledCondition):
 		return false, errors.New(progress(o))
 	}
 	return ready.Status == metav1.ConditionTrue, nil
+}
+
+// present reports whether the status of an app is about the present content of its folder. A commit that changes only files beside app.yaml changes
+// annotations, and not the generation.
+func present(o state, ready bool) bool {
+	app, ok := o.(*v1alpha1.App)
+	if !ok || app.Annotations[v1alpha1.TreeAnnotation] == "" {
+		return true
+	}
+	if ready {
+		return app.Status.ObservedTree == app.Annotations[v1alpha1.TreeAnnotation]
+	}
+	// The status of an app with content from elsewhere names the revision of that, so it does not say which folder was tried.
+	elsewhere := app.Spec.Git != nil || app.Spec.Helm != nil && (app.Spec.Helm.Git != nil || app.Spec.Helm.Repository != "")
+	return elsewhere || app.Status.LastAttemptedRevision == app.Annotations[v1alpha1.RevisionAnnotation]
 }

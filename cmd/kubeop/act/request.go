@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,8 +20,8 @@ import (
 // request is a command that sets an annotation with the time as its value, and waits until kubeop has handled it.
 type request struct {
 	*call.Call
+	name, done string
 	annotation string
-	done       string
 	// handled returns the last handled value of the annotation.
 	handled func(state) string
 
@@ -30,7 +31,7 @@ type request struct {
 
 // Reconcile returns the command reconcile.
 func Reconcile(c *call.Call) *cobra.Command {
-	r := &request{Call: c, annotation: meta.ReconcileRequestAnnotation, done: "reconciled", handled: func(s state) string {
+	r := &request{Call: c, name: "reconcile", annotation: meta.ReconcileRequestAnnotation, done: "reconciled", handled: func(s state) string {
 		return s.GetReconcileStatus().GetLastHandledReconcileRequest()
 	}}
 	command := &cobra.Command{
@@ -50,7 +51,7 @@ something differs. The command waits until that is done and the object is ready.
 
 // Force returns the command force.
 func Force(c *call.Call) *cobra.Command {
-	r := &request{Call: c, annotation: meta.ForceRequestAnnotation, done: "tried again", handled: func(s state) string {
+	r := &request{Call: c, name: "force", annotation: meta.ForceRequestAnnotation, done: "tried again", handled: func(s state) string {
 		if app, ok := s.(*v1alpha1.App); ok {
 			return app.Status.LastHandledForceAt
 		}
@@ -72,7 +73,7 @@ when what made it fail was outside of the app and is mended.`,
 
 // Reset returns the command reset.
 func Reset(c *call.Call) *cobra.Command {
-	r := &request{Call: c, annotation: v1alpha1.ResetAnnotation, done: "reset", handled: func(s state) string {
+	r := &request{Call: c, name: "reset", annotation: v1alpha1.ResetAnnotation, done: "reset", handled: func(s state) string {
 		if app, ok := s.(*v1alpha1.App); ok {
 			return app.Status.LastHandledResetAt
 		}
@@ -106,7 +107,10 @@ func (r *request) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if r.annotation != meta.ReconcileRequestAnnotation && of.Kind.Name != v1alpha1.AppKind {
-		return fmt.Errorf("only an app can be %s, not a %s", r.done, of.Kind.Singular())
+		return fmt.Errorf("%s is for apps, not for a %s", r.name, of.Kind.Singular())
+	}
+	if err := r.notSuspended(ctx, of); err != nil {
+		return err
 	}
 	value := r.Clock.Now().UTC().Format(time.RFC3339Nano)
 	if err := annotate(ctx, r.Call, of, map[string]any{r.annotation: value}); err != nil {
@@ -125,6 +129,22 @@ func (r *request) run(ctx context.Context, args []string) error {
 		return err
 	}
 	return r.say("The %s was %s and is ready.", of, r.done)
+}
+
+// notSuspended is an error for an object that is suspended: kubeop handles no request of it.
+func (r *request) notSuspended(ctx context.Context, of target.Object) error {
+	reader, err := r.Client()
+	if err != nil {
+		return err
+	}
+	object, err := r.Get(ctx, reader, of)
+	if err != nil {
+		return err
+	}
+	if o, ok := object.(state); ok && conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
+		return fmt.Errorf("the %s is suspended, so kubeop handles no request of it: `kubeop resume %s` ends that", of, of.Args())
+	}
+	return nil
 }
 
 func (r *request) say(format string, args ...any) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
@@ -26,7 +27,8 @@ func Wait(c *call.Call) *cobra.Command {
 		Long: `Wait until an object is ready in its current version, and show what it waits for. It ends at once with exit code 1 if only a change can help,
 such as a new commit, and with exit code 3 if the object is not ready in time.
 
-With --commit, wait first until the repository that declares the object has applied this commit.`,
+With --commit, wait first until the repository that declares the object has applied this commit, or a later one that contains it: that is known in a
+clone that has both. If the commit's version of the object is refused, it ends at once with the reason.`,
 		Example: `  # In CI, after git push
   kubeop wait acme/shop/web --commit "$(git rev-parse HEAD)"
 
@@ -48,21 +50,37 @@ With --commit, wait first until the repository that declares the object has appl
 }
 
 func wait(ctx context.Context, c *call.Call, of target.Object, commit string, timeout time.Duration) error {
-	deadline := c.Clock.Now().Add(timeout)
+	deadline, over := c.Clock.Now().Add(timeout), check(settled)
 	if commit != "" {
 		if len(commit) < 7 {
 			return fmt.Errorf("the hash %q is too short: give at least 7 digits", commit)
 		}
 		repository := target.Object{Kind: target.Repository, Ref: identity.Ref{Tenant: repositoryOf(of)}}
-		if err := follow(ctx, c, repository, timeout, applied(commit)); err != nil {
+		if err := follow(ctx, c, repository, timeout, applied(ctx, commit)); err != nil {
 			return err
 		}
+		over = settledOrRefused
 	}
-	if err := follow(ctx, c, of, max(deadline.Sub(c.Clock.Now()), time.Second), settled); err != nil {
+	if err := follow(ctx, c, of, max(deadline.Sub(c.Clock.Now()), time.Second), over); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(c.Out, "The %s is ready.\n", of)
 	return err
+}
+
+// settledOrRefused is settled for the version of a commit: an app or a project whose newest version is refused does not get it.
+func settledOrRefused(o state) (bool, error) {
+	var refused *v1alpha1.Refused
+	switch object := o.(type) {
+	case *v1alpha1.App:
+		refused = object.Status.Refused
+	case *v1alpha1.Project:
+		refused = object.Status.Refused
+	}
+	if refused != nil {
+		return false, fmt.Errorf("the newest version is refused: %s: %s", refused.Place, refused.Problem)
+	}
+	return settled(o)
 }
 
 // repositoryOf is the name of the repository that declares an object.
@@ -73,21 +91,39 @@ func repositoryOf(of target.Object) string {
 	return of.Ref.Tenant
 }
 
-// applied is over when a repository has applied a commit.
-func applied(commit string) check {
+// applied is over when a repository has applied a commit, or a later one. Files that are invalid do not keep the others from that.
+func applied(ctx context.Context, commit string) check {
+	first := ""
 	return func(s state) (bool, error) {
 		repository, ok := s.(*v1alpha1.Repository)
 		if !ok {
 			return false, errors.New("it is not a repository")
 		}
-		if isCommit(repository.Status.LastAppliedRevision, commit) {
-			return true, nil
+		now := repository.Status.LastAttemptedRevision
+		if first == "" {
+			first = now
 		}
-		if isCommit(repository.Status.LastAttemptedRevision, commit) && conditions.IsTrue(s, v1alpha1.StalledCondition) {
-			return false, fmt.Errorf("the commit is not applied completely: %s", progress(s))
+		switch {
+		case isCommit(now, commit) || contains(ctx, now, commit):
+			if conditions.IsTrue(s, v1alpha1.StalledCondition) && !conditions.IsTrue(s, v1alpha1.SyncedCondition) {
+				return false, errors.New(progress(s))
+			}
+			return conditions.IsTrue(s, v1alpha1.SyncedCondition), nil
+		case now != first:
+			return false, fmt.Errorf("the repository went on to %s, and whether that contains %s is not known here: wait for it instead, or run this in a clone that has both", now, commit)
 		}
 		return false, nil
 	}
+}
+
+// contains reports whether a revision contains a commit, as far as the clone in the current folder knows.
+func contains(ctx context.Context, revision, commit string) bool {
+	_, hash, ok := strings.Cut(revision, ":")
+	if !ok || !git.Within(".") {
+		return false
+	}
+	_, err := git.Run(ctx, ".", "merge-base", "--is-ancestor", commit, hash)
+	return err == nil
 }
 
 // isCommit reports whether a revision "branch@sha1:<commit>" is a commit with this hash, or with one that begins so.

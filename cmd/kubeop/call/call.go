@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
@@ -18,6 +19,8 @@ type Call struct {
 	In io.Reader
 	// Out and Err are standard output and standard error, without sequences that a terminal would execute.
 	Out, Err io.Writer
+	// Data is standard output for JSON and YAML, which is left as it is unless a terminal shows it.
+	Data io.Writer
 	// Paint colours what is written to Out.
 	Paint output.Paint
 	Clock clock.Clock
@@ -25,8 +28,12 @@ type Call struct {
 
 // New returns a call with these streams.
 func New(streams genericiooptions.IOStreams, clock clock.Clock) *Call {
+	data := streams.Out
+	if printers.IsTerminal(data) {
+		data = output.Safe(data)
+	}
 	return &Call{
-		Connection: target.New(), Clock: clock,
+		Data: data, Connection: target.New(), Clock: clock,
 		In: streams.In, Out: output.Safe(streams.Out), Err: output.Safe(streams.ErrOut), Paint: output.PaintFor(streams.Out),
 	}
 }

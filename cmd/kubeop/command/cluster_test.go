@@ -154,6 +154,7 @@ func TestCommandsAgainstACluster(t *testing.T) {
 	t.Run("errors", func(t *testing.T) { testErrors(t) })
 	t.Run("requests", func(t *testing.T) { testRequests(t, w) })
 	t.Run("watching", func(t *testing.T) { testWatching(t, w) })
+	t.Run("rollback", func(t *testing.T) { testRollback(t, w) })
 }
 
 func testReading(t *testing.T) {
@@ -222,11 +223,12 @@ func testErrors(t *testing.T) {
 		"an unknown flag":        {"get apps --nope", "unknown flag: --nope"},
 		"an unknown command":     {"nope", `unknown command "nope"`},
 		"watching as JSON":       {"get apps -w -o json", "--watch prints rows, so it is not for -o json"},
-		"forcing a project":      {"force project acme/shop", "only an app can be tried again, not a project"},
+		"forcing a project":      {"force project acme/shop", "force is for apps, not for a project"},
 		"suspending a tenant":    {"suspend tenant acme", "a tenant cannot be suspended, only an app or a repository"},
 		"tracing nothing":        {"trace web", `"web" names no object: write KIND/NAME, such as pod/web-0`},
 		"an unknown kind":        {"trace nope/web", `the cluster has no kind "nope"`},
 		"a short hash":           {"wait acme/shop/web --commit 01", "too short"},
+		"names and all":          {"get app acme/shop/web -A", "--all-tenants lists everything, so it takes no names"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, complaint, code := run(t, strings.Split(tc.args, " ")...)
@@ -299,8 +301,104 @@ func testRequests(t *testing.T, w *world) {
 	if out, _, code := run(t, "force", "acme/shop/web", "--wait=false"); code != exit.OK || out != "The app acme/shop/web will be tried again.\n" {
 		t.Errorf("%d: %s", code, out)
 	}
+	testWait(t, w)
 	testSuspend(t, w)
 	testConfirm(t, w)
+}
+
+// testWait has the repository apply a commit, and the app follow it.
+func testWait(t *testing.T, w *world) {
+	const wanted = "89abcdef0123456789abcdef0123456789abcdef"
+	repository, app := &v1alpha1.Repository{}, &v1alpha1.App{}
+	get := func() {
+		t.Helper()
+		for key, object := range map[client.ObjectKey]client.Object{{Name: "acme"}: repository, {Namespace: "kubeop-acme-shop", Name: "web"}: app} {
+			if err := w.Get(t.Context(), key, object); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	waits := func(want string, code int, args ...string) {
+		t.Helper()
+		out, complaint, got := run(t, append([]string{"wait", "acme/shop/web", "--timeout", "1s"}, args...)...)
+		if got != code || !strings.Contains(out+complaint, want) {
+			t.Errorf("%v: exit code %d: %s%s, want %s", args, got, out, complaint, want)
+		}
+	}
+	attempt := func(commit string, synced metav1.ConditionStatus) {
+		t.Helper()
+		get()
+		repository.Status.LastAttemptedRevision = "main@sha1:" + commit
+		repository.Status.Conditions = []metav1.Condition{{Type: v1alpha1.SyncedCondition, Status: synced, Reason: v1alpha1.SucceededReason, LastTransitionTime: metav1.Now()}}
+		w.status(repository)
+	}
+	attempt(commit, metav1.ConditionTrue)
+	waits("the repository acme is not there after 1s", exit.NotReady, "--commit", wanted)
+	attempt(wanted, metav1.ConditionUnknown)
+	waits("the repository acme is not there after 1s", exit.NotReady, "--commit", wanted)
+	attempt(wanted, metav1.ConditionTrue)
+
+	// Only a file beside app.yaml changed: the generation is the same, and Ready is still about the folder of before.
+	get()
+	app.Annotations[v1alpha1.TreeAnnotation], app.Annotations[v1alpha1.RevisionAnnotation] = "new", "main@sha1:"+wanted
+	if err := w.Update(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	app.Status.ObservedTree, app.Status.Conditions = "old", app.Status.Conditions[:3]
+	ready(app, metav1.ConditionTrue, "well")
+	w.status(app)
+	waits("the app acme/shop/web is not there after 1s", exit.NotReady, "--commit", wanted)
+	get()
+	app.Status.ObservedTree = "new"
+	w.status(app)
+	waits("The app acme/shop/web is ready.", exit.OK, "--commit", wanted)
+	waits("The app acme/shop/web is ready.", exit.OK)
+
+	// The old failure is not that of the new revision.
+	get()
+	app.Annotations[v1alpha1.TreeAnnotation], app.Annotations[v1alpha1.RevisionAnnotation] = "newer", "main@sha1:fedcba98"
+	if err := w.Update(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	ready(app, metav1.ConditionFalse, "broken")
+	app.Status.Conditions = append(app.Status.Conditions, metav1.Condition{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.UnhealthyReason, LastTransitionTime: metav1.Now()})
+	w.status(app)
+	waits("is not there after 1s", exit.NotReady)
+	get()
+	app.Status.LastAttemptedRevision = "main@sha1:fedcba98"
+	w.status(app)
+	waits("broken", exit.Failure)
+
+	get()
+	app.Status.Refused = &v1alpha1.Refused{Revision: "main@sha1:" + wanted, Place: "projects/shop/apps/web/app.yaml:5", Problem: "unknown field"}
+	w.status(app)
+	waits("the newest version is refused: projects/shop/apps/web/app.yaml:5: unknown field", exit.Failure, "--commit", wanted)
+
+	// Another commit is pushed meanwhile.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, complaint, code := run(t, "wait", "acme/shop/web", "--timeout", "30s", "--commit", "0011223344")
+		if code != exit.Failure || !strings.Contains(complaint, "the repository went on to main@sha1:5566778899") {
+			t.Errorf("%d: %s", code, complaint)
+		}
+	}()
+	time.Sleep(300 * time.Millisecond)
+	attempt("5566778899", metav1.ConditionTrue)
+	<-done
+
+	get()
+	app.Status.Refused = nil
+	app.Status.Conditions = append(app.Status.Conditions, metav1.Condition{Type: v1alpha1.SuspendedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.SuspendedReason, Message: "Suspended", LastTransitionTime: metav1.Now()})
+	w.status(app)
+	for _, request := range []string{"reconcile", "force", "reset"} {
+		if _, complaint, code := run(t, request, "acme/shop/web"); code != exit.Failure || !strings.Contains(complaint, "is suspended, so kubeop handles no request of it: `kubeop resume acme/shop/web` ends that") {
+			t.Errorf("%s: %d: %s", request, code, complaint)
+		}
+	}
+	get()
+	app.Status.Conditions = app.Status.Conditions[:3]
+	w.status(app)
 }
 
 func testSuspend(t *testing.T, w *world) {

@@ -3,7 +3,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -36,7 +35,10 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	}
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && err != nil {
+		return exit.Interrupted
+	}
+	if err != nil {
 		// A terminal that cannot be written to cannot show why either.
 		_, _ = fmt.Fprintln(c.Err, "Error:", c.Explain(err))
 	}
@@ -68,8 +70,8 @@ Exit codes: 0 for success, 1 for an error, 2 if differences or problems were fou
 	c.AddFlags(root.PersistentFlags())
 	for group, commands := range map[string][]*cobra.Command{
 		"read":    {read.Get(c), read.Describe(c), read.Tree(c), read.Trace(c), read.History(c), read.Blame(c), read.Events(c), read.Logs(c)},
-		"offline": {offline.Validate(c)},
-		"act":     {act.Reconcile(c), act.Force(c), act.Reset(c), act.Suspend(c), act.Resume(c), act.Confirm(c), act.Wait(c)},
+		"offline": {offline.Validate(c), offline.Init(c), offline.Create(c), offline.Schema(c)},
+		"act":     {act.Reconcile(c), act.Force(c), act.Reset(c), act.Suspend(c), act.Resume(c), act.Confirm(c), act.Rollback(c), act.Wait(c)},
 		"other":   {versionCommand(c)},
 	} {
 		for _, command := range commands {

@@ -13,6 +13,8 @@ const (
 	Differences = 2
 	// NotReady: what it waited for did not become ready in time.
 	NotReady = 3
+	// Interrupted: the person ended it.
+	Interrupted = 130
 )
 
 // Error ends the command with a code other than Failure.

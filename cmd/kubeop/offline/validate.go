@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,11 +61,15 @@ DIR is the repository or a folder of it. Default: the current folder.`,
 }
 
 // lookAgain is the time between two looks of --watch.
-const lookAgain = 500 * time.Millisecond
+const lookAgain = time.Second
 
 func (v *validate) run(ctx context.Context, folder string) error {
-	if _, err := os.Stat(folder); err != nil {
+	info, err := os.Stat(folder)
+	if err != nil {
 		return err
+	}
+	if !info.IsDir() {
+		folder = filepath.Dir(folder)
 	}
 	root, err := topFolder(folder)
 	if err != nil {
@@ -87,26 +90,18 @@ func (v *validate) run(ctx context.Context, folder string) error {
 	return v.follow(ctx, root)
 }
 
-// follow checks again after each change.
+// follow checks again after each change. A look that fails, such as when a file is deleted meanwhile, is repeated.
 func (v *validate) follow(ctx context.Context, root string) error {
 	last := ""
 	for {
-		files, err := openWorktree(ctx, root)
-		if err != nil {
-			return err
-		}
-		now, err := files.versions()
-		if err != nil {
-			return err
-		}
-		if now != last {
-			last = now
-			found, err := v.check(ctx, root)
-			if err != nil {
-				return err
+		now, err := v.versions(ctx, root)
+		if err == nil && now != last {
+			if err = v.checkAndReport(ctx, root); err == nil {
+				last = now
 			}
-			var differences *exit.Error
-			if err := v.report(root, found); err != nil && !errors.As(err, &differences) {
+		}
+		if err != nil && ctx.Err() == nil {
+			if _, err := fmt.Fprintln(v.Err, err); err != nil {
 				return err
 			}
 		}
@@ -116,6 +111,20 @@ func (v *validate) follow(ctx context.Context, root string) error {
 		case <-v.Clock.After(lookAgain):
 		}
 	}
+}
+
+// checkAndReport prints the problems; that there are some is no error.
+func (v *validate) checkAndReport(ctx context.Context, root string) error {
+	found, err := v.check(ctx, root)
+	if err != nil {
+		return err
+	}
+	err = v.report(root, found)
+	var differences *exit.Error
+	if errors.As(err, &differences) {
+		_, err = fmt.Fprintln(v.Err, differences)
+	}
+	return err
 }
 
 // check reads the repository.
@@ -133,10 +142,8 @@ func (v *validate) check(ctx context.Context, root string) (*tree.Tree, error) {
 
 // scope says what the repository declares. One with a folder tenants/ or platform/ is the platform's.
 func (v *validate) scope(root string) tree.Scope {
-	for _, folder := range []string{layout.TenantsFolder, layout.PlatformFolder} {
-		if info, err := os.Stat(filepath.Join(root, folder)); err == nil && info.IsDir() && v.Tenant == "" {
-			return tree.Scope{Repository: v1alpha1.PlatformRepository}
-		}
+	if v.Tenant == "" && (hasFolder(root, layout.TenantsFolder) || hasFolder(root, layout.PlatformFolder)) {
+		return tree.Scope{Repository: v1alpha1.PlatformRepository}
 	}
 	// A tenant is often named as its repository is. Another name changes only how messages call the objects.
 	name := v.Tenant
@@ -147,6 +154,11 @@ func (v *validate) scope(root string) tree.Scope {
 		}
 	}
 	return tree.Scope{Repository: name, Tenant: name}
+}
+
+func hasFolder(root, name string) bool {
+	info, err := os.Stat(filepath.Join(root, name))
+	return err == nil && info.IsDir()
 }
 
 // tenantName are the names that a Tenant can have.
@@ -163,11 +175,11 @@ func (v *validate) report(root string, t *tree.Tree) error {
 	var err error
 	switch v.format {
 	case sarifFormat:
-		err = writeSARIF(v.Out, problems)
+		err = writeSARIF(v.Data, problems)
 	case junitFormat:
-		err = writeJUnit(v.Out, t, problems)
+		err = writeJUnit(v.Data, t, problems)
 	case output.JSON, output.YAML:
-		err = v.format.Write(v.Out, plain(problems))
+		err = v.format.Write(v.Data, plain(problems))
 	default:
 		err = v.lines(problems)
 	}
@@ -222,21 +234,21 @@ func plain(problems []tree.Problem) []finding {
 }
 
 // versions names the state of all files by their sizes and times.
-func (w *worktree) versions() (string, error) {
+func (v *validate) versions(ctx context.Context, root string) (string, error) {
+	files, err := openWorktree(ctx, root)
+	if err != nil {
+		return "", err
+	}
 	var all []string
-	err := fs.WalkDir(w, ".", func(file string, e fs.DirEntry, err error) error {
+	err = fs.WalkDir(files, ".", func(file string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
 		info, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // It was deleted a moment ago, so the next look differs.
-		}
 		if err == nil {
 			all = append(all, fmt.Sprintf("%s %d %s", file, info.Size(), info.ModTime()))
 		}
 		return err
 	})
-	slices.Sort(all)
 	return fmt.Sprint(all), err
 }

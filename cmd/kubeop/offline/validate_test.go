@@ -200,6 +200,29 @@ func TestFilesThatGitIgnoresAreLeftOut(t *testing.T) {
 	}
 }
 
+// TestAFolderRunsNothing has a folder whose configuration of Git names a program, as an unpacked archive can.
+func TestAFolderRunsNothing(t *testing.T) {
+	root := write(t, repository(nil))
+	ran := filepath.Join(t.TempDir(), "ran")
+	for _, args := range [][]string{{"init", "-q"}, {"config", "core.fsmonitor", "touch " + ran + "; false"}} {
+		if out, err := exec.Command("git", append([]string{"-C", root}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	if out, _, err := run(t, root); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the program in the folder's configuration ran")
+	}
+	if out, err := exec.Command("git", "-C", root, "ls-files", "--others").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(ran); err != nil {
+		t.Error("git runs no such program, so this test shows nothing")
+	}
+}
+
 func TestSymlinksAreNotFollowed(t *testing.T) {
 	root := write(t, repository(nil))
 	secret := filepath.Join(t.TempDir(), "secret.yaml")

@@ -2,7 +2,6 @@
 package offline
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,11 +9,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
 
+	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -43,18 +42,15 @@ func openWorktree(ctx context.Context, folder string) (*worktree, error) {
 
 // committable returns the files of a folder that Git tracks or would add, and their folders; nil if the folder is in no work tree of Git.
 func committable(ctx context.Context, folder string) (map[string]bool, error) {
-	if !inGit(folder) {
+	if !git.Within(folder) {
 		return nil, nil
 	}
-	command := exec.CommandContext(ctx, "git", "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	var errors bytes.Buffer
-	command.Stderr = &errors
-	out, err := command.Output()
+	out, err := git.Run(ctx, folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
-		return nil, fmt.Errorf("listing the files of %s with git: %w: %s", folder, err, strings.TrimSpace(errors.String()))
+		return nil, fmt.Errorf("listing the files of %s: %w", folder, err)
 	}
 	files := map[string]bool{}
-	for _, file := range strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+	for _, file := range strings.Split(strings.TrimSuffix(out, "\x00"), "\x00") {
 		// A tracked file that was deleted is not in the next commit.
 		if _, err := os.Lstat(filepath.Join(folder, file)); err != nil {
 			continue
@@ -64,22 +60,6 @@ func committable(ctx context.Context, folder string) (map[string]bool, error) {
 		}
 	}
 	return files, nil
-}
-
-// inGit reports whether a folder or one above it is a work tree of Git.
-func inGit(folder string) bool {
-	at, err := filepath.Abs(folder)
-	if err != nil {
-		return false
-	}
-	for ; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			return true
-		}
-		if at == filepath.Dir(at) {
-			return false
-		}
-	}
 }
 
 // Open implements fs.FS.

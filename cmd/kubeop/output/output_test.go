@@ -18,10 +18,11 @@ func TestOnlyColoursReachATerminal(t *testing.T) {
 		"plain\ttext\n":             "plain\ttext\n",
 		paint.Red("wrong") + "\n":   "\x1b[31mwrong\x1b[0m\n",
 		"\x1b]0;title\x07x":         "\uFFFD]0;title\uFFFDx",
-		"\x1b[2Jgone\x1b[1;31mred":  "\uFFFD[2Jgone\x1b[1;31mred",
+		"\x1b[2Jgone\x1b[1;31mred":  "\uFFFD[2Jgone\uFFFD[1;31mred",
 		"back\b\b\rover":            "back\uFFFD\uFFFD\uFFFDover",
 		"\u009b31m and \u202Eright": "\uFFFD31m and \uFFFDright",
 		"für größere Namen: 日本":     "für größere Namen: 日本",
+		"\x1b[8mhidden":             "\uFFFD[8mhidden",
 		"\x1b":                      "\uFFFD",
 	} {
 		var out bytes.Buffer

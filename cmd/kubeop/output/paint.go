@@ -37,6 +37,14 @@ func (p Paint) Stream(n int, s string) string {
 	return p.with(codes[n%len(codes)], s)
 }
 
+// Reset ends what text of others may have begun.
+func (p Paint) Reset() string {
+	if !p.on {
+		return ""
+	}
+	return "\x1b[0m"
+}
+
 func (p Paint) with(code, s string) string {
 	if !p.on || s == "" {
 		return s
@@ -44,8 +52,8 @@ func (p Paint) with(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// colour is a sequence that only colours text.
-var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
+// colour is a sequence that Paint writes. Others, such as those that hide text, do not reach a terminal.
+var colour = regexp.MustCompile("\x1b\\[(0|1|2|3[1-6]|9[356])m")
 
 // Safe returns a writer that leaves out what a terminal would execute, except colours. Names, messages and logs are written by programs of
 // tenants, and could otherwise change what the person sees. Each Write must end between characters.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,7 +42,7 @@ delivered and of their pods. Kubernetes keeps events for an hour, unless an admi
 				return err
 			}
 			if format.ForPrograms() {
-				return format.Write(c.Out, found)
+				return format.Write(c.Data, found)
 			}
 			if len(found) == 0 {
 				_, err := fmt.Fprintln(c.Err, "There are no events.")
@@ -79,7 +80,11 @@ func eventsOf(ctx context.Context, c *call.Call, args []string) ([]corev1.Event,
 	if err != nil {
 		return nil, err
 	}
-	return events(ctx, reader, object, nil)
+	found, err := events(ctx, reader, object, nil)
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("your role does not show events of a %s, which are in the namespace default; `kubeop describe %s` shows its conditions", of.Kind.Singular(), of.Args())
+	}
+	return found, err
 }
 
 // events returns the events of an object and of the nodes, the oldest first. Events of cluster-scoped objects are in the namespace default.

@@ -1,9 +1,12 @@
-// Package read has the commands that show what is in a cluster. The rights of the role view are enough for all of them.
+// Package read has the commands that show what is in a cluster. The rights of the role view are enough for them, except for the
+// events of a cluster-scoped object.
 package read
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +42,8 @@ func Get(c *call.Call) *cobra.Command {
 		Long: `List apps, projects, tenants or repositories, with the columns of kubectl get.
 
 Without names, it lists the objects of the tenant and project that --tenant, --project or the namespace name: with a tenant alone, the apps of all its
-projects. Only administrators can list the objects of all tenants.`,
+projects. Only administrators can list the objects of all tenants. With --watch, projects that are created later are
+not followed.`,
 		Example: `  # The apps of all projects of a tenant
   kubeop get apps --tenant acme
 
@@ -59,6 +63,9 @@ func (g *get) run(ctx context.Context, args []string) error {
 	var err error
 	if g.kind, err = target.KindOf(args[0]); err != nil {
 		return err
+	}
+	if g.all && len(args) > 1 {
+		return errors.New("--all-tenants lists everything, so it takes no names")
 	}
 	if g.watch && g.format.ForPrograms() {
 		return fmt.Errorf("--watch prints rows, so it is not for -o %s", g.format)
@@ -139,7 +146,7 @@ func (g *get) list(ctx context.Context) error {
 		versions[i] = table.ResourceVersion
 		rows.add(table)
 	}
-	if rows.columns.Empty() && !g.watch {
+	if len(g.of) == 0 || rows.columns.Empty() && !g.watch {
 		_, err := fmt.Fprintf(g.Err, "There are no %s%s.\n", g.kind.Plural, g.place())
 		return err
 	}
@@ -206,6 +213,11 @@ func (g *get) watchOne(ctx context.Context, of target.Selection, version string,
 		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			return err
 		}
+		select {
+		case <-g.Clock.After(time.Second):
+		case <-ctx.Done():
+			return nil
+		}
 		table, err := g.tables.Read(ctx, of)
 		if err != nil {
 			return err
@@ -241,7 +253,7 @@ func (g *get) objects(ctx context.Context, one bool) error {
 		list.Items = append(list.Items, object)
 	}
 	if one {
-		return g.format.Write(g.Out, &list.Items[0])
+		return g.format.Write(g.Data, &list.Items[0])
 	}
-	return g.format.Write(g.Out, list)
+	return g.format.Write(g.Data, list)
 }

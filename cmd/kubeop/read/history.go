@@ -37,7 +37,7 @@ Helm app also the revision of its release.`,
 				return err
 			}
 			if format.ForPrograms() {
-				return format.Write(c.Out, append([]v1alpha1.DeliveryRecord{}, app.Status.Deliveries...))
+				return format.Write(c.Data, append([]v1alpha1.DeliveryRecord{}, app.Status.Deliveries...))
 			}
 			if len(app.Status.Deliveries) == 0 {
 				_, err := fmt.Fprintf(c.Err, "The %s has no deliveries.\n", of)

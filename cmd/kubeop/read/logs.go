@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,14 +85,19 @@ func (l *logs) run(ctx context.Context, args []string) error {
 	for i, stream := range streams {
 		go func() { failures <- l.copy(ctx, clients, stream, l.Paint.Stream(i, stream.name())) }()
 	}
-	var all []error
+	failed := 0
 	for range streams {
-		all = append(all, <-failures)
+		if err := <-failures; err != nil && ctx.Err() == nil {
+			failed++
+			if _, err := fmt.Fprintln(l.Err, err); err != nil {
+				return err
+			}
+		}
 	}
-	if ctx.Err() != nil {
-		return nil
+	if failed > 0 {
+		return fmt.Errorf("%d of %d logs could not be read to the end", failed, len(streams))
 	}
-	return errors.Join(all...)
+	return nil
 }
 
 // stream is the log of one container.
@@ -107,7 +113,7 @@ func (l *logs) streams(pods []*objects.Node) ([]stream, error) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(node.Object.Object, pod); err != nil {
 			return nil, fmt.Errorf("reading the pod %s: %w", node.Name, err)
 		}
-		for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses) {
 			began := status.State.Waiting == nil || status.LastTerminationState.Terminated != nil
 			if began && (l.container == "" || l.container == status.Name) && (!l.previous || status.RestartCount > 0) {
 				all = append(all, stream{namespace: node.Namespace, pod: node.Name, container: status.Name})
@@ -153,6 +159,6 @@ func (l *logs) copy(ctx context.Context, clients kubernetes.Interface, from stre
 func (l *logs) print(prefix, line string) error {
 	l.write.Lock()
 	defer l.write.Unlock()
-	_, err := io.WriteString(l.Out, prefix+line+"\n")
+	_, err := io.WriteString(l.Out, prefix+line+l.Paint.Reset()+"\n")
 	return err
 }

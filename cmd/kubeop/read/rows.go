@@ -52,6 +52,9 @@ func (r *rows) add(table *metav1.Table) {
 }
 
 func (r *rows) row(row metav1.TableRow) {
+	if len(row.Cells) == 0 {
+		return
+	}
 	var cells []string
 	for i, cell := range row.Cells {
 		if i < len(r.headers) && !r.wide && r.headers[i].Priority > 0 {

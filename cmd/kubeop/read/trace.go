@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -136,7 +137,11 @@ func labelledApp(ctx context.Context, reader client.Client, object *unstructured
 		return nil, nil
 	}
 	app := &v1alpha1.App{}
-	if err := reader.Get(ctx, ref.Key(), app); err != nil {
+	err := reader.Get(ctx, ref.Key(), app)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("the object has the labels of the app %s, which does not exist any more", ref.Path())
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading the app %s: %w", ref.Path(), err)
 	}
 	id := inventory.IDOf(object).String()

@@ -53,7 +53,7 @@ func (t *tree) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if t.format.ForPrograms() {
-		return t.format.Write(t.Out, nodes)
+		return t.format.Write(t.Data, nodes)
 	}
 	columns := &output.Columns{Gap: "  "}
 	columns.Add(t.Paint.Bold(of.String()), t.ready(app), "", mainMessage(app))

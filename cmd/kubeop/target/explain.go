@@ -15,6 +15,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
+var errUnconfigured = errors.New("no cluster is configured: set KUBECONFIG, or give --kubeconfig, as for kubectl")
+
 // Explain returns an error of a request with what to do about it, on one line.
 func (c *Connection) Explain(err error) error {
 	var status apierrors.APIStatus
@@ -22,8 +24,8 @@ func (c *Connection) Explain(err error) error {
 	switch {
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
-	case clientcmd.IsEmptyConfig(err), c.unconfigured():
-		return errors.New("no cluster is configured: set KUBECONFIG, or give --kubeconfig, as for kubectl")
+	case clientcmd.IsEmptyConfig(err):
+		return errUnconfigured
 	case missingKinds(err):
 		return fmt.Errorf("%s has no kubeop: its kinds of %s are missing. An administrator installs its chart, or choose another cluster with --context", c.server(), v1alpha1.Group)
 	case apierrors.IsUnauthorized(err):
@@ -33,7 +35,7 @@ func (c *Connection) Explain(err error) error {
 	case apierrors.IsNotFound(err) && errors.As(err, &status):
 		return c.notFound(err, status)
 	case errors.As(err, &request):
-		return c.unreachable(err, request)
+		return c.unreachable(request)
 	}
 	return err
 }
@@ -73,14 +75,17 @@ func (c *Connection) notFound(err error, status apierrors.APIStatus) error {
 	return fmt.Errorf("%w; `%s` shows what there is", err, list)
 }
 
-func (c *Connection) unreachable(err error, request *url.Error) error {
+func (c *Connection) unreachable(request *url.Error) error {
+	if c.unconfigured() {
+		return errUnconfigured
+	}
 	var unknown x509.UnknownAuthorityError
 	var name *net.DNSError
 	why := request.Err
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(request, &unknown):
 		why = fmt.Errorf("its certificate is not of the authority in the kubeconfig: %w", request.Err)
-	case errors.As(err, &name):
+	case errors.As(request, &name):
 		why = fmt.Errorf("no address is known for %s: %w", name.Name, request.Err)
 	case request.Timeout():
 		why = fmt.Errorf("it did not answer in time: %w", request.Err)

@@ -1,0 +1,155 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/git"
+	"github.com/kubeop/kubeop/cmd/kubeop/target"
+)
+
+// rollback makes the commit that brings an app back.
+type rollback struct {
+	*call.Call
+	push bool
+
+	of     target.Object
+	folder string
+}
+
+// Rollback returns the command rollback.
+func Rollback(c *call.Call) *cobra.Command {
+	r := &rollback{Call: c}
+	command := &cobra.Command{
+		Use:   "rollback APP [COMMIT]",
+		Short: "Make the commit that brings an app back to an earlier one",
+		Long: `Make the commit that brings an app back: it restores the app's folder as it was at an earlier commit, and nothing else. Without COMMIT, that is the
+newest one that was delivered successfully, other than what is delivered now. Run it in a clone of the repository that declares the app; --push also
+pushes the commit.
+
+An app whose content is in another Git repository is brought back there, or by the ref in its app.yaml.`,
+		Example: `  # Back to what worked, to be looked at and pushed
+  kubeop rollback acme/shop/web && git show && git push
+
+  # To a commit of kubeop history, at once
+  kubeop rollback acme/shop/web 1a2b3c4d --push`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: c.CompleteObject(target.App),
+		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args) },
+	}
+	command.Flags().BoolVar(&r.push, "push", false, "also push the commit to the branch's upstream")
+	return command
+}
+
+func (r *rollback) run(ctx context.Context, args []string) error {
+	var err error
+	if r.of, err = r.Named(target.App, args[0]); err != nil {
+		return err
+	}
+	reader, err := r.Client()
+	if err != nil {
+		return err
+	}
+	app := &v1alpha1.App{}
+	if err := reader.Get(ctx, r.of.Key(), app); err != nil {
+		return fmt.Errorf("reading the %s: %w", r.of, err)
+	}
+	commit, err := commitOf(r.of, app, append(args[1:], "")[0])
+	if err != nil {
+		return err
+	}
+	root, err := r.clone(ctx, app)
+	if err != nil {
+		return err
+	}
+	if err := r.restore(ctx, root, commit); err != nil {
+		return err
+	}
+	if !r.push {
+		_, err := fmt.Fprintln(r.Out, "Look at it with `git show`, and push it.")
+		return err
+	}
+	if _, err := git.Run(ctx, root, "push"); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(r.Out, "Pushed. `kubeop wait %s --commit %s` waits for it.\n", r.of.Args(), "$(git rev-parse HEAD)")
+	return err
+}
+
+// commitOf returns the commit to go back to: the wanted one, or the newest that was delivered successfully before the current one.
+func commitOf(of target.Object, app *v1alpha1.App, wanted string) (string, error) {
+	if app.Spec.Git != nil || app.Spec.Helm != nil && app.Spec.Helm.Git != nil {
+		return "", fmt.Errorf("the content of the %s is in another Git repository: revert the commit there, or change the ref in app.yaml", of)
+	}
+	if wanted != "" {
+		return wanted, nil
+	}
+	current := hashOf(app.Annotations[v1alpha1.RevisionAnnotation])
+	for i := range app.Status.Deliveries {
+		d := &app.Status.Deliveries[i]
+		if d.Result == v1alpha1.DeliverySucceeded && d.Commit != "" && d.Commit != current {
+			return d.Commit, nil
+		}
+	}
+	return "", fmt.Errorf("no earlier delivery of the %s succeeded; name a commit", of)
+}
+
+// hashOf returns the hash of a revision "branch@sha1:<commit>".
+func hashOf(revision string) string {
+	_, hash, _ := strings.Cut(revision, ":")
+	return hash
+}
+
+// clone returns the root of the clone, in which the app's folder has no changes.
+func (r *rollback) clone(ctx context.Context, app *v1alpha1.App) (string, error) {
+	if r.folder = app.Annotations[v1alpha1.FolderAnnotation]; r.folder == "" {
+		return "", fmt.Errorf("no repository declares the %s", r.of)
+	}
+	root, err := git.Run(ctx, ".", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", fmt.Errorf("run this in a clone of the repository that declares the %s: %w", r.of, err)
+	}
+	root = strings.TrimSuffix(root, "\n")
+	// The repository is the right one if it has the commit that the operator applied.
+	current := hashOf(app.Annotations[v1alpha1.RevisionAnnotation])
+	if _, err := git.Run(ctx, root, "cat-file", "-e", current+"^{commit}"); err != nil {
+		return "", fmt.Errorf("%s does not have the commit %s that declares the %s: it is another repository, or `git fetch` is needed", root, short(current), r.of)
+	}
+	if changed, err := git.Run(ctx, root, "status", "--porcelain", "--", r.folder); err != nil {
+		return "", err
+	} else if changed != "" {
+		return "", fmt.Errorf("%s has changes that are not committed; commit or stash them", path.Join(root, r.folder))
+	}
+	return root, nil
+}
+
+// restore commits the folder as it was at a commit.
+func (r *rollback) restore(ctx context.Context, root, commit string) error {
+	if _, err := git.Run(ctx, root, "cat-file", "-e", commit+":"+r.folder); err != nil {
+		return fmt.Errorf("commit %s does not have %s: %w", short(commit), r.folder, err)
+	}
+	if _, err := git.Run(ctx, root, "restore", "--source="+commit, "--staged", "--worktree", "--", r.folder); err != nil {
+		return err
+	}
+	if changed, err := git.Run(ctx, root, "status", "--porcelain", "--", r.folder); err != nil {
+		return err
+	} else if changed == "" {
+		return errors.New(r.folder + " is already as it was at " + short(commit))
+	}
+	message := fmt.Sprintf("Roll back %s to %s\n\nRestore %s as it was at commit %s.", r.of.Ref.Path(), short(commit), r.folder, commit)
+	if _, err := git.Run(ctx, root, "commit", "--quiet", "--message", message, "--", r.folder); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(r.Out, "Committed: %s is as it was at %s.\n", r.folder, short(commit))
+	return err
+}
+
+// short shortens a hash.
+func short(commit string) string { return commit[:min(8, len(commit))] }

@@ -1,0 +1,363 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/gitops/layout"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// Create returns the command create.
+func Create(c *call.Call) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "create",
+		Short: "Write the file of a new app, project or tenant into a repository",
+		Long: `Write the file of a new app, project or tenant into the repository that the current folder is in, at the path that kubeop reads, and check it.
+Nothing is overwritten, and nothing is committed.`,
+		Example: `  # An image with a port, in a tenant's repository
+  kubeop create app shop/web --image registry.example.com/web:1.0.0 --port 8080
+
+  # A team, in the platform repository
+  kubeop create tenant acme --url https://git.example.com/acme.git --secret acme-git --owner Group:acme-developers:edit`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	command.AddCommand(createApp(c), createProject(c), createTenant(c))
+	return command
+}
+
+// fields are the fields of a spec, as in a file.
+type fields = map[string]any
+
+func createTenant(c *call.Call) *cobra.Command {
+	var url, branch, secret, hook string
+	var owners []string
+	command := &cobra.Command{
+		Use:   "tenant NAME",
+		Short: "Write tenants/NAME/tenant.yaml into the platform repository",
+		Long: `Write the file of a tenant into the platform repository. The Secrets that it names are in the namespace of the operator:
+docs/spec/tenant.md says what they hold.`,
+		Example: `  # A team with a private repository
+  kubeop create tenant acme --url https://git.example.com/acme.git --secret acme-git --hook-secret acme-hook
+
+  # Who may do what
+  kubeop create tenant acme --url https://git.example.com/acme.git --owner User:ann@example.com:admin --owner Group:acme:view`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			repository := fields{"url": url}
+			set(repository, "secretRef", named(secret))
+			set(repository, "hookSecretRef", named(hook))
+			set(repository, "ref", keyed("branch", branch))
+			spec := fields{"repository": repository}
+			people := []any{}
+			for _, owner := range owners {
+				parts := strings.SplitN(owner, ":", 2)
+				cut := strings.LastIndex(owner, ":")
+				if len(parts) != 2 || cut <= len(parts[0]) {
+					return fmt.Errorf("--owner %q: write KIND:NAME:ROLE, such as Group:acme-developers:edit", owner)
+				}
+				people = append(people, fields{"kind": parts[0], "name": owner[len(parts[0])+1 : cut], "role": owner[cut+1:]})
+			}
+			if len(people) > 0 {
+				spec["owners"] = people
+			}
+			return writeObject(cmd.Context(), c, target.Tenant, args[0], spec)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&url, "url", "", "URL of the tenant's repository (required)")
+	flags.StringVar(&branch, "branch", "", "branch of it (default: that of the operator)")
+	flags.StringVar(&secret, "secret", "", "Secret with the credentials of the repository")
+	flags.StringVar(&hook, "hook-secret", "", "Secret with the token of the push hook")
+	flags.StringArrayVar(&owners, "owner", nil, "KIND:NAME:ROLE of a person or group, such as Group:acme-developers:edit; can be given again")
+	// It fails only for a flag that does not exist.
+	_ = command.MarkFlagRequired("url")
+	return command
+}
+
+func createProject(c *call.Call) *cobra.Command {
+	var quota map[string]string
+	command := &cobra.Command{
+		Use:   "project [TENANT/]NAME",
+		Short: "Write the file of a project",
+		Long: `Write the file of a project into a tenant's repository. In the platform repository, TENANT is a tenant that is declared there with its projects, or
+platform.`,
+		Example: `  # With the quota of the tenant
+  kubeop create project shop
+
+  # With one of its own
+  kubeop create project shop --quota requests.cpu=2 --quota requests.memory=2Gi --quota pods=20`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec := fields{}
+			if len(quota) > 0 {
+				spec["quota"] = quota
+			}
+			return writeObject(cmd.Context(), c, target.Project, args[0], spec)
+		},
+	}
+	command.Flags().StringToStringVar(&quota, "quota", nil, "RESOURCE=QUANTITY of the project's quota, such as requests.cpu=2; can be given again")
+	return command
+}
+
+// appFlags are the common fields of apps.
+type appFlags struct {
+	image, host            string
+	port                   int32
+	replicas               int32
+	env                    map[string]string
+	chart, charts, version string
+	git, branch, folder    string
+	manifests              string
+	secret, values         string
+}
+
+func createApp(c *call.Call) *cobra.Command {
+	var f appFlags
+	command := &cobra.Command{
+		Use:   "app [TENANT/]PROJECT/NAME",
+		Short: "Write the file of an app: of an image, a chart, a Git folder or manifests",
+		Long: `Write the file of an app. Exactly one of --image, --chart, --git and --manifests says what it delivers. Fields without a flag are written by hand:
+docs/spec/app.md lists them, and kubeop schema helps the editor. In the platform repository, TENANT is a tenant that is declared there with its
+projects, or platform.`,
+		Example: `  # An image
+  kubeop create app shop/web --image registry.example.com/web:1.0.0 --port 8080 --host web.example.com --env MESSAGE=hello
+
+  # A chart
+  kubeop create app shop/db --chart postgresql --chart-repository https://charts.example.com --version 16.1.0 --values values.yaml
+
+  # A folder of another Git repository, and one beside app.yaml
+  kubeop create app shop/docs --git https://git.example.com/docs.git --branch main --folder deploy
+  kubeop create app shop/tools --manifests manifests`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec, err := f.spec()
+			if err != nil {
+				return err
+			}
+			return writeObject(cmd.Context(), c, target.App, args[0], spec)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&f.image, "image", "", "image to run")
+	flags.Int32Var(&f.port, "port", 0, "port of the container, and of the Service")
+	flags.StringVar(&f.host, "host", "", "host name at which the app is served")
+	flags.Int32Var(&f.replicas, "replicas", 0, "number of pods (default: 1)")
+	flags.StringToStringVar(&f.env, "env", nil, "NAME=VALUE of an environment variable; can be given again")
+	flags.StringVar(&f.chart, "chart", "", "name of a chart in --chart-repository, or a folder beside app.yaml")
+	flags.StringVar(&f.charts, "chart-repository", "", "URL of the chart's repository: https:// or oci://")
+	flags.StringVar(&f.version, "version", "", "version of the chart")
+	flags.StringVar(&f.values, "values", "", "file with values, beside app.yaml")
+	flags.StringVar(&f.git, "git", "", "URL of a Git repository")
+	flags.StringVar(&f.branch, "branch", "", "branch of it")
+	flags.StringVar(&f.folder, "folder", "", "folder in it (default: its root)")
+	flags.StringVar(&f.manifests, "manifests", "", "folder with manifests, beside app.yaml")
+	flags.StringVar(&f.secret, "secret", "", "Secret in the project's namespace with the credentials of the chart repository or the Git repository")
+	command.MarkFlagsMutuallyExclusive("image", "chart", "git", "manifests")
+	command.MarkFlagsOneRequired("image", "chart", "git", "manifests")
+	return command
+}
+
+// spec returns the spec of an app.
+func (f *appFlags) spec() (fields, error) {
+	var spec fields
+	switch {
+	case f.image != "":
+		spec = fields{"type": string(v1alpha1.AppImage), "image": f.ofImage()}
+		set(spec, "host", f.host)
+	case f.chart != "":
+		spec = fields{"type": string(v1alpha1.AppHelm), "helm": f.ofChart()}
+	case f.git != "":
+		source := fields{"url": f.git}
+		set(source, "path", f.folder)
+		set(source, "ref", keyed("branch", f.branch))
+		set(source, "secretRef", named(f.secret))
+		spec = fields{"type": string(v1alpha1.AppGit), "git": source}
+	default:
+		spec = fields{"type": string(v1alpha1.AppRaw), "raw": fields{"path": f.manifests}}
+	}
+	return spec, f.fits()
+}
+
+// fits checks that flags which belong to one kind of app are not given for another.
+func (f *appFlags) fits() error {
+	for _, flag := range []struct {
+		name        string
+		given, fits bool
+		of          string
+	}{
+		{"port", f.port != 0, f.image != "", "image"}, {"host", f.host != "", f.image != "", "image"}, {"replicas", f.replicas != 0, f.image != "", "image"},
+		{"env", f.env != nil, f.image != "", "image"}, {"chart-repository", f.charts != "", f.chart != "", "chart"}, {"version", f.version != "", f.chart != "", "chart"},
+		{"values", f.values != "", f.chart != "", "chart"}, {"branch", f.branch != "", f.git != "", "git"}, {"folder", f.folder != "", f.git != "", "git"},
+		{"secret", f.secret != "", f.git != "" || f.charts != "", "git or --chart-repository"},
+	} {
+		if flag.given && !flag.fits {
+			return fmt.Errorf("--%s goes with --%s", flag.name, flag.of)
+		}
+	}
+	return nil
+}
+
+func (f *appFlags) ofImage() fields {
+	image := fields{"reference": f.image}
+	if f.port != 0 {
+		image["ports"] = []any{fields{"name": "http", "port": f.port}}
+	}
+	if f.replicas != 0 {
+		image["replicas"] = f.replicas
+	}
+	env := []any{}
+	for _, name := range slices.Sorted(maps.Keys(f.env)) {
+		env = append(env, fields{"name": name, "value": f.env[name]})
+	}
+	if len(env) > 0 {
+		image["env"] = env
+	}
+	return image
+}
+
+func (f *appFlags) ofChart() fields {
+	chart := fields{}
+	if f.charts == "" {
+		chart["path"] = f.chart
+	} else {
+		chart["repository"], chart["chart"] = f.charts, f.chart
+	}
+	set(chart, "version", f.version)
+	set(chart, "secretRef", named(f.secret))
+	if f.values != "" {
+		chart["valuesFiles"] = []any{f.values}
+	}
+	return chart
+}
+
+// set sets a field, unless the value is empty.
+func set(of fields, name string, value any) {
+	switch v := value.(type) {
+	case string:
+		if v == "" {
+			return
+		}
+	case fields:
+		if len(v) == 0 {
+			return
+		}
+	}
+	of[name] = value
+}
+
+// named returns a reference to a Secret; empty for "".
+func named(secret string) fields { return keyed("name", secret) }
+
+// keyed returns an object with one field; empty if its value is.
+func keyed(key, value string) fields {
+	of := fields{}
+	set(of, key, value)
+	return of
+}
+
+// writeObject writes the file of an object at its path, and checks the repository with it.
+func writeObject(ctx context.Context, c *call.Call, kind target.Kind, name string, spec fields) error {
+	root, err := topFolder(".")
+	if err != nil {
+		return err
+	}
+	v := &validate{Call: c}
+	place, err := placeOf(kind, name, v.scope(root).Tenant == "" || ofNewPlatform(root, kind, name))
+	if err != nil {
+		return err
+	}
+	object := fields{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind.Name, "metadata": fields{"name": path.Base(path.Dir(place))}}
+	if len(spec) > 0 {
+		object["spec"] = spec
+	}
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	if err := writeNew(filepath.Join(root, filepath.FromSlash(place)), text); errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists: nothing is overwritten", place)
+	} else if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(c.Out, "Wrote %s.\n", place); err != nil {
+		return err
+	}
+	return v.checkNew(ctx, root, place)
+}
+
+// ofNewPlatform reports whether an object can only be one of the platform repository, in a repository that declares nothing yet.
+func ofNewPlatform(root string, kind target.Kind, name string) bool {
+	if hasFolder(root, layout.ProjectsFolder) {
+		return false
+	}
+	return kind.Name == v1alpha1.TenantKind || strings.HasPrefix(name, v1alpha1.PlatformTenant+"/") && strings.Count(name, "/") == len(kind.Path)-1
+}
+
+// placeOf returns the path of the file that declares an object. platform: the repository is the platform's.
+func placeOf(kind target.Kind, name string, platform bool) (string, error) {
+	parts := strings.Split(name, "/")
+	for _, part := range parts {
+		if part == "" || part == "." || part == ".." || strings.ContainsAny(part, `\:`) {
+			return "", fmt.Errorf("%q does not name one %s", name, kind.Singular())
+		}
+	}
+	wanted := kind.Path
+	if !platform {
+		wanted = wanted[1:]
+	}
+	switch {
+	case kind.Name == v1alpha1.TenantKind && !platform:
+		return "", errors.New("tenants are declared in the platform repository, and this is one of a tenant: it has a folder projects")
+	case len(parts) != len(wanted):
+		return "", fmt.Errorf("%q does not name one %s of this repository: write %s", name, kind.Singular(), strings.Join(wanted, "/"))
+	}
+	folders := []string{layout.ProjectsFolder, layout.AppsFolder}
+	switch {
+	case platform && parts[0] == v1alpha1.PlatformTenant:
+		folders = []string{layout.PlatformFolder, layout.AppsFolder}
+		parts = parts[1:]
+	case platform:
+		folders = append([]string{layout.TenantsFolder}, folders...)
+	}
+	place := ""
+	for i, part := range parts {
+		place = path.Join(place, folders[i], part)
+	}
+	return path.Join(place, map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[kind.Name]), nil
+}
+
+// checkNew reports what is wrong with a new file.
+func (v *validate) checkNew(ctx context.Context, root, place string) error {
+	var err error
+	if v.reader, err = tree.NewReader(); err != nil {
+		return err
+	}
+	v.reader.Platform = true
+	found, err := v.check(ctx, root)
+	if err != nil {
+		return err
+	}
+	var problems []tree.Problem
+	found.All(func(p tree.Problem) bool {
+		if p.File == place || strings.HasPrefix(p.File, path.Dir(place)+"/") {
+			problems = append(problems, p)
+		}
+		return true
+	})
+	return v.lines(problems)
+}

@@ -1,0 +1,175 @@
+package offline
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+)
+
+// do runs a command in the current folder and returns what it prints.
+func do(t *testing.T, of func(*call.Call) *cobra.Command, args ...string) (string, error) {
+	t.Helper()
+	streams, _, stdout, _ := genericiooptions.NewTestIOStreams()
+	command := of(call.New(streams, clocktesting.NewFakeClock(time.Now())))
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SetArgs(args)
+	command.SetOut(io.Discard)
+	err := command.ExecuteContext(t.Context())
+	return stdout.String(), err
+}
+
+func TestCreateWritesValidFiles(t *testing.T) {
+	const head = "apiVersion: paas.kubeop.io/v1alpha1\nkind: "
+	for name, tc := range map[string]struct {
+		has  string // a file of the repository
+		args []string
+		file string
+		want string
+	}{
+		"a project": {args: []string{"project", "shop"}, file: "projects/shop/project.yaml", want: head + "Project\nmetadata:\n  name: shop\n"},
+		"a quota": {args: []string{"project", "shop", "--quota", "pods=20", "--quota", "requests.cpu=2"}, file: "projects/shop/project.yaml",
+			want: head + "Project\nmetadata:\n  name: shop\nspec:\n  quota:\n    pods: \"20\"\n    requests.cpu: \"2\"\n"},
+		"an image": {has: "projects/shop/project.yaml", args: []string{"app", "shop/web", "--image", "registry.example.com/web:1", "--port", "8080", "--host", "web.example.com", "--replicas", "2", "--env", "B=2", "--env", "A=1"},
+			file: "projects/shop/apps/web/app.yaml", want: head + "App\nmetadata:\n  name: web\nspec:\n  host: web.example.com\n  image:\n    env:\n    - name: A\n      value: \"1\"\n    - name: B\n      value: \"2\"\n    ports:\n    - name: http\n      port: 8080\n    reference: registry.example.com/web:1\n    replicas: 2\n  type: Image\n"},
+		"a chart": {has: "projects/shop/project.yaml", args: []string{"app", "shop/db", "--chart", "pg", "--chart-repository", "https://charts.example.com", "--version", "1.2.3", "--secret", "charts"},
+			file: "projects/shop/apps/db/app.yaml", want: head + "App\nmetadata:\n  name: db\nspec:\n  helm:\n    chart: pg\n    repository: https://charts.example.com\n    secretRef:\n      name: charts\n    version: 1.2.3\n  type: Helm\n"},
+		"a Git folder": {has: "projects/shop/project.yaml", args: []string{"app", "shop/docs", "--git", "https://git.example.com/docs.git", "--branch", "main", "--folder", "deploy"},
+			file: "projects/shop/apps/docs/app.yaml", want: head + "App\nmetadata:\n  name: docs\nspec:\n  git:\n    path: deploy\n    ref:\n      branch: main\n    url: https://git.example.com/docs.git\n  type: Git\n"},
+		"a tenant": {args: []string{"tenant", "acme", "--url", "https://git.example.com/acme.git", "--secret", "acme-git", "--owner", "User:ann:admin", "--owner", "Group:oidc:devs:edit"},
+			file: "tenants/acme/tenant.yaml", want: head + "Tenant\nmetadata:\n  name: acme\nspec:\n  owners:\n  - kind: User\n    name: ann\n    role: admin\n  - kind: Group\n    name: oidc:devs\n    role: edit\n  repository:\n    secretRef:\n      name: acme-git\n    url: https://git.example.com/acme.git\n"},
+		"a project of the platform": {args: []string{"project", "platform/ingress"}, file: "platform/ingress/project.yaml", want: head + "Project\nmetadata:\n  name: ingress\n"},
+		"an app of a tenant in the platform repository": {has: "tenants/acme/projects/shop/project.yaml", args: []string{"app", "acme/shop/web", "--image", "a.example/b:1"},
+			file: "tenants/acme/projects/shop/apps/web/app.yaml", want: head + "App\nmetadata:\n  name: web\nspec:\n  image:\n    reference: a.example/b:1\n  type: Image\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"kubeop.yaml": "layout: v1\n"}
+			if tc.has != "" {
+				files[tc.has] = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: shop}\n"
+			}
+			if strings.HasPrefix(tc.has, "tenants/") {
+				files["tenants/acme/tenant.yaml"] = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\n"
+			}
+			t.Chdir(write(t, files))
+			out, err := do(t, Create, tc.args...)
+			if err != nil || out != "Wrote "+tc.file+".\n" {
+				t.Fatalf("%v: %s", err, out)
+			}
+			text, err := os.ReadFile(filepath.FromSlash(tc.file))
+			if diff := cmp.Diff(tc.want, string(text)); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			if problems, _, err := run(t); err != nil {
+				t.Errorf("%v\n%s", err, problems)
+			}
+			if _, err := do(t, Create, tc.args...); err == nil || !strings.Contains(err.Error(), tc.file+" exists: nothing is overwritten") {
+				t.Errorf("a second time: %v", err)
+			}
+		})
+	}
+}
+
+func TestWhatCreateRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no source":             {[]string{"app", "shop/web"}, "at least one of the flags"},
+		"two sources":           {[]string{"app", "shop/web", "--image", "a", "--git", "b"}, "none of the others can be"},
+		"a flag of another":     {[]string{"app", "shop/web", "--git", "https://a/b.git", "--port", "80"}, "--port goes with --image"},
+		"a short name":          {[]string{"app", "web", "--image", "a"}, `"web" does not name one app of this repository: write PROJECT/APP`},
+		"a name with a tenant":  {[]string{"app", "acme/shop/web", "--image", "a"}, "write PROJECT/APP"},
+		"a way out of the tree": {[]string{"app", "../../web", "--image", "a"}, `"../../web" does not name one app`},
+		"a tenant":              {[]string{"tenant", "beta", "--url", "https://a/b.git"}, "tenants are declared in the platform repository"},
+		"no URL":                {[]string{"tenant", "beta"}, `required flag(s) "url" not set`},
+		"an owner without role": {[]string{"tenant", "beta", "--url", "https://a/b.git", "--owner", "User:ann"}, "write KIND:NAME:ROLE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(write(t, repository(nil)))
+			if out, err := do(t, Create, tc.args...); err == nil || out != "" || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %s\n%s", err, tc.want, out)
+			}
+		})
+	}
+}
+
+func TestCreateSaysWhatIsWrongWithWhatItWrote(t *testing.T) {
+	t.Chdir(write(t, repository(nil)))
+	out, err := do(t, Create, "app", "shop/api", "--image", "not an image")
+	if err != nil || !strings.HasPrefix(out, "Wrote projects/shop/apps/api/app.yaml.\nprojects/shop/apps/api/app.yaml:") || !strings.Contains(out, "spec.image.reference") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestInitBeginsAValidRepository(t *testing.T) {
+	for _, what := range []string{"tenant", "platform"} {
+		folder := filepath.Join(t.TempDir(), "new")
+		out, err := do(t, Init, what, folder)
+		if err != nil || strings.Count(out, "Wrote ") != 3 || !strings.Contains(out, "git init") {
+			t.Fatalf("%s: %v\n%s", what, err, out)
+		}
+		if problems, _, err := run(t, folder); err != nil {
+			t.Errorf("%s: %v\n%s", what, err, problems)
+		}
+		own := filepath.Join(folder, "README.md")
+		if err := os.WriteFile(own, []byte("mine"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := do(t, Init, what, folder); err != nil || strings.Count(out, "Left as it is: ") != 3 {
+			t.Errorf("%s, a second time: %v\n%s", what, err, out)
+		}
+		if text, err := os.ReadFile(own); err != nil || string(text) != "mine" {
+			t.Errorf("%s: the README was overwritten: %q, %v", what, text, err)
+		}
+	}
+	if _, err := do(t, Init, "shop"); err == nil || !strings.Contains(err.Error(), "write platform or tenant") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSchemaInstallsForTheEditor(t *testing.T) {
+	root := write(t, repository(nil))
+	t.Chdir(filepath.Join(root, "projects", "shop"))
+	out, err := do(t, Schema, "--install")
+	if err != nil || !strings.Contains(out, "settings.json") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	settings := filepath.Join(root, ".vscode", "settings.json")
+	text, err := os.ReadFile(settings)
+	if err != nil || !strings.Contains(string(text), `".kubeop/schema/app.json": "**/app.yaml"`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if schema, err := os.ReadFile(filepath.Join(root, ".kubeop", "schema", "tenant.json")); err != nil || !strings.Contains(string(schema), `"title": "kubeop Tenant"`) {
+		t.Error(err)
+	}
+	if problems, _, err := run(t, root); err != nil {
+		t.Errorf("the schemas are problems of the repository: %v\n%s", err, problems)
+	}
+	if err := os.WriteFile(settings, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := do(t, Schema, "--install"); err != nil || !strings.Contains(out, "exists and is left as it is. Add to it:") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if text, err := os.ReadFile(settings); err != nil || string(text) != "{}" {
+		t.Errorf("the settings were overwritten: %s, %v", text, err)
+	}
+	if out, err := do(t, Schema, "kubeop"); err != nil || !strings.Contains(out, `"const": "v1"`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := do(t, Schema); err == nil || !strings.Contains(err.Error(), "which schema?") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := do(t, Schema, "pod"); err == nil {
+		t.Error("an unknown schema is printed")
+	}
+}
