@@ -58,7 +58,7 @@ var charts = map[string]chart{
 	"external-secrets":    {platform: "restricted", refused: clusterScoped("ClusterRole/external-secrets", "ValidatingWebhookConfiguration/external-secrets")},
 	"ingress-controller":  {platform: "restricted", refused: clusterScoped("ClusterRole/ingress-controller", "IngressClass/edge")},
 	"log-shipper":         {platform: "privileged", refused: clusterScoped("ClusterRole/log-shipper", "hostPath", "spec.taints of the Tenant")},
-	"metrics-stack":       {platform: "privileged", refused: []string{"CustomResourceDefinition/targets.metrics.example.com", "spec.clusterKinds of the Tenant", "crds: Skip", "or delivers the app from platform/ of the platform repository"}},
+	"metrics-stack":       {platform: "privileged", refused: []string{"CustomResourceDefinition/targets.metrics.example.com", "spec.clusterKinds of the Tenant", "crds: Skip", "or delivers the app from platform/ there"}},
 	"node-agent":          {platform: "privileged", refused: []string{"tolerates every taint", "hostNetwork=true", `"hostPath"`, byAdministrator}},
 	"policy-engine":       {platform: "restricted", refused: clusterScoped("ClusterRole/policy-engine", "MutatingWebhookConfiguration/policy-engine")},
 	"priority":            {platform: "restricted", refused: []string{"PriorityClass/important is cluster-scoped", "or to deliver the app from platform/ there"}},
