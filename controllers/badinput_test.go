@@ -376,10 +376,17 @@ func TestAnUpgradeRefusedByTheQuotaIsRetriedWithoutRollback(t *testing.T) {
 	more := badInput{helm: "path: chart, values: {greeting: more}", chart: map[string]string{"templates/more.yaml": configTemplate("more", "a: b")}}
 	ship("2", badInput{helm: "path: chart, values: {greeting: one}"})
 	n.ready(app)
-	n.eventually(func() error { // The quota has room for the app's ConfigMap and for this one, which Kubernetes makes in its own time.
+	n.eventually(func() error { // Kubernetes makes this one in its own time.
 		return n.admin.Get(t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "kube-root-ca.crt"}, &corev1.ConfigMap{})
 	})
-	ship("2", more)
+	// The quota has room for the ConfigMaps that are counted. One that is about as old as the quota may not be.
+	quota := &corev1.ResourceQuota{}
+	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "kubeop"}, quota); err != nil {
+		t.Fatal(err)
+	}
+	used := quota.Status.Used["count/configmaps"]
+	full := used.String()
+	ship(full, more)
 	n.until(app, v1alpha1.ReleasedCondition, metav1.ConditionFalse, v1alpha1.RetryingReason)
 	n.eventually(func() error {
 		if history := n.history(app); app.Status.Release.Revision < 9 {
@@ -393,7 +400,7 @@ func TestAnUpgradeRefusedByTheQuotaIsRetriedWithoutRollback(t *testing.T) {
 	if conditions.IsStalled(app) || conditions.Has(app, v1alpha1.RemediatedCondition) {
 		t.Errorf("the app was held or rolled back, want retries: %+v", app.Status.Conditions)
 	}
-	ship("2", badInput{helm: "path: chart, values: {greeting: bad}", chart: map[string]string{"templates/more.yaml": configTemplate("more", "not/a/key: b")}})
+	ship(full, badInput{helm: "path: chart, values: {greeting: bad}", chart: map[string]string{"templates/more.yaml": configTemplate("more", "not/a/key: b")}})
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.HeldReason)
 	if !strings.Contains(message, "rolled back to revision 1") || !strings.Contains(message, "not/a/key") {
 		t.Errorf("the message of Ready is %q, want a rollback to revision 1 because of not/a/key", message)
