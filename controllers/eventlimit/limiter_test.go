@@ -87,7 +87,11 @@ func (a *api) Patch(_ context.Context, o client.Object, patch client.Patch, _ ..
 		return err
 	}
 	value := labels.Metadata.Labels[v1alpha1.EventsLabel]
-	a.requests = append(a.requests, fmt.Sprintf("label %s %t", o.GetName(), value != nil))
+	request := fmt.Sprintf("label %s %t", o.GetName(), value != nil)
+	a.requests = append(a.requests, request)
+	if request == a.fails {
+		return errors.New("offline")
+	}
 	delete(a.refused, o.GetName())
 	if value != nil {
 		a.refused[o.GetName()] = *value == v1alpha1.EventsRefused
@@ -159,7 +163,7 @@ func TestManyProjectsAreCountedForManyEvents(t *testing.T) {
 func TestAFailedCountIsRepeated(t *testing.T) {
 	a := &api{has: map[string]int64{"kubeop-acme-p0": 101, "kubeop-other-p1": 101}, refused: map[string]bool{}}
 	l := &Limiter{Direct: a, Projects: a, Events: events.NewFakeRecorder(10), Log: testr.New(t), Most: 100}
-	for _, fails := range []string{"NamespaceList ", "EventList ", "EventList kubeop-acme-p0"} {
+	for _, fails := range []string{"NamespaceList ", "EventList ", "EventList kubeop-acme-p0", "label kubeop-acme-p0 true"} {
 		a.fails = fails
 		if err := l.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "offline") {
 			t.Errorf("when %q fails, the error is %v", fails, err)

@@ -38,7 +38,7 @@ func TestIgnoreIsAsGitDoes(t *testing.T) {
 		"test/", "test/\n!keep.yaml", "src/test/*\n!keep.yaml", "foo/**/bar", "**/foo/bar", "foo/bar", "/foo", "/*\n!/deploy", "/*\n!/deploy\n/deploy/*\n!/deploy/prod",
 		"# a comment\n\n", `\#hash`, `\!bang`, "#hash", "a b", `a\ `, "a ", "[x]", `\[x\]`, "x[0-9]", "x[!0-9]", "x[^0-9]", "x[[:digit:]]", "x[]-]", "x?", "?.yaml", "[", "x[", "x[a",
 		"docs/**/readme.md", "**/readme.md", "**", "*", "!*", "/**", "/", "//", "foo*", "*/foo", "d*p", "d**p", "deep/**/b.txt", "ab/**/ab", "**/ab/d", "star\\*", `back\\slash`, "deep/deeper/", "a.yaml/", "*.yaml\r\nfoo\r\n",
-		"web.yaml\n!deploy/prod/web.yaml", "A.YAML", ".", "..", "./a.yaml", "deep//a.yaml", "[a-", "[b-a].yaml", "x[a-]", "x[\\]]",
+		"web.yaml\n!deploy/prod/web.yaml", "A.YAML", ".", "..", "./a.yaml", "deep//a.yaml", "[a-", "[b-a].yaml", "x[a-]", "x[\\]]", `x\`, `\`,
 	} {
 		t.Run(patterns, func(t *testing.T) {
 			repo.Write(".git/info/exclude", patterns)
