@@ -41,24 +41,11 @@ func confirm(ctx context.Context, c *call.Call, args []string, token string) err
 	if err != nil {
 		return err
 	}
-	reader, err := c.Client()
+	object, err := c.Read(ctx, of)
 	if err != nil {
 		return err
 	}
-	object, err := c.Get(ctx, reader, of)
-	if err != nil {
-		return err
-	}
-	var held []string
-	valid := ""
-	switch o := object.(type) {
-	case *v1alpha1.App:
-		held, valid = o.Status.Held, o.Status.HeldToken
-	case *v1alpha1.Repository:
-		held, valid = o.Status.Held, o.Status.HeldToken
-	default:
-		return fmt.Errorf("a %s holds no deletions, only an app or a repository does", of.Kind.Singular())
-	}
+	held, valid := target.Held(object)
 	if valid == "" {
 		_, err := fmt.Fprintf(c.Out, "The %s holds no deletions.\n", of)
 		return err

@@ -65,7 +65,7 @@ func follow(ctx context.Context, c *call.Call, of target.Object, timeout time.Du
 		if last != nil {
 			why = progress(last)
 		}
-		return &exit.Error{Code: exit.NotReady, Err: fmt.Errorf("the %s is not there after %s: %s", of, timeout, why)}
+		return &exit.Error{Code: exit.NotReady, Err: fmt.Errorf("waiting for the %s ended after %s: %s", of, timeout, why)}
 	}
 	return err
 }

@@ -133,11 +133,7 @@ func (r *request) run(ctx context.Context, args []string) error {
 
 // notSuspended is an error for an object that is suspended: kubeop handles no request of it.
 func (r *request) notSuspended(ctx context.Context, of target.Object) error {
-	reader, err := r.Client()
-	if err != nil {
-		return err
-	}
-	object, err := r.Get(ctx, reader, of)
+	object, err := r.Read(ctx, of)
 	if err != nil {
 		return err
 	}

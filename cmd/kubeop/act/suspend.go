@@ -70,11 +70,7 @@ func resume(ctx context.Context, c *call.Call, args []string) error {
 	if err != nil {
 		return err
 	}
-	reader, err := c.Client()
-	if err != nil {
-		return err
-	}
-	object, err := c.Get(ctx, reader, of)
+	object, err := c.Read(ctx, of)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (w *world) makeApp() {
 		LastAppliedRevision: "main@sha1:" + commit, LastAttemptedRevision: "main@sha1:" + commit, ShortRevision: "main@sha1:01234567",
 		Deliveries: []v1alpha1.DeliveryRecord{
 			{Revision: "main@sha1:" + commit, Author: "ann", StartedAt: metav1.Now(), Result: v1alpha1.DeliveryFailed, Reason: v1alpha1.UnhealthyReason},
-			{Revision: "main@sha1:fedcba9876543210", Author: "ben", StartedAt: metav1.Now(), Result: v1alpha1.DeliverySucceeded},
+			{Revision: "main@sha1:fedcba9876543210fedcba9876543210fedcba98", Author: "ben", StartedAt: metav1.Now(), Result: v1alpha1.DeliverySucceeded},
 		},
 		Inventory: v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{
 			{ID: inventory.ObjectID{Namespace: app.Namespace, Name: "web", Kind: "Service"}.String(), Version: "v1"},
@@ -295,7 +295,7 @@ func testRequests(t *testing.T, w *world) {
 	if err := <-answered; err != nil {
 		t.Fatal(err)
 	}
-	if out, complaint, code := run(t, "reset", "acme/shop/web", "--timeout", "1s"); code != exit.NotReady || !strings.Contains(complaint, "is not there after 1s") {
+	if out, complaint, code := run(t, "reset", "acme/shop/web", "--timeout", "1s"); code != exit.NotReady || !strings.Contains(complaint, "ended after 1s") {
 		t.Errorf("%d: %s%s", code, out, complaint)
 	}
 	if out, _, code := run(t, "force", "acme/shop/web", "--wait=false"); code != exit.OK || out != "The app acme/shop/web will be tried again.\n" {
@@ -333,9 +333,9 @@ func testWait(t *testing.T, w *world) {
 		w.status(repository)
 	}
 	attempt(commit, metav1.ConditionTrue)
-	waits("the repository acme is not there after 1s", exit.NotReady, "--commit", wanted)
+	waits("waiting for the repository acme ended after 1s", exit.NotReady, "--commit", wanted)
 	attempt(wanted, metav1.ConditionUnknown)
-	waits("the repository acme is not there after 1s", exit.NotReady, "--commit", wanted)
+	waits("waiting for the repository acme ended after 1s", exit.NotReady, "--commit", wanted)
 	attempt(wanted, metav1.ConditionTrue)
 
 	// Only a file beside app.yaml changed: the generation is the same, and Ready is still about the folder of before.
@@ -347,7 +347,7 @@ func testWait(t *testing.T, w *world) {
 	app.Status.ObservedTree, app.Status.Conditions = "old", app.Status.Conditions[:3]
 	ready(app, metav1.ConditionTrue, "well")
 	w.status(app)
-	waits("the app acme/shop/web is not there after 1s", exit.NotReady, "--commit", wanted)
+	waits("waiting for the app acme/shop/web ended after 1s", exit.NotReady, "--commit", wanted)
 	get()
 	app.Status.ObservedTree = "new"
 	w.status(app)
@@ -363,7 +363,7 @@ func testWait(t *testing.T, w *world) {
 	ready(app, metav1.ConditionFalse, "broken")
 	app.Status.Conditions = append(app.Status.Conditions, metav1.Condition{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.UnhealthyReason, LastTransitionTime: metav1.Now()})
 	w.status(app)
-	waits("is not there after 1s", exit.NotReady)
+	waits("ended after 1s", exit.NotReady)
 	get()
 	app.Status.LastAttemptedRevision = "main@sha1:fedcba98"
 	w.status(app)

@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/objects"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/controllers/step"
 )
 
 // describe shows one object on one page.
@@ -84,8 +85,8 @@ func (d *describe) run(ctx context.Context) error {
 		d.steps(o.Status.Conditions)
 	case *v1alpha1.Repository:
 		d.page.Field("URL", o.Spec.URL)
-		d.page.Field("Newest commit", shortRevision(o.Status.LastAttemptedRevision))
-		d.page.Field("Applied", shortRevision(o.Status.LastAppliedRevision))
+		d.page.Field("Newest commit", step.ShortRevision(o.Status.LastAttemptedRevision))
+		d.page.Field("Applied", step.ShortRevision(o.Status.LastAppliedRevision))
 		d.steps(o.Status.Conditions)
 		d.list("Problems of the newest commit", o.Status.Problems)
 		d.list("Deletions that wait for a confirmation", o.Status.Held)
@@ -106,9 +107,9 @@ func (d *describe) app(ctx context.Context) error {
 	d.head(app)
 	d.page.Field("Type", string(app.Spec.Type))
 	describeOrigin(d.page, app)
-	d.page.Field("Runs", shortRevision(app.Status.LastAppliedRevision))
+	d.page.Field("Runs", step.ShortRevision(app.Status.LastAppliedRevision))
 	if app.Status.LastAttemptedRevision != app.Status.LastAppliedRevision {
-		d.page.Field("Tried", shortRevision(app.Status.LastAttemptedRevision))
+		d.page.Field("Tried", step.ShortRevision(app.Status.LastAttemptedRevision))
 	}
 	if release := app.Status.Release; release != nil {
 		d.page.Field("Release", fmt.Sprintf("%s, revision %d, %s, chart %s", release.Name, release.Revision, release.Status, release.Chart))
@@ -136,7 +137,7 @@ func describeOrigin(page *output.Page, app *v1alpha1.App) {
 		return
 	}
 	page.Field("Declared in", path.Join(folder, "app.yaml"))
-	page.Field("Commit", shortRevision(app.Annotations[v1alpha1.RevisionAnnotation]))
+	page.Field("Commit", step.ShortRevision(app.Annotations[v1alpha1.RevisionAnnotation]))
 	page.Field("Author", app.Annotations[v1alpha1.AuthorAnnotation])
 }
 
@@ -184,7 +185,7 @@ func (d *describe) refused(refused *v1alpha1.Refused) {
 		return
 	}
 	d.page.Title("A newer version is refused")
-	d.page.Field("Commit", shortRevision(refused.Revision))
+	d.page.Field("Commit", step.ShortRevision(refused.Revision))
 	d.page.Field("Place", refused.Place)
 	d.page.Field("Problem", refused.Problem)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/controllers/step"
 )
 
 // History returns the command history.
@@ -65,7 +65,7 @@ func deliveries(c *call.Call, of []v1alpha1.DeliveryRecord, wide bool) *output.C
 		if d.Duration != nil {
 			took = d.Duration.Duration.String()
 		}
-		cells := []string{shortRevision(d.Revision), d.Author, output.Age(c.Clock.Now(), d.StartedAt.Time) + " ago", took, result(c.Paint, d)}
+		cells := []string{step.ShortRevision(d.Revision), d.Author, output.Age(c.Clock.Now(), d.StartedAt.Time) + " ago", took, result(c.Paint, d)}
 		if wide {
 			release := ""
 			if d.Release > 0 {
@@ -86,15 +86,6 @@ func result(paint output.Paint, d *v1alpha1.DeliveryRecord) string {
 	return paintStatus(paint, map[string]metav1.ConditionStatus{
 		v1alpha1.DeliverySucceeded: metav1.ConditionTrue, v1alpha1.DeliveryFailed: metav1.ConditionFalse,
 	}[d.Result], text)
-}
-
-// shortRevision shortens the hash of a revision, as "main@sha1:1a2b3c4d".
-func shortRevision(revision string) string {
-	at, hash, ok := strings.Cut(revision, ":")
-	if !ok || len(hash) <= 8 || !strings.Contains(at, "@") {
-		return revision
-	}
-	return at + ":" + hash[:8]
 }
 
 // Blame returns the command blame.
@@ -124,7 +115,7 @@ func blame(ctx context.Context, c *call.Call, args []string) error {
 	page := c.Page()
 	if refused := app.Status.Refused; refused != nil {
 		page.Title("The newest version of the %s is refused", of)
-		page.Field("Commit", shortRevision(refused.Revision))
+		page.Field("Commit", step.ShortRevision(refused.Revision))
 		page.Field("Place", refused.Place)
 		page.Field("Problem", refused.Problem)
 	}
@@ -136,12 +127,12 @@ func blame(ctx context.Context, c *call.Call, args []string) error {
 		page.Field("Commit", "no delivery failed: the newest succeeded or is in progress")
 	default:
 		page.Title("The %s is not ready since a delivery failed", of)
-		page.Field("Commit", shortRevision(culprit.Revision))
+		page.Field("Commit", step.ShortRevision(culprit.Revision))
 		page.Field("Author", culprit.Author)
 		page.Field("Started", output.Age(c.Clock.Now(), culprit.StartedAt.Time)+" ago")
 		page.Field("Reason", culprit.Reason)
 		if before != nil {
-			page.Field("Before", shortRevision(before.Revision)+" worked")
+			page.Field("Before", step.ShortRevision(before.Revision)+" worked")
 		}
 	}
 	if ready.Status != metav1.ConditionTrue {

@@ -51,17 +51,6 @@ func TestTheFirstFailureAfterASuccessIsToBlame(t *testing.T) {
 	}
 }
 
-func TestShortRevisions(t *testing.T) {
-	for in, want := range map[string]string{
-		"main@sha1:0123456789abcdef0123456789abcdef01234567": "main@sha1:01234567", "1.2.3": "1.2.3", "generation 4": "generation 4", "": "",
-		"main@sha1:0123": "main@sha1:0123", "sha256:0123456789abcdef": "sha256:0123456789abcdef",
-	} {
-		if got := shortRevision(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestEventsAreDatedByWhicheverFieldIsLast(t *testing.T) {
 	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
 	for name, tc := range map[string]struct {

@@ -80,11 +80,20 @@ func (c *Connection) Client() (client.WithWatch, error) {
 	return found, nil
 }
 
-// Get reads the object that arguments name.
+// Read reads an object that arguments name.
+func (c *Connection) Read(ctx context.Context, of Object) (client.Object, error) {
+	reader, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	return c.Get(ctx, reader, of)
+}
+
+// Get is Read for a caller that has a client.
 func (c *Connection) Get(ctx context.Context, reader client.Reader, of Object) (client.Object, error) {
 	object := of.Kind.New()
 	if err := reader.Get(ctx, of.Key(), object); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", of, err)
+		return nil, fmt.Errorf("reading the %s: %w", of, err)
 	}
 	return object, nil
 }

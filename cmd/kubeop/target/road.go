@@ -44,7 +44,8 @@ type conditioned interface {
 // Next returns the commands that help with the state of an object, each with what it does.
 func Next(of Object, object client.Object) []string {
 	o, ok := object.(conditioned)
-	if !ok || conditions.IsTrue(o, v1alpha1.ReadyCondition) && !held(object) && !conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
+	_, token := Held(object)
+	if !ok || conditions.IsTrue(o, v1alpha1.ReadyCondition) && token == "" && !conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
 		return nil
 	}
 	var next []string
@@ -55,7 +56,7 @@ func Next(of Object, object client.Object) []string {
 		add("resume", "# continue to reconcile it")
 		return next
 	}
-	if held(object) {
+	if token != "" {
 		add("confirm", "# delete what waits for a confirmation")
 	}
 	if _, isApp := object.(*v1alpha1.App); isApp {
@@ -70,12 +71,13 @@ func Next(of Object, object client.Object) []string {
 	return next
 }
 
-func held(object client.Object) bool {
+// Held returns the deletions that an object holds, and the token that confirms them; "" if it holds none.
+func Held(object client.Object) (deletions []string, token string) {
 	switch o := object.(type) {
 	case *v1alpha1.App:
-		return o.Status.HeldToken != ""
+		return o.Status.Held, o.Status.HeldToken
 	case *v1alpha1.Repository:
-		return o.Status.HeldToken != ""
+		return o.Status.Held, o.Status.HeldToken
 	}
-	return false
+	return nil, ""
 }

@@ -127,10 +127,10 @@ func TestOnlyObjectsOfTheReleaseAreDeleted(t *testing.T) {
 				t.Errorf("the failed deletions are %v", noted)
 			}
 		})
+		if c.says == "a hook with generateName has no name" || c.fails != nil {
+			continue // No object is looked for.
+		}
 		t.Run(name+", but it is gone", func(t *testing.T) {
-			if c.says == "a hook with generateName has no name" || c.fails != nil {
-				t.Skip("no object is looked for")
-			}
 			client := (&fakeAPI{}).client(t)
 			if c.change != nil {
 				c.change(client)
