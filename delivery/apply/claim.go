@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/own"
 )
@@ -63,14 +64,19 @@ func (t *target) claim() error {
 // adopt cluster-scoped objects.
 func (t *target) takeOver() error {
 	advice := "set spec.takeOwnership: true in app.yaml to take it over"
-	others := t.shared() && t.object.GetLabels()[v1alpha1.TenantLabel] != v1alpha1.PlatformTenant
+	ours, resource := t.object.GetLabels(), command.Resource(t.object.GroupVersionKind().GroupKind())
+	others := t.shared() && ours[v1alpha1.TenantLabel] != v1alpha1.PlatformTenant
 	switch {
 	case t.set.TakeOwnership && !others:
 		return nil
-	case t.object.GetLabels()[v1alpha1.AppLabel] == "":
-		advice = "an administrator of the cluster removes it first"
+	case ours[v1alpha1.AppLabel] == "":
+		advice = "if nobody needs it, " + command.Delete(command.Administrator, resource, t.object)
 	case others:
-		advice = own.NotAdopted + " or to label it as this app's"
+		var labels []string
+		for _, of := range []string{v1alpha1.TenantLabel, v1alpha1.ProjectLabel, v1alpha1.AppLabel} {
+			labels = append(labels, of+"="+ours[of])
+		}
+		advice = own.NotAdopted + command.Label(resource, t.object, labels...)
 	}
 	return &claimed{fmt.Sprintf("exists already%s; %s, or give this one another name", managers(t.live), advice), ErrForeign}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -59,6 +60,19 @@ func ForceRemoval(resource string, o metav1.Object) string {
 func Delete(who Who, resource string, o metav1.Object) string {
 	return fmt.Sprintf("%s may run: kubectl delete %s", who, at(resource, o))
 }
+
+// Label returns the sentence that administrators may give an object labels, each as key=value, or take one off as key-.
+func Label(resource string, o metav1.Object, labels ...string) string {
+	return fmt.Sprintf("%s may run: kubectl label %s --overwrite %s", Administrator, at(resource, o), strings.Join(labels, " "))
+}
+
+// Describe returns the sentence that administrators may see what the matter is with an object.
+func Describe(resource string, o metav1.Object) string {
+	return fmt.Sprintf("%s may see why with: kubectl describe %s", Administrator, at(resource, o))
+}
+
+// Resource returns the name by which kubectl knows a kind, such as "priorityclass.scheduling.k8s.io".
+func Resource(kind schema.GroupKind) string { return strings.ToLower(kind.String()) }
 
 // Disown returns the sentence that administrators may have claims outlive the object that owns them.
 func Disown(namespace string, claims []string) string {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -24,6 +25,9 @@ func TestASentenceSaysWhoMayRunWhichCommand(t *testing.T) {
 		`an administrator of the cluster may run: kubectl patch app web -n kubeop-acme-shop --type merge -p '{"spec":{"deletionPolicy":"Orphan"}}'`: Set(
 			app("kubeop-acme-shop"), "deletionPolicy", "Orphan"),
 		"an administrator of the cluster may run: kubectl delete secret web -n ingress": Delete(Admin.In(v1alpha1.PlatformTenant), "secret", app("ingress")),
+		"an administrator of the cluster may run: kubectl label priorityclass.scheduling.k8s.io acme --overwrite a=b c-": Label(
+			Resource(schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}), acme, "a=b", "c-"),
+		"an administrator of the cluster may see why with: kubectl describe configmap web -n ingress": Describe(Resource(schema.GroupKind{Kind: "ConfigMap"}), app("ingress")),
 		`to keep them, an administrator of the cluster may run: kubectl patch pvc a b -n ns --type json -p '[{"op":"remove","path":"/metadata/ownerReferences"}]'`: Disown(
 			"ns", []string{"a", "b"}),
 	} {

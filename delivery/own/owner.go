@@ -24,8 +24,8 @@ func HomeOf(labels map[string]string) string {
 	return v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
 }
 
-// NotAdopted says why takeOwnership does not adopt a cluster-scoped object. Messages add what administrators have to do.
-const NotAdopted = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over: ask an administrator of the cluster to remove it"
+// NotAdopted says why takeOwnership does not adopt a cluster-scoped object. Messages add how administrators hand it over.
+const NotAdopted = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over; to hand it over, "
 
 // Describe names the owner in labels, such as "app web of project shop of tenant acme"; project and tenant only if they differ from ours.
 func Describe(theirs, ours map[string]string) string {

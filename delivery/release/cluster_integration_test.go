@@ -242,7 +242,7 @@ func TestExistingObjectsAreAdoptedOrRefused(t *testing.T) {
 		want        string
 	}{
 		"ours":               {claimed("web"), false, ""},
-		"nobody's":           {nil, false, "ConfigMap/web exists and does not belong to this release; set spec.helm.install.takeOwnership in app.yaml, or have an administrator of the cluster delete it"},
+		"nobody's":           {nil, false, "ConfigMap/web exists and does not belong to this release; set spec.helm.install.takeOwnership in app.yaml or, if nobody needs it, an administrator of the cluster may run: kubectl delete configmap web -n"},
 		"another release's":  {claimed("other"), false, "ConfigMap/web exists and does not belong to this release"},
 		"nobody's, taken":    {nil, true, ""},
 		"another's, taken":   {claimed("other"), true, ""},

@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/references"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/expr"
 	"github.com/kubeop/kubeop/delivery/kube"
 )
@@ -254,7 +255,7 @@ func (c *Checker) checkPlatform(ctx context.Context, s *subject.Subject, key cli
 	}
 	now, err := c.checkOwn(ctx, s, key, &v1alpha1.App{}, nil)
 	if now.lacks != "" && now.lacks != missing {
-		now.lacks = ", which is not ready: ask the administrators why"
+		now.lacks = ", which is not ready; " + command.Describe("app", &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name})
 	}
 	return now, err
 }

@@ -122,7 +122,7 @@ func TestADependencyMayNameAnAppOfThePlatform(t *testing.T) {
 		want string
 	}{
 		"it is ready":            {readyApp("edge", "db", nil), ""},
-		"it is not ready":        {readyApp("edge", "db", unready), "waits for App edge/db of the platform, which is not ready: ask the administrators why"},
+		"it is not ready":        {readyApp("edge", "db", unready), "waits for App edge/db of the platform, which is not ready; an administrator of the cluster may see why with: kubectl describe app db -n edge"},
 		"it does not exist":      {readyApp("other", "db", nil), "waits for App edge/db of the platform, which does not exist: add it, or correct dependsOn"},
 		"it is another tenant's": {readyApp("kubeop-beta-shop", "db", nil), "waits for App kubeop-beta-shop/db of the platform, which does not exist: add it, or correct dependsOn"},
 	}

@@ -197,7 +197,7 @@ func (ch *change) remake(live *unstructured.Unstructured) error {
 }
 
 func (ch *change) foreign(live *unstructured.Unstructured, err error) error {
-	return &foreign{object: nameOf(ch.info), phase: ch.phase, app: ch.client.anotherApp(live), shared: live.GetNamespace() == "" && !ch.client.Release.Platform, err: err}
+	return &foreign{live: live, phase: ch.phase, app: ch.client.anotherApp(live), release: ch.client.Release.Release, shared: live.GetNamespace() == "" && !ch.client.Release.Platform, err: err}
 }
 
 // replace deletes and recreates an object that refuses a change, if garbage.Recreatable allows it. deleteLive refuses if claims with data

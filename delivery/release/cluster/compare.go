@@ -114,7 +114,7 @@ const maxMoves = 5
 // compare compares an object with the live one, or fails with metadata.ErrChanging.
 func (l *look) compare(ch *change, want, live *unstructured.Unstructured) (*Difference, error) {
 	if app := l.client.anotherApp(live); app != "" {
-		return nil, &foreign{object: nameOf(ch.info), app: app}
+		return nil, &foreign{live: live, app: app}
 	}
 	if l.client.Release.shares(live.GetNamespace()) && !l.client.Release.ownsShared(live) {
 		return nil, nil // It belongs to the administrators, who replaced the release's object.

@@ -160,7 +160,7 @@ func (d *definition) leave(live *unstructured.Unstructured) error {
 		return nil
 	}
 	return &fault.NotAllowed{Err: fmt.Errorf("%s (%s) exists, does not belong to this release and differs from the chart's: set crds: Create to keep it; %s",
-		nameOf(d.info), d.file, notTaken)}
+		nameOf(d.info), d.file, handOver(live, d.client.Release.Release))}
 }
 
 // forbidden turns a refusal for lack of rights into an error that says what the tenant can do.

@@ -73,10 +73,10 @@ func (c *Client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 			return err
 		}
 		if app := c.anotherApp(live); app != "" {
-			return &foreign{object: nameOf(info), app: app}
+			return &foreign{live: live, app: app}
 		}
 		if c.Release.shares(live.GetNamespace()) && live.GetLabels()[decide.AppLabel] != c.Terms.App && !c.Release.owns(live) && !c.hooked[live.GetUID()] {
-			return &foreign{object: nameOf(info), shared: true}
+			return &foreign{live: live, release: c.Release.Release, shared: true}
 		}
 		return c.deleteLive(info, live, metav1.DeletePropagationBackground)
 	})

@@ -1,15 +1,16 @@
 package cluster
 
 import (
-	"fmt"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
@@ -55,17 +56,8 @@ func (o Objects) owns(object any) bool {
 
 // Claim adds the labels and annotations with which Helm applies an object.
 func (o Objects) Claim(u *unstructured.Unstructured) {
-	labels, annotations := u.GetLabels(), u.GetAnnotations()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	labels[ManagedByLabel] = ManagedByHelm
-	annotations[NameAnnotation], annotations[NamespaceAnnotation] = o.Release.Name, o.Release.Namespace
-	u.SetLabels(labels)
-	u.SetAnnotations(annotations)
+	u.SetLabels(labels.Merge(u.GetLabels(), labels.Set{ManagedByLabel: ManagedByHelm}))
+	u.SetAnnotations(labels.Merge(u.GetAnnotations(), labels.Set{NameAnnotation: o.Release.Name, NamespaceAnnotation: o.Release.Namespace}))
 }
 
 // kept reports whether the chart has an object kept after the release is uninstalled.
@@ -113,25 +105,32 @@ func (c *Client) hookLeft(live *unstructured.Unstructured) bool {
 
 // foreign is the error for an existing object that does not belong to the release, or that belongs to another app.
 type foreign struct {
-	object, phase, app string
+	live       *unstructured.Unstructured
+	phase, app string
+	release    types.NamespacedName
 	// shared: the object is cluster-scoped.
 	shared bool
 	err    error
 }
 
-// notTaken says what to do about a cluster-scoped object that this release did not create.
-const notTaken = own.NotAdopted + ", or to annotate it as this release's"
-
 func (e *foreign) Error() string {
+	exists, resource := e.live.GetKind()+"/"+e.live.GetName()+" exists and ", command.Resource(e.live.GroupVersionKind().GroupKind())
 	if e.app != "" {
-		return fmt.Sprintf("%s exists and belongs to app %s; remove it there first, or, if there is no such app, have an administrator of the cluster delete it or take the label %s off", e.object, e.app, decide.AppLabel)
+		return exists + "belongs to app " + e.app + "; remove it there first, or, if there is no such app, " + command.Label(resource, e.live, decide.AppLabel+"-")
 	}
 	if e.shared {
-		return fmt.Sprintf("%s exists and does not belong to this release; %s", e.object, notTaken)
+		return exists + "does not belong to this release; " + handOver(e.live, e.release)
 	}
-	return fmt.Sprintf("%s exists and does not belong to this release; set spec.helm.%s.takeOwnership in app.yaml, or have an administrator of the cluster delete it", e.object, e.phase)
+	return exists + "does not belong to this release; set spec.helm." + e.phase + ".takeOwnership in app.yaml or, if nobody needs it, " +
+		command.Delete(command.Administrator, resource, e.live)
 }
 func (e *foreign) Unwrap() error { return e.err }
+
+// handOver says how administrators give a cluster-scoped object to a release.
+func handOver(live *unstructured.Unstructured, release types.NamespacedName) string {
+	kind := command.Resource(live.GroupVersionKind().GroupKind())
+	return own.NotAdopted + command.Annotate(command.Administrator, kind, live, NameAnnotation, release.Name) + " " + NamespaceAnnotation + "=" + release.Namespace
+}
 
 func isKind(u *unstructured.Unstructured, group, kind string) bool {
 	gk := u.GroupVersionKind().GroupKind()

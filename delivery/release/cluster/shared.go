@@ -81,7 +81,7 @@ func (c *Client) deleteShared(info *resource.Info, policy metav1.DeletionPropaga
 		case apierrors.IsNotFound(err):
 			return nil
 		case apierrors.IsForbidden(err):
-			return &untouchable{object: nameOf(info), err: err}
+			return &untouchable{info, err}
 		case !apierrors.IsConflict(err):
 			return err
 		}
@@ -106,19 +106,21 @@ func (c *Client) lookShared(info *resource.Info) (*unstructured.Unstructured, er
 	}
 	seen, failed := Live(&resource.Info{Client: client, Mapping: info.Mapping, Namespace: info.Namespace, Name: info.Name})
 	if apierrors.IsForbidden(failed) {
-		return nil, &untouchable{object: nameOf(info), err: err}
+		return nil, &untouchable{info, err}
 	}
 	return seen, failed
 }
 
 // untouchable is the error for a cluster-scoped object that the user may not delete any more.
 type untouchable struct {
-	object string
-	err    error
+	info *resource.Info
+	err  error
 }
 
 func (e *untouchable) Error() string {
-	return fmt.Sprintf("%s is cluster-scoped and this project may not delete it: ask an administrator of the cluster to delete it, or to list its kind in %s: %v", e.object, command.OfTenant("spec.clusterKinds"), e.err)
+	kind := command.Resource(e.info.Mapping.GroupVersionKind.GroupKind())
+	return fmt.Sprintf("%s is cluster-scoped and this project may not delete it: %v; add its kind to %s, or %s", nameOf(e.info), e.err,
+		command.OfTenant("spec.clusterKinds"), command.Delete(command.Administrator, kind, &metav1.ObjectMeta{Name: e.info.Name}))
 }
 func (e *untouchable) Unwrap() error { return e.err }
 

@@ -120,7 +120,7 @@ func TestASharedObjectThatTheUserMayNotReadIsReadByTheOperator(t *testing.T) {
 		"reading it as the user fails":     {user: &fakeAPI{fails: broken}, operator: &fakeAPI{live: live}, says: "it changed"},
 		"the operator reads it":            {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{live: live}, seen: true},
 		"the operator finds it gone":       {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{}},
-		"the operator may not read it":     {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{fails: forbidden}, says: "ask an administrator of the cluster to delete it", untouchable: true},
+		"the operator may not read it":     {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{fails: forbidden}, says: "platform repository, or an administrator of the cluster may run: kubectl delete configmap a", untouchable: true},
 		"reading it as the operator fails": {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{fails: broken}, says: "it changed"},
 		"the operator cannot connect":      {user: &fakeAPI{fails: forbidden}, operator: &fakeAPI{}, connects: away, says: away.Error()},
 	} {
