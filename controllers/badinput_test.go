@@ -343,7 +343,7 @@ func (n *team) logsNoErrors() {
 }
 
 // TestMissingFilesAreNamedInTheirApp refers to a chart and a values file that are not beside app.yaml: the Repository names them
-// with the line, and the project stays as it was.
+// with line and column, and the project stays as it was.
 func TestMissingFilesAreNamedInTheirApp(t *testing.T) {
 	n := newTeam(t, "lostfiles")
 	n.push(shopFiles("shop", "web"))
@@ -352,7 +352,7 @@ func TestMissingFilesAreNamedInTheirApp(t *testing.T) {
 	repository := n.synced(n.push(lost.files("lost")), metav1.ConditionFalse)
 	problems := strings.Join(repository.Status.Problems, "\n")
 	t.Log(problems)
-	for _, want := range []string{"projects/shop/apps/lost/app.yaml:8: spec.helm.valuesFiles[0]", `no file "production.yaml"`, "spec.helm.path", `"nowhere"`} {
+	for _, want := range []string{"projects/shop/apps/lost/app.yaml:8:39: spec.helm.valuesFiles[0]", `no file "production.yaml"`, "spec.helm.path", `"nowhere"`} {
 		if !strings.Contains(problems, want) {
 			t.Errorf("the problems do not say %q", want)
 		}

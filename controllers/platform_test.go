@@ -278,7 +278,7 @@ func TestATenantCannotReachThePlatform(t *testing.T) {
 	n.synced(revision, metav1.ConditionFalse)
 	for _, want := range []string{
 		"platform/edge/project.yaml: nothing is read from here",
-		"projects/open/project.yaml:5: spec.namespace: only projects of the platform itself, in platform/<project>/ of the platform repository, may set it",
+		"projects/open/project.yaml:5:8: spec.namespace: only projects of the platform itself, in platform/<project>/ of the platform repository, may set it",
 	} {
 		if problems := n.problemsOf(revision); !strings.Contains(problems, want) {
 			t.Errorf("the problems lack %q:\n%s", want, problems)

@@ -77,7 +77,7 @@ type RepositoryStatus struct {
 	// LastAppliedRevision is the newest commit that was valid and applied completely.
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
-	// Problems are the errors of the last attempted commit, as "file:line: why". At most 20.
+	// Problems are the errors of the last attempted commit, as "file:line:column: why". At most 20.
 	// +listType=atomic
 	// +optional
 	Problems []string `json:"problems,omitempty"`

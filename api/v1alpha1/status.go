@@ -24,7 +24,7 @@ type ReconcileStatus struct {
 type Refused struct {
 	// Revision is the commit that has this version, as "branch@sha1:<commit>".
 	Revision string `json:"revision"`
-	// Place is where it is wrong first, as "file:line" or "file".
+	// Place is where it is wrong first, as "file:line:column", or as much of it as is known.
 	Place string `json:"place"`
 	// Problem is what is wrong there.
 	Problem string `json:"problem"`

@@ -25,7 +25,7 @@ type Refusal struct {
 	// Revision is the commit with the refused version, as "branch@sha1:<commit>". While the problem stays the same, it is the first known
 	// commit with the problem.
 	Revision string
-	// Place is the first position with a problem, as "file:line" or "file". Problem says what is wrong there.
+	// Place is the first position with a problem, as "file:line:column", or as much of it as is known. Problem says what is wrong there.
 	Place, Problem string
 
 	// found: the problem existed when this process first read the repository, so it may be older than Revision.

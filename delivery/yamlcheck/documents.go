@@ -75,10 +75,10 @@ func isMarker(line []byte, marker string) bool {
 	return ok && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
 }
 
-// Broken is the error of a text that is not YAML: what is wrong in which line.
+// Broken is the error of a text that is not YAML: what is wrong, and where.
 type Broken struct {
-	Line int
-	Why  string
+	Position
+	Why string
 }
 
 func (e *Broken) Error() string { return fmt.Sprintf("line %d: broken YAML: %s", e.Line, e.Why) }
@@ -90,8 +90,8 @@ func (d Text) explain(err error) error {
 		if err == nil {
 			continue
 		}
-		if line, why, ok := Position(text, err); ok {
-			return &Broken{Line: line, Why: why}
+		if at, why, ok := Locate(text, err); ok {
+			return &Broken{Position: at, Why: why}
 		}
 	}
 	if _, again := sigsyaml.YAMLToJSONStrict(text); again != nil {

@@ -22,21 +22,21 @@ const (
 
 // indentation explains an error that wrong indentation causes: the line that has it, and the lines that it could be indented like. line is
 // where the library places the error: the beginning of a block that the wrong line ends. ok is false for any other error.
-func indentation(data []byte, line int, message string) (at int, why string, ok bool) {
+func indentation(data []byte, line int, message string) (at Position, why string, ok bool) {
 	switch {
 	case len(data) > maxSearched:
-		return 0, "", false
+		return at, "", false
 	case message == expectedKey || message == expectedItem:
 		line = firstRefused(data)
 	case message != secondColon:
-		return 0, "", false
+		return at, "", false
 	}
 	lines := strings.Split(string(data), "\n")
 	if line < 1 || line > len(lines) {
-		return 0, "", false
+		return at, "", false
 	}
 	why = explain(lines, line)
-	return line, why, why != ""
+	return Position{Line: line, Column: 1 + leading(lines[line-1])}, why, why != ""
 }
 
 // firstRefused returns the first line with which the text is no YAML because of its blocks; 0 if there is none.

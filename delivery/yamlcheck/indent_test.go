@@ -37,9 +37,9 @@ func TestWrongIndentationIsExplainedByTheLinesAbove(t *testing.T) {
 			for err == nil {
 				err = decoder.Decode(new(yaml.Node))
 			}
-			line, why, ok := Position([]byte(c.text), err)
-			if line != c.line || why != c.why || !ok {
-				t.Errorf("got  line %d: %s (%t)\nwant line %d: %s\nfor %v", line, why, ok, c.line, c.why, err)
+			at, why, ok := Locate([]byte(c.text), err)
+			if at.Line != c.line || why != c.why || !ok {
+				t.Errorf("got  line %d: %s (%t)\nwant line %d: %s\nfor %v", at.Line, why, ok, c.line, c.why, err)
 			}
 		})
 	}

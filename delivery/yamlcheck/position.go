@@ -2,11 +2,14 @@ package yamlcheck
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // The YAML library reports what is wrong, and where, only in the text of its errors.
@@ -26,41 +29,73 @@ var countedFromZero = map[string]bool{
 	"did not find expected ',' or '}'":       true,
 }
 
-// Position returns the line of a parser's error in a text, from 1, and what is wrong there. ok is false for any other error. For wrong
-// indentation it is the line that has it, and the text names the line to which it does not fit.
-func Position(data []byte, err error) (line int, why string, ok bool) {
-	m := parserMessage.FindStringSubmatch(err.Error())
-	if m == nil {
-		return 0, "", false
-	}
-	why = m[2]
-	line, err = strconv.Atoi(m[1])
-	switch {
-	case err != nil:
-		line = search(why, data)
-	case countedFromZero[why]:
-		line++
-	}
-	if strings.Contains(why, "tab character") || why == "found character that cannot start any token" && bytes.Contains(textOf(data, line), []byte("\t")) {
-		why += ": indent by spaces instead of tabs"
-	}
-	if at, explained, is := indentation(data, line, why); is {
-		return at, why + ": " + explained, true
-	}
-	// The parser finds something missing at the end of the file after the last line.
-	return min(line, lineAt(data, len(bytes.TrimSuffix(data, []byte("\n"))))), why, true
+// Position is where something is in a text.
+type Position struct {
+	// Line from 1; 0 if it is not known, or if the text as a whole is meant.
+	Line int
+	// Column from 1, in characters; 0 if it is not known.
+	Column int
 }
 
-// search finds the line of an error without one. The library leaves it out for the first line, for an alias without an anchor, and for
-// characters that YAML does not allow.
-func search(message string, data []byte) int {
+// In returns the position in a file as "file:line:column", without the parts that are not known.
+func (p Position) In(file string) string {
+	switch {
+	case p.Line == 0:
+		return file
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d", file, p.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", file, p.Line, p.Column)
+}
+
+// PositionOf returns the position of a parsed node.
+func PositionOf(n *yaml.Node) Position { return Position{Line: n.Line, Column: n.Column} }
+
+// Locate returns where in a text a parser's error is, and what is wrong there. ok is false for any other error. For wrong indentation it is
+// the line that has it, and the text names the line to which it does not fit. The parser names no column, so it is known only for what
+// is found again in the text: indentation, tabs, aliases without an anchor, and characters that YAML does not allow.
+func Locate(data []byte, err error) (at Position, why string, ok bool) {
+	m := parserMessage.FindStringSubmatch(err.Error())
+	if m == nil {
+		return Position{}, "", false
+	}
+	why = m[2]
+	line, err := strconv.Atoi(m[1])
+	switch {
+	case err != nil:
+		at = search(why, data)
+	case countedFromZero[why]:
+		at.Line = line + 1
+	default:
+		at.Line = line
+	}
+	if strings.Contains(why, "tab character") && tabIn(data, at.Line) == 0 && tabIn(data, at.Line+1) > 0 {
+		at.Line++ // The parser names the line before it.
+	}
+	if tab := tabIn(data, at.Line); strings.Contains(why, "tab character") || why == "found character that cannot start any token" && tab > 0 {
+		why += ": indent by spaces instead of tabs"
+		at.Column = tab
+	}
+	if wrong, explained, is := indentation(data, at.Line, why); is {
+		return wrong, why + ": " + explained, true
+	}
+	// The parser finds something missing at the end of the file after the last line.
+	if last := positionAt(data, len(bytes.TrimSuffix(data, []byte("\n")))).Line; at.Line > last {
+		at = Position{Line: last}
+	}
+	return at, why, true
+}
+
+// search finds an error without a line. The library leaves it out for the first line, for an alias without an anchor, and for characters
+// that YAML does not allow.
+func search(message string, data []byte) Position {
 	if m := unknownAnchor.FindStringSubmatch(message); m != nil {
-		return lineAt(data, bytes.Index(data, []byte("*"+m[1])))
+		return positionAt(data, bytes.Index(data, []byte("*"+m[1])))
 	}
 	if strings.Contains(message, "UTF-8") || strings.Contains(message, "control character") {
-		return lineAt(data, unreadable(data))
+		return positionAt(data, unreadable(data))
 	}
-	return 1
+	return Position{Line: 1}
 }
 
 // unreadable returns the offset of the first byte that is not text, or -1.
@@ -81,6 +116,18 @@ func textOf(data []byte, line int) []byte {
 	return lines[min(max(line-1, 0), len(lines)-1)]
 }
 
-func lineAt(data []byte, offset int) int {
-	return 1 + bytes.Count(data[:max(offset, 0)], []byte("\n"))
+// tabIn returns the column of the first tab in a line, from 1; 0 if there is none.
+func tabIn(data []byte, line int) int {
+	text := textOf(data, line)
+	return utf8.RuneCount(text[:1+bytes.IndexByte(text, '\t')])
+}
+
+// positionAt returns the position of the byte at an offset, and the first line for a negative offset.
+func positionAt(data []byte, offset int) Position {
+	if offset < 0 {
+		return Position{Line: 1}
+	}
+	before := data[:offset]
+	begin := bytes.LastIndexByte(before, '\n') + 1
+	return Position{Line: 1 + bytes.Count(before, []byte("\n")), Column: 1 + utf8.RuneCount(before[begin:])}
 }

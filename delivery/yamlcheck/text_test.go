@@ -66,18 +66,19 @@ func TestDecodeReportsTheLineInTheStream(t *testing.T) {
 func TestPositionOfAnErrorOfTheParser(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
-		line int
+		at   Position
 		why  string
 	}{
-		"a tab":                      {"a: 1\n\tb: 2\n", 2, "found a tab character that violates indentation"},
-		"a list that is not closed":  {"a: 1\nb: [c\n", 2, "did not find expected ',' or ']'"},
-		"a map that is not closed":   {"a: 1\nb: {c\n\n\n", 2, "did not find expected ',' or '}'"},
-		"a value in a value":         {"a: 1\nb: c: d\n", 2, "mapping values are not allowed in this context"},
-		"in the first line":          {"a: b: c\n", 1, "mapping values are not allowed in this context"},
-		"an alias without an anchor": {"a: 1\nb: 2\nc: *x\n", 3, "unknown anchor 'x' referenced"},
-		"a control character":        {"a: 1\nb: \x01\n", 2, "control characters are not allowed"},
-		"no UTF-8":                   {"a: 1\nb: \xff\n", 2, "invalid leading UTF-8 octet"},
-		"a quote that is not closed": {"a: 1\nb: \"c\n", 2, "found unexpected end of stream"},
+		"a tab":                      {"a: 1\n\tb: 2\n", Position{Line: 2, Column: 1}, "found a tab character that violates indentation"},
+		"a list that is not closed":  {"a: 1\nb: [c\n", Position{Line: 2}, "did not find expected ',' or ']'"},
+		"a map that is not closed":   {"a: 1\nb: {c\n\n\n", Position{Line: 2}, "did not find expected ',' or '}'"},
+		"a value in a value":         {"a: 1\nb: c: d\n", Position{Line: 2}, "mapping values are not allowed in this context"},
+		"in the first line":          {"a: b: c\n", Position{Line: 1}, "mapping values are not allowed in this context"},
+		"an alias without an anchor": {"a: 1\nb: 2\nc: *x\n", Position{Line: 3, Column: 4}, "unknown anchor 'x' referenced"},
+		"a control character":        {"a: 1\nb: \x01\n", Position{Line: 2, Column: 4}, "control characters are not allowed"},
+		"no UTF-8":                   {"a: 1\nb: \xff\n", Position{Line: 2, Column: 4}, "invalid leading UTF-8 octet"},
+		"a tab after other letters":  {"ä: \t@\n", Position{Line: 1, Column: 4}, "found character that cannot start any token: indent by spaces"},
+		"a quote that is not closed": {"a: 1\nb: \"c\n", Position{Line: 2}, "found unexpected end of stream"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var node yaml.Node
@@ -85,13 +86,13 @@ func TestPositionOfAnErrorOfTheParser(t *testing.T) {
 			if err == nil {
 				t.Fatal("the parser takes it")
 			}
-			line, why, ok := Position([]byte(tc.text), err)
-			if line != tc.line || !strings.Contains(why, tc.why) || !ok {
-				t.Errorf("got line %d, %q, %v of %v", line, why, ok, err)
+			at, why, ok := Locate([]byte(tc.text), err)
+			if at != tc.at || !strings.Contains(why, tc.why) || !ok {
+				t.Errorf("got %+v, %q, %v of %v", at, why, ok, err)
 			}
 		})
 	}
-	if _, _, ok := Position(nil, errors.New("connection reset")); ok {
+	if _, _, ok := Locate(nil, errors.New("connection reset")); ok {
 		t.Error("another error has a position")
 	}
 }

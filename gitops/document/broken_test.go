@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 func TestBrokenYAMLNamesTheLine(t *testing.T) {
@@ -63,7 +65,11 @@ func TestAnIndentationThatDoesNotFitNamesBothLines(t *testing.T) {
 		"too large to search":   {"a: 1\nspec:\n  c:\n     d: 1\n    e: 2\n" + strings.Repeat("# more\n", 10000), strings.TrimSuffix(key, ": "), 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := []Finding{{File: "x.yaml", Line: tc.line, Why: tc.why}}
+			want := []Finding{{File: "x.yaml", Position: yamlcheck.Position{Line: tc.line}, Why: tc.why}}
+			if strings.Contains(tc.why, "the line is") || strings.Contains(tc.why, "above it") { // The column is that of its first character.
+				text := strings.Split(tc.text, "\n")[tc.line-1]
+				want[0].Column = 1 + len(text) - len(strings.TrimLeft(text, " "))
+			}
 			if diff := cmp.Diff(want, Parse("x.yaml", []byte(tc.text)).Findings); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -74,16 +80,16 @@ func TestAnIndentationThatDoesNotFitNamesBothLines(t *testing.T) {
 // lineBreak is what YAML takes for the end of a line.
 var lineBreak = regexp.MustCompile("[\n\r\u0085\u2028\u2029]")
 
-// FuzzTheLineOfBrokenYAMLIsInTheText has any text explained.
-func FuzzTheLineOfBrokenYAMLIsInTheText(f *testing.F) {
+// FuzzThePositionOfBrokenYAMLIsInTheText has any text explained.
+func FuzzThePositionOfBrokenYAMLIsInTheText(f *testing.F) {
 	for _, seed := range []string{"a:\n  b: 1\n c: 1\n", "- a\n b: c", "-\n - a: b\n c:\n", "  -  - x: y\n   z: 1\n", "a: b: c", ":\n\t-"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		lines := 1 + len(lineBreak.FindAllString(text, -1))
 		for _, finding := range Parse("x.yaml", []byte(text)).Findings {
-			if finding.Line < 0 || finding.Line > lines {
-				t.Errorf("line %d of %q", finding.Line, text)
+			if finding.Line < 0 || finding.Line > lines || finding.Column < 0 || finding.Column > len(text)+1 || finding.Line == 0 && finding.Column > 0 {
+				t.Errorf("%+v of %q", finding.Position, text)
 			}
 		}
 	})

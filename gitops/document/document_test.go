@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 func whys(d *Document) []string {
@@ -116,7 +118,7 @@ func TestAFileHasTwentyFindingsAndAWordOfMore(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 20: 20, 21: 21, 22: 21, 50: 21} {
 		d := &Document{File: "x.yaml"}
 		for i := range n {
-			d.Add(i, "wrong")
+			d.Add(yamlcheck.Position{Line: i}, "wrong")
 		}
 		if len(d.Findings) != want || d.Full() != (n > 20) {
 			t.Errorf("of %d findings %d are kept, full: %t", n, len(d.Findings), d.Full())
@@ -140,18 +142,19 @@ func TestAFieldIsFoundByItsPath(t *testing.T) {
     key: v
   other: *s
   port: 1
+  ümlaut: {ü: 1, in: 2}
 `))
-	for field, want := range map[string]int{
-		"spec": 1, "spec.ports": 2, "spec.ports[0]": 3, "spec.ports[0].name": 3, "spec.ports[0].port": 4, "spec.ports[1].name": 5, "spec.ports[1].none": 5,
-		"spec.ports[2]": 2, "spec.ports[-1]": 2, "spec.ports[x]": 2, "spec.quota.requests.cpu": 7, "spec.quota[requests.cpu]": 7, "spec.quota.requests": 8, "spec.quota.requests.memory": 8,
-		"spec.other.key": 10, "spec.port": 12, "spec.none": 1, "none": 1, "": 1, "spec.port.x": 12,
+	for field, want := range map[string]string{
+		"spec": "1:1", "spec.ports": "2:3", "spec.ports[0]": "3:7", "spec.ports[0].name": "3:7", "spec.ports[0].port": "4:7", "spec.ports[1].name": "5:7", "spec.ports[1].none": "5:7",
+		"spec.ports[2]": "2:3", "spec.ports[-1]": "2:3", "spec.ports[x]": "2:3", "spec.quota.requests.cpu": "7:5", "spec.quota[requests.cpu]": "7:5", "spec.quota.requests": "8:5", "spec.quota.requests.memory": "8:5",
+		"spec.other.key": "10:5", "spec.port": "12:3", "spec.none": "1:1", "none": "1:1", "": "1:1", "spec.port.x": "12:3", "spec.ümlaut.in": "13:18",
 	} {
-		if got := d.Line(field); got != want {
-			t.Errorf("%s is in line %d, want %d", field, got, want)
+		if got := d.Position(field).In("x"); got != "x:"+want {
+			t.Errorf("%s is at %s, want %s", field, got, want)
 		}
 	}
-	if got := (&Document{}).Line("spec"); got != 0 {
-		t.Errorf("a file without a document has a field in line %d, want 0", got)
+	if got := (&Document{}).Position("spec").In("x"); got != "x" {
+		t.Errorf("a file without a document has a field at %s", got)
 	}
 }
 
@@ -174,7 +177,7 @@ func TestTextsOfFilesAreBoundedAndOnOneLine(t *testing.T) {
 		t.Errorf("what is no JSON is %s", got)
 	}
 	d := &Document{}
-	d.Add(1, "%s", "a\tb\nc\x00\xff"+strings.Repeat("x", 400))
+	d.Add(yamlcheck.Position{Line: 1}, "%s", "a\tb\nc\x00\xff"+strings.Repeat("x", 400))
 	if why := d.Findings[0].Why; !strings.HasPrefix(why, "a\uFFFDb\uFFFDc\uFFFD\uFFFDx") || len([]rune(why)) != 401 {
 		t.Errorf("got %q", why)
 	}

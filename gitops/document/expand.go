@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // These limits of an expanded document stop alias bombs.
@@ -25,11 +27,11 @@ type expansion struct {
 
 // expand returns the value of a node as map[string]any, []any, string, bool, int64, float64 or nil.
 func (e *expansion) expand(n *yaml.Node, depth int) any {
-	line := n.Line
+	at := yamlcheck.PositionOf(n)
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if e.exhausted(n, line, depth) {
+	if e.exhausted(n, at, depth) {
 		return nil
 	}
 	switch {
@@ -44,13 +46,13 @@ func (e *expansion) expand(n *yaml.Node, depth int) any {
 	case n.Kind == yaml.ScalarNode:
 		return e.scalar(n)
 	}
-	e.Add(line, "the tag %s is not supported", n.ShortTag())
+	e.Add(at, "the tag %s is not supported", n.ShortTag())
 	return nil
 }
 
 // exhausted counts a node. It stops the expansion with one finding when a limit is exceeded. The limit of the depth also stops an alias
 // that contains itself.
-func (e *expansion) exhausted(n *yaml.Node, line, depth int) bool {
+func (e *expansion) exhausted(n *yaml.Node, at yamlcheck.Position, depth int) bool {
 	e.values++
 	e.text += len(n.Value)
 	if e.stopped {
@@ -58,13 +60,13 @@ func (e *expansion) exhausted(n *yaml.Node, line, depth int) bool {
 	}
 	switch {
 	case depth > maxDepth:
-		e.Add(line, "the document is nested deeper than %d levels", maxDepth)
+		e.Add(at, "the document is nested deeper than %d levels", maxDepth)
 	case e.values > maxValues:
-		e.Add(line, "the document holds more than %d values, aliases followed", maxValues)
+		e.Add(at, "the document holds more than %d values, aliases followed", maxValues)
 	case n.Kind == yaml.SequenceNode && len(n.Content) > maxItems:
-		e.Add(line, "the list holds more than %d items", maxItems)
+		e.Add(at, "the list holds more than %d items", maxItems)
 	case e.text > maxText:
-		e.Add(line, "the document holds more than %d KiB of text, aliases followed", maxText>>10)
+		e.Add(at, "the document holds more than %d KiB of text, aliases followed", maxText>>10)
 	default:
 		return false
 	}
@@ -83,7 +85,7 @@ func (e *expansion) mapping(n *yaml.Node, depth int) map[string]any {
 		}
 		e.text += len(name) // Duplicate keys count, too: looking them up costs as much.
 		if line, again := first[name]; again {
-			e.Add(key.Line, "%q is written a second time; the first is in line %d: keep one", name, line)
+			e.Add(yamlcheck.PositionOf(key), "%q is written a second time; the first is in line %d: keep one", name, line)
 			continue
 		}
 		first[name] = key.Line
@@ -94,21 +96,21 @@ func (e *expansion) mapping(n *yaml.Node, depth int) map[string]any {
 
 // key converts a key to a JSON key: numbers and booleans become text, as in kubectl.
 func (e *expansion) key(n *yaml.Node) (string, bool) {
-	line := n.Line
+	at := yamlcheck.PositionOf(n)
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
 	if n.Kind != yaml.ScalarNode {
-		e.Add(line, "a key must be text")
+		e.Add(at, "a key must be text")
 		return "", false
 	}
 	switch n.ShortTag() {
 	case "!!str", "!!int", "!!float", "!!timestamp", "!!bool":
 		return n.Value, true
 	case "!!merge":
-		e.Add(line, "merge keys (<<) are not supported; write the fields out")
+		e.Add(at, "merge keys (<<) are not supported; write the fields out")
 	default:
-		e.Add(line, "a key must be text, not %s", n.ShortTag())
+		e.Add(at, "a key must be text, not %s", n.ShortTag())
 	}
 	return "", false
 }
@@ -133,7 +135,7 @@ func (e *expansion) scalar(n *yaml.Node) any {
 	case "!!float":
 		return e.float(n)
 	}
-	e.Add(n.Line, "%s is not a value that Kubernetes has", Quote(n.Value))
+	e.Add(yamlcheck.PositionOf(n), "%s is not a value that Kubernetes has", Quote(n.Value))
 	return nil
 }
 
@@ -141,7 +143,7 @@ func (e *expansion) scalar(n *yaml.Node) any {
 func (e *expansion) float(n *yaml.Node) any {
 	var f float64
 	if n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		e.Add(n.Line, "%s is not a number that Kubernetes has", Quote(n.Value))
+		e.Add(yamlcheck.PositionOf(n), "%s is not a number that Kubernetes has", Quote(n.Value))
 		return nil
 	}
 	return f

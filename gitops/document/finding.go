@@ -1,10 +1,12 @@
-// Package document parses YAML documents, limits their expanded size, and knows the line of each field.
+// Package document parses YAML documents, limits their expanded size, and knows the position of each field.
 package document
 
 import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // maxFindings is how many findings are reported about one file.
@@ -25,8 +27,8 @@ type Document struct {
 // Finding is an error in a file. It does not say which object is affected.
 type Finding struct {
 	File string
-	// Line in the file from 1; 0 if the finding is about the file as a whole.
-	Line int
+	// Position in the file; the zero Position if the finding is about the file as a whole.
+	yamlcheck.Position
 	// Why says what is wrong and what to do.
 	Why string
 	// Misplaced: the file has the name of a declaration, but no declaration is read from its folder.
@@ -35,24 +37,24 @@ type Finding struct {
 	Err error
 }
 
-// Add reports a finding at a line.
-func (d *Document) Add(line int, format string, args ...any) {
+// Add reports a finding at a position.
+func (d *Document) Add(at yamlcheck.Position, format string, args ...any) {
 	switch {
 	case d.Full():
 	case len(d.Findings) == maxFindings:
 		d.Findings = append(d.Findings, Finding{File: d.File, Why: "there is more wrong with this file"})
 	default:
 		why := cut(Printable(fmt.Sprintf(format, args...)))
-		d.Findings = append(d.Findings, Finding{File: d.File, Line: line, Why: why})
+		d.Findings = append(d.Findings, Finding{File: d.File, Position: at, Why: why})
 	}
 }
 
 // Full reports whether no more findings are added, so that callers can stop checking the file.
 func (d *Document) Full() bool { return len(d.Findings) > maxFindings }
 
-// AddAt reports an error at the line of a field, or of the innermost field around it that the file has.
+// AddAt reports an error at the position of a field, or of the innermost field around it that the file has.
 func (d *Document) AddAt(field, format string, args ...any) {
-	if !d.Full() { // Looking up the line is expensive.
-		d.Add(d.Line(field), format, args...)
+	if !d.Full() { // Looking up the position is expensive.
+		d.Add(d.Position(field), format, args...)
 	}
 }

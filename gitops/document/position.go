@@ -5,27 +5,30 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Line returns the line of a field such as "spec.image.ports[0].name", or of the innermost field around it that the file has. A key that
-// contains dots is found as the validators write it: "quota.requests.cpu" or "quota[requests.cpu]".
-func (d *Document) Line(field string) int {
+// Position returns where the key of a field such as "spec.image.ports[0].name" is, or of the innermost field around it that the file has. An
+// item of a list is where its value begins. A key that contains dots is found as the validators write it: "quota.requests.cpu" or
+// "quota[requests.cpu]".
+func (d *Document) Position(field string) yamlcheck.Position {
 	if d.root == nil {
-		return 0
+		return yamlcheck.Position{}
 	}
-	n, line := d.root, d.root.Line
+	n, found := d.root, d.root
 	for field != "" {
 		at, value, rest := descend(n, field)
 		if value == nil {
-			return line
+			break
 		}
-		n, line, field = value, at, rest
+		n, found, field = value, at, rest
 	}
-	return line
+	return yamlcheck.PositionOf(found)
 }
 
-// descend follows the first element of the path "field", and returns the line and value found and the rest of the path.
-func descend(n *yaml.Node, field string) (line int, value *yaml.Node, rest string) {
+// descend follows the first element of the path "field", and returns the node where it is, its value, and the rest of the path.
+func descend(n *yaml.Node, field string) (at, value *yaml.Node, rest string) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -35,28 +38,28 @@ func descend(n *yaml.Node, field string) (line int, value *yaml.Node, rest strin
 	case yaml.SequenceNode:
 		end := strings.IndexByte(field, ']')
 		if end < 0 || field[0] != '[' {
-			return 0, nil, ""
+			return nil, nil, ""
 		}
 		i, err := strconv.Atoi(field[1:end])
 		if err != nil || i < 0 || i >= len(n.Content) {
-			return 0, nil, ""
+			return nil, nil, ""
 		}
-		return n.Content[i].Line, n.Content[i], field[end+1:]
+		return n.Content[i], n.Content[i], field[end+1:]
 	}
-	return 0, nil, ""
+	return nil, nil, ""
 }
 
 // descendInto follows the longest key that is a prefix of field.
-func descendInto(n *yaml.Node, field string) (line int, value *yaml.Node, rest string) {
+func descendInto(n *yaml.Node, field string) (at, value *yaml.Node, rest string) {
 	longest := -1
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		after, ok := cutKey(field, key.Value)
 		if ok && len(key.Value) > longest {
-			longest, line, value, rest = len(key.Value), key.Line, n.Content[i+1], after
+			longest, at, value, rest = len(key.Value), key, n.Content[i+1], after
 		}
 	}
-	return line, value, rest
+	return at, value, rest
 }
 
 func cutKey(field, key string) (rest string, ok bool) {

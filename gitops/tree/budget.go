@@ -96,4 +96,4 @@ func weightOf(problems []Problem) (sum int64) {
 }
 
 // perProblem is how much memory a Problem takes in addition to its texts, in bytes.
-const perProblem = 128
+const perProblem = 144

@@ -141,6 +141,6 @@ func (p *pass) cycleOf(app *App, way []identity.Ref) document.Finding {
 	for dependency(typed, app.ref, i) != way[1] {
 		i++
 	}
-	line := p.read(file).Line(fmt.Sprintf("spec.dependsOn[%d].name", i))
-	return document.Finding{File: file, Line: line, Why: "dependsOn makes a ring: " + strings.Join(names, " → ") + "; take one of these dependencies out"}
+	at := p.read(file).Position(fmt.Sprintf("spec.dependsOn[%d].name", i))
+	return document.Finding{File: file, Position: at, Why: "dependsOn makes a ring: " + strings.Join(names, " → ") + "; take one of these dependencies out"}
 }

@@ -46,22 +46,22 @@ func TestAppsOnADependencyCycleAreRefused(t *testing.T) {
 		},
 		"an app on itself": {
 			needs:    map[string][]string{"a/x": {"name: w", "name: x"}, "a/w": nil, "b/z": nil},
-			problems: []string{"projects/a/apps/x/app.yaml:9: dependsOn makes a ring: x → x; take one of these dependencies out"},
+			problems: []string{"projects/a/apps/x/app.yaml:9:5: dependsOn makes a ring: x → x; take one of these dependencies out"},
 			apps:     []string{"w", "z"},
 		},
 		"two apps, and one that waits for them": {
 			needs: map[string][]string{"a/x": {"name: y"}, "a/y": {"{kind: App, name: x, project: a}"}, "b/z": {"{name: x, project: a}"}},
 			problems: []string{
-				"projects/a/apps/x/app.yaml:8: dependsOn makes a ring: x → y → x; take one of these dependencies out",
-				"projects/a/apps/y/app.yaml:8: dependsOn makes a ring: y → x → y; take one of these dependencies out",
+				"projects/a/apps/x/app.yaml:8:5: dependsOn makes a ring: x → y → x; take one of these dependencies out",
+				"projects/a/apps/y/app.yaml:8:17: dependsOn makes a ring: y → x → y; take one of these dependencies out",
 			},
 			apps: []string{"z"},
 		},
 		"over projects": {
 			needs: map[string][]string{"a/x": {"{name: y, project: b}"}, "b/y": {"{name: x, project: a}"}, "c/z": nil},
 			problems: []string{
-				"projects/a/apps/x/app.yaml:8: dependsOn makes a ring: x → b/y → x; take one of these dependencies out",
-				"projects/b/apps/y/app.yaml:8: dependsOn makes a ring: y → a/x → y; take one of these dependencies out",
+				"projects/a/apps/x/app.yaml:8:6: dependsOn makes a ring: x → b/y → x; take one of these dependencies out",
+				"projects/b/apps/y/app.yaml:8:6: dependsOn makes a ring: y → a/x → y; take one of these dependencies out",
 			},
 			apps: []string{"z"},
 		},
@@ -93,7 +93,7 @@ func TestAppsOnADependencyCycleAreRefused(t *testing.T) {
 // TestACycleBelowAPathNamesTheFileFromTheRoot names the file from the root of the repository.
 func TestACycleBelowAPathNamesTheFileFromTheRoot(t *testing.T) {
 	tree := fresh(ordered(map[string][]string{"a/x": {"name: x"}}), Scope{Repository: "acme", Tenant: "acme", Path: "deploy"})
-	if len(problems(tree)) != 1 || problems(tree)[0].String() != "deploy/projects/a/apps/x/app.yaml:8: dependsOn makes a ring: x → x; take one of these dependencies out" {
+	if len(problems(tree)) != 1 || problems(tree)[0].String() != "deploy/projects/a/apps/x/app.yaml:8:5: dependsOn makes a ring: x → x; take one of these dependencies out" {
 		t.Errorf("got %v", problems(tree))
 	}
 }
@@ -141,11 +141,11 @@ func TestALargeCycleIsFoundInTime(t *testing.T) {
 
 func TestExpressionsAndDependenciesAreChecked(t *testing.T) {
 	cases := map[string]struct{ spec, want string }{
-		"an expression about a dependency": {"dependsOn: [{name: y, readyExpr: 'dep.status.x =='}]", "app.yaml:7: spec.dependsOn[0].readyExpr: 1:16: Syntax error"},
-		"a Secret":                         {"dependsOn: [{apiVersion: v1, kind: Secret, name: y}]", "app.yaml:7: spec.dependsOn[0].kind: no app may depend on a Secret"},
-		"an expression about health":       {"healthCheckExprs: [{apiVersion: a.io/v1, kind: Db, current: 'statos.x == 1'}]", "app.yaml:7: spec.healthCheckExprs[0].current: 1:1: undeclared reference to 'statos'"},
+		"an expression about a dependency": {"dependsOn: [{name: y, readyExpr: 'dep.status.x =='}]", "app.yaml:7:25: spec.dependsOn[0].readyExpr: 1:16: Syntax error"},
+		"a Secret":                         {"dependsOn: [{apiVersion: v1, kind: Secret, name: y}]", "app.yaml:7:32: spec.dependsOn[0].kind: no app may depend on a Secret"},
+		"an expression about health":       {"healthCheckExprs: [{apiVersion: a.io/v1, kind: Db, current: 'statos.x == 1'}]", "app.yaml:7:22: spec.healthCheckExprs[0].current: 1:1: undeclared reference to 'statos'"},
 		"health of a Secret":               {"healthCheckExprs: [{apiVersion: v1, kind: Secret, current: 'true'}]", "spec.healthCheckExprs[0].kind: no expression may read a Secret"},
-		"a hook without an image":          {"hooks: {pre: [{name: migrate}]}", "app.yaml:7: spec.hooks.pre[0].image is required unless the app is of type Image"},
+		"a hook without an image":          {"hooks: {pre: [{name: migrate}]}", "app.yaml:7:17: spec.hooks.pre[0].image is required unless the app is of type Image"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

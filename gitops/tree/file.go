@@ -87,7 +87,7 @@ func (p *pass) bindOnce(t *Tenant, l listing) {
 		return
 	}
 	file := layout.Join(t.dir, layout.TenantFile)
-	t.problems = p.problems(t.ref, document.Finding{File: file, Line: p.read(file).Line("spec.repository"), Why: "spec.repository binds the " +
+	t.problems = p.problems(t.ref, document.Finding{File: file, Position: p.read(file).Position("spec.repository"), Why: "spec.repository binds the " +
 		"tenant's own repository, but its projects are here, in " + layout.Join(t.dir, layout.ProjectsFolder) + "; keep one of the two"})
 	t.object, t.file = nil, ""
 	t.Projects, t.Strays, t.Unknown = nil, nil, true

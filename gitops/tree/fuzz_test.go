@@ -40,8 +40,8 @@ func FuzzRead(f *testing.F) {
 		}
 		lines := strings.Count(string(data), "\n") + 1
 		for _, p := range problems(tree) {
-			if p.Of.Path() != "acme/shop/web" || p.File != file || p.Line < 0 || p.Line > lines {
-				t.Errorf("a problem of one file must be at a line of it and hold its app: %+v", p)
+			if p.Of.Path() != "acme/shop/web" || p.File != file || p.Line < 0 || p.Line > lines || p.Column < 0 || p.Column > len(data)+1 {
+				t.Errorf("a problem of one file must be at a position in it and hold its app: %+v", p)
 			}
 			if len(p.Why) > 4096 || (utf8.Valid(data) && !utf8.ValidString(p.Why)) {
 				t.Errorf("unusable message of %d bytes: %.200q", len(p.Why), p.Why)

@@ -84,7 +84,7 @@ func (p *pass) problems(of identity.Ref, findings ...document.Finding) []Problem
 	var all []Problem
 	for _, f := range findings {
 		all = append(all, Problem{
-			File: document.Printable(path.Join(p.scope.Path, f.File)), Line: f.Line, Why: f.Why, Of: of, Misplaced: f.Misplaced, Err: f.Err,
+			File: document.Printable(path.Join(p.scope.Path, f.File)), Position: f.Position, Why: f.Why, Of: of, Misplaced: f.Misplaced, Err: f.Err,
 		})
 	}
 	p.budget.spend(weightOf(all))
@@ -175,9 +175,9 @@ func (p *pass) read(name string) *document.Document {
 	case err != nil:
 		d.Findings = []document.Finding{readFailure(name, err)}
 	case len(data) > document.MaxSize:
-		d.Add(0, "the file is larger than %d KiB", document.MaxSize>>10)
+		d.Add(yamlcheck.Position{}, "the file is larger than %d KiB", document.MaxSize>>10)
 	case yamlcheck.MaxValues(data) > maxValues:
-		d.Add(0, "the file may hold more than %d mappings, lists and values: write some of it into files of the app's folder", maxValues)
+		d.Add(yamlcheck.Position{}, "the file may hold more than %d mappings, lists and values: write some of it into files of the app's folder", maxValues)
 	default:
 		return document.Parse(name, data)
 	}

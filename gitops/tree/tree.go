@@ -7,13 +7,13 @@ package tree
 
 import (
 	"cmp"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
@@ -151,8 +151,8 @@ func (c Counts) Objects() int { return c.Tenants + c.Projects + c.Apps }
 type Problem struct {
 	// File from the root of the repository.
 	File string
-	// Line in the file from 1; 0 if the problem is about the file as a whole.
-	Line int
+	// Position in the file; the zero Position if the problem is about the file as a whole.
+	yamlcheck.Position
 	// Why says what is wrong and what to do.
 	Why string
 	// Of is the object that is not changed because of this problem; the zero Ref for no object.
@@ -164,16 +164,11 @@ type Problem struct {
 	Err error
 }
 
-// String returns "file:line: why".
+// String returns "file:line:column: why".
 func (p Problem) String() string { return p.Place() + ": " + p.Why }
 
-// Place returns "file:line", or "file" where no line is known.
-func (p Problem) Place() string {
-	if p.Line == 0 {
-		return p.File
-	}
-	return fmt.Sprintf("%s:%d", p.File, p.Line)
-}
+// Place returns "file:line:column", without the parts that are not known.
+func (p Problem) Place() string { return p.In(p.File) }
 
 // All calls f with every problem, folder by folder, until f returns false. Folders without problems are skipped.
 func (t *Tree) All(f func(Problem) bool) {
@@ -348,7 +343,7 @@ func (p *Project) count() {
 
 func sortProblems(list []Problem) {
 	slices.SortFunc(list, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Why, b.Why))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Why, b.Why))
 	})
 }
 

@@ -22,8 +22,9 @@ type (
 		Runs    []sarifRun `json:"runs"`
 	}
 	sarifRun struct {
-		Tool    sarifTool     `json:"tool"`
-		Results []sarifResult `json:"results"`
+		Tool       sarifTool     `json:"tool"`
+		ColumnKind string        `json:"columnKind"`
+		Results    []sarifResult `json:"results"`
 	}
 	sarifTool struct {
 		Driver sarifDriver `json:"driver"`
@@ -58,6 +59,8 @@ type (
 	}
 	sarifRegion struct {
 		StartLine int `json:"startLine"`
+		// StartColumn counts characters, see columnKind of the run.
+		StartColumn int `json:"startColumn,omitempty"`
 	}
 )
 
@@ -70,7 +73,7 @@ func writeSARIF(w io.Writer, problems []tree.Problem) error {
 	for _, p := range problems {
 		place := sarifPlace{ArtifactLocation: sarifFile{URI: p.File}}
 		if p.Line > 0 {
-			place.Region = &sarifRegion{StartLine: p.Line}
+			place.Region = &sarifRegion{StartLine: p.Line, StartColumn: p.Column}
 		}
 		results = append(results, sarifResult{RuleID: sarifRuleID, Level: "error", Message: sarifText{p.Why}, Locations: []sarifLocation{{place}}})
 	}
@@ -79,7 +82,7 @@ func writeSARIF(w io.Writer, problems []tree.Problem) error {
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(sarifLog{
 		Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0",
-		Runs: []sarifRun{{Tool: sarifTool{driver}, Results: results}},
+		Runs: []sarifRun{{Tool: sarifTool{driver}, ColumnKind: "unicodeCodePoints", Results: results}},
 	})
 }
 

@@ -41,8 +41,8 @@ func Validate(c *call.Call) *cobra.Command {
 		Use:   "validate [DIR]",
 		Short: "Check the files of a repository as the operator does, without a cluster",
 		Long: `Check the files of a repository of the platform or of a tenant as the operator does: paths, YAML, fields and their values. All problems are
-listed with file and line, and the exit code is 2. Files that Git ignores are left out. It needs no cluster and no network, so sources in other
-repositories, charts and images are not looked at.
+listed with file, line and column, and the exit code is 2. Files that Git ignores are left out. It needs no cluster and no network, so
+sources in other repositories, charts and images are not looked at.
 
 DIR is the repository or a folder of it. Default: the current folder.`,
 		Example: `  # Before a commit
@@ -221,6 +221,7 @@ func plural(n int, what string) string {
 type finding struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
 	Object string `json:"object,omitempty"`
 	Why    string `json:"why"`
 }
@@ -228,7 +229,7 @@ type finding struct {
 func plain(problems []tree.Problem) []finding {
 	all := make([]finding, len(problems))
 	for i, p := range problems {
-		all[i] = finding{File: p.File, Line: p.Line, Object: p.Of.Path(), Why: p.Why}
+		all[i] = finding{File: p.File, Line: p.Line, Column: p.Column, Object: p.Of.Path(), Why: p.Why}
 	}
 	return all
 }

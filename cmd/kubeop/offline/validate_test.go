@@ -84,8 +84,8 @@ func TestValidateListsWhatIsWrong(t *testing.T) {
 	}{
 		"nothing": {files: repository(nil)},
 		"a field and a stray file": {files: broken, err: "in",
-			out: []string{"projects/shop/apps/api/app.yaml:5: ", "spec.typ", "projects/shop/stray.yaml: "}},
-		"a folder of it":   {files: broken, args: []string{"projects/shop"}, err: "problems in", out: []string{"projects/shop/apps/api/app.yaml:5: "}},
+			out: []string{"projects/shop/apps/api/app.yaml:5:3: ", "spec.typ", "projects/shop/stray.yaml: "}},
+		"a folder of it":   {files: broken, args: []string{"projects/shop"}, err: "problems in", out: []string{"projects/shop/apps/api/app.yaml:5:3: "}},
 		"no layout":        {files: map[string]string{"projects/shop/project.yaml": "a"}, err: "1 problem in", out: []string{"kubeop.yaml"}},
 		"the platform's":   {files: map[string]string{"kubeop.yaml": "layout: v1\n", "tenants/acme/tenant.yaml": "kind: Tenant\n"}, err: "in", out: []string{"tenants/acme/tenant.yaml:"}},
 		"a missing folder": {files: repository(nil), args: []string{"nowhere"}, err: "no such file"},
@@ -142,7 +142,7 @@ func TestReportsForPrograms(t *testing.T) {
 	}
 	result := log.Runs[0].Results[0]
 	place := result.Locations[0].PhysicalLocation
-	if log.Version != "2.1.0" || result.RuleID != log.Runs[0].Tool.Driver.Rules[0].ID || place.ArtifactLocation.URI != file || place.Region.StartLine != 5 {
+	if log.Version != "2.1.0" || result.RuleID != log.Runs[0].Tool.Driver.Rules[0].ID || place.ArtifactLocation.URI != file || place.Region.StartLine != 5 || place.Region.StartColumn != 3 {
 		t.Errorf("got %+v", log)
 	}
 
@@ -160,13 +160,13 @@ func TestReportsForPrograms(t *testing.T) {
 	if diff := cmp.Diff([]string{"Repository repository", "Project acme/shop", "App acme/shop/web"}, names); diff != "" {
 		t.Error(diff)
 	}
-	if failures == 0 || failures != suite.Failures || suite.Tests != len(suite.Cases) || !strings.HasPrefix(suite.Cases[2].Failures[0].Text, file+":5: ") {
+	if failures == 0 || failures != suite.Failures || suite.Tests != len(suite.Cases) || !strings.HasPrefix(suite.Cases[2].Failures[0].Text, file+":5:3: ") {
 		t.Errorf("got %+v", suite)
 	}
 
 	out, _, _ = run(t, "-o", "json")
 	var found []finding
-	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) != failures || found[0].Object != "acme/shop/web" || found[0].File != file || found[0].Line != 5 {
+	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) != failures || found[0].Object != "acme/shop/web" || found[0].File != file || found[0].Line != 5 || found[0].Column != 3 {
 		t.Errorf("%v: got %+v", err, found)
 	}
 

@@ -73,9 +73,9 @@ func TestValuesKeepTheirTypes(t *testing.T) {
 
 func TestDocumentErrors(t *testing.T) {
 	tests := map[string]struct{ in, want string }{
-		"not YAML":              {"---\n\na: b\nb: c\n  d: e\n", "a.yaml:5: broken YAML: mapping values are not allowed in this context: the line is indented by 2 spaces, so it continues line 4, which is indented by 0; indent it alike, or end line 4 with \":\""},
-		"less than its sibling": {"---\n\nb:\n    c: d\n   e: f\n", "a.yaml:5: broken YAML: did not find expected key: the line is indented by 3 spaces; indent it by 4, like line 4, or by 0, like line 3"},
-		"a tab":                 {"a:\n\tb: c\n", "a.yaml:2: broken YAML: found character that cannot start any token: indent by spaces instead of tabs"},
+		"not YAML":              {"---\n\na: b\nb: c\n  d: e\n", "a.yaml:5:3: broken YAML: mapping values are not allowed in this context: the line is indented by 2 spaces, so it continues line 4, which is indented by 0; indent it alike, or end line 4 with \":\""},
+		"less than its sibling": {"---\n\nb:\n    c: d\n   e: f\n", "a.yaml:5:4: broken YAML: did not find expected key: the line is indented by 3 spaces; indent it by 4, like line 4, or by 0, like line 3"},
+		"a tab":                 {"a:\n\tb: c\n", "a.yaml:2:1: broken YAML: found character that cannot start any token: indent by spaces instead of tabs"},
 		"no kind":               {"apiVersion: v1\n", "a.yaml:1: kind is missing"},
 		"generated name": {"# c\n---\n# c\n{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}",
 			"a.yaml:4: Pod: metadata.generateName is refused: every pass would make another object; set metadata.name"},

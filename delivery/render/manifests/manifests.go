@@ -122,7 +122,7 @@ func (r *reader) read(name string, data []byte) {
 // refuse reports a document that cannot be decoded, at the line that is wrong if it is known.
 func (r *reader) refuse(name, place string, err error) {
 	if broken := (*yamlcheck.Broken)(nil); errors.As(err, &broken) {
-		place, err = fmt.Sprintf("%s:%d", name, broken.Line), errors.New("broken YAML: "+broken.Why)
+		place, err = broken.In(name), errors.New("broken YAML: "+broken.Why)
 	}
 	r.Refuse(place, err)
 }
