@@ -184,7 +184,10 @@ func (b *budgets) followQuotas(kind schema.GroupVersionKind, informer cache.Info
 		b.store.Changed(live.GetLabels()[v1alpha1.TenantLabel], live.GetNamespace())
 	}
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, is any) { changed(is) }, DeleteFunc: changed})
-	return err
+	if err != nil {
+		return fmt.Errorf("following the quotas: %w", err)
+	}
+	return nil
 }
 
 // followSizes counts the size of what each app in a cache delivers, from its status.
@@ -207,7 +210,7 @@ func (b *budgets) followSizes(ctx context.Context, objects cache.Cache) error {
 		},
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("following the apps: %w", err)
 	}
 	b.counted = handle.HasSynced
 	return nil

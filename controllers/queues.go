@@ -126,7 +126,10 @@ func followTenants(ctx context.Context, objects cache.Cache, is func(*v1alpha1.T
 			}
 		},
 	})
-	return err
+	if err != nil {
+		return fmt.Errorf("following the tenants: %w", err)
+	}
+	return nil
 }
 
 // held is a work queue that returns nothing until a channel is closed. The channel is closed at the operator's end at the latest.

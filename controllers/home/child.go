@@ -2,6 +2,7 @@ package home
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,14 +22,18 @@ func DeleteChild(ctx context.Context, c client.Client, owner, child client.Objec
 		}
 		annotations[v1alpha1.ForceRemovalAnnotation] = child.GetName()
 		child.SetAnnotations(annotations)
-		if err := c.Patch(ctx, child, client.MergeFrom(before)); err != nil {
-			return client.IgnoreNotFound(err)
+		if err := c.Patch(ctx, child, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("forcing the removal: %w", err)
+		} else if err != nil {
+			return nil
 		}
 		before = child.DeepCopyObject().(client.Object)
 	}
 	if setPolicy() {
-		if err := c.Patch(ctx, child, client.MergeFrom(before)); err != nil {
-			return client.IgnoreNotFound(err)
+		if err := c.Patch(ctx, child, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("setting the deletion policy: %w", err)
+		} else if err != nil {
+			return nil
 		}
 	}
 	if child.GetDeletionTimestamp() != nil {

@@ -2,6 +2,7 @@ package repository
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -118,17 +119,14 @@ func (c *credentials) readAll(ctx context.Context, key client.ObjectKey, version
 		return nil
 	}
 	list := &corev1.SecretList{}
-	for {
+	for more := true; more; more = list.Continue != "" {
 		if err := c.List(ctx, list, client.InNamespace(key.Namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
-			return err
+			return fmt.Errorf("listing the Secrets of %s: %w", key.Namespace, err)
 		}
 		for i := range list.Items {
 			if c.named(ctx, list.Items[i].Name) {
 				c.hold(&list.Items[i])
 			}
-		}
-		if list.Continue == "" {
-			break
 		}
 	}
 	c.take(key.Name, version, into)

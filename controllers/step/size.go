@@ -34,7 +34,10 @@ func marshalMarked(obj Object) ([]byte, error) {
 	if err == nil && markSize(obj, len(data)) {
 		data, err = json.Marshal(obj)
 	}
-	return data, err
+	if err != nil {
+		return nil, fmt.Errorf("encoding the object: %w", err)
+	}
+	return data, nil
 }
 
 // markSize sets or removes the condition that the object is near the size limit. It reports whether the object changed.
@@ -60,8 +63,8 @@ func markSize(obj Object, size int) bool {
 
 func mebibytes(n int) float64 { return float64(n) / (1 << 20) }
 
-// refusedForSize reports whether the API server refused an object because of its size. If etcd refused it, the API server passes on only
-// the text.
+// refusedForSize reports whether the API server refused an object because of its size. A refusal by etcd is compared as text, because it has
+// no type: the API server answers it as an internal error without a reason, with etcd's message.
 func refusedForSize(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
 }

@@ -45,7 +45,7 @@ func (r *Runner) patch(ctx context.Context, before, obj Object) error {
 func (r *Runner) send(ctx context.Context, before, obj Object, is []byte) error {
 	was, err := json.Marshal(before)
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding the object: %w", err)
 	}
 	data, err := statusPatch(was, is)
 	if err != nil || data == nil {
@@ -55,7 +55,11 @@ func (r *Runner) send(ctx context.Context, before, obj Object, is []byte) error 
 	// those with which it began: otherwise an App would seem to have rendered a commit that it has not read.
 	answer := obj.DeepCopyObject().(Object)
 	// The Reconcile's context may have ended; its results are written nevertheless.
-	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), answer, client.RawPatch(types.MergePatchType, data)))
+	err = r.Client.Status().Patch(context.WithoutCancel(ctx), answer, client.RawPatch(types.MergePatchType, data))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	return nil
 }
 
 // statusPatch returns the merge patch between the statuses of two states of an object; nil if they are the same. Nothing but the status is

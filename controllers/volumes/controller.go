@@ -150,7 +150,7 @@ func (r *Reconciler) annotate(ctx context.Context, ns *corev1.Namespace, text an
 		"uid": ns.UID, "annotations": map[string]any{v1alpha1.VolumesRetainedAnnotation: text},
 	}})
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding the volumes of namespace %s: %w", ns.Name, err)
 	}
 	target := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}
 	if err := r.Direct.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager+"-retention")); err != nil {

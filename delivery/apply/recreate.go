@@ -74,7 +74,10 @@ func (t *target) takesClaims(ctx context.Context) (string, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(t.kind())
 	if err := t.set.Client.Get(ctx, t.key(), live); err != nil {
-		return "", client.IgnoreNotFound(err)
+		if metadata.Missing(err) {
+			return "", nil
+		}
+		return "", fmt.Errorf("looking for claims that would go with it: %w", err)
 	}
 	if t.kind().GroupKind() == (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) {
 		when, _, err := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")

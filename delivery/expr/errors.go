@@ -9,11 +9,12 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/interpreter"
 )
 
 // CEL quotes values in its errors, such as the key that a map lacks, or the text that is not a number. An expression can put any value that
 // it may read there, and its error is shown in a status. So each error is replaced by fixed words and parts of the expression's own text.
-// CEL's errors have no types, only texts.
+// But for the limit of cost, CEL's errors have no types, only texts.
 
 // fixed are errors of CEL that contain no value.
 var fixed = []string{
@@ -26,9 +27,10 @@ var errHiddenValue = errors.New("a value that the expression reads is not of the
 
 // worded returns an error of an evaluation without the values that it may contain.
 func (e *Expr) worded(err error) error {
+	var cancelled interpreter.EvalCancelledError
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "cost limit exceeded"):
+	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
 		return fmt.Errorf("the expression costs more than the limit of %d", MaxCost)
 	case strings.HasPrefix(text, "no such overload"):
 		return errors.New("no such overload") // The types of values are not secret, but do not help either.

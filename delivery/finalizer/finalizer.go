@@ -84,7 +84,7 @@ func TakeOff(ctx context.Context, c client.Client, kind schema.GroupVersionKind,
 		"uid": o.GetUID(), "resourceVersion": o.GetResourceVersion(), "finalizers": kept,
 	}})
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("removing the finalizers from %s/%s: %w", kind.Kind, o.GetName(), err)
 	}
 	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	target.SetGroupVersionKind(kind)

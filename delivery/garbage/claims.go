@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,8 +118,10 @@ func (r *Removal) takesData(ctx context.Context, id inventory.ObjectID, live met
 		return false, nil
 	case kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		claim := &corev1.PersistentVolumeClaim{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, claim); err != nil {
-			return false, client.IgnoreNotFound(err)
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, claim); apierrors.IsNotFound(err) {
+			return false, nil
+		} else if err != nil {
+			return false, fmt.Errorf("looking whether the claim holds data: %w", err)
 		}
 		return pvc.HoldsData(claim), nil
 	case r.Dependents == nil || !MayOwnClaims(kind):

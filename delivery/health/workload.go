@@ -56,10 +56,13 @@ func (e Explainer) refused(why string) cause {
 
 func (e Explainer) podsOf(ctx context.Context, o *unstructured.Unstructured) ([]corev1.Pod, error) {
 	raw, found, err := unstructured.NestedMap(o.Object, "spec", "selector")
-	if !found || err != nil {
-		return nil, err
+	if !found && err == nil {
+		return nil, nil
 	}
-	selector, err := selectorOf(raw)
+	var selector labels.Selector
+	if err == nil {
+		selector, err = selectorOf(raw)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading its selector: %w", err)
 	}

@@ -69,7 +69,7 @@ func (c *Clients) Forget(namespace string) {
 func (c *Clients) Namespaced(kind schema.GroupVersionKind) (bool, error) {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("looking whether %s is namespaced: %w", kind.Kind, err)
 	}
 	if m, ok := c.mapper.(*Mapper); ok {
 		if err := m.Kept(mapping); err != nil {

@@ -32,8 +32,11 @@ func Close(ctx context.Context, c client.Client, name string, labels map[string]
 		WithHard(corev1.ResourceList{corev1.ResourcePods: none, corev1.ResourcePersistentVolumeClaims: none}))
 	there := &corev1.ResourceQuota{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: name, Name: ClosedQuota}, there)
-	if err == nil || !apierrors.IsNotFound(err) {
-		return false, err
+	if err == nil {
+		return false, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("looking whether namespace %s is closed: %w", name, err)
 	}
 	if err := c.Apply(ctx, quota, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
 		return false, fmt.Errorf("closing namespace %s: %w", name, err)
@@ -127,7 +130,7 @@ func mark(ctx context.Context, c client.Client, ns *corev1.Namespace, annotation
 		"uid": ns.UID, "annotations": annotations, "labels": map[string]any{v1alpha1.RetainedLabel: label},
 	}})
 	if err != nil {
-		return err
+		return fmt.Errorf("marking namespace %s: %w", ns.Name, err)
 	}
 	target := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}
 	if err := c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager+"-retention")); err != nil {

@@ -5,7 +5,9 @@ import (
 	"strings"
 )
 
-// notHeld is the API server's message about a Role that grants more rights than the account that writes it has. Only the message tells.
+// notHeld is the API server's message about a Role that grants more rights than the account that writes it has. It is compared as text,
+// because there is no type: the API server answers Forbidden without a cause, as for any missing right, and of an error in a Helm release only
+// the masked text is left.
 const notHeld = "attempting to grant RBAC permissions not currently held"
 
 // Ungranted adds to the refusal of a Role or binding who can allow it, and how. It returns any other error unchanged.

@@ -23,7 +23,9 @@ func Contended(err error) bool {
 	return apierrors.IsConflict(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "resourcequotas"
 }
 
-// Exceeded reports whether the API server refused an object because it would exceed a quota. Only the message of the refusal says so.
+// Exceeded reports whether the API server refused an object because it would exceed a quota. The message is compared as text, because there is
+// no type: the admission plugin of quotas sets neither a reason of its own nor a cause.
 func Exceeded(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota:")
+	var status apierrors.APIStatus
+	return apierrors.IsForbidden(err) && errors.As(err, &status) && strings.Contains(status.Status().Message, "exceeded quota:")
 }

@@ -63,7 +63,7 @@ func (s *session) look(ctx context.Context, record string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("reading Secret %s: %w", record, err)
 	}
 	return secret.ResourceVersion, nil
 }

@@ -82,8 +82,8 @@ func (t *Trials) End(name types.NamespacedName, input, why string) error {
 	if why != "" {
 		return t.write(name, input, strings.ReplaceAll(why, "\n", "; "))
 	}
-	if err := os.Remove(t.file(name)); !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if err := os.Remove(t.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the record of an evaluation: %w", err)
 	}
 	return nil
 }
@@ -102,7 +102,10 @@ func (t *Trials) Forget(namespace string) error {
 	if t.dir == "" || namespace == "" {
 		return nil
 	}
-	return os.RemoveAll(filepath.Join(t.dir, fileName(namespace)))
+	if err := os.RemoveAll(filepath.Join(t.dir, fileName(namespace))); err != nil {
+		return fmt.Errorf("removing the records of evaluations in %s: %w", namespace, err)
+	}
+	return nil
 }
 
 func (t *Trials) file(name types.NamespacedName) string {

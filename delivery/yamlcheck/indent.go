@@ -61,6 +61,7 @@ func firstRefused(data []byte) int {
 	return high
 }
 
+// refused reports whether the blocks of a text are no YAML. The library's errors are compared as text, because they have no types.
 func refused(data []byte) bool {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {

@@ -57,7 +57,7 @@ func apply(ctx context.Context, c client.Client, definition *unstructured.Unstru
 	live := definition.DeepCopy()
 	err := c.Get(ctx, client.ObjectKeyFromObject(definition), live)
 	if client.IgnoreNotFound(err) != nil {
-		return err
+		return fmt.Errorf("reading it: %w", err)
 	}
 	if !apierrors.IsNotFound(err) {
 		if err := takeOver(ctx, c, live); err != nil {
@@ -67,12 +67,14 @@ func apply(ctx context.Context, c client.Client, definition *unstructured.Unstru
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition), client.FieldOwner(owner), client.ForceOwnership); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, served, true, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), live); err != nil {
-			return false, err
-		}
-		return established(live), nil
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, served, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(definition), live)
+		return err == nil && established(live), err
 	})
+	if err != nil {
+		return fmt.Errorf("waiting until the API server serves it: %w", err)
+	}
+	return nil
 }
 
 // established reports whether the API server serves the definition.

@@ -63,7 +63,7 @@ func onlyKey(object any) (any, error) {
 func (s *Server) key(ctx context.Context, name string) ([]byte, error) {
 	repository := &v1alpha1.Repository{}
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, repository); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading repository %s: %w", name, err)
 	}
 	ref := repository.Spec.HookSecretRef
 	if ref == nil {
@@ -71,7 +71,7 @@ func (s *Server) key(ctx context.Context, name string) ([]byte, error) {
 	}
 	secret := &corev1.Secret{}
 	if err := s.Keys.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: ref.Name}, secret); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading secret %s/%s: %w", s.Namespace, ref.Name, err)
 	}
 	if len(secret.Data[tokenKey]) == 0 {
 		return nil, fmt.Errorf("secret %s/%s has no key %s", s.Namespace, ref.Name, tokenKey)

@@ -107,5 +107,8 @@ func (m *marks) write(ctx context.Context, repository, source string) error {
 	}
 	o := &v1alpha1.Repository{}
 	o.Name = repository
-	return m.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+	if err := m.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("annotating repository %s: %w", repository, err)
+	}
+	return nil
 }

@@ -137,7 +137,8 @@ func (p *process) cpu() time.Duration {
 	return time.Duration(used.Nano())
 }
 
-// Texts in the output of Go's runtime when memory or stack is used up.
+// Texts in the output of Go's runtime when memory or stack is used up. There is no type to compare: a process that dies of either has the
+// exit code of any fatal error.
 var (
 	outOfMemory   = []string{"out of memory", "cannot allocate memory", "failed to create new OS thread", "cannot map pages"}
 	stackOverflow = []string{"stack overflow", "stack exceeds"}

@@ -156,7 +156,7 @@ func annotate(ctx context.Context, c *call.Call, of target.Object, annotations m
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
-		return err
+		return fmt.Errorf("annotating the %s: %w", of, err)
 	}
 	object := of.Kind.New()
 	object.SetNamespace(of.Key().Namespace)

@@ -287,7 +287,7 @@ func writeObject(ctx context.Context, c *call.Call, kind target.Kind, name strin
 	}
 	text, err := yaml.Marshal(object)
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding %s: %w", place, err)
 	}
 	if err := writeNew(filepath.Join(root, filepath.FromSlash(place)), text); errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists: nothing is overwritten", place)

@@ -80,10 +80,14 @@ func writeSARIF(w io.Writer, problems []tree.Problem) error {
 	driver := sarifDriver{Name: "kubeop", Version: version.Version, Rules: []sarifRule{{ID: sarifRuleID, ShortDescription: sarifText{"kubeop does not accept the file"}}}}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(sarifLog{
+	err := encoder.Encode(sarifLog{
 		Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0",
 		Runs: []sarifRun{{Tool: sarifTool{driver}, ColumnKind: "unicodeCodePoints", Results: results}},
 	})
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
 }
 
 // The parts of JUnit's XML that CI servers read.
@@ -128,13 +132,15 @@ func writeJUnit(w io.Writer, t *tree.Tree, problems []tree.Problem) error {
 	}
 	suite.Tests = len(suite.Cases)
 	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
+		return fmt.Errorf("writing the report: %w", err)
 	}
 	encoder := xml.NewEncoder(w)
 	encoder.Indent("", "  ")
 	if err := encoder.Encode(suite); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
-	_, err := fmt.Fprintln(w)
-	return err
+	if _, err := fmt.Fprintln(w); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
 }

@@ -240,7 +240,7 @@ func (g *get) objects(ctx context.Context, one bool) error {
 		options := []client.ListOption{client.InNamespace(of.Namespace)}
 		if of.Name == "" {
 			if err := reader.List(ctx, found, options...); err != nil {
-				return err
+				return fmt.Errorf("listing the %s: %w", of.Kind.Plural, err)
 			}
 			list.Items = append(list.Items, found.Items...)
 			continue
@@ -248,7 +248,7 @@ func (g *get) objects(ctx context.Context, one bool) error {
 		object := unstructured.Unstructured{}
 		object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(of.Kind.Name))
 		if err := reader.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, &object); err != nil {
-			return err
+			return fmt.Errorf("reading the %s %s: %w", of.Kind.Singular(), of.Name, err)
 		}
 		list.Items = append(list.Items, object)
 	}

@@ -3,6 +3,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -67,11 +68,8 @@ func (c *Connection) Client() (client.WithWatch, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the kinds: %w", err)
 	}
 	found, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {

@@ -53,11 +53,11 @@ func (c *Connection) Tables() (*Tables, error) {
 func (t *Tables) Read(ctx context.Context, of Selection) (*metav1.Table, error) {
 	answer := t.request(of).Do(ctx)
 	if err := answer.Error(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the table of %s: %w", of.Kind.Plural, err)
 	}
 	data, err := answer.Raw()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the table of %s: %w", of.Kind.Plural, err)
 	}
 	table := &metav1.Table{}
 	if err := json.Unmarshal(data, table); err != nil {
@@ -75,7 +75,7 @@ func (t *Tables) Watch(ctx context.Context, of Selection, version string, change
 	}
 	stream, err := request.Stream(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("watching %s: %w", of.Kind.Plural, err)
 	}
 	// Nothing was written, so closing cannot lose anything.
 	defer func() { _ = stream.Close() }()
@@ -93,7 +93,7 @@ func (t *Tables) Watch(ctx context.Context, of Selection, version string, change
 			if err := json.Unmarshal(event.Object.Raw, &status); err != nil {
 				return fmt.Errorf("watching %s: %w", of.Kind.Plural, err)
 			}
-			return apierrors.FromObject(&status)
+			return fmt.Errorf("watching %s: %w", of.Kind.Plural, apierrors.FromObject(&status))
 		}
 		table := metav1.Table{}
 		if err := json.Unmarshal(event.Object.Raw, &table); err != nil {

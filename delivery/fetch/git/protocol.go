@@ -74,13 +74,13 @@ func newRequest(server *capability.List, wants, haves []plumbing.Hash, depth int
 
 func encode(w io.Writer, request *packp.UploadPackRequest) error {
 	if err := request.UploadRequest.Encode(w); err != nil {
-		return fmt.Errorf("writing the request: %w", err)
+		return fmt.Errorf("writing the request: wants: %w", err)
 	}
 	if err := request.UploadHaves.Encode(w, false); err != nil {
-		return fmt.Errorf("writing the request: %w", err)
+		return fmt.Errorf("writing the request: haves: %w", err)
 	}
 	if err := pktline.NewEncoder(w).EncodeString("done\n"); err != nil {
-		return fmt.Errorf("writing the request: %w", err)
+		return fmt.Errorf("writing the request: its end: %w", err)
 	}
 	return nil
 }

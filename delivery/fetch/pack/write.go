@@ -54,11 +54,11 @@ var ErrBase = errors.New("reading what the commit's pack builds on")
 // contents. It returns the new checksum. Errors other than ErrBase are about writing the file.
 func Complete(file File, contents *Contents, store Store) (sum plumbing.Hash, err error) {
 	end, err := file.Seek(-sha1.Size, io.SeekEnd)
-	if err != nil {
-		return sum, err
+	if err == nil {
+		err = file.Truncate(end)
 	}
-	if err := file.Truncate(end); err != nil {
-		return sum, err
+	if err != nil {
+		return sum, fmt.Errorf("cutting off the pack's checksum: %w", err)
 	}
 	for _, hash := range contents.Bases {
 		kind, content, err := store.Object(hash)
@@ -66,28 +66,37 @@ func Complete(file File, contents *Contents, store Store) (sum plumbing.Hash, er
 			return sum, fmt.Errorf("%w: %s: %w", ErrBase, hash, err)
 		}
 		at, err := file.Seek(0, io.SeekCurrent)
-		if err != nil {
-			return sum, err
-		}
 		crc := crc32.NewIEEE()
-		if err := Append(io.MultiWriter(file, crc), kind, content); err != nil {
-			return sum, err
+		if err == nil {
+			err = Append(io.MultiWriter(file, crc), kind, content)
+		}
+		if err != nil {
+			return sum, fmt.Errorf("appending %s to the pack: %w", hash, err)
 		}
 		contents.Objects = append(contents.Objects, idxfile.Entry{Hash: hash, CRC32: crc.Sum32(), Offset: uint64(at)}) // not negative
 	}
-	return countMore(file, uint32(len(contents.Bases))) // at most as many as objects
+	if err := countMore(file, uint32(len(contents.Bases))); err != nil { // at most as many as objects
+		return sum, fmt.Errorf("counting the objects appended to the pack: %w", err)
+	}
+	if sum, err = sign(file); err != nil {
+		return sum, fmt.Errorf("writing the pack's checksum: %w", err)
+	}
+	return sum, nil
 }
 
-// countMore sets the number of objects in a pack's header, and writes the checksum at its end.
-func countMore(pack File, objects uint32) (made plumbing.Hash, err error) {
+// countMore adds to the number of objects in a pack's header.
+func countMore(pack File, objects uint32) error {
 	count := make([]byte, 4)
 	if _, err := pack.ReadAt(count, countOffset); err != nil {
-		return made, err
+		return err
 	}
 	binary.BigEndian.PutUint32(count, binary.BigEndian.Uint32(count)+objects)
-	if _, err := pack.WriteAt(count, countOffset); err != nil {
-		return made, err
-	}
+	_, err := pack.WriteAt(count, countOffset)
+	return err
+}
+
+// sign writes the checksum of a pack at its end.
+func sign(pack File) (made plumbing.Hash, err error) {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
 		return made, err
 	}

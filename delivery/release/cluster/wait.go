@@ -202,7 +202,8 @@ func (c *Client) hookDone(info *resource.Info, timeout time.Duration) error {
 	return hookError(nameOf(info), err, c.inTime(timeout), c.reason(unread(u)))
 }
 
-// hookError formats the error of following a hook. reason comes from Explain; "" for none.
+// hookError formats the error of following a hook. reason comes from Explain; "" for none. The texts are compared only so that the message
+// does not repeat itself.
 func hookError(hook string, err error, timeout, reason string) error {
 	var failed *hookFailed
 	switch isFailed := errors.As(err, &failed); {

@@ -117,7 +117,8 @@ func namespaceEnds(s metav1.Status) bool {
 	return false
 }
 
-// overQuota recognizes a refusal by a quota by its text, because the API server has no cause for it.
+// overQuota reports whether a quota refused an object: it has no room, or is so new that nothing was counted yet. The message is compared as
+// text, because there is no type: the admission plugin of quotas sets neither a reason of its own nor a cause.
 func overQuota(s metav1.Status) bool {
 	return strings.Contains(s.Message, "exceeded quota:") || strings.Contains(s.Message, "status unknown for quota:")
 }

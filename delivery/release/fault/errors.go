@@ -183,7 +183,7 @@ func OneLine(text string) string {
 // templateNoise matches the text of Go's template errors besides the place and the problem: each step names its template twice.
 var templateNoise = regexp.MustCompile(`\btemplate: |executing "[^"]*" `)
 
-// advice is what to do about an error of Helm, by its text: these errors have no type.
+// advice is what to do about an error of Helm. It is found by text, because these errors have no types, and come from another process.
 var advice = []struct{ text, do string }{
 	{"nil pointer evaluating", "set the value above it in spec.helm.values of app.yaml, or in a file of spec.helm.valuesFiles, or have the template test it with \"if\""},
 	{"values don't meet the specifications of the", "values.schema.json of the chart says so: correct these values in spec.helm.values of app.yaml, or in a file of spec.helm.valuesFiles"},
