@@ -142,7 +142,7 @@ func (v *validate) check(ctx context.Context, root string) (*tree.Tree, error) {
 
 // scope says what the repository declares. One with a folder tenants/ or platform/ is the platform's.
 func (v *validate) scope(root string) tree.Scope {
-	if v.Tenant == "" && (hasFolder(root, layout.TenantsFolder) || hasFolder(root, layout.PlatformFolder)) {
+	if (v.Tenant == "" || v.Tenant == v1alpha1.PlatformTenant) && (hasFolder(root, layout.TenantsFolder) || hasFolder(root, layout.PlatformFolder)) {
 		return tree.Scope{Repository: v1alpha1.PlatformRepository}
 	}
 	// A tenant is often named as its repository is. Another name changes only how messages call the objects.
@@ -252,4 +252,24 @@ func (v *validate) versions(ctx context.Context, root string) (string, error) {
 		return err
 	})
 	return fmt.Sprint(all), err
+}
+
+// Problems returns what validate finds in a repository.
+func Problems(ctx context.Context, c *call.Call, root string) ([]tree.Problem, error) {
+	v := &validate{Call: c}
+	var err error
+	if v.reader, err = tree.NewReader(); err != nil {
+		return nil, err
+	}
+	v.reader.Platform = true
+	found, err := v.check(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	var problems []tree.Problem
+	found.All(func(p tree.Problem) bool {
+		problems = append(problems, p)
+		return true
+	})
+	return problems, nil
 }

@@ -1,0 +1,158 @@
+package migrate
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// app is an App that is written.
+type app struct {
+	project, name string
+	// namespace is where its objects are now, and target where kubeop delivers it.
+	namespace, target string
+	spec              values
+	from              *object
+}
+
+// migration is one import.
+type migration struct {
+	// tenant and project that everything belongs to. Without a project, each namespace has one.
+	tenant, project string
+	report          *Report
+	objects         []*object
+	apps            []*app
+	// made are the apps that were made of an object.
+	made map[*object][]*app
+	// sources are the sources that were converted.
+	sources map[*object]*source
+	// moved are the namespaces whose apps kubeop delivers elsewhere.
+	moved map[string]bool
+	// origin is where the files come from; empty if they are in no clone.
+	origin origin
+}
+
+// origin is the repository of a clone.
+type origin struct{ url, branch string }
+
+// find returns an object of Flux by its kind; nil if it is not known.
+func (m *migration) find(kind, namespace, name string) *object {
+	for _, o := range m.objects {
+		if o.GetKind() == kind && o.GetNamespace() == namespace && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+var (
+	// appName and projectName are the names that kubeop accepts.
+	appName     = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,51}[a-z0-9])?$`)
+	projectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$`)
+	objectName  = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
+	notInName   = regexp.MustCompile(`[^a-z0-9]+`)
+)
+
+// add begins an App for an object whose own objects are in a namespace. It is nil if kubeop could not have it.
+func (m *migration) add(o *object, name, namespace string) *app {
+	if !objectName.MatchString(o.GetName()) || !objectName.MatchString(namespace) {
+		m.report.leaveOut(o, "metadata.name", fmt.Sprintf("this is no name of an object with a namespace (%s): correct it", printable(namespace)))
+		return nil
+	}
+	a := &app{namespace: namespace, project: m.projectOf(namespace), spec: values{}, from: o}
+	if !projectName.MatchString(a.project) {
+		m.report.leaveOut(o, "", fmt.Sprintf("%q cannot be the name of a project of kubeop: choose one with --project", a.project))
+		return nil
+	}
+	if a.target = "kubeop-" + m.tenant + "-" + a.project; m.ofPlatform() {
+		a.target = namespace
+	}
+	a.name = m.free(a.project, nameFrom(name, "app"))
+	m.apps = append(m.apps, a)
+	m.made[o] = append(m.made[o], a)
+	if a.target != namespace && !m.moved[namespace] {
+		m.moved[namespace] = true
+		m.report.LeftOut = append(m.report.LeftOut, Entry{Object: "Namespace " + namespace, Do: fmt.Sprintf(
+			"kubeop delivers its apps to %s, with new pods; what runs in %s stays until you delete it. To keep the running pods, import it with --tenant platform", a.target, namespace)})
+	}
+	return a
+}
+
+// ofPlatform reports whether the apps are those of the platform itself, which can adopt namespaces.
+func (m *migration) ofPlatform() bool { return m.tenant == v1alpha1.PlatformTenant }
+
+// projectOf returns the project for a namespace.
+func (m *migration) projectOf(namespace string) string {
+	if m.ofPlatform() {
+		return namespace
+	}
+	if m.project != "" {
+		return m.project
+	}
+	for _, prefix := range []string{"kubeop-" + m.tenant + "-", m.tenant + "-"} {
+		if rest, ok := strings.CutPrefix(namespace, prefix); ok {
+			return rest
+		}
+	}
+	return nameFrom(namespace, "p")
+}
+
+// nameFrom makes a name for kubeop of one that may be longer, have dots or begin with a digit.
+func nameFrom(name, prefix string) string {
+	if appName.MatchString(name) {
+		return name
+	}
+	name = strings.Trim(notInName.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	if name == "" || name[0] < 'a' {
+		name = strings.TrimSuffix(prefix+"-"+name, "-")
+	}
+	return strings.TrimRight(name[:min(len(name), 53)], "-")
+}
+
+// free returns a name that no other app of the project has.
+func (m *migration) free(project, name string) string {
+	taken := func(name string) bool {
+		return slices.ContainsFunc(m.apps, func(a *app) bool { return a.project == project && a.name == name })
+	}
+	for i, wanted := 2, name; taken(name); i++ {
+		suffix := fmt.Sprintf("-%d", i)
+		name = wanted[:min(len(wanted), 53-len(suffix))] + suffix
+	}
+	return name
+}
+
+// needs asks for an object that the app reads, unless it is there already because the namespace stays the same.
+func (m *migration) needs(a *app, field, kind, name, namespace string) {
+	if namespace != a.target {
+		m.report.ask(a.from, field, fmt.Sprintf("the %s %s has to be in the namespace %s: copy it from %s", kind, printable(name), a.target, namespace))
+	}
+}
+
+// depend adds what an app waits for.
+func (a *app) depend(on *app) {
+	dependency := values{"name": on.name}
+	if on.project != a.project {
+		dependency["project"] = on.project
+	}
+	list, _ := a.spec["dependsOn"].([]any)
+	for _, known := range list {
+		if same, ok := known.(values); ok && same["name"] == dependency["name"] && same["project"] == dependency["project"] {
+			return
+		}
+	}
+	if on != a {
+		a.spec["dependsOn"] = append(list, dependency)
+	}
+}
+
+// origin names the object and its file, for the comment of a written file.
+func (a *app) origin() string {
+	text := a.from.name()
+	if file, line := a.from.place(); file != "" {
+		text += fmt.Sprintf(" (%s:%d)", printable(file), line)
+	}
+	return text
+}
