@@ -15,6 +15,8 @@ const (
 	maxFiles  = 20
 	maxLines  = 2500
 	maxFields = 15
+	// maxNesting is the greatest depth of blocks in a function. A function literal is a block too; the linter counts within each alone.
+	maxNesting = 3
 	// maxTestLines is for one file of tests. Other files are held by the linter.
 	maxTestLines = 600
 	// maxLevels is the maximum length of a chain of imports. The API, which is plain data, and imports of tests do not count.
@@ -56,6 +58,9 @@ func check(module, allowed string, patterns []string) ([]string, error) {
 			if p.wide[s] > maxFields && !api {
 				report("%s: %s has %d fields, at most %d", name, s, p.wide[s], maxFields)
 			}
+		}
+		for _, f := range slices.Sorted(maps.Keys(p.deep)) {
+			report("%s: %s nests blocks %d deep, at most %d", name, f, p.deep[f], maxNesting)
 		}
 		for _, f := range slices.Sorted(maps.Keys(p.tests)) {
 			if p.tests[f] > maxTestLines {

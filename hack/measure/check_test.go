@@ -53,6 +53,10 @@ func TestCheckReportsEachBrokenRule(t *testing.T) {
 		"the API may have as many fields as it needs": {
 			map[string]string{"api/v1/a.go": "package v1\n\ntype T struct { A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P int }\n" + strings.Repeat("\n", maxLines), "a/a.go": "package a\n"}, nil,
 		},
+		"blocks are nested too deeply, with a function literal between them": {
+			map[string]string{"a/a.go": "package a\n\nfunc A(b []bool) {\n\tfor _, c := range b {\n\t\tif c {\n\t\t\tfunc() {\n\t\t\t\tfor range b {\n\t\t\t\t}\n\t\t\t}()\n\t\t}\n\t}\n}\n"},
+			[]string{"a: A nests blocks 4 deep, at most 3"},
+		},
 		"a file of tests is too long": {
 			map[string]string{"a/a.go": "package a\n", "a/a_test.go": "package a\n" + strings.Repeat("\n", maxTestLines), "a/b_test.go": "package a_test\n" + strings.Repeat("\n", maxTestLines-1)},
 			[]string{"a: a_test.go has 601 lines, at most 600"},

@@ -45,6 +45,8 @@ type checked struct {
 	calls calls
 	// wide maps structs to their number of fields, tests the files of tests to their number of lines.
 	wide, tests map[string]int
+	// deep are the functions whose blocks are nested too deeply, each with its depth.
+	deep map[string]int
 }
 
 func readPackages(patterns []string) ([]checked, error) {
@@ -65,7 +67,7 @@ func readPackages(patterns []string) ([]checked, error) {
 
 func readPackage(p listedPackage, exports map[string]string) (checked, error) {
 	files := token.NewFileSet()
-	c := checked{path: p.ImportPath, calls: calls{}, wide: map[string]int{}, tests: map[string]int{}}
+	c := checked{path: p.ImportPath, calls: calls{}, wide: map[string]int{}, tests: map[string]int{}, deep: map[string]int{}}
 	var parsed []*ast.File
 	for _, name := range p.GoFiles {
 		path := filepath.Join(p.Dir, name)
@@ -81,6 +83,7 @@ func readPackage(p listedPackage, exports map[string]string) (checked, error) {
 		if !generated.Match(src) && !strings.HasPrefix(name, "zz_") {
 			c.files, c.lines = append(c.files, name), c.lines+bytes.Count(src, []byte("\n"))
 			addStructs(c.wide, f)
+			addDeep(c.deep, f)
 		}
 	}
 	for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
@@ -126,6 +129,15 @@ func addStructs(to map[string]int, f *ast.File) {
 			if s, ok := t.Type.(*ast.StructType); ok {
 				to[t.Name.Name] = fieldsOf(s)
 			}
+		}
+	}
+}
+
+// addDeep adds the functions of a file whose blocks are nested deeper than maxNesting.
+func addDeep(to map[string]int, f *ast.File) {
+	for _, d := range f.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil && nesting(fn.Body) > maxNesting {
+			to[fn.Name.Name] = nesting(fn.Body)
 		}
 	}
 }

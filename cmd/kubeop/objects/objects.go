@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -139,37 +140,35 @@ func (r Reader) fill(ctx context.Context, node *Node, object *unstructured.Unstr
 
 // adopt reads what was made of the roots, and puts it below them.
 func (r Reader) adopt(ctx context.Context, roots []*Node) error {
-	byUID := map[types.UID]*Node{}
-	namespaces := map[string]bool{}
+	namespaces := sets.New[string]()
 	for _, root := range roots {
-		if root.UID != "" {
-			byUID[root.UID] = root
-			namespaces[root.Namespace] = root.Namespace != ""
+		if root.UID != "" && root.Namespace != "" {
+			namespaces.Insert(root.Namespace)
 		}
 	}
-	var orphans []*Node
-	for namespace, named := range namespaces {
-		if !named {
-			continue
-		}
+	all := slices.Clone(roots)
+	for namespace := range namespaces {
 		for _, kind := range made {
 			found, err := r.list(ctx, kind, namespace)
 			if err != nil {
 				return err
 			}
-			for _, node := range found {
-				if byUID[node.UID] == nil {
-					byUID[node.UID] = node
-					orphans = append(orphans, node)
-				}
-			}
+			all = append(all, found...)
 		}
 	}
-	for _, node := range orphans {
-		if owner := metav1.GetControllerOf(node.Object); owner != nil && byUID[owner.UID] != nil {
-			parent := byUID[owner.UID]
-			parent.Children = append(parent.Children, node)
+	byUID := map[types.UID]*Node{}
+	for _, node := range all {
+		if byUID[node.UID] == nil { // A root is listed with its kind too.
+			byUID[node.UID] = node
 		}
+	}
+	for _, node := range all[len(roots):] {
+		owner := metav1.GetControllerOf(node.Object)
+		if owner == nil || byUID[owner.UID] == nil || byUID[node.UID] != node {
+			continue
+		}
+		parent := byUID[owner.UID]
+		parent.Children = append(parent.Children, node)
 	}
 	return r.judge(ctx, roots)
 }

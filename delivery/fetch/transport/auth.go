@@ -129,7 +129,7 @@ func (a Auth) Signer() (ssh.Signer, error) {
 		return signer, nil
 	}
 	// The cause is left out of the messages: a parser may quote its input.
-	if _, encrypted := err.(*ssh.PassphraseMissingError); !encrypted { //nolint:errorlint // returned as is
+	if !errors.As(err, new(*ssh.PassphraseMissingError)) {
 		return nil, failure.New(failure.ErrInvalid, "identity of the Secret is not a private SSH key in PEM")
 	}
 	if len(a.Passphrase) == 0 {
