@@ -60,10 +60,7 @@ type Polling struct {
 func SuspendedUntil(o metav1.Object) time.Time {
 	switch o.(type) {
 	case *App, *Repository:
-		until, err := time.Parse(time.RFC3339, o.GetAnnotations()[SuspendAnnotation])
-		if err != nil {
-			return time.Time{}
-		}
+		until, _ := time.Parse(time.RFC3339, o.GetAnnotations()[SuspendAnnotation]) // The zero time for what is no time.
 		return until
 	}
 	return time.Time{}
