@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxSearched is the size of a text in which the line is searched where its indentation is wrong. The search parses the text a few times.
+// maxSearched is the size of a text in which the line that is wrong is searched. The search parses the text a few times.
 const maxSearched = 64 << 10
 
 const (
@@ -27,7 +27,7 @@ func indentation(data []byte, line int, message string) (at Position, why string
 	case len(data) > maxSearched:
 		return at, "", false
 	case message == expectedKey || message == expectedItem:
-		line = firstRefused(data)
+		line = firstRefused(data, expectedKey, expectedItem)
 	case message != secondColon:
 		return at, "", false
 	}
@@ -39,8 +39,8 @@ func indentation(data []byte, line int, message string) (at Position, why string
 	return Position{Line: line, Column: 1 + leading(lines[line-1])}, why, why != ""
 }
 
-// firstRefused returns the first line with which the text is no YAML because of its blocks; 0 if there is none.
-func firstRefused(data []byte) int {
+// firstRefused returns the first line with which the parser refuses the text with one of the messages; 0 if there is none.
+func firstRefused(data []byte, messages ...string) int {
 	ends := []int{0}
 	for i, c := range data {
 		if c == '\n' || i == len(data)-1 {
@@ -48,11 +48,11 @@ func firstRefused(data []byte) int {
 		}
 	}
 	low, high := 0, len(ends)-1 // Up to the line low it is YAML, up to the line high it is not.
-	if !refused(data) {
+	if !refused(data, messages) {
 		return 0
 	}
 	for high-low > 1 {
-		if middle := (low + high) / 2; refused(data[:ends[middle]]) {
+		if middle := (low + high) / 2; refused(data[:ends[middle]], messages) {
 			high = middle
 		} else {
 			low = middle
@@ -61,8 +61,9 @@ func firstRefused(data []byte) int {
 	return high
 }
 
-// refused reports whether the blocks of a text are no YAML. The library's errors are compared as text, because they have no types.
-func refused(data []byte) bool {
+// refused reports whether the parser refuses a text with one of the messages. The library's errors are compared as text, because they have
+// no types.
+func refused(data []byte, messages []string) bool {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		err := decoder.Decode(new(yaml.Node))
@@ -70,7 +71,7 @@ func refused(data []byte) bool {
 		case errors.Is(err, io.EOF):
 			return false
 		case err != nil:
-			return strings.Contains(err.Error(), expectedKey) || strings.Contains(err.Error(), expectedItem)
+			return slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(err.Error(), m) })
 		}
 	}
 }

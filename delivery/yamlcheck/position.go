@@ -2,6 +2,7 @@ package yamlcheck
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -69,8 +70,8 @@ func Locate(data []byte, err error) (at Position, why string, ok bool) {
 	default:
 		at.Line = line
 	}
-	if strings.Contains(why, "tab character") && tabIn(data, at.Line) == 0 && tabIn(data, at.Line+1) > 0 {
-		at.Line++ // The parser names the line before it.
+	if strings.Contains(why, "tab character") && len(data) <= maxSearched {
+		at.Line = cmp.Or(firstRefused(data, why), at.Line) // The parser names the line in which the value begins.
 	}
 	if tab := tabIn(data, at.Line); strings.Contains(why, "tab character") || why == "found character that cannot start any token" && tab > 0 {
 		why += ": indent by spaces instead of tabs"

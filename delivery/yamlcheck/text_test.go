@@ -70,6 +70,11 @@ func TestPositionOfAnErrorOfTheParser(t *testing.T) {
 		why  string
 	}{
 		"a tab":                      {"a: 1\n\tb: 2\n", Position{Line: 2, Column: 1}, "found a tab character that violates indentation"},
+		"a tab after a value":        {"a: 1\nb: c\n\td: 2\n", Position{Line: 3, Column: 1}, "found a tab character that violates indentation"},
+		"a tab lines after a value":  {"a: 1\nb: c\n \te\n\n\td\nf: 1\n", Position{Line: 5, Column: 1}, "found a tab character that violates indentation"},
+		"a tab in a block of text":   {"a: 1\nb: |\n\tc\n", Position{Line: 3, Column: 1}, "found a tab character where an indentation space is expected"},
+		"a tab in a large text":      {"a: 1\nb: c\n\td: 2\n" + strings.Repeat("# x\n", maxSearched/4), Position{Line: 2}, "found a tab character that violates indentation"},
+		"a tab in a text that fits":  {"a: 1\nb: c\n\td\n" + strings.Repeat("#", maxSearched-13), Position{Line: 3, Column: 1}, "found a tab character that violates indentation"},
 		"a list that is not closed":  {"a: 1\nb: [c\n", Position{Line: 2}, "did not find expected ',' or ']'"},
 		"a map that is not closed":   {"a: 1\nb: {c\n\n\n", Position{Line: 2}, "did not find expected ',' or '}'"},
 		"a value in a value":         {"a: 1\nb: c: d\n", Position{Line: 2}, "mapping values are not allowed in this context"},

@@ -48,6 +48,7 @@ func TestMaxValuesIsNeverTooLow(t *testing.T) {
 		"an indentation that is set":          "a: |9\n  [" + dense + "]\n",
 		"a carriage return":                   "a: |\n  x\r[" + dense + "]",
 		"another line break":                  "a: |\n  x\u2028[" + dense + "]",
+		"a line break before quotes":          "a: b\rc:\r [\"x\n a: |\n   y\", " + dense + "]",
 		"a next line":                         "a: |\n  x\u0085[" + dense + "]",
 		"at the end of a document":            "--- |\n[" + dense + "]\n...\n[" + dense + "]",
 		"a tag":                               "a: !!str |\n  x\nb: [" + dense + "]",
