@@ -1,6 +1,7 @@
 package project
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -111,6 +112,53 @@ func TestAnAdoptedNamespaceIsLeftAndNotDeleted(t *testing.T) {
 			}
 			if !b.get(ns) || ns.DeletionTimestamp != nil {
 				t.Error("the namespace is deleted")
+			}
+		})
+	}
+}
+
+// TestARemovedPlatformProjectDeletesNoNamespaceThatWasThereBefore, and none while it is unknown whose it is or while it cannot be left.
+func TestARemovedPlatformProjectDeletesNoNamespaceThatWasThereBefore(t *testing.T) {
+	away := func(verb string, kind client.ObjectList) func(string, any, string) error {
+		return func(v string, o any, _ string) error {
+			if v == verb && fmt.Sprintf("%T", o) == fmt.Sprintf("%T", kind) {
+				return errAway
+			}
+			return nil
+		}
+	}
+	for name, c := range map[string]struct {
+		adopted string
+		fault   func(verb string, o any, data string) error
+		want    []string
+		kept    bool
+	}{
+		"adopted":                  {"true", nil, []string{"done"}, true},
+		"adopted, unknown claims":  {"true", away("list", &corev1.PersistentVolumeClaimList{}), []string{"failed Failed: listing the claims of namespace monitoring: " + errAway.Error()}, true},
+		"made by kubeop":           {"false", nil, []string{"soon, after 500ms", "waits Deleting: namespace monitoring is being deleted, after 1s", "done"}, false},
+		"made by kubeop, and gone": {"", nil, []string{"done"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			project := platformProject("monitoring")
+			deletedProject(project)
+			b := platformBench(t, kube.PlatformAppsNamespaced, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: project.Namespace}})
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring", UID: "ns-1", Labels: b.newScope(project).labels()}}
+			ns.Labels[v1alpha1.AdoptedLabel] = c.adopted
+			if c.adopted != "" {
+				if err := b.api.Create(t.Context(), ns); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.fault != nil {
+				b.fault = c.fault
+			}
+			for i, want := range c.want {
+				if got := steptest.Outcome(t, b.removeNamespace(t.Context(), b.newScope(project))); got != want {
+					t.Errorf("look %d: got %q, want %q", i+1, got, want)
+				}
+			}
+			if kept := b.get(ns) && ns.DeletionTimestamp == nil; kept != c.kept {
+				t.Errorf("the namespace is kept: %t, want %t", kept, c.kept)
 			}
 		})
 	}

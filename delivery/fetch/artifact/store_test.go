@@ -194,6 +194,35 @@ func TestAManifestThatIsCutOffIsNoOtherManifest(t *testing.T) {
 	}
 }
 
+// TestARangeOfVersionsIsNotResolvedFromAPartOfTheTags: the highest version may be on the page that fails.
+func TestARangeOfVersionsIsNotResolvedFromAPartOfTheTags(t *testing.T) {
+	for name, fails := range map[string]func(*http.Request) bool{
+		"no page":      func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/tags/list") },
+		"a later page": func(r *http.Request) bool { return r.URL.Query().Get("last") != "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := sources.ServeOCI(t, func(registry http.Handler) *httptest.Server {
+				return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if fails(r) {
+						w.WriteHeader(http.StatusBadGateway)
+						return
+					}
+					registry.ServeHTTP(w, r)
+				}))
+			})
+			for _, tag := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+				server.PushArtifact(t, tag, fluxLayer, sources.TarGz(t, sources.Entry{Name: "a", Text: tag}))
+			}
+			src := ofServer(server)
+			src.SemVer = ">=1.0.0"
+			got, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), src)
+			if !errors.Is(err, failure.ErrServer) || !strings.Contains(err.Error(), "502 Bad Gateway") {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
 func TestArtifactUnhappy(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewServer)
 	good := sources.TarGz(t, sources.Entry{Name: "a", Text: "1"})

@@ -125,6 +125,82 @@ func TestABaseThatIsGoneIsNoFaultOfTheFile(t *testing.T) {
 	}
 }
 
+// faulty is a file whose operation number fails, from 1.
+type faulty struct {
+	*os.File
+	fails, done int
+}
+
+var errDisk = errors.New("no space left on device")
+
+func (f *faulty) next() error {
+	if f.done++; f.done == f.fails {
+		return errDisk
+	}
+	return nil
+}
+
+func (f *faulty) Write(p []byte) (int, error) {
+	if err := f.next(); err != nil {
+		return 0, err
+	}
+	return f.File.Write(p)
+}
+
+func (f *faulty) WriteAt(p []byte, at int64) (int, error) {
+	if err := f.next(); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(p, at)
+}
+
+func (f *faulty) ReadAt(p []byte, at int64) (int, error) {
+	if err := f.next(); err != nil {
+		return 0, err
+	}
+	return f.File.ReadAt(p, at)
+}
+
+func (f *faulty) Read(p []byte) (int, error) {
+	if err := f.next(); err != nil {
+		return 0, err
+	}
+	return f.File.Read(p)
+}
+
+func (f *faulty) Seek(offset int64, whence int) (int64, error) {
+	if err := f.next(); err != nil {
+		return 0, err
+	}
+	return f.File.Seek(offset, whence)
+}
+
+func (f *faulty) Truncate(size int64) error { return errors.Join(f.next(), f.File.Truncate(size)) }
+func (f *faulty) Sync() error               { return errors.Join(f.next(), f.File.Sync()) }
+
+// TestAPackIsNotCompleteIfAnyOperationOfItsFileFails: otherwise a damaged pack would be found only when a commit is read.
+func TestAPackIsNotCompleteIfAnyOperationOfItsFileFails(t *testing.T) {
+	store, thin := oneObject{[]byte("base")}, packWith(blob(t, "a"), toName(t, blobName("base"), suffixed("base", "d")))
+	for n := 1; ; n++ {
+		file := &faulty{File: packFile(t, thin)}
+		contents, err := Read(file, usual, store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.done, file.fails = 0, n
+		_, err = Complete(file, contents, store)
+		if file.done < n { // It has no more operations.
+			if err != nil || n < 12 {
+				t.Errorf("after %d operations: %v", n, err)
+			}
+			return
+		}
+		if !errors.Is(err, errDisk) || errors.Is(err, ErrBase) {
+			t.Errorf("operation %d fails: %v", n, err)
+		}
+	}
+}
+
 func TestTheIndexFindsEachObject(t *testing.T) {
 	pack := packWith(blob(t, "a"), blob(t, "b"), blob(t, "c"))
 	contents, err := Read(bytes.NewReader(pack), usual, oneObject{})

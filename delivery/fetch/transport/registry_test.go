@@ -86,6 +86,34 @@ func TestARefreshTokenIsNotAnonymous(t *testing.T) {
 	}
 }
 
+// TestAListOfTagsWithoutEndIsNotReadForever: each page of the registry names a next one.
+func TestAListOfTagsWithoutEndIsNotReadForever(t *testing.T) {
+	pages := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if pages++; pages > 1000 {
+			w.WriteHeader(http.StatusGone)
+			return
+		}
+		w.Header().Set("Link", fmt.Sprintf(`<%s?last=%d>; rel="next"`, req.URL.Path, pages))
+		_, _ = fmt.Fprintf(w, `{"tags":["1.0.%d"]}`, pages)
+	}))
+	t.Cleanup(server.Close)
+	registry, err := OpenRegistry(loopback, server.Listener.Addr().String()+"/web", true, Auth{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer registry.Close()
+	read := 0
+	err = registry.Tags(t.Context(), "", func(tags []string) error {
+		read += len(tags)
+		return nil
+	})
+	if read != 100 || pages != 100 {
+		t.Errorf("read %d tags of %d pages", read, pages)
+	}
+	sources.WantError(t, registry.Failed(err, "artifact"), failure.ErrServer, "answers what cannot be used: too many pages")
+}
+
 func TestRegistryFailed(t *testing.T) {
 	answer := func(status int) error {
 		return fmt.Errorf("resolving: %w", &errcode.ErrorResponse{Method: http.MethodGet, StatusCode: status, URL: &url.URL{Scheme: "https", Host: "r.example", Path: "/hunter2"},

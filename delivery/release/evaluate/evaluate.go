@@ -143,9 +143,7 @@ func (in *Input) run(ask func([]byte) ([]byte, error), note func(string)) (out *
 	if err != nil {
 		return nil, fault.Render(err)
 	}
-	if in.Previous != nil {
-		values = chartutil.CoalesceTables(values, in.Previous)
-	}
+	values = chartutil.CoalesceTables(values, in.Previous)
 	kinds := !in.KindsThere && slices.ContainsFunc(in.Files, isKinds)
 	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
 		return nil, renderedAs(err, kinds)

@@ -25,6 +25,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 	"github.com/kubeop/kubeop/internal/sandbox"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // boxes evaluate the charts of all tests, in processes of this test binary.
@@ -241,6 +242,37 @@ func TestAMessageHasTheFilesOfItsChart(t *testing.T) {
 		if _, err := evaluationIn(text); err == nil {
 			t.Errorf("a message that is %s is read", name)
 		}
+	}
+}
+
+// TestValuesOfTheLastReleaseAreKeptUnderThoseOfTheApp, and a null of the app
+// takes a value back to that of the chart, as with helm upgrade --reuse-values.
+func TestValuesOfTheLastReleaseAreKeptUnderThoseOfTheApp(t *testing.T) {
+	chart := []*loader.BufferedFile{
+		{Name: "Chart.yaml", Data: []byte(sources.ChartYAML)},
+		{Name: "values.yaml", Data: []byte("color: default\nsize: default\nshape: {side: 1}\n")},
+		{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\ndata: {{ toJson .Values }}\n")},
+	}
+	for name, c := range map[string]struct {
+		values, previous map[string]any
+		want             string
+	}{
+		"no release":          {map[string]any{"color": "red"}, nil, `{"color":"red","shape":{"side":1},"size":"default"}`},
+		"kept":                {map[string]any{}, map[string]any{"color": "blue"}, `{"color":"blue","shape":{"side":1},"size":"default"}`},
+		"set, another kept":   {map[string]any{"color": "red"}, map[string]any{"color": "blue", "size": "L"}, `{"color":"red","shape":{"side":1},"size":"L"}`},
+		"kept within another": {map[string]any{"shape": map[string]any{"side": 2}}, map[string]any{"shape": map[string]any{"edge": 3}}, `{"color":"default","shape":{"edge":3,"side":2},"size":"default"}`},
+		"taken back":          {map[string]any{"size": nil}, map[string]any{"size": "L"}, `{"color":"default","shape":{"side":1},"size":"default"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &Input{Files: chart, Values: c.values, Previous: c.previous, Capabilities: chartutil.DefaultCapabilities, Release: chartutil.ReleaseOptions{Name: "web"}}
+			out, err := in.run(nobodyAsked, func(string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(map[string]string{"web/templates/a.yaml": "---\n" + `{"apiVersion":"v1","data":` + c.want + `,"kind":"ConfigMap"}` + "\n"}, out.Templates); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
