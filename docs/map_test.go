@@ -9,6 +9,27 @@ import (
 	"testing"
 )
 
+// TestEveryPlaceOfTheGlossaryExists looks for each file and folder in the last column of the glossary.
+func TestEveryPlaceOfTheGlossaryExists(t *testing.T) {
+	text, err := os.ReadFile("glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := 0
+	for line := range strings.Lines(string(text)) {
+		columns := strings.Split(line, " | ")
+		for _, place := range regexp.MustCompile("`([a-z][^`]*/[^`]*)`").FindAllStringSubmatch(columns[len(columns)-1], -1) {
+			places++
+			if _, err := os.Stat(path.Join("..", place[1])); err != nil {
+				t.Errorf("%s does not exist", place[1])
+			}
+		}
+	}
+	if places < 60 {
+		t.Errorf("only %d places were found", places)
+	}
+}
+
 // TestEveryPackageIsOnTheMap compares the packages of the layers with the map in architecture.md, on which each is named by its folder.
 func TestEveryPackageIsOnTheMap(t *testing.T) {
 	text, err := os.ReadFile("architecture.md")

@@ -37,8 +37,8 @@ func (r *Reconciler) open(ctx context.Context, s *scope) error {
 	return namespace.Open(ctx, r.Direct, s.namespace)
 }
 
-// removeNamespace deletes the namespace, which has no apps any more, and waits until it and its contents are gone. It keeps the namespace
-// if claims that hold data stay.
+// removeNamespace deletes the namespace of a deleted Project, which has no apps any more, and waits until it and its contents are gone. It
+// keeps the namespace if claims that hold data stay.
 func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	tenant, err := r.formerTenant(ctx, s)
 	if err != nil {

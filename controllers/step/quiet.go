@@ -17,7 +17,8 @@ const (
 // LastLook is the longest interval between two checks while a step waits.
 const LastLook = 15 * time.Second
 
-// NextLook is when to check again something for which there is no event: after a tenth of the time waited so far, between 1 and 15 seconds.
+// NextLook is when to check again something for which there is no event, and the pause between two health checks: after a tenth of the time
+// waited so far, between 1 and 15 seconds.
 func NextLook(waited time.Duration) time.Duration { return min(max(waited/10, time.Second), LastLook) }
 
 // WaitQuietly ends a step that has waited for some time: like Soon until the quiet time is over, then like Wait with a message. The object

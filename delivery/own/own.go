@@ -19,8 +19,8 @@ type Owner struct {
 	Namespace string
 }
 
-// Stamp puts the objects into the owner's namespace and labels them with tenant, project and app. Pods made from a template in the objects
-// get the labels too, so that `kubectl get pods -l paas.kubeop.io/app=shop` finds them.
+// Stamp puts the objects into the owner's namespace and sets the owner labels, which are those of tenant, project and app. Pods made from
+// a template in the objects get the labels too, so that `kubectl get pods -l paas.kubeop.io/app=shop` finds them.
 //
 // An app of the platform itself may have objects in other namespaces, which keep their namespace.
 //
@@ -110,7 +110,7 @@ func PodLabelPath(object *unstructured.Unstructured) []string {
 	return slices.Concat(path, []string{"metadata", "labels", v1alpha1.AppLabel})
 }
 
-// ofApps are the labels of an app's objects.
+// ofApps is the set of owner labels of an app's objects.
 var ofApps = []string{v1alpha1.TenantLabel, v1alpha1.ProjectLabel, v1alpha1.AppLabel}
 
 // podLabels returns the owner's labels in the pod template of an object.

@@ -10,7 +10,8 @@ import (
 	"github.com/kubeop/kubeop/gitops/document"
 )
 
-// inWords describes in words what each pattern of the CustomResourceDefinitions requires, because most people cannot read a pattern.
+// inWords is for the message about an invalid file: it describes in words what each pattern of the CustomResourceDefinitions requires,
+// because most people cannot read a pattern.
 var inWords = map[string]string{
 	`^(https?|ssh)://[^\s]+$`:          "must begin with https://, http:// or ssh:// (write git@host:a/b as ssh://git@host/a/b)",
 	`^(https?|oci)://[^\s]+$`:          "must begin with https://, http:// or oci://",

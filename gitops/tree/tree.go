@@ -147,7 +147,7 @@ func (t *Tree) Counts() Counts { return t.counts }
 // Objects is the number of all objects.
 func (c Counts) Objects() int { return c.Tenants + c.Projects + c.Apps }
 
-// Problem is one thing wrong with a commit.
+// Problem is one thing wrong with a commit: an invalid file, or something in it.
 type Problem struct {
 	// File from the root of the repository.
 	File string

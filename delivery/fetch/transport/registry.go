@@ -62,7 +62,7 @@ func OpenRegistry(network *Network, at string, insecure bool, as Auth) (*Registr
 	return &Registry{Repository: repo, auth: own, client: client, tokens: tokens}, nil
 }
 
-// Failed explains an error of the library. Only the status is used, because the error's text may repeat what a server sent.
+// Failed explains why a registry refused, or could not answer. Only the status is used, because the error's text may repeat what a server sent.
 func (r *Registry) Failed(err error, what string) error {
 	var (
 		answer *errcode.ErrorResponse

@@ -98,7 +98,8 @@ func (s *Cache) known(digest string) (*chart.Chart, *reading) {
 	return nil, r
 }
 
-// keep adds a parsed chart to the cache. A chart that could not be parsed is parsed again the next time.
+// keep adds a parsed chart to the cache, which evicts the least recently used ones above maxCachedBytes. A chart that could not be parsed
+// is parsed again the next time.
 func (s *Cache) keep(digest string, r *reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

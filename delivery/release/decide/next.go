@@ -27,7 +27,7 @@ const (
 	Uninstall Act = "uninstalling"
 	// Probe runs the chart's tests.
 	Probe Act = "testing"
-	// Unlock marks an interrupted revision as failed and decides again.
+	// Unlock marks an interrupted revision (pending-install, pending-upgrade or pending-rollback) as failed and decides again.
 	Unlock Act = "unlocking"
 	// Reinstall installs again, once the objects of the uninstalled release are gone.
 	Reinstall Act = "vacating"
@@ -220,7 +220,8 @@ func byHand(s State) string {
 	return fmt.Sprintf("revision %d was made %s", last.Number, how)
 }
 
-// pending decides about a revision whose action has not ended. The caller knows that it does not run in this process.
+// pending decides whether to unlock a revision that is pending-install, pending-upgrade or pending-rollback: its action has not ended. The
+// caller knows that it does not run in this process.
 func (w Want) pending(last *Revision) Decision {
 	until := last.Since.Add(w.Timeout + grace)
 	if w.abandoned(last) || !w.Now.Before(until) {
