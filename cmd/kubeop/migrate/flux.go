@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 
@@ -104,23 +105,27 @@ func (t *fluxTree) variables(o *object, f *fields, build *v1alpha1.Build) {
 	build.Substitute = map[string]string{}
 	for _, reference := range f.maps("postBuild.substituteFrom") {
 		kind, name := fmt.Sprint(reference["kind"]), fmt.Sprint(reference["name"])
-		found := false
-		for _, w := range t.docs[key(kind, name)] {
-			var data struct{ Data map[string]string }
-			if kind == "ConfigMap" && w.node.Decode(&data) == nil {
-				found = true
-				for name, value := range data.Data {
-					build.Substitute[name] = value
-				}
-			}
-		}
+		data, found := t.configMap(kind, name)
+		maps.Copy(build.Substitute, data)
 		if !found {
 			t.report.ask(o, "spec.postBuild.substituteFrom", fmt.Sprintf("the variables of the %s %s are not known here", printable(kind), printable(name)))
 		}
 	}
-	for name, value := range given {
-		build.Substitute[name] = value
+	maps.Copy(build.Substitute, given)
+}
+
+// configMap returns the data of a ConfigMap in the files.
+func (t *fluxTree) configMap(kind, name string) (map[string]string, bool) {
+	if kind != "ConfigMap" {
+		return nil, false
 	}
+	for _, w := range t.docs[key(kind, name)] {
+		var data struct{ Data map[string]string }
+		if w.node.Decode(&data) == nil {
+			return data.Data, true
+		}
+	}
+	return nil, false
 }
 
 // own reports whether a source is the repository of these files.

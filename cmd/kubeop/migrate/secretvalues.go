@@ -52,30 +52,36 @@ func withhold(from values, prefix string) []string {
 	return found
 }
 
-// holdsSecret reports whether a list contains a secret, also as a variable with a name and a value.
+// holdsSecret reports whether a list contains a secret.
 func holdsSecret(list []any) bool {
 	return slices.ContainsFunc(list, func(item any) bool {
 		switch v := item.(type) {
-		case string:
-			return isSecret("", v)
 		case []any:
 			return holdsSecret(v)
 		case values:
-			if name, ok := v["name"].(string); ok && isSecret(name, v["value"]) {
-				return true
-			}
-			for name, value := range v {
-				inner, ok := value.(values)
-				if isSecret(name, value) || ok && holdsSecret([]any{inner}) {
-					return true
-				}
-				if list, ok := value.([]any); ok && holdsSecret(list) {
-					return true
-				}
-			}
+			return holdsSecretIn(v)
 		}
-		return false
+		return isSecret("", item)
 	})
+}
+
+// holdsSecretIn is holdsSecret for an item with fields, such as a variable with a name and a value.
+func holdsSecretIn(item values) bool {
+	if name, ok := item["name"].(string); ok && isSecret(name, item["value"]) {
+		return true
+	}
+	for name, value := range item {
+		if isSecret(name, value) {
+			return true
+		}
+		if list, ok := value.([]any); ok && holdsSecret(list) {
+			return true
+		}
+		if inner, ok := value.(values); ok && holdsSecretIn(inner) {
+			return true
+		}
+	}
+	return false
 }
 
 // valuesOf takes the values of a release. Those that look secret are left to a Secret, without which kubeop changes nothing.
