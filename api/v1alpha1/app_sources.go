@@ -14,32 +14,24 @@ type GitSource struct {
 	// URL of a Git repository to fetch from.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
-	// +optional
 	URL string `json:"url,omitempty"`
 	// Ref to follow. Default: the default branch of the remote repository.
-	// +optional
 	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
 	// Path of the folder. Default: the root.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
-	// +optional
 	Path string `json:"path,omitempty"`
 	// SecretRef names a Secret in the app's namespace with the credentials: username and password, bearerToken, or identity and
 	// known_hosts (SSH). ca.crt adds a certificate authority.
-	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// Verify accepts only commits or tags that are signed by one of the given keys.
-	// +optional
 	Verify *GitVerification `json:"verify,omitempty"`
 	// Ignore excludes files, in the syntax of .gitignore. Default: only files whose names start with a dot are excluded.
 	// +kubebuilder:validation:MaxLength=4096
-	// +optional
 	Ignore string `json:"ignore,omitempty"`
 	// SourceRef takes the manifests from a Flux source in the app's namespace. It works only where Flux's source kinds are installed.
-	// +optional
 	SourceRef *FluxSourceReference `json:"sourceRef,omitempty"`
 	// OCI takes the manifests from an artifact in a registry, such as `flux push artifact` writes.
-	// +optional
 	OCI *OCISource `json:"oci,omitempty"`
 
 	Build `json:",inline"`
@@ -50,7 +42,6 @@ type GitVerification struct {
 	// Mode defines what must be signed: the commit, the annotated tag that ref.tag names, or both. Default HEAD.
 	// +kubebuilder:validation:Enum=HEAD;Tag;TagAndHEAD
 	// +kubebuilder:default=HEAD
-	// +optional
 	Mode sourcev1.GitVerificationMode `json:"mode,omitempty"`
 	// SecretRef names a Secret with the public keys, in the app's namespace or, for a Repository, in the operator's. Each key *.asc is
 	// an armored OpenPGP key. Each key *.pub lists SSH public keys, as authorized_keys does.
@@ -77,22 +68,17 @@ type OCISource struct {
 	URL string `json:"url"`
 	// Tag of the artifact.
 	// +kubebuilder:validation:MaxLength=128
-	// +optional
 	Tag string `json:"tag,omitempty"`
 	// SemVer chooses the highest tag in a version range.
 	// +kubebuilder:validation:MaxLength=256
-	// +optional
 	SemVer string `json:"semver,omitempty"`
 	// Digest of the artifact's manifest, as "sha256:" and 64 hexadecimal digits.
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
-	// +optional
 	Digest string `json:"digest,omitempty"`
 	// SecretRef names a Secret in the app's namespace: of type kubernetes.io/dockerconfigjson, or with username and password. ca.crt
 	// adds a certificate authority.
-	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// Insecure allows a registry without TLS. Default false.
-	// +optional
 	Insecure bool `json:"insecure,omitempty"`
 }
 
@@ -101,34 +87,27 @@ type Build struct {
 	// Patches change objects by strategic merge or JSON 6902.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
-	// +optional
 	Patches []kustomize.Patch `json:"patches,omitempty"`
 	// Images replace names, tags and digests of images.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
-	// +optional
 	Images []kustomize.Image `json:"images,omitempty"`
 	// Components are folders of kustomize components, relative to path.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +listType=atomic
-	// +optional
 	Components []string `json:"components,omitempty"`
 	// Substitute replaces ${name} in the built manifests. ${name:=default} has a default. $${name} is written as ${name}.
 	// +kubebuilder:validation:MaxProperties=256
-	// +optional
 	Substitute map[string]string `json:"substitute,omitempty"`
 	// SubstituteFrom takes variables from ConfigMaps and Secrets in the app's namespace. Later entries override earlier ones, and
 	// substitute overrides them all.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
-	// +optional
 	SubstituteFrom []SubstituteReference `json:"substituteFrom,omitempty"`
 	// SubstituteStrict rejects variables that have neither a value nor a default. If it is false, they become empty. Default true.
-	// +optional
 	SubstituteStrict *bool `json:"substituteStrict,omitempty"`
 	// Decryption decrypts the files.
-	// +optional
 	Decryption *Decryption `json:"decryption,omitempty"`
 }
 
@@ -142,7 +121,6 @@ type SubstituteReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// Optional ignores a missing object. Default false.
-	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
@@ -164,15 +142,12 @@ type RawSource struct {
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +listType=atomic
-	// +optional
 	Manifests []runtime.RawExtension `json:"manifests,omitempty"`
 	// Path of a folder in the app's folder, such as "manifests".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the app's folder"
-	// +optional
 	Path string `json:"path,omitempty"`
 	// Decryption decrypts the manifests.
-	// +optional
 	Decryption *Decryption `json:"decryption,omitempty"`
 }

@@ -38,22 +38,17 @@ type AppSpec struct {
 	Type AppType `json:"type"`
 
 	// Image delivers one container image as a Deployment and a Service.
-	// +optional
 	Image *ImageSource `json:"image,omitempty"`
 	// Git delivers a folder of manifests from a Git repository.
-	// +optional
 	Git *GitSource `json:"git,omitempty"`
 	// Helm delivers a chart as a Helm release.
-	// +optional
 	Helm *HelmSource `json:"helm,omitempty"`
 	// Raw delivers manifests that are written here or in the app's folder.
-	// +optional
 	Raw *RawSource `json:"raw,omitempty"`
 
 	// Host is the host name under which an Ingress serves the first port of an Image app. Use hosts for more than one, or for paths.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
-	// +optional
 	Host string `json:"host,omitempty"`
 
 	// Hosts are the host names and paths under which an Image app is served. An Ingress serves them, or an HTTPRoute if the platform has
@@ -61,30 +56,24 @@ type AppSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
-	// +optional
 	Hosts []AppHost `json:"hosts,omitempty"`
 
 	// Ingress are the class and the annotations of the Ingress that serves host or hosts. It is rejected if the platform has a Gateway.
-	// +optional
 	Ingress *AppIngress `json:"ingress,omitempty"`
 
 	// Prune deletes objects that left the source. It is not for type Helm: a Helm upgrade always deletes them. Default true.
-	// +optional
 	Prune *bool `json:"prune,omitempty"`
 
 	// DeletionPolicy defines what happens to the delivered objects when the app is deleted. Default Delete.
 	// +kubebuilder:default=Delete
-	// +optional
 	DeletionPolicy AppDeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// ClaimDeletionPolicy defines what happens to claims that hold data when the app is deleted: Retain or Delete. Default: the
 	// Project's policy.
-	// +optional
 	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
 
 	// MovedFrom lets an Image app use the claims of a deleted app of the same project, such as its own former name. Keep it for as long
 	// as the app mounts those claims.
-	// +optional
 	MovedFrom *MovedFrom `json:"movedFrom,omitempty"`
 
 	Delivery `json:",inline"`
@@ -94,7 +83,6 @@ type AppSpec struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be at least 1s and at most 1h"
 	// +kubebuilder:default="5m"
-	// +optional
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	Schedule `json:",inline"`
@@ -145,84 +133,61 @@ type AppStatus struct {
 	ReconcileStatus `json:",inline"`
 
 	// ObservedTree is the Git tree hash of the app's folder for which Ready is True. It is empty if no repository declared the app.
-	// +optional
 	ObservedTree string `json:"observedTree,omitempty"`
 	// LastAttemptedRevision is the revision of the last attempt. For a Git source it is its commit, and for a chart from a repository
 	// its version. For everything in the app's own folder it is the commit that declared the app, as "branch@sha1:<commit>". For an app
 	// that no repository declared it is "generation <n>".
-	// +optional
 	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
 	// SourceDigest is the digest of all content that the attempted revision of a Git source consists of. A later revision with the same
 	// digest causes no event.
-	// +optional
 	SourceDigest string `json:"sourceDigest,omitempty"`
 	// LastAppliedRevision is the last revision that was applied completely.
-	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
 	// ShortRevision is LastAppliedRevision with a short hash, as "main@sha1:1a2b3c4d", for kubectl get.
-	// +optional
 	ShortRevision string `json:"shortRevision,omitempty"`
 	// URL is where the app is served: the first of spec.hosts with its path, and with "https://" if it has a tlsSecretRef or an issuer.
-	// +optional
 	URL string `json:"url,omitempty"`
 	// RenderedBytes is the size of what the app delivers, in bytes. It counts towards spec.limits.renderedBytes of the Tenant.
-	// +optional
 	RenderedBytes int64 `json:"renderedBytes,omitempty"`
 	// Filled is what kubeop filled in for the Pod Security level of the namespace, as "<kind>/<name>: <fields>; container <name>:
 	// <fields>". At most 20.
 	// +listType=atomic
-	// +optional
 	Filled []string `json:"filled,omitempty"`
 	// UnhealthySince is when the current input was first found unhealthy. The timeout starts then.
-	// +optional
 	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`
 	// Release is the Helm release of a Helm app.
-	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 	// History lists the revisions of the release that Helm keeps, the newest first.
 	// +listType=atomic
-	// +optional
 	History []ReleaseSnapshot `json:"history,omitempty"`
 	// Deliveries are the last ten deliveries, the newest first: each time the source or the spec changed and, for a Helm app, each new
 	// revision of its release.
 	// +listType=atomic
-	// +optional
 	Deliveries []DeliveryRecord `json:"deliveries,omitempty"`
 	// Failures counts the failed attempts of the current input. It is zero after a success.
-	// +optional
 	Failures int64 `json:"failures,omitempty"`
 	// NextRetryAt is when a failed input is retried. It is unset if there is no retry, or if the retry is immediate.
-	// +optional
 	NextRetryAt *metav1.Time `json:"nextRetryAt,omitempty"`
 	// LastHandledForceAt is the last handled value of the annotation reconcile.fluxcd.io/forceAt.
-	// +optional
 	LastHandledForceAt string `json:"lastHandledForceAt,omitempty"`
 	// LastHandledResetAt is the last handled value of the annotation reconcile.fluxcd.io/resetAt.
-	// +optional
 	LastHandledResetAt string `json:"lastHandledResetAt,omitempty"`
 	// Image is the image that the policy chose.
-	// +optional
 	Image *ImageStatus `json:"image,omitempty"`
 	// Hooks are the results of the current revision's hooks.
 	// +listType=atomic
-	// +optional
 	Hooks []HookStatus `json:"hooks,omitempty"`
 	// RunningHook is the hook that is running. It is set only if the hook takes a while.
-	// +optional
 	RunningHook *RunningHook `json:"runningHook,omitempty"`
 	// Held are objects that left the source and wait for a confirmation of their deletion, as "<kind> <name>: why". At most 20.
 	// +listType=atomic
-	// +optional
 	Held []string `json:"held,omitempty"`
 	// HeldToken is the value that the annotation paas.kubeop.io/confirm-deletions needs to confirm the deletions. It is valid for this
 	// revision and this list only. kubeop removes the annotation after use.
-	// +optional
 	HeldToken string `json:"heldToken,omitempty"`
 	// Refused is the newer version that condition Current reports. It is unset if there is none.
-	// +optional
 	Refused *Refused `json:"refused,omitempty"`
 	// Inventory lists the applied objects.
-	// +optional
 	Inventory Inventory `json:"inventory,omitzero"`
 }
 
@@ -231,34 +196,26 @@ type DeliveryRecord struct {
 	// Revision that was delivered, as in lastAttemptedRevision.
 	Revision string `json:"revision"`
 	// Generation of the App.
-	// +optional
 	Generation int64 `json:"generation,omitempty"`
 	// Commit is the hash of the Git commit: of the source or, if the source is not in Git, of the commit that declared the app. It is empty
 	// if no commit did.
-	// +optional
 	Commit string `json:"commit,omitempty"`
 	// Author is the name of the author of that commit. Nothing proves it, unless verify checks signatures.
-	// +optional
 	Author string `json:"author,omitempty"`
 	// Image is the image that a policy chose.
-	// +optional
 	Image string `json:"image,omitempty"`
 	// Release is the revision of the Helm release.
-	// +optional
 	Release int `json:"release,omitempty"`
 	// StartedAt is when kubeop first tried to deliver it.
 	StartedAt metav1.Time `json:"startedAt"`
 	// FinishedAt is when it was healthy, with all its tests and hooks, or when it first failed.
-	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 	// Duration from StartedAt to FinishedAt, in whole seconds.
-	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 	// Result is Progressing, Succeeded or Failed. A failed delivery may still succeed, because it is tried again. What happens after
 	// Succeeded does not change it.
 	Result string `json:"result"`
 	// Reason is why it failed: the reason of the condition.
-	// +optional
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -276,7 +233,6 @@ type ImageStatus struct {
 	// Tag that the policy chose.
 	Tag string `json:"tag"`
 	// Previous is the reference that was delivered before this one. It is empty for the first.
-	// +optional
 	Previous string `json:"previous,omitempty"`
 	// Since is when this reference was chosen.
 	Since metav1.Time `json:"since"`
@@ -295,7 +251,6 @@ type HookStatus struct {
 	// FinishedAt is when the hook ended.
 	FinishedAt metav1.Time `json:"finishedAt"`
 	// Message is why the hook failed, with the last lines of its log.
-	// +optional
 	Message string `json:"message,omitempty"`
 }
 
@@ -304,7 +259,6 @@ type RunningHook struct {
 	// Job that runs the hook.
 	Job string `json:"job"`
 	// Message is why the hook has not ended, as reported by its pods.
-	// +optional
 	Message string `json:"message,omitempty"`
 }
 
@@ -317,19 +271,15 @@ type ReleaseStatus struct {
 	// Status as Helm names it: deployed, failed, pending-upgrade and so on.
 	Status string `json:"status"`
 	// Deployed is the newest deployed revision, whose objects the inventory lists. Zero if there is none.
-	// +optional
 	Deployed int `json:"deployed,omitempty"`
 	// Content is a digest of what that revision holds, as in the history. It distinguishes revisions with the same number from different
 	// installations.
-	// +optional
 	Content string `json:"content,omitempty"`
 	// Proven is true if the deployed revision was healthy and its tests, where enabled, succeeded. A rollback may return to it.
-	// +optional
 	Proven bool `json:"proven,omitempty"`
 	// Chart is the chart's name and version, as "name-1.2.3".
 	Chart string `json:"chart"`
 	// AppVersion is the appVersion in the chart's Chart.yaml.
-	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
 }
 
@@ -344,7 +294,6 @@ type ReleaseSnapshot struct {
 	// ChartVersion is the chart's version.
 	ChartVersion string `json:"chartVersion"`
 	// AppVersion is the appVersion in the chart's Chart.yaml.
-	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
 	// ValuesDigest is a digest of the values given to the chart, as "hmac-sha256:<hex>". Its key is known to the operator only. Equal
 	// values in this installation have equal digests, and a digest does not reveal its values.
@@ -354,7 +303,6 @@ type ReleaseSnapshot struct {
 	// LastDeployed is when this revision was deployed.
 	LastDeployed metav1.Time `json:"lastDeployed"`
 	// Test is the result of the chart's tests: Succeeded or Failed. It is empty if no test ran.
-	// +optional
 	Test string `json:"test,omitempty"`
 	// Digest of the revision's chart, values, manifests and hooks, made as ValuesDigest is. A rollback returns only to a revision that
 	// still has its recorded digest.

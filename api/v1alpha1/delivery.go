@@ -15,38 +15,30 @@ type Delivery struct {
 	// repository, the app waits until the changed dependency is ready.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +optional
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
 	// Hooks are Jobs that run once before and once after each new revision.
-	// +optional
 	Hooks Hooks `json:"hooks,omitzero"`
 	// HealthCheckExprs are CEL expressions that define when objects of a kind are healthy, failed or in progress. They are for kinds
 	// that kstatus does not know.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +optional
 	HealthCheckExprs []kustomize.CustomHealthCheck `json:"healthCheckExprs,omitempty"`
 	// Drift defines how the app reacts when others change its objects.
-	// +optional
 	Drift Drift `json:"drift,omitzero"`
 	// Force deletes and recreates an object if the API server rejects a change of an immutable field. The object's data is lost and its
 	// pods stop. It is not for type Helm, which has helm.upgrade.force. Default false: the app reports the field.
-	// +optional
 	Force bool `json:"force,omitempty"`
 	// TakeOwnership adopts existing objects that no app, Helm release or other kubeop object owns. Only administrators can hand over
 	// cluster-scoped objects. It is not for type Helm, which has helm.install.takeOwnership. Default false: the app reports the
 	// conflicting object.
-	// +optional
 	TakeOwnership bool `json:"takeOwnership,omitempty"`
 	// TargetNamespace is the namespace of all objects, also of those whose author wrote another one. It is for folders and charts that
 	// name a namespace. In a tenant's app it can only be the namespace of the project. Default: an object that names another namespace
 	// is refused.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	// +optional
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 	// PodSecurity defines how the app's pods are brought to the Pod Security level of its namespace.
-	// +optional
 	PodSecurity PodSecurity `json:"podSecurity,omitzero"`
 }
 
@@ -55,7 +47,6 @@ type PodSecurity struct {
 	// Fill defines what kubeop fills in where a pod or container leaves it out and the level would refuse it: seccompProfile
 	// RuntimeDefault, runAsNonRoot true, allowPrivilegeEscalation false and capabilities.drop [ALL]. What is set is never changed.
 	// Enabled fills in all of them, Disabled none. Default: all at level restricted, and seccompProfile at baseline.
-	// +optional
 	Fill PodSecurityFill `json:"fill,omitempty"`
 }
 
@@ -78,12 +69,10 @@ const (
 type Dependency struct {
 	// APIVersion of the object, such as "batch/v1". Default for the kinds App and Project: kubeop's own.
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind of the object. Default App.
 	// +kubebuilder:default=App
 	// +kubebuilder:validation:MaxLength=63
-	// +optional
 	Kind string `json:"kind,omitempty"`
 	// Name of the object.
 	// +kubebuilder:validation:MinLength=1
@@ -91,15 +80,12 @@ type Dependency struct {
 	Name string `json:"name"`
 	// Project of the same tenant that the object is in. Default: the app's own.
 	// +kubebuilder:validation:MaxLength=35
-	// +optional
 	Project string `json:"project,omitempty"`
 	// Platform says that the object is an App of the platform itself, in the platform's project that Project names.
-	// +optional
 	Platform bool `json:"platform,omitempty"`
 	// ReadyExpr is a CEL expression that is true when the object is ready. dep is the object, and self is the app without its status.
 	// Default: an App or Project is ready by its condition Ready, other objects by kstatus.
 	// +kubebuilder:validation:MaxLength=2048
-	// +optional
 	ReadyExpr string `json:"readyExpr,omitempty"`
 }
 
@@ -114,13 +100,11 @@ type Hooks struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	Pre []Hook `json:"pre,omitempty"`
 	// Post hooks run one after the other once the revision is healthy.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	Post []Hook `json:"post,omitempty"`
 }
 
@@ -134,37 +118,30 @@ type Hook struct {
 	// Image to run. Default: the image of the delivered revision, for an app of type Image.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\s]+$`
-	// +optional
 	Image string `json:"image,omitempty"`
 	// Command replaces the image's entrypoint.
 	// +listType=atomic
-	// +optional
 	Command []string `json:"command,omitempty"`
 	// Args replaces the image's arguments.
 	// +listType=atomic
-	// +optional
 	Args []string `json:"args,omitempty"`
 	// Env are environment variables, as in a container. KUBEOP_REVISION is always set.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 	// EnvFrom takes all keys of ConfigMaps and Secrets as environment variables.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 	// Timeout of the Job, from 1s to 1h. Default: the app's timeout.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be at least 1s and at most 1h"
-	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// OnFailure defines what happens when the Job fails. Stop holds the revision: it is not retried until it changes or forceAt requests
 	// it. Continue only reports the failure. Default Stop.
 	// +kubebuilder:default=Stop
-	// +optional
 	OnFailure HookFailure `json:"onFailure,omitempty"`
 }
 
@@ -189,12 +166,10 @@ const (
 type Drift struct {
 	// Mode defines whether such changes are reverted (Correct), reported in the condition Drifted (Warn), or ignored (Off). Default:
 	// Warn for type Helm, as users expect of releases, and Correct for all others.
-	// +optional
 	Mode DriftMode `json:"mode,omitempty"`
 	// Ignore names fields that others may change. The replicas that an autoscaler sets are ignored without an entry.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
-	// +optional
 	Ignore []IgnoreRule `json:"ignore,omitempty"`
 }
 
@@ -220,6 +195,5 @@ type IgnoreRule struct {
 	// +listType=atomic
 	Paths []string `json:"paths"`
 	// Target selects the objects. Default: all.
-	// +optional
 	Target *kustomize.Selector `json:"target,omitempty"`
 }

@@ -1,5 +1,7 @@
 // Package v1alpha1 is kubeop's API: the kinds a platform team and its tenants write in Git.
 //
+// A field with omitempty is optional, and every other field is required; controller-gen needs no marker for either.
+//
 // +kubebuilder:object:generate=true
 // +groupName=paas.kubeop.io
 package v1alpha1

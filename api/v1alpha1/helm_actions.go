@@ -8,22 +8,16 @@ import (
 type HelmActions struct {
 	// Wait delays the post-install and post-upgrade hooks until every object is ready, as `helm --wait` does. Only charts whose hooks
 	// need the installed objects need it. The app's health is checked in any case. Default false.
-	// +optional
 	Wait bool `json:"wait,omitempty"`
 	// Install configures the first revision.
-	// +optional
 	Install HelmInstall `json:"install,omitzero"`
 	// Upgrade configures later revisions.
-	// +optional
 	Upgrade HelmUpgrade `json:"upgrade,omitzero"`
 	// Test runs the chart's tests once a revision is healthy.
-	// +optional
 	Test HelmTest `json:"test,omitzero"`
 	// Remediation configures what follows an upgrade that failed or did not become healthy within its timeout.
-	// +optional
 	Remediation HelmRemediation `json:"remediation,omitzero"`
 	// Uninstall configures the removal of the release.
-	// +optional
 	Uninstall HelmUninstall `json:"uninstall,omitzero"`
 }
 
@@ -33,34 +27,25 @@ type HelmAction struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be at least 1s and at most 1h"
-	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// DisableHooks runs no hooks. Default false.
-	// +optional
 	DisableHooks bool `json:"disableHooks,omitempty"`
 	// DisableWait treats the release as successful once it is applied, without checking the health of its objects. Default false.
-	// +optional
 	DisableWait bool `json:"disableWait,omitempty"`
 	// DisableWaitForJobs excludes Jobs from the release's health. Default false.
-	// +optional
 	DisableWaitForJobs bool `json:"disableWaitForJobs,omitempty"`
 	// DisableOpenAPIValidation makes the API server drop unknown fields silently, instead of with a warning in the log. Default false.
-	// +optional
 	DisableOpenAPIValidation bool `json:"disableOpenAPIValidation,omitempty"`
 	// DisableSchemaValidation skips the check of the values against the chart's values.schema.json. Default false.
-	// +optional
 	DisableSchemaValidation bool `json:"disableSchemaValidation,omitempty"`
 	// CRDs defines what happens to the CustomResourceDefinitions in the chart's crds folder. They are cluster-scoped, so the project's
 	// deployer needs the permission to write them. Skip needs no permission. Default CreateReplace.
-	// +optional
 	CRDs CRDsPolicy `json:"crds,omitempty"`
 	// Force deletes and recreates objects that the API server refuses to change, such as a Job. It never does so with a
 	// CustomResourceDefinition, a PersistentVolumeClaim, or an owner of claims that hold data. Default false.
-	// +optional
 	Force bool `json:"force,omitempty"`
 	// TakeOwnership adopts existing objects in the app's namespace that belong to no release, or to another release of this app. Default
 	// false.
-	// +optional
 	TakeOwnership bool `json:"takeOwnership,omitempty"`
 }
 
@@ -68,7 +53,6 @@ type HelmAction struct {
 type HelmInstall struct {
 	HelmAction `json:",inline"`
 	// Replace continues the history of an uninstalled release of the same name instead of removing it. Default false.
-	// +optional
 	Replace bool `json:"replace,omitempty"`
 }
 
@@ -76,10 +60,8 @@ type HelmInstall struct {
 type HelmUpgrade struct {
 	HelmAction `json:",inline"`
 	// CleanupOnFail deletes what a failed upgrade created. Default false.
-	// +optional
 	CleanupOnFail bool `json:"cleanupOnFail,omitempty"`
 	// PreserveValues merges the values over those of the last revision instead of replacing them. Default false.
-	// +optional
 	PreserveValues bool `json:"preserveValues,omitempty"`
 }
 
@@ -99,21 +81,17 @@ const (
 // HelmTest configures the chart's tests.
 type HelmTest struct {
 	// Enable runs them. Default false.
-	// +optional
 	Enable bool `json:"enable,omitempty"`
 	// Timeout of each test, from 1s to 1h. Default: the app's timeout.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be at least 1s and at most 1h"
-	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// IgnoreFailures reports failed tests, but still treats the release as successful. Default false.
-	// +optional
 	IgnoreFailures bool `json:"ignoreFailures,omitempty"`
 	// Filters select tests by name. Default: all.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +optional
 	Filters []TestFilter `json:"filters,omitempty"`
 }
 
@@ -124,7 +102,6 @@ type TestFilter struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// Exclude skips the test instead of selecting it. Default false.
-	// +optional
 	Exclude bool `json:"exclude,omitempty"`
 }
 
@@ -134,11 +111,9 @@ type HelmRemediation struct {
 	// a registry or an API server, do not count and are retried without a limit. Default 1.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
-	// +optional
 	Retries *int32 `json:"retries,omitempty"`
 	// Strategy is applied after the last retry. Then the input is held: it is not retried until it changes, or until the annotation
 	// reconcile.fluxcd.io/forceAt or resetAt requests it. Default Rollback.
-	// +optional
 	Strategy RemediationStrategy `json:"strategy,omitempty"`
 }
 
@@ -158,19 +133,15 @@ const (
 // HelmUninstall configures the removal of the release.
 type HelmUninstall struct {
 	// KeepHistory keeps the release's records, as `helm uninstall --keep-history` does. Default false.
-	// +optional
 	KeepHistory bool `json:"keepHistory,omitempty"`
 	// DisableHooks runs no hooks. Default false.
-	// +optional
 	DisableHooks bool `json:"disableHooks,omitempty"`
 	// DeletionPropagation defines how dependents of the objects are deleted: background, foreground or orphan. Default background.
 	// +kubebuilder:validation:Enum=background;foreground;orphan
-	// +optional
 	DeletionPropagation string `json:"deletionPropagation,omitempty"`
 	// Timeout of each hook, from 1s to 1h. Default: the app's timeout.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be at least 1s and at most 1h"
-	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }

@@ -18,73 +18,58 @@ type HelmSource struct {
 	// Repository is the https:// URL of a Helm repository or the oci:// URL of the registry path that holds the chart.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(https?|oci)://[^\s]+$`
-	// +optional
 	Repository string `json:"repository,omitempty"`
 	// Chart is the chart's name in the repository.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`
-	// +optional
 	Chart string `json:"chart,omitempty"`
 	// Version is a version or a semver range. The newest matching version is used. Default "*": the newest stable version.
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	Version string `json:"version,omitempty"`
 	// Digest pins the chart's archive, as "sha256:<hex>". A different archive is rejected. Default: not pinned.
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
-	// +optional
 	Digest string `json:"digest,omitempty"`
 	// SecretRef names a Secret in the app's namespace with the repository's credentials: username and password, bearerToken, or
 	// .dockerconfigjson. ca.crt adds a certificate authority. tls.crt and tls.key are a client certificate.
-	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// Insecure allows an oci:// registry without TLS. A Helm repository without TLS has an http:// URL instead. Default false.
-	// +optional
 	Insecure bool `json:"insecure,omitempty"`
 	// Path of a chart folder in the app's folder, such as "chart".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the app's folder"
-	// +optional
 	Path string `json:"path,omitempty"`
 	// Git is a folder of another Git repository that holds the chart.
-	// +optional
 	Git *ChartGitSource `json:"git,omitempty"`
 	// ReleaseName is the name of the release. When it changes, the old release is uninstalled and the new one is installed. With
 	// install.takeOwnership the new release adopts the objects, and they are not recreated. Default: the app's name.
 	// +kubebuilder:validation:MaxLength=53
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	// +optional
 	ReleaseName string `json:"releaseName,omitempty"`
 	// Values override the values of all other sources.
-	// +optional
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
 	// ChartValuesFiles are values files in the chart, such as values-production.yaml. They are merged in order over its values.yaml.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.all(f, !f.startsWith('/') && !f.split('/').exists(p, p == '..'))",message="chartValuesFiles must stay inside the chart"
 	// +listType=atomic
-	// +optional
 	ChartValuesFiles []string `json:"chartValuesFiles,omitempty"`
 	// ValuesFiles are values files in the app's folder. They are merged in order over chartValuesFiles.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.all(f, !f.startsWith('/') && !f.split('/').exists(p, p == '..'))",message="valuesFiles must stay inside the app's folder"
 	// +listType=atomic
-	// +optional
 	ValuesFiles []string `json:"valuesFiles,omitempty"`
 	// ValuesFrom are ConfigMaps and Secrets in the app's namespace. They are merged in order over valuesFiles.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +optional
 	ValuesFrom []ValuesReference `json:"valuesFrom,omitempty"`
 
 	// PostRenderers change the rendered objects, including hooks, in this order. Then the objects are checked and applied.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
-	// +optional
 	PostRenderers []PostRenderer `json:"postRenderers,omitempty"`
 	// CommonMetadata is set on every object of the chart, including hooks. It overrides the chart's metadata.
-	// +optional
 	CommonMetadata *CommonMetadata `json:"commonMetadata,omitempty"`
 
 	HelmActions `json:",inline"`
@@ -101,15 +86,12 @@ type ValuesReference struct {
 	Name string `json:"name"`
 	// ValuesKey is the key that holds the values as YAML. Default values.yaml.
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	ValuesKey string `json:"valuesKey,omitempty"`
 	// TargetPath is a path in the values, such as "image.tag". The key's content becomes the value at this path, instead of being merged
 	// as YAML.
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	TargetPath string `json:"targetPath,omitempty"`
 	// Optional ignores a missing object or key. Default false.
-	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
@@ -120,15 +102,12 @@ type ChartGitSource struct {
 	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
 	URL string `json:"url"`
 	// Ref to follow. Default: the default branch of the remote repository.
-	// +optional
 	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
 	// Path of the chart's folder. Default: the root.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
-	// +optional
 	Path string `json:"path,omitempty"`
 	// SecretRef names a Secret in the app's namespace with the credentials, in the format of a Git app's secretRef.
-	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 }
 
@@ -143,12 +122,10 @@ type KustomizePostRenderer struct {
 	// Patches are strategic merge or JSON 6902 patches, each with the objects it is for.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
-	// +optional
 	Patches []kustomize.Patch `json:"patches,omitempty"`
 	// Images replace the name, tag or digest of images.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
-	// +optional
 	Images []kustomize.Image `json:"images,omitempty"`
 }
 
@@ -156,10 +133,8 @@ type KustomizePostRenderer struct {
 type CommonMetadata struct {
 	// Labels to set. Labels of kubeop's own group are rejected.
 	// +kubebuilder:validation:MaxProperties=32
-	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations to set. Annotations of kubeop's own group are rejected.
 	// +kubebuilder:validation:MaxProperties=32
-	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

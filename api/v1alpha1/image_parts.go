@@ -13,22 +13,17 @@ type ImagePolicy struct {
 	// SemVer chooses the highest version in a range, such as "^1.2" or ">=1.2.0-0" for pre-releases too.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +optional
 	SemVer string `json:"semver,omitempty"`
 	// Alphabetical sorts the tags alphabetically and chooses the last one.
-	// +optional
 	Alphabetical TagOrder `json:"alphabetical,omitempty"`
 	// Numerical sorts the tags by number and chooses the last one.
-	// +optional
 	Numerical TagOrder `json:"numerical,omitempty"`
 	// FilterTags excludes tags that do not match.
-	// +optional
 	FilterTags *TagFilter `json:"filterTags,omitempty"`
 	// Interval between two queries of the registry. Default 5m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
-	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 }
 
@@ -50,7 +45,6 @@ type TagFilter struct {
 	Pattern string `json:"pattern"`
 	// Extract is the part of the tag that is compared, such as "$ts". Default: the whole tag.
 	// +kubebuilder:validation:MaxLength=256
-	// +optional
 	Extract string `json:"extract,omitempty"`
 }
 
@@ -60,7 +54,6 @@ type Autoscale struct {
 	// Min is the minimum number of replicas. Default 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
-	// +optional
 	Min *int32 `json:"min,omitempty"`
 	// Max is the maximum number of replicas.
 	// +kubebuilder:validation:Minimum=1
@@ -69,12 +62,10 @@ type Autoscale struct {
 	// CPU is the target for the average CPU usage, in percent of the container's request.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
-	// +optional
 	CPU *int32 `json:"cpu,omitempty"`
 	// Memory is the target for the average memory usage, in percent of the container's request.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
-	// +optional
 	Memory *int32 `json:"memory,omitempty"`
 }
 
@@ -102,7 +93,6 @@ type ImageSecretFiles struct {
 	// +kubebuilder:validation:Pattern=`^/`
 	MountPath string `json:"mountPath"`
 	// Optional starts the container even if the Secret does not exist. Default false.
-	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
@@ -121,22 +111,18 @@ type ImageVolume struct {
 	// +kubebuilder:validation:Pattern=`^/`
 	MountPath string `json:"mountPath"`
 	// Size of the claim, such as 1Gi. It can grow if the storage class allows it. It can never shrink.
-	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
 	// ClaimName is an existing PersistentVolumeClaim of the project, used instead of size. The app only mounts it. kubeop never changes
 	// or deletes it for the app.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	ClaimName string `json:"claimName,omitempty"`
 	// StorageClassName of the claim. Default: the cluster's default class.
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 	// AccessMode of the claim. For an existing claim it is the mode that the claim has. Only ReadWriteMany lets pods on several nodes
 	// share a claim. Default ReadWriteOnce.
 	// +kubebuilder:validation:Enum=ReadWriteOnce;ReadWriteOncePod;ReadWriteMany;ReadOnlyMany
-	// +optional
 	AccessMode corev1.PersistentVolumeAccessMode `json:"accessMode,omitempty"`
 }
 
@@ -145,15 +131,12 @@ type ImageJob struct {
 	// BackoffLimit is how often a failed pod is replaced. Default 6, as in Kubernetes.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
-	// +optional
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 	// ActiveDeadlineSeconds is how long the Job may run. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 	// ConcurrencyPolicy defines what the schedule does while its last Job still runs. Default Forbid.
 	// +kubebuilder:validation:Enum=Allow;Forbid;Replace
-	// +optional
 	ConcurrencyPolicy string `json:"concurrencyPolicy,omitempty"`
 }
 
@@ -164,10 +147,8 @@ type ImageStrategy struct {
 	// +kubebuilder:validation:Enum=RollingUpdate;Recreate
 	Type string `json:"type"`
 	// MaxSurge is the number, or percentage, of pods above the desired replicas during an update. Default 25%.
-	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 	// MaxUnavailable is the number, or percentage, of pods that may be unavailable during an update. Default 25%.
-	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
@@ -175,18 +156,14 @@ type ImageStrategy struct {
 type ImageSecurity struct {
 	// RunAsUser is the user ID. Default: the image's user, which must be a number other than 0.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 	// RunAsGroup is the group ID. Default: the image's group.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
 	// FSGroup is the group that owns the volumes. Default: runAsGroup, if set.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	FSGroup *int64 `json:"fsGroup,omitempty"`
 	// ReadOnlyRootFilesystem lets the container write to its volumes only. Default false.
-	// +optional
 	ReadOnlyRootFilesystem bool `json:"readOnlyRootFilesystem,omitempty"`
 }
 
@@ -199,14 +176,11 @@ type AppHost struct {
 	// Path is the prefix of the paths that are served. Default "/".
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/`
-	// +optional
 	Path string `json:"path,omitempty"`
 	// Port is the name of the port that receives the traffic. Default: the first port.
 	// +kubebuilder:validation:MaxLength=15
-	// +optional
 	Port string `json:"port,omitempty"`
 	// TLSSecretRef names a Secret of type kubernetes.io/tls in the app's namespace with the host's certificate. It is rejected if the
 	// platform has a Gateway, which has its own certificates. Default: no TLS.
-	// +optional
 	TLSSecretRef *LocalSecretReference `json:"tlsSecretRef,omitempty"`
 }

@@ -12,21 +12,17 @@ type ImagePod struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('kubeop-')",message="service accounts that start with kubeop- are the platform's"
-	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// AutomountServiceAccountToken gives the containers the service account's token for the API server. Default false.
-	// +optional
 	AutomountServiceAccountToken bool `json:"automountServiceAccountToken,omitempty"`
 	// InitContainers run one after the other before the app's own container. Those with restartPolicy Always are sidecars: they run as
 	// long as the pod.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	InitContainers []ImageContainer `json:"initContainers,omitempty"`
 	// NodeSelector are labels that a node must have.
 	// +kubebuilder:validation:MaxProperties=16
-	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// Tolerations of taints. A tenant's pods may tolerate the taints that administrators allow with spec.taints of the Tenant.
 	// +kubebuilder:validation:MaxItems=16
@@ -34,16 +30,13 @@ type ImagePod struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.operator) || t.operator == 'Equal' || (t.operator == 'Exists' && !has(t.value)))",message="operator is Equal, or Exists without a value"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.tolerationSeconds) || (has(t.effect) && t.effect == 'NoExecute'))",message="tolerationSeconds needs effect: NoExecute"
 	// +listType=atomic
-	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 	// Affinity to nodes and to pods of the project.
-	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 	// TopologySpreadConstraints replace the default, which distributes several replicas over nodes and zones if possible. One without
 	// labelSelector counts the pods of the app.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
-	// +optional
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 }
 
@@ -59,49 +52,38 @@ type ImageContainer struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\s]+$`
-	// +optional
 	Image string `json:"image,omitempty"`
 	// ImagePullPolicy of the container. Default: Always for the tag latest, otherwise IfNotPresent.
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
-	// +optional
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 	// RestartPolicy Always makes the container a sidecar. Without it the container must end before the next one starts.
 	// +kubebuilder:validation:Enum=Always
-	// +optional
 	RestartPolicy corev1.ContainerRestartPolicy `json:"restartPolicy,omitempty"`
 	// Command replaces the image's entrypoint.
 	// +listType=atomic
-	// +optional
 	Command []string `json:"command,omitempty"`
 	// Args replaces the image's arguments.
 	// +listType=atomic
-	// +optional
 	Args []string `json:"args,omitempty"`
 	// Env are environment variables, as in a container.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 	// EnvFrom uses all keys of ConfigMaps and Secrets as environment variables.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 	// Resources of the container. Default: the project's spec.limits.
-	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 	// Probes of a sidecar. Default: none.
-	// +optional
 	Probes Probes `json:"probes,omitzero"`
 	// VolumeMounts mount volumes of the app into this container. Default: none, not even those of the app's own container.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=mountPath
-	// +optional
 	VolumeMounts []ImageVolumeMount `json:"volumeMounts,omitempty"`
 	// Security changes the container's user. Default: that of the app's own container.
-	// +optional
 	Security ContainerSecurity `json:"security,omitzero"`
 }
 
@@ -119,10 +101,8 @@ type ImageVolumeMount struct {
 	// SubPath is the folder of the volume to mount. Default: its root.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="subPath must stay inside the volume"
-	// +optional
 	SubPath string `json:"subPath,omitempty"`
 	// ReadOnly mounts the volume so that the container cannot write to it. Default false.
-	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
 }
 
@@ -130,14 +110,11 @@ type ImageVolumeMount struct {
 type ContainerSecurity struct {
 	// RunAsUser is the user ID.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 	// RunAsGroup is the group ID.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
 	// ReadOnlyRootFilesystem lets the container write to its volumes only. Default: as in the app's own container.
-	// +optional
 	ReadOnlyRootFilesystem *bool `json:"readOnlyRootFilesystem,omitempty"`
 }
 
@@ -147,7 +124,6 @@ type AppIngress struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
-	// +optional
 	IngressClassName string `json:"ingressClassName,omitempty"`
 	// Annotations of the Ingress, for its controller. With cert-manager.io/issuer or cert-manager.io/cluster-issuer, hosts without a
 	// tlsSecretRef get certificates in Secrets "<app>.<host>-tls". Annotations that reach beyond the app are refused: see docs/image.md.
@@ -155,7 +131,6 @@ type AppIngress struct {
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="!('kubernetes.io/ingress.class' in self)",message="set ingressClassName in place of the annotation kubernetes.io/ingress.class"
 	// +kubebuilder:validation:XValidation:rule="!('cert-manager.io/issuer' in self && 'cert-manager.io/cluster-issuer' in self)",message="set one of the annotations cert-manager.io/issuer and cert-manager.io/cluster-issuer, not both"
-	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 

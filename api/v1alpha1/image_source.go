@@ -19,20 +19,16 @@ type ImageSource struct {
 	// +kubebuilder:validation:Pattern=`^[^\s]+$`
 	Reference string `json:"reference"`
 	// Policy chooses one of the registry's tags and pins its digest. Without a policy the reference is used without a change.
-	// +optional
 	Policy *ImagePolicy `json:"policy,omitempty"`
 	// PullSecrets name Secrets of type kubernetes.io/dockerconfigjson in the app's namespace, with the registry's credentials.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
-	// +optional
 	PullSecrets []LocalSecretReference `json:"pullSecrets,omitempty"`
 	// Replicas to run. Default 1.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
-	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Autoscale lets a HorizontalPodAutoscaler set the replicas.
-	// +optional
 	Autoscale *Autoscale `json:"autoscale,omitempty"`
 	// Ports that the container listens on. Each one becomes a port of the Service, and no two Service ports may be the same.
 	// +kubebuilder:validation:XValidation:rule="!self.all(p, has(p.port)) || self.all(a, self.exists_one(b, (has(a.servicePort) ? a.servicePort : a.port) == (has(b.servicePort) ? b.servicePort : b.port) && a.protocol == b.protocol))",message="two of the ports are the same port of the Service; give them a different servicePort"
@@ -40,78 +36,61 @@ type ImageSource struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	Ports []ImagePort `json:"ports,omitempty"`
 	// Env are environment variables, as in a container.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 	// EnvFrom uses all keys of ConfigMaps and Secrets as environment variables.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 	// Command replaces the image's entrypoint.
 	// +listType=atomic
-	// +optional
 	Command []string `json:"command,omitempty"`
 	// Args replaces the image's arguments.
 	// +listType=atomic
-	// +optional
 	Args []string `json:"args,omitempty"`
 	// Resources of the container. Default: the project's spec.limits.
-	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 	// Probes of the container. Default: a TCP readiness probe on the first port.
-	// +optional
 	Probes Probes `json:"probes,omitzero"`
 	// ImagePullPolicy of the container. Default: Always for the tag latest, otherwise IfNotPresent.
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
-	// +optional
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 	// ConfigFiles are files in the app's folder that are mounted into the container. If one changes, the pods are replaced.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=mountPath
-	// +optional
 	ConfigFiles []ImageFiles `json:"configFiles,omitempty"`
 	// SecretFiles are Secrets in the app's namespace whose keys are mounted as files.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=mountPath
-	// +optional
 	SecretFiles []ImageSecretFiles `json:"secretFiles,omitempty"`
 	// Volumes hold data. With a size, the data is in a new PersistentVolumeClaim, which is kept after the app. With a claimName, it is
 	// in an existing claim. With neither, it is lost with the pod.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	Volumes []ImageVolume `json:"volumes,omitempty"`
 	// Schedule runs the image as a CronJob. The format is that of crontab(5): "0 3 * * *", or @daily.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +optional
 	Schedule string `json:"schedule,omitempty"`
 	// TimeZone of the schedule, such as "Europe/Berlin". Default: the time zone of the cluster's controller manager, usually UTC.
 	// +kubebuilder:validation:MaxLength=64
-	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 	// Job runs the image as a Job, once for each revision. With a schedule it configures the Jobs of the schedule.
-	// +optional
 	Job *ImageJob `json:"job,omitempty"`
 	// Strategy defines how old pods are replaced. Default RollingUpdate, or Recreate if a volume can be mounted only once.
-	// +optional
 	Strategy *ImageStrategy `json:"strategy,omitempty"`
 	// Security changes the container's defaults: no root user, no capabilities, no privilege escalation.
-	// +optional
 	Security ImageSecurity `json:"security,omitzero"`
 	// TerminationGracePeriodSeconds is how long a pod may take to stop. Default 30.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
-	// +optional
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
 	ImagePod `json:",inline"`
@@ -120,7 +99,6 @@ type ImageSource struct {
 	// Each must match an object. What may not be set is refused in the result.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
-	// +optional
 	Patches []kustomize.Patch `json:"patches,omitempty"`
 }
 
@@ -138,25 +116,20 @@ type ImagePort struct {
 	// ServicePort is the Service's port. Default: port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
-	// +optional
 	ServicePort int32 `json:"servicePort,omitempty"`
 	// Protocol of the port. Default TCP.
 	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
 	// +kubebuilder:default=TCP
-	// +optional
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 }
 
 // Probes are the probes of the container.
 type Probes struct {
 	// Readiness decides whether the pod receives traffic.
-	// +optional
 	Readiness *Probe `json:"readiness,omitempty"`
 	// Liveness decides whether the container is restarted.
-	// +optional
 	Liveness *Probe `json:"liveness,omitempty"`
 	// Startup delays the other probes until it succeeds.
-	// +optional
 	Startup *Probe `json:"startup,omitempty"`
 }
 
@@ -165,34 +138,26 @@ type Probes struct {
 type Probe struct {
 	// Path to GET over HTTP.
 	// +kubebuilder:validation:Pattern=`^/`
-	// +optional
 	Path string `json:"path,omitempty"`
 	// TCP connects to the port when true.
 	// +kubebuilder:validation:Enum=true
-	// +optional
 	TCP bool `json:"tcp,omitempty"`
 	// Command to run in the container.
 	// +kubebuilder:validation:MinItems=1
 	// +listType=atomic
-	// +optional
 	Command []string `json:"command,omitempty"`
 	// Port by number or name, for path and tcp. Default: the first port.
-	// +optional
 	Port *intstr.IntOrString `json:"port,omitempty"`
 	// PeriodSeconds between two probes. Default 10.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
 	// FailureThreshold is how many failures in a row make the probe fail. Default 3.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 	// InitialDelaySeconds before the first probe. Default 0.
 	// +kubebuilder:validation:Minimum=0
-	// +optional
 	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty"`
 	// TimeoutSeconds of one probe. Default 1.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 }

@@ -12,22 +12,17 @@ type ProjectSpec struct {
 	// 4, requests.memory 8Gi, limits.memory 16Gi, requests.storage 20Gi, pods 50, services.loadbalancers 0, services.nodeports 0. For
 	// every 50 pods the defaults are requests.ephemeral-storage 100Gi, limits.ephemeral-storage 2000Gi, and a number of objects of each
 	// kind that apps may have. See docs/spec/project.md.
-	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
 	// Limits are the defaults for containers that set none.
-	// +optional
 	Limits ContainerLimits `json:"limits,omitzero"`
 	// DeletionPolicy defines what happens to the namespace and its apps when the project is deleted. Default Delete.
 	// +kubebuilder:default=Delete
-	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// ClaimDeletionPolicy defines what happens to claims that hold data when the project is deleted: Retain or Delete. Default: the
 	// Tenant's policy.
-	// +optional
 	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
 	// Namespace is for projects of the platform itself only, in platform/<project>/project.yaml of the platform repository: kubeop refuses
 	// it in a tenant's project. Such a project has the name of its namespace.
-	// +optional
 	Namespace *PlatformNamespace `json:"namespace,omitempty"`
 
 	Pace `json:",inline"`
@@ -37,22 +32,18 @@ type ProjectSpec struct {
 type PlatformNamespace struct {
 	// Adopt lets kubeop deliver into a namespace that exists already, such as kube-system. kubeop adds its labels to an adopted namespace, and
 	// removes them with the project; it never deletes the namespace. Default false: the Project is not ready if the namespace exists.
-	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 	// PodSecurity is the level of the Pod Security Standards that the namespace enforces: restricted, baseline or privileged. Default
 	// restricted. An adopted namespace keeps its level if this is not set.
 	// +kubebuilder:validation:Enum=restricted;baseline;privileged
-	// +optional
 	PodSecurity string `json:"podSecurity,omitempty"`
 }
 
 // ContainerLimits are the defaults of a LimitRange for containers.
 type ContainerLimits struct {
 	// Default limits. Default: memory 256Mi, ephemeral-storage 10Gi.
-	// +optional
 	Default corev1.ResourceList `json:"default,omitempty"`
 	// DefaultRequest are the default requests. Default: cpu 50m, memory 64Mi, ephemeral-storage 64Mi.
-	// +optional
 	DefaultRequest corev1.ResourceList `json:"defaultRequest,omitempty"`
 }
 
@@ -62,13 +53,10 @@ type ProjectStatus struct {
 	AppCounts       `json:",inline"`
 
 	// Namespace holds the project's Apps and everything they deliver.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// Refused is the newer version that condition Current reports. It is unset if there is none.
-	// +optional
 	Refused *Refused `json:"refused,omitempty"`
 	// Inventory lists the objects that were created for the project.
-	// +optional
 	Inventory Inventory `json:"inventory,omitzero"`
 }
 
@@ -88,7 +76,6 @@ type Project struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +kubebuilder:default={}
-	// +optional
 	Spec ProjectSpec `json:"spec,omitempty"`
 	// +kubebuilder:default={"observedGeneration":-1}
 	// +structType=atomic

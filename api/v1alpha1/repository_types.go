@@ -12,41 +12,33 @@ type RepositorySpec struct {
 	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
 	URL string `json:"url"`
 	// Ref to follow. Default: the default branch of the remote repository.
-	// +optional
 	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
 	// Path of the folder that holds kubeop.yaml, relative to the root. Default: the root.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
-	// +optional
 	Path string `json:"path,omitempty"`
 	// Tenant that owns the repository; it has the same name. Only the repository named platform has no tenant, and only it may declare
 	// Tenants.
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9]*$`
-	// +optional
 	Tenant string `json:"tenant,omitempty"`
 	// SecretRef names a Secret in the operator's namespace with the credentials: username and password, bearerToken, or identity and
 	// known_hosts (SSH). ca.crt adds a certificate authority.
-	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// HookSecretRef names a Secret in the operator's namespace. Its key "token" signs calls of POST /hook/<name>. Without it the hook
 	// rejects all calls, only polling finds pushes, and the condition HookClosed says so.
-	// +optional
 	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
 	// History defines which commits may follow the last accepted commit: FastForward (its descendants) or Any. Other commits are held
 	// until the annotation paas.kubeop.io/confirm-history names them. Default FastForward.
 	// +kubebuilder:default=FastForward
-	// +optional
 	History HistoryPolicy `json:"history,omitempty"`
 	// Verify accepts only commits or tags that are signed by one of the given keys. The Secret is in the operator's namespace.
-	// +optional
 	Verify *GitVerification `json:"verify,omitempty"`
 	// Timeout of one fetch, from 1s to 1h. Default 5m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be at least 1s and at most 1h"
 	// +kubebuilder:default="5m"
-	// +optional
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	Polling `json:",inline"`
@@ -68,30 +60,23 @@ type RepositoryStatus struct {
 	ReconcileStatus `json:",inline"`
 
 	// LastAttemptedRevision is the newest commit that was accepted, as "branch@sha1:<commit>".
-	// +optional
 	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
 	// Source is the URL and the ref from which LastAttemptedRevision was read. The history of a new commit is checked only while they
 	// stay the same.
-	// +optional
 	Source string `json:"source,omitempty"`
 	// LastAppliedRevision is the newest commit that was valid and applied completely.
-	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
 	// Problems are the errors of the last attempted commit, as "file:line:column: why". At most 20.
 	// +listType=atomic
-	// +optional
 	Problems []string `json:"problems,omitempty"`
 	// Held are the deletions that wait for a confirmation, as "<kind> <namespace>/<name>: what would be deleted". Deletions of data come
 	// first. At most 50. The condition Ready says who may confirm them, and how.
 	// +listType=atomic
-	// +optional
 	Held []string `json:"held,omitempty"`
 	// HeldToken is the value that the annotation paas.kubeop.io/confirm-deletions needs to confirm the deletions. It is valid for this
 	// commit and this list only.
-	// +optional
 	HeldToken string `json:"heldToken,omitempty"`
 	// AppliedSource is the source of the last commit that was applied completely: the URL, then "#" and the path if there is one.
-	// +optional
 	AppliedSource string `json:"appliedSource,omitempty"`
 }
 

@@ -13,14 +13,12 @@ type Pace struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
 	// +kubebuilder:default="10m"
-	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`
 
 	// RetryInterval is the pause after a failure. Default: 1s, doubled after each failure up to 5m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="retryInterval must be at least 1s"
-	// +optional
 	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
 }
 
@@ -29,7 +27,6 @@ type Schedule struct {
 	Pace `json:",inline"`
 
 	// Suspend stops all reconciliation of the object. If it is deleted while suspended, the objects it created are kept.
-	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
@@ -39,18 +36,15 @@ type Polling struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
-	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`
 
 	// RetryInterval is the pause after a failure. Default: 1s, doubled after each failure up to 5m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="retryInterval must be at least 1s"
-	// +optional
 	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
 
 	// Suspend stops all reconciliation of the repository.
-	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 

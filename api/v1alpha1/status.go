@@ -8,13 +8,11 @@ import (
 // ReconcileStatus is the status that all kinds share.
 type ReconcileStatus struct {
 	// ObservedGeneration is the last generation of the spec that was reconciled. It is -1 before the first time.
-	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Conditions are the results of the steps. Ready is their summary. Reconciling and Stalled are present only while they are true.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	meta.ReconcileRequestStatus `json:",inline"`
@@ -33,20 +31,16 @@ type Refused struct {
 // AppCounts are the apps of a Project or Tenant.
 type AppCounts struct {
 	// Apps counts the apps.
-	// +optional
 	Apps int `json:"apps,omitempty"`
 	// ReadyApps counts the apps that are Ready.
-	// +optional
 	ReadyApps int `json:"readyApps,omitempty"`
 	// AppsReady is both, as "10/12".
-	// +optional
 	AppsReady string `json:"appsReady,omitempty"`
 }
 
 // Inventory lists the applied objects, so that objects that leave the source can be deleted.
 type Inventory struct {
 	// Entries are sorted by ID.
-	// +optional
 	Entries []InventoryEntry `json:"entries,omitempty"`
 }
 
@@ -58,15 +52,12 @@ type InventoryEntry struct {
 	Version string `json:"v"`
 	// Digest of the last applied state: a keyed digest of the manifest, and the fields that kubeop owned afterwards. If both still
 	// match, the object is neither read nor written. Only the operator has the key.
-	// +optional
 	Digest string `json:"d,omitempty"`
 	// Policy is the object's annotation paas.kubeop.io/prune when it was applied: "c" for confirm, "d" for disabled, empty for none. For
 	// a Secret, or an object that is not watched, it is also "c" after its deletion was held. "cl" means that the object left its source
 	// and owns claims that hold data.
-	// +optional
 	Policy PrunePolicy `json:"p,omitempty"`
 	// Stale marks a cluster-scoped object that left the chart of a Helm release and may still exist.
-	// +optional
 	Stale bool `json:"s,omitempty"`
 }
 

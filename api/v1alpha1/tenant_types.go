@@ -12,36 +12,29 @@ type TenantSpec struct {
 	// Owners are the users and groups that have access to the tenant's namespaces.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
-	// +optional
 	Owners []Owner `json:"owners,omitempty"`
 	// Repository is the tenant's own Git repository. Without it the tenant's projects are declared in the folder of tenant.yaml.
-	// +optional
 	Repository *TenantRepository `json:"repository,omitempty"`
 	// PodSecurity is the Pod Security level that is enforced in the tenant's projects. Default restricted.
 	// +kubebuilder:validation:Enum=restricted;baseline
 	// +kubebuilder:default=restricted
-	// +optional
 	PodSecurity string `json:"podSecurity,omitempty"`
 	// Quota is the maximum quota that each of the tenant's projects may request, as in a ResourceQuota. For other resources the maximum
 	// is the default of a project's quota.
-	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
 	// HomeQuota is the quota of the tenant's home namespace, as in a ResourceQuota. Defaults: count/secrets 100, and 50 objects of each
 	// other kind that apps may have.
-	// +optional
 	HomeQuota corev1.ResourceList `json:"homeQuota,omitempty"`
 	// MaxObjectSize is the maximum size of a ConfigMap or Secret that the tenant's users or its apps' accounts write outside Git. A
 	// workload may have half of it, any other object a quarter. Other limits apply to objects from Git. The size is that of the object
 	// as text, including what the API server adds. Default 32Ki.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('4Ki')) >= 0 && quantity(string(self)).compareTo(quantity('3Mi')) <= 0",message="maxObjectSize must be between 4Ki and 3Mi"
-	// +optional
 	MaxObjectSize *resource.Quantity `json:"maxObjectSize,omitempty"`
 	// MaxTerminationGracePeriod is the maximum terminationGracePeriodSeconds of a pod, and how long the deletion of a project waits for
 	// pods. Default 1h.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('168h')",message="maxTerminationGracePeriod must be between 30s and 168h"
-	// +optional
 	MaxTerminationGracePeriod *metav1.Duration `json:"maxTerminationGracePeriod,omitempty"`
 	// PriorityClasses are the PriorityClasses that the tenant's pods may use. Pods with a higher priority can preempt pods of other
 	// tenants. Default: only the cluster's default class.
@@ -50,7 +43,6 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +kubebuilder:validation:XValidation:rule="self.all(c, !c.startsWith('system-'))",message="priority classes that start with system- are Kubernetes' own"
 	// +listType=set
-	// +optional
 	PriorityClasses []string `json:"priorityClasses,omitempty"`
 	// Taints are the keys of taints that the tenant's pods may tolerate, and so the nodes set apart that they may use. Default: only
 	// node.kubernetes.io/not-ready and node.kubernetes.io/unreachable, which say how soon a pod leaves a lost node.
@@ -58,7 +50,6 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:MaxLength=317
 	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	// +listType=set
-	// +optional
 	Taints []string `json:"taints,omitempty"`
 	// IngressAnnotations are annotations that the tenant's Ingresses may have although they are refused by default, because they write
 	// configuration of the controller, or lead it to other namespaces. See docs/image.md. Default: none.
@@ -66,14 +57,12 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:MaxLength=317
 	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	// +listType=set
-	// +optional
 	IngressAnnotations []string `json:"ingressAnnotations,omitempty"`
 	// Egress are the address ranges outside the cluster that the tenant's pods may connect to. Default: none.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.all(c, isCIDR(c))",message="every entry of egress must be a CIDR, such as 203.0.113.0/24"
 	// +listType=set
-	// +optional
 	Egress []string `json:"egress,omitempty"`
 	// ClusterKinds are cluster-scoped kinds that the tenant's apps may have, each as "<Kind>.<group>", such as
 	// "CustomResourceDefinition.apiextensions.k8s.io". Objects of these kinds affect the whole cluster, so the tenant must be trusted
@@ -84,25 +73,20 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[A-Z][A-Za-z0-9]*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.endsWith('.rbac.authorization.k8s.io') && !k.endsWith('paas.kubeop.io'))",message="clusterKinds must not hold kinds of RBAC or of kubeop"
 	// +listType=set
-	// +optional
 	ClusterKinds []string `json:"clusterKinds,omitempty"`
 	// Weight is the tenant's share wherever tenants wait for the same resource: workers, fetches, builds and Helm actions. A tenant with
 	// weight 2 gets twice the turns of one with weight 1. Default 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +kubebuilder:default=1
-	// +optional
 	Weight int32 `json:"weight,omitempty"`
 	// Limits are how much the tenant may declare, and how large its apps and sources may be. Defaults: tenantLimits in the chart's
 	// values. See TenantLimits.
-	// +optional
 	Limits TenantLimits `json:"limits,omitzero"`
 	// DeletionPolicy defines what happens to the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
-	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// ClaimDeletionPolicy defines what happens to claims that hold data when the tenant is deleted: Retain or Delete. Default Retain.
-	// +optional
 	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
 
 	Schedule `json:",inline"`
@@ -122,7 +106,6 @@ type Owner struct {
 	// write Secrets. Default view.
 	// +kubebuilder:validation:Enum=view;edit;admin
 	// +kubebuilder:default=view
-	// +optional
 	Role string `json:"role,omitempty"`
 }
 
@@ -133,32 +116,25 @@ type TenantRepository struct {
 	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
 	URL string `json:"url"`
 	// Ref to follow. Default: the default branch of the remote repository.
-	// +optional
 	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
 	// Path of the folder that holds kubeop.yaml. Default: the root.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
-	// +optional
 	Path string `json:"path,omitempty"`
 	// SecretRef names a Secret with the credentials in the operator's namespace. See Repository.
-	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// HookSecretRef names a Secret with the push hook's key in the operator's namespace. See Repository.
-	// +optional
 	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
 	// History defines which commits may follow the last accepted commit: FastForward (its descendants) or Any. Other commits are held
 	// until the annotation paas.kubeop.io/confirm-history names them. Default FastForward.
 	// +kubebuilder:default=FastForward
-	// +optional
 	History HistoryPolicy `json:"history,omitempty"`
 	// Verify accepts only commits or tags that are signed by one of the given keys. The Secret is in the operator's namespace.
-	// +optional
 	Verify *GitVerification `json:"verify,omitempty"`
 	// Interval between two polls. Default: a minute, and 10m after a call of the push hook, for a day.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
-	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`
 }
 
@@ -168,13 +144,10 @@ type TenantStatus struct {
 	AppCounts       `json:",inline"`
 
 	// Namespace is the tenant's home namespace, which holds its Projects.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// Projects counts the tenant's projects.
-	// +optional
 	Projects int `json:"projects,omitempty"`
 	// Inventory lists the objects that were created for the tenant.
-	// +optional
 	Inventory Inventory `json:"inventory,omitzero"`
 }
 
@@ -196,7 +169,6 @@ type Tenant struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +kubebuilder:default={}
-	// +optional
 	Spec TenantSpec `json:"spec,omitempty"`
 	// +kubebuilder:default={"observedGeneration":-1}
 	// +structType=atomic
