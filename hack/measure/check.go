@@ -78,22 +78,14 @@ func check(module, allowed string, patterns []string) ([]string, error) {
 
 // checkImports checks the chains of imports.
 func checkImports(module string, report func(format string, args ...any)) {
-	g := readGraph(module, ".", "")
-	maps.DeleteFunc(g, func(p string, _ map[string]bool) bool {
-		return strings.HasPrefix(p, "api/") || strings.HasPrefix(p, "e2e/") || strings.HasPrefix(p, "hack/") || strings.HasPrefix(p, "internal/test")
-	})
-	for _, deps := range g {
-		maps.DeleteFunc(deps, func(d string, _ bool) bool { return g[d] == nil })
-	}
-	leaves, level := 0, map[string]int{}
-	for p, deps := range g {
-		if len(deps) == 0 {
-			leaves++
-		}
-		if l := g.level(p, level, map[string]bool{}); l > maxLevels {
+	g := readGraph(module, ".", "").counted()
+	level := g.levels()
+	for p, l := range level {
+		if l > maxLevels {
 			report("%s: %d levels of imports below it, at most %d", p, l, maxLevels)
 		}
 	}
+	leaves := g.leaves()
 	if percent := leaves * 100 / max(len(g), 1); percent < minLeaves {
 		report("%d of %d packages import no other, at least %d %%", leaves, len(g), minLeaves)
 	}
