@@ -7,15 +7,19 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/pod-security-admission/api"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/podsecurity"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
@@ -101,5 +105,163 @@ func TestOneRefusalSaysEverything(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)
 		}
+	}
+}
+
+// admitBench has an App whose objects are checked.
+func admitBench(t *testing.T, change ...func(*v1alpha1.App)) *bench {
+	t.Helper()
+	kinds := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Pod", "ConfigMap"} {
+		kinds.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	kinds.Add(schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), meta.RESTScopeRoot)
+	b := newBench(t, webApp(change...), interceptor.Funcs{})
+	b.admitter.clients, b.admitter.podSecurity = kube.NewClients(nil, nil, kinds, kube.Deployers{}), api.LatestVersion()
+	b.s.Owner = own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}
+	b.s.PodSecurity, b.s.Limits = string(api.LevelRestricted), budget.Default()
+	b.s.Fill = podsecurity.FillRestricted
+	return b
+}
+
+func objectOf(apiVersion, kind, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetName(name)
+	return o
+}
+
+func podOf(name string) *unstructured.Unstructured {
+	pod := objectOf("v1", "Pod", name)
+	pod.Object["spec"] = map[string]any{"containers": []any{map[string]any{"name": "web", "image": "web"}}}
+	return pod
+}
+
+// TestHowAnAppWithForbiddenObjectsIsReported: only a kind that is unknown may be allowed later without a change of the source.
+func TestHowAnAppWithForbiddenObjectsIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		objects []*unstructured.Unstructured
+		change  func(*scope)
+		want    string
+	}{
+		"allowed":                   {objects: []*unstructured.Unstructured{objectOf("v1", "ConfigMap", "a"), podOf("b")}, want: "done"},
+		"nothing":                   {want: "done"},
+		"of another namespace":      {objects: []*unstructured.Unstructured{ofNamespace(objectOf("v1", "ConfigMap", "a"), "kube-system")}, want: "stopped NotAllowed: "},
+		"cluster-scoped":            {objects: []*unstructured.Unstructured{objectOf("v1", "Node", "a")}, want: "stopped NotAllowed: "},
+		"cluster-scoped, permitted": {objects: []*unstructured.Unstructured{objectOf("scheduling.k8s.io/v1", "PriorityClass", "acme-shop-a")}, change: func(s *scope) { s.ClusterKinds = []string{"PriorityClass.scheduling.k8s.io"} }, want: "done"},
+		"an unknown kind":           {objects: []*unstructured.Unstructured{objectOf("example.com/v1", "Bucket", "a")}, want: "failed NotAllowed: "},
+		"unknown, and cluster-wide": {objects: []*unstructured.Unstructured{objectOf("example.com/v1", "Bucket", "a"), objectOf("v1", "Node", "a")}, want: "stopped NotAllowed: "},
+		"more than an app may have": {objects: []*unstructured.Unstructured{podOf("a"), podOf("b")}, change: func(s *scope) { s.Limits.App.Objects = 1 }, want: "stopped TooLarge: "},
+		"more than the tenant may":  {objects: []*unstructured.Unstructured{podOf("a")}, change: func(s *scope) { s.Limits.RenderedBytes = 10 }, want: "stopped TooLarge: "},
+		"pods that are not filled":  {objects: []*unstructured.Unstructured{podOf("a")}, change: func(s *scope) { s.Fill = podsecurity.FillNothing }, want: "stopped NotAllowed: "},
+		"pods at a privileged level": {objects: []*unstructured.Unstructured{podOf("a")}, change: func(s *scope) {
+			s.PodSecurity = string(api.LevelPrivileged)
+			s.Fill = podsecurity.FillNothing
+		}, want: "done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := admitBench(t)
+			b.s.objects = c.objects
+			if c.change != nil {
+				c.change(b.s)
+			}
+			got := b.ended(b.admitter.admit(t.Context(), b.s))
+			if !endsAs(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if counted := b.s.admitted.bytes > 0; counted != (c.want == "done" && len(c.objects) > 0) {
+				t.Errorf("counted are %d bytes", b.s.admitted.bytes)
+			}
+			if bytes, _ := b.admitter.tenants.Rendered.LastAdmitted(b.s.Key()); bytes != b.s.admitted.bytes {
+				t.Errorf("the tenant has %d bytes, the app %d", bytes, b.s.admitted.bytes)
+			}
+		})
+	}
+}
+
+func ofNamespace(o *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+	o.SetNamespace(namespace)
+	return o
+}
+
+// TestAdmittedObjectsAreStampedAndFilled: with the labels of the App, in its namespace unless they are cluster-scoped, and with what Pod
+// Security requires.
+func TestAdmittedObjectsAreStampedAndFilled(t *testing.T) {
+	b := admitBench(t)
+	b.s.ClusterKinds = []string{"PriorityClass.scheduling.k8s.io"}
+	b.s.objects = []*unstructured.Unstructured{podOf("a"), objectOf("scheduling.k8s.io/v1", "PriorityClass", "acme-shop-a")}
+	if got := b.ended(b.admitter.admit(t.Context(), b.s)); got != "done" {
+		t.Fatal(got)
+	}
+	for i, namespace := range []string{shop, ""} {
+		o := b.s.objects[i]
+		if o.GetNamespace() != namespace || o.GetLabels()[v1alpha1.TenantLabel] != "acme" || o.GetLabels()[v1alpha1.AppLabel] != "web" {
+			t.Errorf("%s is in %q, with labels %v", o.GetKind(), o.GetNamespace(), o.GetLabels())
+		}
+	}
+	if escalates, set, _ := unstructured.NestedBool(b.s.objects[0].Object, "spec", "securityContext", "runAsNonRoot"); !set || !escalates {
+		t.Errorf("the pod has %v", b.s.objects[0].Object["spec"])
+	}
+	b.s.Record()
+	if filled := strings.Join(b.s.App.Status.Filled, "\n"); !strings.Contains(filled, "Pod/a") {
+		t.Errorf("the status says that %q was filled in", filled)
+	}
+}
+
+// TestAHookIsCheckedLikeTheObjects.
+func TestAHookIsCheckedLikeTheObjects(t *testing.T) {
+	b := admitBench(t)
+	admit := b.admitter.admitHook(b.s)
+	for want, o := range map[string]*unstructured.Unstructured{
+		"done": podOf("a"), "stopped NotAllowed: ": objectOf("v1", "Node", "a"), "failed Failed: ": objectOf("example.com/v1", "Bucket", "a"),
+	} {
+		if got := b.ended(admit(o)); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q, want %q", o.GetKind(), got, want)
+		}
+	}
+}
+
+// TestWhatAChartRendersIsChecked for the manifests and then for the hooks, and what was filled in for either is reported.
+func TestWhatAChartRendersIsChecked(t *testing.T) {
+	b := admitBench(t)
+	admit := b.admitter.admitRendered(b.s)
+	for _, name := range []string{"manifest", "hook"} {
+		if err := admit([]*unstructured.Unstructured{podOf(name)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := b.newScope(b.app)
+	next.Record()
+	for _, name := range []string{"Pod/manifest", "Pod/hook"} {
+		if filled := strings.Join(next.App.Status.Filled, "\n"); !strings.Contains(filled, name) {
+			t.Errorf("the status says that %q was filled in, without %s", filled, name)
+		}
+	}
+	if err := admit([]*unstructured.Unstructured{objectOf("v1", "Node", "a")}); !refused(err) {
+		t.Errorf("a Node is not refused: %v", err)
+	}
+	b.admitter.Forget(b.app)
+	if filled := b.newScope(b.app).admitted.filled; filled != nil {
+		t.Errorf("of a deleted app it is known that %v was filled in", *filled)
+	}
+}
+
+// TestObjectsOfThePlatformGoToTheTargetNamespace, except those that are cluster-scoped. A Namespace object of that name is left out.
+func TestObjectsOfThePlatformGoToTheTargetNamespace(t *testing.T) {
+	b := admitBench(t, func(app *v1alpha1.App) { app.Spec.TargetNamespace = "ingress" })
+	b.admitter.clients.Deployers = kube.Deployers{Operator: "kubeop-system", PlatformApps: kube.PlatformAppsClusterAdmin}
+	b.s.Owner.Tenant, b.s.PodSecurity = v1alpha1.PlatformTenant, string(api.LevelPrivileged)
+	b.s.objects = []*unstructured.Unstructured{objectOf("v1", "ConfigMap", "a"), ofNamespace(objectOf("v1", "ConfigMap", "b"), "other"), objectOf("v1", "Node", "c")}
+	if got := b.ended(b.admitter.admit(t.Context(), b.s)); got != "done" {
+		t.Fatal(got)
+	}
+	var where []string
+	for _, o := range b.s.objects {
+		where = append(where, o.GetNamespace()+"/"+o.GetName())
+	}
+	if got := strings.Join(where, " "); got != "ingress/a ingress/b /c" {
+		t.Errorf("they are in %s", got)
 	}
 }

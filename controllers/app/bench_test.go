@@ -144,6 +144,11 @@ func (b *bench) ended(err error) string {
 	return steptest.Outcome(b.t, err)
 }
 
+// endsAs reports whether a step ended as wanted. A text that ends with ": " is only the beginning.
+func endsAs(got, want string) bool {
+	return got == want || strings.HasSuffix(want, ": ") && strings.HasPrefix(got, want)
+}
+
 // has reports whether the API server still has a ConfigMap or claim.
 func (b *bench) has(kind, name string) bool {
 	b.t.Helper()

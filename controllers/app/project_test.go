@@ -1,13 +1,17 @@
 package app
 
 import (
+	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -140,5 +144,83 @@ func TestAnUnreadableInventoryIsAnError(t *testing.T) {
 	}), interceptor.Funcs{}, shopProject())
 	if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); err == nil || !strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestThePodSecurityLevelOfAnApp is that of its tenant; for the platform that of the label of its namespace, which a cluster may not have.
+func TestThePodSecurityLevelOfAnApp(t *testing.T) {
+	tenant := func(level string) client.Object {
+		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{PodSecurity: level}}
+	}
+	platform := &v1alpha1.Project{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace(v1alpha1.PlatformTenant), Name: "ingress"}, Status: v1alpha1.ProjectStatus{Namespace: "ingress"},
+	}
+	for name, c := range map[string]struct {
+		objects  []client.Object
+		label    string
+		platform bool
+		want     string
+	}{
+		"of a tenant that sets none":             {[]client.Object{tenant("")}, "privileged", false, "restricted"},
+		"of a tenant":                            {[]client.Object{tenant("baseline")}, "", false, "baseline"},
+		"of a tenant that is not there yet":      {nil, "", false, "restricted"},
+		"of the platform":                        {nil, "baseline", true, "baseline"},
+		"of the platform in an unlabelled space": {nil, "", true, "privileged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app, ns := webApp(), shopNamespace()
+			if c.platform {
+				app.Namespace, ns.Name = "ingress", "ingress"
+				ns.Labels = map[string]string{v1alpha1.TenantLabel: v1alpha1.PlatformTenant, v1alpha1.ProjectLabel: "ingress"}
+			}
+			if c.label != "" {
+				ns.Labels[api.EnforceLevelLabel] = c.label
+			}
+			b := newBench(t, app, interceptor.Funcs{}, append(c.objects, shopProject(), platform)...)
+			b.seen.namespaces, b.seen.bindings = map[string]*corev1.Namespace{ns.Name: ns}, []string{ns.Name + "/" + v1alpha1.Deployer}
+			b.projects.Deployer = func(string) (client.Client, error) { return b.api, nil }
+			if got := b.ended(b.projects.Find(t.Context(), b.s.Subject, nil)); got != "done" || b.s.PodSecurity != c.want {
+				t.Errorf("%s: level %s, want %s", got, b.s.PodSecurity, c.want)
+			}
+		})
+	}
+}
+
+// TestAnAppStopsWhileAppsOfThePlatformAreOff, and any other error about its deployer is tried again.
+func TestAnAppStopsWhileAppsOfThePlatformAreOff(t *testing.T) {
+	for err, want := range map[error]string{
+		kube.ErrPlatformOff: "stopped DependencyNotReady: " + kube.ErrPlatformOff.Error(), errors.New("no certificate"): "failed Failed: no certificate",
+	} {
+		b := newBench(t, webApp(), interceptor.Funcs{}, shopProject())
+		b.projects.Deployer = func(string) (client.Client, error) { return nil, err }
+		if got := b.ended(b.projects.Find(t.Context(), b.s.Subject, nil)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestWithoutItsProjectAndTenantAnAppDoesNotGoOn: their limits would be unknown.
+func TestWithoutItsProjectAndTenantAnAppDoesNotGoOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind client.Object
+		want string
+	}{
+		"project": {&v1alpha1.Project{}, "failed Failed: reading project kubeop-acme/shop: away"},
+		"tenant":  {&v1alpha1.Tenant{}, "failed Failed: reading tenant acme: away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, webApp(), interceptor.Funcs{}, shopProject())
+			b.projects.Client = interceptor.NewClient(b.api, interceptor.Funcs{
+				Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					if reflect.TypeOf(o) == reflect.TypeOf(c.kind) {
+						return errors.New("away")
+					}
+					return api.Get(ctx, key, o, opts...)
+				},
+			})
+			if got := b.ended(b.projects.Find(t.Context(), b.s.Subject, nil)); got != c.want || b.s.Client != nil {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
 	}
 }
