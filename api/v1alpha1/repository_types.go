@@ -66,7 +66,7 @@ type RepositoryStatus struct {
 	Source string `json:"source,omitempty"`
 	// LastAppliedRevision is the newest commit that was valid and applied completely.
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
-	// Problems are the errors of the last attempted commit, as "file:line:column: why". At most 20.
+	// Problems are the errors of the last attempted commit, as "file:line:column: why [code]". At most 20.
 	// +listType=atomic
 	Problems []string `json:"problems,omitempty"`
 	// Held are the deletions that wait for a confirmation, as "<kind> <namespace>/<name>: what would be deleted". Deletions of data come

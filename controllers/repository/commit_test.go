@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -232,9 +233,9 @@ func TestProblemsAreReported(t *testing.T) {
 		t.Fatalf("the tree has the problems %v", s.problems(9))
 	}
 	inFile := s.problems(1)[0]
-	const refusedApp = "projects/shop/apps/%s/app.yaml: the API server is away"
+	const refusedApp = "projects/shop/apps/%s/app.yaml: the API server is away [write-refused]"
 	for _, name := range []string{"web", "api", "bad"} {
-		s.progress.refuse(ref("acme/shop/"+name), errAway)
+		s.progress.refuse(ref("acme/shop/"+name), code.WriteRefused, errAway)
 	}
 	all := []string{inFile, fmt.Sprintf(refusedApp, "api"), fmt.Sprintf(refusedApp, "bad"), fmt.Sprintf(refusedApp, "web")}
 	for most := range 6 {
@@ -248,7 +249,7 @@ func TestProblemsAreReported(t *testing.T) {
 	}
 	s.progress.refused[ref("acme")] = tree.Problem{File: "tenant.yaml", Why: "no", Of: ref("acme")}
 	k.reportRefusals(s)
-	for name, why := range map[string]string{"web": "the API server is away", "bad": strings.SplitN(inFile, ": ", 2)[1], "shop": ""} {
+	for name, why := range map[string]string{"web": "the API server is away", "bad": strings.TrimSuffix(strings.SplitN(inFile, ": ", 2)[1], " [unknown-value]"), "shop": ""} {
 		unit := refusal.Unit{Kind: v1alpha1.AppKind, ObjectKey: client.ObjectKey{Namespace: "kubeop-acme-shop", Name: name}}
 		got, known := k.Refusals.Of("acme", unit)
 		if !known || got.Problem != why || (got.Revision == "main@sha1:2") != (why != "") {

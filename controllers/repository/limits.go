@@ -9,6 +9,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
@@ -73,7 +74,7 @@ func (r *Reconciler) admit(ctx context.Context, s *scope, o client.Object) (bool
 		return false, err
 	}
 	if exceeded := u.Admit(ref, size); exceeded != nil {
-		s.progress.refuse(ref, exceeded)
+		s.progress.refuse(ref, code.OverLimit, exceeded)
 		s.progress.over.add(ref)
 		return false, nil
 	}

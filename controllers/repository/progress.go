@@ -2,6 +2,7 @@ package repository
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -84,20 +86,15 @@ func (p *progress) holdOver(ref identity.Ref) {
 }
 
 // refuse records a problem of an object that is valid by itself: the API server does not accept it, or it is over a limit.
-func (p *progress) refuse(ref identity.Ref, err error) {
+func (p *progress) refuse(ref identity.Ref, kind code.Code, err error) {
 	node, _ := p.tree.Find(ref)
-	p.refused[ref] = tree.Problem{File: p.tree.File(node), Why: err.Error(), Of: ref}
+	p.refused[ref] = tree.Problem{File: p.tree.File(node), Code: kind, Why: err.Error(), Of: ref}
 	p.done(ref)
 }
 
 // refusals returns the recorded problems, in the order of files.
 func (p *progress) refusals() []tree.Problem {
-	var all []tree.Problem
-	for _, problem := range p.refused {
-		all = append(all, problem)
-	}
-	slices.SortFunc(all, func(a, b tree.Problem) int { return cmp.Compare(a.File, b.File) })
-	return all
+	return slices.SortedFunc(maps.Values(p.refused), func(a, b tree.Problem) int { return cmp.Compare(a.File, b.File) })
 }
 
 // records hold the progress of each Repository, by UID, and the objects that others changed since the last pass.

@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -62,11 +63,11 @@ func TestApplyingAnObjectForgetsItsProblem(t *testing.T) {
 	if !p.waiting[web].Equal(now) {
 		t.Errorf("it waits since %s", p.waiting[web])
 	}
-	p.refuse(web, errAway)
+	p.refuse(web, code.WriteRefused, errAway)
 	if p.pending.has(web) || len(p.waiting) != 0 {
 		t.Error("what is refused is looked at all the time")
 	}
-	want := []tree.Problem{{File: "projects/shop/apps/web/app.yaml", Why: "the API server is away", Of: web}}
+	want := []tree.Problem{{File: "projects/shop/apps/web/app.yaml", Code: code.WriteRefused, Why: "the API server is away", Of: web}}
 	if diff := cmp.Diff(want, p.refusals()); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
@@ -75,7 +76,7 @@ func TestApplyingAnObjectForgetsItsProblem(t *testing.T) {
 	if len(p.refused) != 0 || len(p.over) != 0 || !p.pending.has(web) {
 		t.Errorf("after a look: refused %v, over %v", p.refused, p.over)
 	}
-	p.refuse(web, errAway)
+	p.refuse(web, code.WriteRefused, errAway)
 	p.over.add(web)
 	p.left(web)
 	if len(p.refused) != 0 || len(p.over) != 0 || p.pending.has(web) || !p.gone.Has(web) {

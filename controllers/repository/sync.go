@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -286,7 +287,7 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 		ref := refs[oe.ID]
 		wrong[ref] = true
 		if apierrors.IsInvalid(each) || apierrors.IsBadRequest(each) {
-			s.progress.refuse(ref, oe.Err)
+			s.progress.refuse(ref, code.WriteRefused, oe.Err)
 			continue
 		}
 		failed[ref] = each

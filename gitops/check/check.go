@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
@@ -41,7 +42,7 @@ func Version(document *document.Document) *Result {
 		}
 	}
 	if v := d.Value["layout"]; v != layout.Version {
-		d.AddAt("layout", "layout is %s; this operator reads %q", orMissing(v), layout.Version)
+		d.AddAt(code.UnknownLayout, "layout", "layout is %s; this operator reads %q", orMissing(v), layout.Version)
 	}
 	return d
 }
@@ -75,7 +76,7 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 	}
 	object := k.empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Value, object); err != nil {
-		d.AddAt("spec", "reading the %s: %s", at.Kind(), err)
+		d.AddAt(code.InvalidValue, "spec", "reading the %s: %s", at.Kind(), err)
 		return d
 	}
 	if app, ok := object.(*v1alpha1.App); ok {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
@@ -19,7 +20,7 @@ func (d *Result) isKind(at identity.Ref) bool {
 		return false
 	}
 	if instead := insteadOf(d.Value["apiVersion"], d.Value["kind"]); instead != "" {
-		d.AddAt("kind", "kind %s is of another tool; instead of it, kubeop has %s", d.Value["kind"], instead)
+		d.AddAt(code.OtherTool, "kind", "kind %s is of another tool; instead of it, kubeop has %s", d.Value["kind"], instead)
 		return false
 	}
 	if at.Kind() != d.Value["kind"] {
@@ -27,7 +28,7 @@ func (d *Result) isKind(at identity.Ref) bool {
 		return false
 	}
 	if v := d.Value["apiVersion"]; v != v1alpha1.GroupVersion.String() {
-		d.AddAt("apiVersion", "apiVersion is %s; it must be %q", orMissing(v), v1alpha1.GroupVersion)
+		d.AddAt(code.WrongVersion, "apiVersion", "apiVersion is %s; it must be %q", orMissing(v), v1alpha1.GroupVersion)
 		return false
 	}
 	return true
@@ -50,12 +51,12 @@ func (d *Result) writtenOtherwise(name string) bool {
 // identify checks that the document names the object of its path, and sets no field that the path or kubeop decides.
 func (d *Result) identify(at identity.Ref) {
 	if _, ok := d.Value["status"]; ok {
-		d.AddAt("status", "status is written by kubeop; remove it")
+		d.AddAt(code.ReservedField, "status", "status is written by kubeop; remove it")
 	}
 	meta, ok := d.Value["metadata"].(map[string]any)
 	if !ok {
 		if !d.misspelt("metadata") {
-			d.AddAt("metadata", "metadata.name is missing; add \"metadata: {name: %s}\"", at.Key().Name)
+			d.AddAt(code.RequiredField, "metadata", "metadata.name is missing; add \"metadata: {name: %s}\"", at.Key().Name)
 		}
 		return
 	}
@@ -66,10 +67,10 @@ func (d *Result) identify(at identity.Ref) {
 func (d *Result) wrongKind(at identity.Ref) {
 	kind := d.Value["kind"]
 	if kind == v1alpha1.TenantKind && at.Kind() != v1alpha1.TenantKind {
-		d.AddAt("kind", "Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only")
+		d.AddAt(code.WrongKind, "kind", "Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only")
 		return
 	}
-	d.AddAt("kind", "kind is %s; at this path it must be %q%s", orMissing(kind), at.Kind(), d.manifestsPlace(at))
+	d.AddAt(code.WrongKind, "kind", "kind is %s; at this path it must be %q%s", orMissing(kind), at.Kind(), d.manifestsPlace(at))
 }
 
 // orMissing shows a value of any type from a file; "missing" for nil.
@@ -84,9 +85,9 @@ func (d *Result) checkName(name any, folder string) {
 	switch name {
 	case folder:
 	case nil:
-		d.AddAt("metadata.name", "metadata.name is missing; its folder is %q", folder)
+		d.AddAt(code.RequiredField, "metadata.name", "metadata.name is missing; its folder is %q", folder)
 	default:
-		d.AddAt("metadata.name", "metadata.name is %s, but its folder is %q: give both the same name", document.Show(name), folder)
+		d.AddAt(code.NameMismatch, "metadata.name", "metadata.name is %s, but its folder is %q: give both the same name", document.Show(name), folder)
 	}
 }
 
@@ -106,7 +107,7 @@ func (d *Result) checkMetadata(meta map[string]any, at identity.Ref) {
 		case key == "labels" || key == "annotations":
 			d.checkStamps(path, meta[key], at)
 		case decided:
-			d.AddAt(path, "%s: %s", path, why)
+			d.AddAt(code.ReservedField, path, "%s: %s", path, why)
 		default:
 			d.notForFiles(path, key)
 		}
@@ -119,7 +120,7 @@ func (d *Result) notForFiles(path, key string) {
 		d.addUnknown(path, key, written)
 		return
 	}
-	d.AddAt(path, "%s: only name, labels and annotations are written in files; remove it", path)
+	d.AddAt(code.ReservedField, path, "%s: only name, labels and annotations are written in files; remove it", path)
 }
 
 // checkStamps checks labels or annotations: their values are text, they are well formed, and kubeop's own are not among them.
@@ -127,7 +128,7 @@ func (d *Result) checkStamps(path string, value any, at identity.Ref) {
 	stamps, ok := value.(map[string]any)
 	if !ok {
 		if value != nil {
-			d.AddAt(path, "%s must be a map of text", path)
+			d.AddAt(code.WrongType, path, "%s must be a map of text", path)
 		}
 		return
 	}
@@ -135,9 +136,9 @@ func (d *Result) checkStamps(path string, value any, at identity.Ref) {
 		s, isText := stamps[key].(string)
 		switch own := strings.HasPrefix(key, v1alpha1.Group+"/"); {
 		case !isText:
-			d.AddAt(path+"."+key, "%s: the value of %s must be text; put it in quotes", path, document.Quote(key))
+			d.AddAt(code.WrongType, path+"."+key, "%s: the value of %s must be text; put it in quotes", path, document.Quote(key))
 		case own:
-			d.AddAt(path+"."+key, "%s: %s", path, ownStamp(key, s, at))
+			d.AddAt(code.ReservedField, path+"."+key, "%s: %s", path, ownStamp(key, s, at))
 		default:
 			d.checkForm(path, key, s)
 		}
@@ -159,11 +160,11 @@ func (d *Result) checkForm(path, key, value string) {
 		wrong = validation.IsQualifiedName(strings.ToLower(key))
 	}
 	if len(wrong) > 0 {
-		d.AddAt(path+"."+key, "%s: the key %s: %s", path, document.Quote(key), withoutExample(wrong[0]))
+		d.AddAt(code.InvalidLabel, path+"."+key, "%s: the key %s: %s", path, document.Quote(key), withoutExample(wrong[0]))
 		return
 	}
 	if wrong = validation.IsValidLabelValue(value); path == "metadata.labels" && len(wrong) > 0 {
-		d.AddAt(path+"."+key, "%s: the value of %s: %s", path, document.Quote(key), withoutExample(wrong[0]))
+		d.AddAt(code.InvalidLabel, path+"."+key, "%s: the value of %s: %s", path, document.Quote(key), withoutExample(wrong[0]))
 	}
 }
 

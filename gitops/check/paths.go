@@ -6,6 +6,7 @@ import (
 	"path"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
@@ -34,7 +35,7 @@ func (d *Result) Paths(beside Folder) {
 	if raw := app.Spec.Raw; raw != nil && raw.Path != "" {
 		d.checkFolder("spec.raw.path", raw.Path, beside)
 		if path.Clean(raw.Path) == "." {
-			d.AddAt("spec.raw.path", "spec.raw.path must be a folder of its own, such as \"manifests\": app.yaml is no manifest")
+			d.AddAt(code.WrongPath, "spec.raw.path", "spec.raw.path must be a folder of its own, such as \"manifests\": app.yaml is no manifest")
 		}
 	}
 	if app.Spec.Helm == nil {
@@ -42,7 +43,7 @@ func (d *Result) Paths(beside Folder) {
 	}
 	if chart := app.Spec.Helm.Path; chart != "" && d.checkFolder("spec.helm.path", chart, beside) {
 		if e, reported := beside.Find(path.Join(chart, "Chart.yaml")); e == nil && !reported {
-			d.AddAt("spec.helm.path", "spec.helm.path: the folder %s is no chart: it has no Chart.yaml", document.Quote(chart))
+			d.AddAt(code.MissingFile, "spec.helm.path", "spec.helm.path: the folder %s is no chart: it has no Chart.yaml", document.Quote(chart))
 		}
 	}
 	for i, name := range app.Spec.Helm.ValuesFiles {
@@ -51,9 +52,9 @@ func (d *Result) Paths(beside Folder) {
 		switch {
 		case reported:
 		case e == nil:
-			d.AddAt(at, "%s: there is no file %s beside app.yaml: add it, or correct the name", at, document.Quote(name))
+			d.AddAt(code.MissingFile, at, "%s: there is no file %s beside app.yaml: add it, or correct the name", at, document.Quote(name))
 		case e.IsDir():
-			d.AddAt(at, "%s: %s is a folder", at, document.Quote(name))
+			d.AddAt(code.WrongPath, at, "%s: %s is a folder", at, document.Quote(name))
 		}
 	}
 }
@@ -66,9 +67,9 @@ func (d *Result) checkFolder(at, name string, beside Folder) bool {
 	switch {
 	case reported:
 	case e == nil:
-		d.AddAt(at, "%s: there is no folder %s beside app.yaml: add it, or correct the path", at, document.Quote(name))
+		d.AddAt(code.MissingFile, at, "%s: there is no folder %s beside app.yaml: add it, or correct the path", at, document.Quote(name))
 	case !e.IsDir():
-		d.AddAt(at, "%s: %s is a file", at, document.Quote(name))
+		d.AddAt(code.WrongPath, at, "%s: %s is a file", at, document.Quote(name))
 	}
 	return e != nil && e.IsDir()
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
@@ -30,13 +31,13 @@ func (d *Result) checkPlatform(at identity.Ref) {
 	spec, _ := d.Value["spec"].(map[string]any)
 	if !isPlatformProject(at) {
 		if _, set := spec["namespace"]; set {
-			d.AddAt("spec.namespace", "spec.namespace: only projects of the platform itself, in platform/<project>/ of the platform repository, may set it; remove it")
+			d.AddAt(code.WrongScope, "spec.namespace", "spec.namespace: only projects of the platform itself, in platform/<project>/ of the platform repository, may set it; remove it")
 		}
 		return
 	}
 	for _, field := range []string{"quota", "limits"} {
 		if _, set := spec[field]; set {
-			d.AddAt("spec."+field, "spec.%s: a project of the platform itself has no quota and no limits; remove it", field)
+			d.AddAt(code.WrongScope, "spec."+field, "spec.%s: a project of the platform itself has no quota and no limits; remove it", field)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 )
 
@@ -34,7 +35,7 @@ func (d *Result) checkImage() {
 	reference, ok, err := unstructured.NestedString(d.Value, strings.Split(referenceField, ".")...)
 	if ok && err == nil && !d.explained(referenceField) {
 		if why := wrongImage(reference); why != "" {
-			d.AddAt(referenceField, "%s: %s %s", referenceField, document.Quote(reference), why)
+			d.AddAt(code.InvalidImage, referenceField, "%s: %s %s", referenceField, document.Quote(reference), why)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/kubeop/kubeop/gitops/code"
 )
 
 // unknownFields reports fields that the schema does not have. The API server would drop them without an error.
@@ -56,7 +58,7 @@ func (d *Result) addUnknown(field, key string, known []string) {
 		hint = " (did you mean " + strings.Join(places, " or ") + "?)"
 	}
 	d.faults = append(d.faults, wrong)
-	d.AddAt(field, "unknown field %s%s", field, hint)
+	d.AddAt(code.UnknownField, field, "unknown field %s%s", field, hint)
 }
 
 // nearest finds the known name that is most similar to a misspelt one: at most two edits away, and fewer for short names, because short

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/kubeop/kubeop/gitops/code"
 )
 
 // wrongName says why no object of the kind can have the name; "" if one can. All CEL rules at the root of the schemas are about the name,
@@ -44,7 +46,7 @@ func (d *Result) validate(k *kind, name string) {
 		if err.Type != field.ErrorTypeDuplicate { // each of the two items is valid by itself
 			d.faults = append(d.faults, fault{field: err.Field})
 		}
-		d.AddAt(err.Field, "%s", schemaMessage(err))
+		d.AddAt(schemaCode(err.Type), err.Field, "%s", schemaMessage(err))
 	}
 	broken, _ := k.rules.Validate(context.Background(), nil, k.schema, object, nil, celconfig.RuntimeCELCostBudget)
 	d.addRules(broken)
@@ -58,6 +60,6 @@ func (d *Result) addRules(broken field.ErrorList) {
 			continue
 		}
 		reported[err.Field] = true
-		d.AddAt(err.Field, "%s: %s", err.Field, err.Detail)
+		d.AddAt(code.BrokenRule, err.Field, "%s: %s", err.Field, err.Detail)
 	}
 }

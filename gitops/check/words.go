@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 )
 
@@ -43,6 +44,21 @@ var wantedPattern = regexp.MustCompile(`^must match '(.*)'$`)
 
 // choices are added to the message about a required field of which a new author does not know the values.
 var choices = map[string]string{"spec.type": ": write one of Image, Git, Helm, Raw"}
+
+// schemaCode returns the code of a schema error.
+func schemaCode(kind field.ErrorType) code.Code {
+	switch kind {
+	case field.ErrorTypeRequired:
+		return code.RequiredField
+	case field.ErrorTypeNotSupported:
+		return code.UnknownValue
+	case field.ErrorTypeDuplicate:
+		return code.DuplicateItem
+	case field.ErrorTypeTypeInvalid:
+		return code.WrongType
+	}
+	return code.InvalidValue
+}
 
 // schemaMessage formats a schema error as "field: what is wrong", without the repetitions of the field and the value in the validators'
 // text.

@@ -1,6 +1,9 @@
 package document
 
-import "github.com/kubeop/kubeop/delivery/yamlcheck"
+import (
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
+	"github.com/kubeop/kubeop/gitops/code"
+)
 
 // broken reports text that is not YAML.
 func (d *Document) broken(err error, data []byte) {
@@ -8,5 +11,5 @@ func (d *Document) broken(err error, data []byte) {
 	if !ok {
 		why = err.Error()
 	}
-	d.Add(at, "broken YAML: %s", why)
+	d.Add(code.BrokenYAML, at, "broken YAML: %s", why)
 }

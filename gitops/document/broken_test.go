@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
+	"github.com/kubeop/kubeop/gitops/code"
 )
 
 func TestBrokenYAMLNamesTheLine(t *testing.T) {
@@ -65,7 +66,7 @@ func TestAnIndentationThatDoesNotFitNamesBothLines(t *testing.T) {
 		"too large to search":   {"a: 1\nspec:\n  c:\n     d: 1\n    e: 2\n" + strings.Repeat("# more\n", 10000), strings.TrimSuffix(key, ": "), 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := []Finding{{File: "x.yaml", Position: yamlcheck.Position{Line: tc.line}, Why: tc.why}}
+			want := []Finding{{File: "x.yaml", Position: yamlcheck.Position{Line: tc.line}, Code: code.BrokenYAML, Why: tc.why}}
 			if strings.Contains(tc.why, "the line is") || strings.Contains(tc.why, "above it") { // The column is that of its first character.
 				text := strings.Split(tc.text, "\n")[tc.line-1]
 				want[0].Column = 1 + len(text) - len(strings.TrimLeft(text, " "))

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
+	"github.com/kubeop/kubeop/gitops/code"
 )
 
 func whys(d *Document) []string {
@@ -118,7 +119,7 @@ func TestAFileHasTwentyFindingsAndAWordOfMore(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 20: 20, 21: 21, 22: 21, 50: 21} {
 		d := &Document{File: "x.yaml"}
 		for i := range n {
-			d.Add(yamlcheck.Position{Line: i}, "wrong")
+			d.Add(code.BrokenYAML, yamlcheck.Position{Line: i}, "wrong")
 		}
 		if len(d.Findings) != want || d.Full() != (n > 20) {
 			t.Errorf("of %d findings %d are kept, full: %t", n, len(d.Findings), d.Full())
@@ -177,7 +178,7 @@ func TestTextsOfFilesAreBoundedAndOnOneLine(t *testing.T) {
 		t.Errorf("what is no JSON is %s", got)
 	}
 	d := &Document{}
-	d.Add(yamlcheck.Position{Line: 1}, "%s", "a\tb\nc\x00\xff"+strings.Repeat("x", 400))
+	d.Add(code.BrokenYAML, yamlcheck.Position{Line: 1}, "%s", "a\tb\nc\x00\xff"+strings.Repeat("x", 400))
 	if why := d.Findings[0].Why; !strings.HasPrefix(why, "a\uFFFDb\uFFFDc\uFFFD\uFFFDx") || len([]rune(why)) != 401 {
 		t.Errorf("got %q", why)
 	}

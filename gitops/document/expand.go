@@ -6,6 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
+	"github.com/kubeop/kubeop/gitops/code"
 )
 
 // These limits of an expanded document stop alias bombs.
@@ -46,7 +47,7 @@ func (e *expansion) expand(n *yaml.Node, depth int) any {
 	case n.Kind == yaml.ScalarNode:
 		return e.scalar(n)
 	}
-	e.Add(at, "the tag %s is not supported", n.ShortTag())
+	e.Add(code.UnsupportedYAML, at, "the tag %s is not supported", n.ShortTag())
 	return nil
 }
 
@@ -60,13 +61,13 @@ func (e *expansion) exhausted(n *yaml.Node, at yamlcheck.Position, depth int) bo
 	}
 	switch {
 	case depth > maxDepth:
-		e.Add(at, "the document is nested deeper than %d levels", maxDepth)
+		e.Add(code.FileTooLarge, at, "the document is nested deeper than %d levels", maxDepth)
 	case e.values > maxValues:
-		e.Add(at, "the document holds more than %d values, aliases followed", maxValues)
+		e.Add(code.FileTooLarge, at, "the document holds more than %d values, aliases followed", maxValues)
 	case n.Kind == yaml.SequenceNode && len(n.Content) > maxItems:
-		e.Add(at, "the list holds more than %d items", maxItems)
+		e.Add(code.FileTooLarge, at, "the list holds more than %d items", maxItems)
 	case e.text > maxText:
-		e.Add(at, "the document holds more than %d KiB of text, aliases followed", maxText>>10)
+		e.Add(code.FileTooLarge, at, "the document holds more than %d KiB of text, aliases followed", maxText>>10)
 	default:
 		return false
 	}
@@ -85,7 +86,7 @@ func (e *expansion) mapping(n *yaml.Node, depth int) map[string]any {
 		}
 		e.text += len(name) // Duplicate keys count, too: looking them up costs as much.
 		if line, again := first[name]; again {
-			e.Add(yamlcheck.PositionOf(key), "%q is written a second time; the first is in line %d: keep one", name, line)
+			e.Add(code.DuplicateKey, yamlcheck.PositionOf(key), "%q is written a second time; the first is in line %d: keep one", name, line)
 			continue
 		}
 		first[name] = key.Line
@@ -101,16 +102,16 @@ func (e *expansion) key(n *yaml.Node) (string, bool) {
 		n = n.Alias
 	}
 	if n.Kind != yaml.ScalarNode {
-		e.Add(at, "a key must be text")
+		e.Add(code.UnsupportedYAML, at, "a key must be text")
 		return "", false
 	}
 	switch n.ShortTag() {
 	case "!!str", "!!int", "!!float", "!!timestamp", "!!bool":
 		return n.Value, true
 	case "!!merge":
-		e.Add(at, "merge keys (<<) are not supported; write the fields out")
+		e.Add(code.UnsupportedYAML, at, "merge keys (<<) are not supported; write the fields out")
 	default:
-		e.Add(at, "a key must be text, not %s", n.ShortTag())
+		e.Add(code.UnsupportedYAML, at, "a key must be text, not %s", n.ShortTag())
 	}
 	return "", false
 }
@@ -135,7 +136,7 @@ func (e *expansion) scalar(n *yaml.Node) any {
 	case "!!float":
 		return e.float(n)
 	}
-	e.Add(yamlcheck.PositionOf(n), "%s is not a value that Kubernetes has", Quote(n.Value))
+	e.Add(code.UnsupportedYAML, yamlcheck.PositionOf(n), "%s is not a value that Kubernetes has", Quote(n.Value))
 	return nil
 }
 
@@ -143,7 +144,7 @@ func (e *expansion) scalar(n *yaml.Node) any {
 func (e *expansion) float(n *yaml.Node) any {
 	var f float64
 	if n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		e.Add(yamlcheck.PositionOf(n), "%s is not a number that Kubernetes has", Quote(n.Value))
+		e.Add(code.UnsupportedYAML, yamlcheck.PositionOf(n), "%s is not a number that Kubernetes has", Quote(n.Value))
 		return nil
 	}
 	return f

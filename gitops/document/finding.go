@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
+	"github.com/kubeop/kubeop/gitops/code"
 )
 
 // maxFindings is how many findings are reported about one file.
@@ -29,6 +30,8 @@ type Finding struct {
 	File string
 	// Position in the file; the zero Position if the finding is about the file as a whole.
 	yamlcheck.Position
+	// Code names the kind of problem.
+	Code code.Code
 	// Why says what is wrong and what to do.
 	Why string
 	// Misplaced: the file has the name of a declaration, but no declaration is read from its folder.
@@ -38,14 +41,14 @@ type Finding struct {
 }
 
 // Add reports a finding at a position.
-func (d *Document) Add(at yamlcheck.Position, format string, args ...any) {
+func (d *Document) Add(kind code.Code, at yamlcheck.Position, format string, args ...any) {
 	switch {
 	case d.Full():
 	case len(d.Findings) == maxFindings:
-		d.Findings = append(d.Findings, Finding{File: d.File, Why: "there is more wrong with this file"})
+		d.Findings = append(d.Findings, Finding{File: d.File, Code: code.MoreProblems, Why: "there is more wrong with this file"})
 	default:
 		why := cut(Printable(fmt.Sprintf(format, args...)))
-		d.Findings = append(d.Findings, Finding{File: d.File, Position: at, Why: why})
+		d.Findings = append(d.Findings, Finding{File: d.File, Position: at, Code: kind, Why: why})
 	}
 }
 
@@ -53,8 +56,8 @@ func (d *Document) Add(at yamlcheck.Position, format string, args ...any) {
 func (d *Document) Full() bool { return len(d.Findings) > maxFindings }
 
 // AddAt reports an error at the position of a field, or of the innermost field around it that the file has.
-func (d *Document) AddAt(field, format string, args ...any) {
+func (d *Document) AddAt(kind code.Code, field, format string, args ...any) {
 	if !d.Full() { // Looking up the position is expensive.
-		d.Add(d.Position(field), format, args...)
+		d.Add(kind, d.Position(field), format, args...)
 	}
 }

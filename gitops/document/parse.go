@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
+	"github.com/kubeop/kubeop/gitops/code"
 )
 
 // MaxSize is the most a file may hold, in bytes. An object beyond 1.5 MiB does not fit into etcd.
@@ -36,17 +37,17 @@ func (d *Document) parse(data []byte) {
 			continue
 		}
 		if d.root != nil {
-			d.Add(yamlcheck.PositionOf(n.Content[0]), "a second document begins here; each file holds exactly one")
+			d.Add(code.SeveralDocuments, yamlcheck.PositionOf(n.Content[0]), "a second document begins here; each file holds exactly one")
 			return
 		}
 		d.root = n.Content[0]
 	}
 	if d.root == nil {
-		d.Add(yamlcheck.Position{}, "the file is empty")
+		d.Add(code.EmptyFile, yamlcheck.Position{}, "the file is empty")
 		return
 	}
 	if d.root.Kind != yaml.MappingNode {
-		d.Add(yamlcheck.PositionOf(d.root), "the file is not an object; it must hold fields such as \"kind: …\"")
+		d.Add(code.NotAnObject, yamlcheck.PositionOf(d.root), "the file is not an object; it must hold fields such as \"kind: …\"")
 		return
 	}
 	e := expansion{Document: d}

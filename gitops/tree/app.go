@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/check"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
@@ -37,13 +38,13 @@ func (p *pass) checkApp(n, before *node) *check.Result {
 	beside, findings := p.look(n.dir)
 	for name, e := range beside {
 		if layout.Unusable(e) == "" && !strings.Contains(name, "/") && !e.IsDir() && name != layout.AppFile && layout.Nearly(name, layout.AppFile) {
-			findings = append(findings, document.Finding{File: layout.Join(n.dir, name), Why: "nothing is read from here; name it app.yaml"})
+			findings = append(findings, document.Finding{File: layout.Join(n.dir, name), Code: code.MisnamedFile, Why: "nothing is read from here; name it app.yaml"})
 		}
 	}
 	e, _ := beside.Find(layout.AppFile)
 	if e == nil || e.IsDir() {
 		if len(findings) == 0 {
-			findings = []document.Finding{{File: n.dir, Why: "the folder has no app.yaml; add it, or remove the folder"}}
+			findings = []document.Finding{{File: n.dir, Code: code.MissingDeclaration, Why: "the folder has no app.yaml; add it, or remove the folder"}}
 		}
 		return &check.Result{Document: &document.Document{Findings: findings}}
 	}
@@ -74,7 +75,7 @@ func (p *pass) look(dir string) (check.Folder, []document.Finding) {
 			all[strings.TrimPrefix(name, dir+"/")] = e
 		}
 		if why := layout.Unusable(e); why != "" {
-			findings = append(findings, document.Finding{File: name, Why: why})
+			findings = append(findings, document.Finding{File: name, Code: code.UnusableFile, Why: why})
 			return layout.SkipUnusable(e)
 		}
 		return nil

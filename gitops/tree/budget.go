@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 )
 
@@ -69,7 +70,7 @@ func (b *treeBudget) exceeded(file string, size int64) document.Finding {
 	b.over++
 	what := fmt.Sprintf("with this file of %d bytes and those before it, the files project.yaml and app.yaml of tenant %s take too much", size, b.tenant)
 	over := &budget.Exceeded{Field: budget.TreeBytes, What: what, Is: b.bytes + budget.Declared(size), Limit: b.limit}
-	return document.Finding{File: file, Why: over.Error()}
+	return document.Finding{File: file, Code: code.OverLimit, Why: over.Error()}
 }
 
 // rest returns the finding that an entry of a folder and all entries after it are not read, because the budget is exhausted.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/cycle"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
@@ -92,7 +93,7 @@ func (a *App) fromFolder() *App {
 // refused returns a copy of the app that is refused because of a cycle. nth counts the refused apps of the tenant.
 func (p *pass) refused(app *App, graph *cycle.Graph[identity.Ref], nth int) *App {
 	plain := app.fromFolder()
-	finding := document.Finding{File: layout.Join(plain.dir, layout.AppFile), Why: "dependsOn makes a ring"}
+	finding := document.Finding{File: layout.Join(plain.dir, layout.AppFile), Code: code.DependencyCycle, Why: "dependsOn makes a ring"}
 	if nth <= maxCycles {
 		finding = p.cycleOf(plain, graph.Shortest(plain.ref))
 	}
@@ -142,5 +143,5 @@ func (p *pass) cycleOf(app *App, way []identity.Ref) document.Finding {
 		i++
 	}
 	at := p.read(file).Position(fmt.Sprintf("spec.dependsOn[%d].name", i))
-	return document.Finding{File: file, Position: at, Why: "dependsOn makes a ring: " + strings.Join(names, " → ") + "; take one of these dependencies out"}
+	return document.Finding{File: file, Position: at, Code: code.DependencyCycle, Why: "dependsOn makes a ring: " + strings.Join(names, " → ") + "; take one of these dependencies out"}
 }

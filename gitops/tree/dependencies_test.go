@@ -46,22 +46,22 @@ func TestAppsOnADependencyCycleAreRefused(t *testing.T) {
 		},
 		"an app on itself": {
 			needs:    map[string][]string{"a/x": {"name: w", "name: x"}, "a/w": nil, "b/z": nil},
-			problems: []string{"projects/a/apps/x/app.yaml:9:5: dependsOn makes a ring: x → x; take one of these dependencies out"},
+			problems: []string{"projects/a/apps/x/app.yaml:9:5: dependsOn makes a ring: x → x; take one of these dependencies out [dependency-cycle]"},
 			apps:     []string{"w", "z"},
 		},
 		"two apps, and one that waits for them": {
 			needs: map[string][]string{"a/x": {"name: y"}, "a/y": {"{kind: App, name: x, project: a}"}, "b/z": {"{name: x, project: a}"}},
 			problems: []string{
-				"projects/a/apps/x/app.yaml:8:5: dependsOn makes a ring: x → y → x; take one of these dependencies out",
-				"projects/a/apps/y/app.yaml:8:17: dependsOn makes a ring: y → x → y; take one of these dependencies out",
+				"projects/a/apps/x/app.yaml:8:5: dependsOn makes a ring: x → y → x; take one of these dependencies out [dependency-cycle]",
+				"projects/a/apps/y/app.yaml:8:17: dependsOn makes a ring: y → x → y; take one of these dependencies out [dependency-cycle]",
 			},
 			apps: []string{"z"},
 		},
 		"over projects": {
 			needs: map[string][]string{"a/x": {"{name: y, project: b}"}, "b/y": {"{name: x, project: a}"}, "c/z": nil},
 			problems: []string{
-				"projects/a/apps/x/app.yaml:8:6: dependsOn makes a ring: x → b/y → x; take one of these dependencies out",
-				"projects/b/apps/y/app.yaml:8:6: dependsOn makes a ring: y → a/x → y; take one of these dependencies out",
+				"projects/a/apps/x/app.yaml:8:6: dependsOn makes a ring: x → b/y → x; take one of these dependencies out [dependency-cycle]",
+				"projects/b/apps/y/app.yaml:8:6: dependsOn makes a ring: y → a/x → y; take one of these dependencies out [dependency-cycle]",
 			},
 			apps: []string{"z"},
 		},
@@ -93,7 +93,7 @@ func TestAppsOnADependencyCycleAreRefused(t *testing.T) {
 // TestACycleBelowAPathNamesTheFileFromTheRoot names the file from the root of the repository.
 func TestACycleBelowAPathNamesTheFileFromTheRoot(t *testing.T) {
 	tree := fresh(ordered(map[string][]string{"a/x": {"name: x"}}), Scope{Repository: "acme", Tenant: "acme", Path: "deploy"})
-	if len(problems(tree)) != 1 || problems(tree)[0].String() != "deploy/projects/a/apps/x/app.yaml:8:5: dependsOn makes a ring: x → x; take one of these dependencies out" {
+	if len(problems(tree)) != 1 || problems(tree)[0].String() != "deploy/projects/a/apps/x/app.yaml:8:5: dependsOn makes a ring: x → x; take one of these dependencies out [dependency-cycle]" {
 		t.Errorf("got %v", problems(tree))
 	}
 }

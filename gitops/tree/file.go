@@ -8,6 +8,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/check"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
@@ -18,7 +19,7 @@ func (p *pass) readLayout(root listing, before *node) node {
 	n := node{dir: "."}
 	e, there := root.file(layout.VersionFile)
 	if !there {
-		n.problems = p.problems(identity.Ref{}, document.Finding{File: layout.VersionFile,
+		n.problems = p.problems(identity.Ref{}, document.Finding{File: layout.VersionFile, Code: code.NoLayout,
 			Why: fmt.Sprintf("there is no %s; create it with the line \"layout: %s\"", layout.VersionFile, layout.Version)})
 		return n
 	}
@@ -39,7 +40,9 @@ func (p *pass) readFile(n *node, l listing, want string, before *node) string {
 	}
 	file := layout.Join(n.dir, name)
 	if name != want {
-		n.problems = p.problems(n.ref, p.misplaced(file))
+		misnamed := p.misplaced(file)
+		misnamed.Code = code.MisnamedFile
+		n.problems = p.problems(n.ref, misnamed)
 		return name
 	}
 	e, _ := l.file(name)
@@ -69,7 +72,7 @@ func (n *node) take(p *pass, d *check.Result) {
 	}
 	text, err := json.Marshal(d.Object)
 	if err != nil {
-		n.problems = p.problems(n.ref, document.Finding{File: d.File, Why: err.Error()})
+		n.problems = p.problems(n.ref, document.Finding{File: d.File, Code: code.InvalidValue, Why: err.Error()})
 		return
 	}
 	if p.keep(n, d, text) {
@@ -87,7 +90,7 @@ func (p *pass) bindOnce(t *Tenant, l listing) {
 		return
 	}
 	file := layout.Join(t.dir, layout.TenantFile)
-	t.problems = p.problems(t.ref, document.Finding{File: file, Position: p.read(file).Position("spec.repository"), Why: "spec.repository binds the " +
+	t.problems = p.problems(t.ref, document.Finding{File: file, Position: p.read(file).Position("spec.repository"), Code: code.ProjectsTwice, Why: "spec.repository binds the " +
 		"tenant's own repository, but its projects are here, in " + layout.Join(t.dir, layout.ProjectsFolder) + "; keep one of the two"})
 	t.object, t.file = nil, ""
 	t.Projects, t.Strays, t.Unknown = nil, nil, true
@@ -143,7 +146,7 @@ func (p *pass) budgetOf(t *Tenant) *treeBudget {
 // the name in its file must change, too.
 func (p *pass) wrongName(n *node) []document.Finding {
 	if why := p.kinds.Name(n.ref); why != "" {
-		return []document.Finding{{File: n.dir, Why: why}}
+		return []document.Finding{{File: n.dir, Code: code.InvalidFolderName, Why: why}}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/gitops/check"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
@@ -73,9 +74,9 @@ func (b below) from(name string) string {
 // because reading again may help.
 func readFailure(file string, err error) document.Finding {
 	if errors.Is(err, failure.ErrTooLarge) {
-		return document.Finding{File: file, Why: err.Error()}
+		return document.Finding{File: file, Code: code.OverLimit, Why: err.Error()}
 	}
-	return document.Finding{File: file, Why: "reading it from the repository: " + err.Error(), Err: err}
+	return document.Finding{File: file, Code: code.Unreadable, Why: "reading it from the repository: " + err.Error(), Err: err}
 }
 
 // problems converts findings to Problems of an object, and spends budget for them. The last accepted version of the object stays in the
@@ -84,7 +85,7 @@ func (p *pass) problems(of identity.Ref, findings ...document.Finding) []Problem
 	var all []Problem
 	for _, f := range findings {
 		all = append(all, Problem{
-			File: document.Printable(path.Join(p.scope.Path, f.File)), Position: f.Position, Why: f.Why, Of: of, Misplaced: f.Misplaced, Err: f.Err,
+			File: document.Printable(path.Join(p.scope.Path, f.File)), Position: f.Position, Code: f.Code, Why: f.Why, Of: of, Misplaced: f.Misplaced, Err: f.Err,
 		})
 	}
 	p.budget.spend(weightOf(all))
@@ -109,7 +110,7 @@ func (p *pass) list(dir string) (listing, error) {
 		switch why := layout.Unusable(e); {
 		case dir == "." && layout.IgnoredAtRoot(e.Name()):
 		case why != "":
-			l.unusable[e.Name()] = document.Finding{File: layout.Join(dir, e.Name()), Why: why}
+			l.unusable[e.Name()] = document.Finding{File: layout.Join(dir, e.Name()), Code: code.UnusableFile, Why: why}
 		default:
 			l.entries = append(l.entries, e)
 		}
@@ -175,9 +176,9 @@ func (p *pass) read(name string) *document.Document {
 	case err != nil:
 		d.Findings = []document.Finding{readFailure(name, err)}
 	case len(data) > document.MaxSize:
-		d.Add(yamlcheck.Position{}, "the file is larger than %d KiB", document.MaxSize>>10)
+		d.Add(code.FileTooLarge, yamlcheck.Position{}, "the file is larger than %d KiB", document.MaxSize>>10)
 	case yamlcheck.MaxValues(data) > maxValues:
-		d.Add(yamlcheck.Position{}, "the file may hold more than %d mappings, lists and values: write some of it into files of the app's folder", maxValues)
+		d.Add(code.FileTooLarge, yamlcheck.Position{}, "the file may hold more than %d mappings, lists and values: write some of it into files of the app's folder", maxValues)
 	default:
 		return document.Parse(name, data)
 	}

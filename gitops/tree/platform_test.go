@@ -94,8 +94,8 @@ func TestThePlatformIsNoTenant(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{
-		"tenants/platform/projects/shop/project.yaml: nothing is read from here; a Project belongs in platform/<project>/project.yaml",
-		"tenants/platform/tenant.yaml: nothing is read from here; the platform itself is no tenant: its projects belong in platform/<project>/project.yaml, without a tenant.yaml",
+		"tenants/platform/projects/shop/project.yaml: nothing is read from here; a Project belongs in platform/<project>/project.yaml [misplaced-file]",
+		"tenants/platform/tenant.yaml: nothing is read from here; the platform itself is no tenant: its projects belong in platform/<project>/project.yaml, without a tenant.yaml [misplaced-file]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)

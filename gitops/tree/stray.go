@@ -3,6 +3,7 @@ package tree
 import (
 	"io/fs"
 
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
@@ -46,5 +47,5 @@ func (p *pass) misplaced(file string) document.Finding {
 	if p.scope.Tenant == "" && layout.OfPlatform(file) {
 		why = layout.BelongsToPlatform(file, p.platform)
 	}
-	return document.Finding{File: file, Why: why, Misplaced: layout.Declares(file)}
+	return document.Finding{File: file, Code: code.MisplacedFile, Why: why, Misplaced: layout.Declares(file)}
 }

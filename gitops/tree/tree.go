@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
@@ -153,6 +154,8 @@ type Problem struct {
 	File string
 	// Position in the file; the zero Position if the problem is about the file as a whole.
 	yamlcheck.Position
+	// Code names the kind of problem.
+	Code code.Code
 	// Why says what is wrong and what to do.
 	Why string
 	// Of is the object that is not changed because of this problem; the zero Ref for no object.
@@ -164,8 +167,8 @@ type Problem struct {
 	Err error
 }
 
-// String returns "file:line:column: why".
-func (p Problem) String() string { return p.Place() + ": " + p.Why }
+// String returns "file:line:column: why [code]".
+func (p Problem) String() string { return p.Place() + ": " + p.Why + " [" + string(p.Code) + "]" }
 
 // Place returns "file:line:column", without the parts that are not known.
 func (p Problem) Place() string { return p.In(p.File) }

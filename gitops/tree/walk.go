@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
@@ -176,7 +177,7 @@ func (p *pass) open(n *node, name string) (*pass, listing, bool) {
 	if f, there := l.unusable[name]; there {
 		n.problems = p.problems(n.ref, f)
 	} else if l.nearest(name) == "" {
-		n.problems = p.problems(n.ref, document.Finding{File: n.dir, Why: fmt.Sprintf("the folder has no %s; add it, or remove the folder", name)})
+		n.problems = p.problems(n.ref, document.Finding{File: n.dir, Code: code.MissingDeclaration, Why: fmt.Sprintf("the folder has no %s; add it, or remove the folder", name)})
 	}
 	return within, l, true
 }

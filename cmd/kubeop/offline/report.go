@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubeop/kubeop/docs"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/version"
@@ -35,11 +37,16 @@ type (
 		Rules   []sarifRule `json:"rules"`
 	}
 	sarifRule struct {
-		ID               string    `json:"id"`
+		ID               code.Code `json:"id"`
 		ShortDescription sarifText `json:"shortDescription"`
+		Help             sarifHelp `json:"help"`
+	}
+	sarifHelp struct {
+		Text     string `json:"text"`
+		Markdown string `json:"markdown"`
 	}
 	sarifResult struct {
-		RuleID    string          `json:"ruleId"`
+		RuleID    code.Code       `json:"ruleId"`
 		Level     string          `json:"level"`
 		Message   sarifText       `json:"message"`
 		Locations []sarifLocation `json:"locations"`
@@ -64,20 +71,23 @@ type (
 	}
 )
 
-// sarifRuleID is the rule of all results.
-const sarifRuleID = "invalid-file"
-
 // writeSARIF writes problems as SARIF, the format of static analysis that Git hosts show.
 func writeSARIF(w io.Writer, problems []tree.Problem) error {
-	results := []sarifResult{}
+	results, rules := []sarifResult{}, []sarifRule{}
+	explained, known := explanations(docs.Errors), map[code.Code]bool{}
 	for _, p := range problems {
 		place := sarifPlace{ArtifactLocation: sarifFile{URI: p.File}}
 		if p.Line > 0 {
 			place.Region = &sarifRegion{StartLine: p.Line, StartColumn: p.Column}
 		}
-		results = append(results, sarifResult{RuleID: sarifRuleID, Level: "error", Message: sarifText{p.Why}, Locations: []sarifLocation{{place}}})
+		if !known[p.Code] {
+			known[p.Code] = true
+			short, _, _ := strings.Cut(explained[string(p.Code)], "\n\n")
+			rules = append(rules, sarifRule{ID: p.Code, ShortDescription: sarifText{short}, Help: sarifHelp{Text: short, Markdown: explained[string(p.Code)]}})
+		}
+		results = append(results, sarifResult{RuleID: p.Code, Level: "error", Message: sarifText{p.Why}, Locations: []sarifLocation{{place}}})
 	}
-	driver := sarifDriver{Name: "kubeop", Version: version.Version, Rules: []sarifRule{{ID: sarifRuleID, ShortDescription: sarifText{"kubeop does not accept the file"}}}}
+	driver := sarifDriver{Name: "kubeop", Version: version.Version, Rules: rules}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(sarifLog{
@@ -105,8 +115,9 @@ type (
 		Failures []junitFailure `xml:"failure"`
 	}
 	junitFailure struct {
-		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
+		Message string    `xml:"message,attr"`
+		Type    code.Code `xml:"type,attr"`
+		Text    string    `xml:",chardata"`
 	}
 )
 
@@ -114,7 +125,7 @@ type (
 func writeJUnit(w io.Writer, t *tree.Tree, problems []tree.Problem) error {
 	failures := map[identity.Ref][]junitFailure{}
 	for _, p := range problems {
-		failures[p.Of] = append(failures[p.Of], junitFailure{Message: p.Why, Text: p.String()})
+		failures[p.Of] = append(failures[p.Of], junitFailure{Message: p.Why, Type: p.Code, Text: p.String()})
 	}
 	suite := junitSuite{Name: "kubeop validate", Failures: len(problems)}
 	add := func(name, class string, of identity.Ref) {

@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -41,8 +42,8 @@ func Validate(c *call.Call) *cobra.Command {
 		Use:   "validate [DIR]",
 		Short: "Check the files of a repository as the operator does, without a cluster",
 		Long: `Check the files of a repository of the platform or of a tenant as the operator does: paths, YAML, fields and their values. All problems are
-listed with file, line and column, and the exit code is 2. Files that Git ignores are left out. It needs no cluster and no network, so
-sources in other repositories, charts and images are not looked at.
+listed with file, line, column and a code, which kubeop explain explains, and the exit code is 2. Files that Git ignores are left out. It needs no
+cluster and no network, so sources in other repositories, charts and images are not looked at.
 
 DIR is the repository or a folder of it. Default: the current folder.`,
 		Example: `  # Before a commit
@@ -195,7 +196,7 @@ func (v *validate) report(root string, t *tree.Tree) error {
 
 func (v *validate) lines(problems []tree.Problem) error {
 	for _, p := range problems {
-		if _, err := fmt.Fprintf(v.Out, "%s: %s\n", v.Paint.Bold(p.Place()), p.Why); err != nil {
+		if _, err := fmt.Fprintf(v.Out, "%s: %s [%s]\n", v.Paint.Bold(p.Place()), p.Why, p.Code); err != nil {
 			return err
 		}
 	}
@@ -219,17 +220,18 @@ func plural(n int, what string) string {
 
 // finding is a problem in the formats for programs.
 type finding struct {
-	File   string `json:"file"`
-	Line   int    `json:"line,omitempty"`
-	Column int    `json:"column,omitempty"`
-	Object string `json:"object,omitempty"`
-	Why    string `json:"why"`
+	File   string    `json:"file"`
+	Line   int       `json:"line,omitempty"`
+	Column int       `json:"column,omitempty"`
+	Object string    `json:"object,omitempty"`
+	Code   code.Code `json:"code"`
+	Why    string    `json:"why"`
 }
 
 func plain(problems []tree.Problem) []finding {
 	all := make([]finding, len(problems))
 	for i, p := range problems {
-		all[i] = finding{File: p.File, Line: p.Line, Column: p.Column, Object: p.Of.Path(), Why: p.Why}
+		all[i] = finding{File: p.File, Line: p.Line, Column: p.Column, Object: p.Of.Path(), Code: p.Code, Why: p.Why}
 	}
 	return all
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/examples"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -142,7 +143,7 @@ func TestReportsForPrograms(t *testing.T) {
 	}
 	result := log.Runs[0].Results[0]
 	place := result.Locations[0].PhysicalLocation
-	if log.Version != "2.1.0" || result.RuleID != log.Runs[0].Tool.Driver.Rules[0].ID || place.ArtifactLocation.URI != file || place.Region.StartLine != 5 || place.Region.StartColumn != 3 {
+	if log.Version != "2.1.0" || result.RuleID != code.UnknownField || log.Runs[0].Tool.Driver.Rules[0].ID != code.UnknownField || !strings.Contains(log.Runs[0].Tool.Driver.Rules[0].Help.Markdown, "**Fix:**") || place.ArtifactLocation.URI != file || place.Region.StartLine != 5 || place.Region.StartColumn != 3 {
 		t.Errorf("got %+v", log)
 	}
 
@@ -160,13 +161,13 @@ func TestReportsForPrograms(t *testing.T) {
 	if diff := cmp.Diff([]string{"Repository repository", "Project acme/shop", "App acme/shop/web"}, names); diff != "" {
 		t.Error(diff)
 	}
-	if failures == 0 || failures != suite.Failures || suite.Tests != len(suite.Cases) || !strings.HasPrefix(suite.Cases[2].Failures[0].Text, file+":5:3: ") {
+	if failures == 0 || failures != suite.Failures || suite.Tests != len(suite.Cases) || !strings.HasPrefix(suite.Cases[2].Failures[0].Text, file+":5:3: ") || suite.Cases[2].Failures[0].Type != code.UnknownField {
 		t.Errorf("got %+v", suite)
 	}
 
 	out, _, _ = run(t, "-o", "json")
 	var found []finding
-	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) != failures || found[0].Object != "acme/shop/web" || found[0].File != file || found[0].Line != 5 || found[0].Column != 3 {
+	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) != failures || found[0].Object != "acme/shop/web" || found[0].File != file || found[0].Line != 5 || found[0].Column != 3 || found[0].Code != code.UnknownField {
 		t.Errorf("%v: got %+v", err, found)
 	}
 
