@@ -34,11 +34,12 @@ func TestTheCommandLineWorks(t *testing.T) {
 				said[block.Heading] += out
 			}
 			for heading, wants := range map[string][]string{
-				"Names":               {"App acme/shop/web", "Declared in  projects/shop/apps/web/app.yaml", "\nSteps\n"},
-				"See what is there":   {"acme/shop/web", "kind: Project", "Repository acme", "└─ Service web", "Pod web-", "Succeeded", "App          acme/shop/web"},
-				"Request something":   {"The repository acme was reconciled and is ready.", "The app acme/shop/web continues.", "holds no deletions"},
-				"Begin a repository":  {"Wrote projects/shop/apps/web/app.yaml.", "No problems in "},
-				"Check before a push": {"No problems in ", "projects/shop/apps/web/app.yaml:", "spec.typo"},
+				"Names":                     {"App acme/shop/web", "Declared in  projects/shop/apps/web/app.yaml", "\nSteps\n"},
+				"See what is there":         {"acme/shop/web", "kind: Project", "Repository acme", "└─ Service web", "Pod web-", "Succeeded", "App          acme/shop/web"},
+				"Request something":         {"The repository acme was reconciled and is ready.", "The app acme/shop/web continues.", "holds no deletions"},
+				"Begin a repository":        {"Wrote projects/shop/apps/web/app.yaml.", "No problems in "},
+				"See what a commit changes": {"Plan: no changes", "~ App kubeop-acme-shop/web", "~ Deployment/web", "good evening", "Plan: 2 to update", "Plan: 1 to update"},
+				"Check before a push":       {"No problems in ", "projects/shop/apps/web/app.yaml:", "spec.typo"},
 			} {
 				for _, want := range wants {
 					if !strings.Contains(said[heading], want) {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/delivery/garbage"
@@ -164,7 +165,7 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	if len(lost) == 0 {
 		return plan.Verdict{}, nil
 	}
-	losses, apps, err := r.losses(ctx, lost)
+	losses, apps, err := declared.Losses(ctx, r.Client, r.Direct, lost)
 	if err != nil {
 		return plan.Verdict{}, err
 	}

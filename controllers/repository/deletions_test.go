@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
@@ -334,9 +335,9 @@ func TestObjectsBelowALossAreCounted(t *testing.T) {
 	}
 	const shop, blog = "kubeop-acme-shop", "kubeop-acme-blog"
 	for _, policy := range []v1alpha1.ClaimDeletionPolicy{v1alpha1.ClaimRetain, v1alpha1.ClaimDelete} {
-		declared := fromAcme(project("kubeop-acme", "shop"))
-		declared.Spec.ClaimDeletionPolicy = policy
-		k := newCluster(t, declared, project("kubeop-acme", "blog"), app(shop, "web"), app(shop, "api"), app(blog, "web"),
+		shopProject := fromAcme(project("kubeop-acme", "shop"))
+		shopProject.Spec.ClaimDeletionPolicy = policy
+		k := newCluster(t, shopProject, project("kubeop-acme", "blog"), app(shop, "web"), app(shop, "api"), app(blog, "web"),
 			claim(shop, "data", true), claim(shop, "empty", false), claim(blog, "posts", true), pod(shop, "web-1"), pod(shop, "web-2"), pod(blog, "web-1"))
 		goes := policy == v1alpha1.ClaimDelete
 		data := plan.Claim{Namespace: shop, Name: "data", UID: "uid-data", Size: "0", Goes: goes}
@@ -347,18 +348,18 @@ func TestObjectsBelowALossAreCounted(t *testing.T) {
 			want []plan.Loss
 		}{
 			"an app": {map[identity.Ref]client.Object{ref("acme/shop/web"): fromAcme(app(shop, "web"))}, []plan.Loss{{Ref: ref("acme/shop/web"), UID: "uid-web"}}},
-			"a project": {map[identity.Ref]client.Object{ref("acme/shop"): declared}, []plan.Loss{
+			"a project": {map[identity.Ref]client.Object{ref("acme/shop"): shopProject}, []plan.Loss{
 				{Ref: ref("acme/shop"), UID: "uid-shop", Namespaces: []string{shop}, Claims: []plan.Claim{data}, Apps: 2, Pods: 2},
 			}},
-			"a project with its app": {map[identity.Ref]client.Object{ref("acme/shop"): declared, ref("acme/shop/web"): fromAcme(app(shop, "web"))}, []plan.Loss{
+			"a project with its app": {map[identity.Ref]client.Object{ref("acme/shop"): shopProject, ref("acme/shop/web"): fromAcme(app(shop, "web"))}, []plan.Loss{
 				{Ref: ref("acme/shop"), UID: "uid-shop", Namespaces: []string{shop}, Claims: []plan.Claim{data}, Apps: 2, Pods: 2}, {Ref: ref("acme/shop/web"), UID: "uid-web"},
 			}},
-			"a tenant with its project": {map[identity.Ref]client.Object{ref("acme"): tenant, ref("acme/shop"): declared}, []plan.Loss{
+			"a tenant with its project": {map[identity.Ref]client.Object{ref("acme"): tenant, ref("acme/shop"): shopProject}, []plan.Loss{
 				{Ref: ref("acme"), UID: "uid-acme", Namespaces: []string{blog, shop}, Claims: []plan.Claim{posts, data}, Apps: 3, Pods: 3}, {Ref: ref("acme/shop"), UID: "uid-shop"},
 			}},
 		} {
 			t.Run(name+", claims "+string(policy), func(t *testing.T) {
-				losses, apps, err := k.losses(t.Context(), c.lost)
+				losses, apps, err := declared.Losses(t.Context(), k.Client, k.Direct, c.lost)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -380,7 +381,7 @@ func TestALossThatCannotBeCountedIsNoSmallOne(t *testing.T) {
 	for _, kind := range []string{".PersistentVolumeClaimList", ".PartialObjectMetadataList", ".AppList", ".ProjectList", ".Project", ".Tenant"} {
 		k := newCluster(t, project("kubeop-acme", "shop"), claim.DeepCopy())
 		k.fails = kind
-		if losses, _, err := k.losses(t.Context(), lost); !errors.Is(err, errAway) || losses != nil {
+		if losses, _, err := declared.Losses(t.Context(), k.Client, k.Direct, lost); !errors.Is(err, errAway) || losses != nil {
 			t.Errorf("%s cannot be listed: %v, %v", kind, losses, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
 )
 
 // Platform is the platform repository from the operator's configuration.
@@ -90,7 +91,7 @@ func (p Platform) Declare(ctx context.Context, c client.Client) error {
 	if there, err := p.declaredBefore(ctx, c, repository); there || err != nil {
 		return err
 	}
-	u, err := declared(repository)
+	u, err := declared.Manifest(repository)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/code"
@@ -243,34 +244,6 @@ func TestAFailureIsReportedBesideAWait(t *testing.T) {
 	}
 }
 
-func TestAnObjectHasTheWantedFields(t *testing.T) {
-	type m = map[string]any
-	type l = []any
-	for name, c := range map[string]struct {
-		is, want any
-		holds    bool
-	}{
-		"the same":                   {m{"a": "x"}, m{"a": "x"}, true},
-		"with defaults":              {m{"a": "x", "b": int64(1)}, m{"a": "x"}, true},
-		"another value":              {m{"a": "y"}, m{"a": "x"}, false},
-		"one is missing":             {m{"b": "x"}, m{"a": "x"}, false},
-		"nothing there":              {nil, m{"a": "x"}, false},
-		"nothing wanted or there":    {nil, m{}, true},
-		"no map":                     {"x", m{"a": "x"}, false},
-		"defaults in a list":         {l{m{"a": "x", "b": "y"}}, l{m{"a": "x"}}, true},
-		"a shorter list":             {l{"a"}, l{"a", "b"}, false},
-		"a longer list":              {l{"a", "b"}, l{"a"}, false},
-		"another order":              {l{"b", "a"}, l{"a", "b"}, false},
-		"an empty list, left out":    {nil, l{}, true},
-		"a number of another type":   {float64(1), int64(1), false},
-		"a map where text is wanted": {m{}, "x", false},
-	} {
-		if got := holds(c.is, c.want); got != c.holds {
-			t.Errorf("%s: holds %t, want %t", name, got, c.holds)
-		}
-	}
-}
-
 func TestARevisionIsKeptWhileTheFolderIsUnchanged(t *testing.T) {
 	annotated := func(revision, tree string) *v1alpha1.App {
 		a := app("kubeop-acme-shop", "web")
@@ -287,7 +260,7 @@ func TestARevisionIsKeptWhileTheFolderIsUnchanged(t *testing.T) {
 		"an object without any":   {annotated("", "t1"), annotated("old", "t1"), ""},
 		"one without annotations": {annotated("new", "t1"), app("kubeop-acme-shop", "web"), "new"},
 	} {
-		if keepRevision(c.is, c.live); c.is.Annotations[v1alpha1.RevisionAnnotation] != c.want {
+		if declared.KeepRevision(c.is, c.live); c.is.Annotations[v1alpha1.RevisionAnnotation] != c.want {
 			t.Errorf("%s: the revision is %q, want %q", name, c.is.Annotations[v1alpha1.RevisionAnnotation], c.want)
 		}
 	}
@@ -317,11 +290,11 @@ func TestALiveObjectIsAsDeclaredOnlyWhereKubeopAppliedIt(t *testing.T) {
 		}), false},
 		"without its finalizer": {live(func(p *v1alpha1.Project) { p.Finalizers = nil }), false},
 	} {
-		if got, err := asDeclared(want, c.live); got != c.want || err != nil {
+		if got, err := declared.Same(want, c.live); got != c.want || err != nil {
 			t.Errorf("%s: %t, %v", name, got, err)
 		}
 	}
-	if got, err := asDeclared(want, nil); got || err != nil {
+	if got, err := declared.Same(want, nil); got || err != nil {
 		t.Errorf("none there: %t, %v", got, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
@@ -269,7 +270,7 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 	set := apply.Set{Client: r.Direct}
 	refs := map[inventory.ObjectID]identity.Ref{}
 	for _, o := range objects {
-		u, err := declared(o)
+		u, err := declared.Manifest(o)
 		if err != nil {
 			return err
 		}

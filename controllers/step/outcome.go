@@ -1,11 +1,13 @@
 package step
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -135,4 +137,17 @@ func outcomeOf(err error) *verdict {
 		reason = v1alpha1.AccessDeniedReason
 	}
 	return &verdict{kind: failed, reason: reason, err: err}
+}
+
+// Repeat calls do until it does not wait any more, with a pause between two calls. At the end of ctx it returns what do waited for.
+func Repeat(ctx context.Context, pause time.Duration, do func() error) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, pause, true, func(context.Context) (bool, error) {
+		last = do()
+		return !Waits(last), nil
+	})
+	if last == nil && err != nil {
+		return err
+	}
+	return last
 }

@@ -5,11 +5,6 @@ import (
 	"fmt"
 
 	helm "helm.sh/helm/v3/pkg/release"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"k8s.io/client-go/metadata"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
@@ -73,29 +68,13 @@ func (e *Engine) logf(format string, args ...any) {
 func (e *Engine) index(ctx context.Context, req Request) (decide.State, error) {
 	read := e.opts.Records
 	if read == nil {
-		read = e.lister(req)
+		read = records.Lister(e.impersonated(req))
 	}
 	seen, err := read(ctx, req.Namespace, req.Name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the records of release %s: %w", req.Name, err)
 	}
 	return decide.StateOf(req.Name, e.pool.Slot(req.key()).Memory.records.Correct(seen, e.opts.Now())), nil
-}
-
-// lister lists metadata as the request's user.
-func (e *Engine) lister(req Request) func(context.Context, string, string) ([]metav1.PartialObjectMetadata, error) {
-	return func(ctx context.Context, namespace, release string) ([]metav1.PartialObjectMetadata, error) {
-		client, err := metadata.NewForConfig(e.impersonated(req))
-		if err != nil {
-			return nil, fmt.Errorf("connecting as %s: %w", req.User, err)
-		}
-		selector := metav1.ListOptions{LabelSelector: "owner=helm,name=" + release}
-		list, err := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace).List(ctx, selector)
-		if err != nil {
-			return nil, err
-		}
-		return list.Items, nil
-	}
 }
 
 // payload reads one revision and caches nothing of it.

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-
-	"github.com/kubeop/kubeop/delivery/mask"
-	"github.com/kubeop/kubeop/delivery/release/fence"
 
 	helm "helm.sh/helm/v3/pkg/release"
 
+	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/fence"
 	"github.com/kubeop/kubeop/delivery/release/pool"
 )
 
@@ -22,7 +20,7 @@ func (p *pass) deliver(d decide.Decision) func(context.Context, *pool.Worker) re
 		if p.slot.IsSuperseded() {
 			return result{} // it was superseded while it was queued
 		}
-		s, err := p.open(ctx, at, d)
+		s, err := p.open(ctx, at.Idle, d)
 		if err != nil {
 			return result{err: err, environment: true}
 		}
@@ -44,6 +42,12 @@ func (s *session) deliver(ctx context.Context) (err error) {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
+	_, err = s.apply()
+	return err
+}
+
+// apply installs or upgrades.
+func (s *session) apply() (*helm.Release, error) {
 	if s.plan.Act == decide.Upgrade {
 		return s.upgrade(s.plain)
 	}
@@ -64,21 +68,11 @@ func (s *session) concluded(err error) result {
 	if made.Info.Status != helm.StatusFailed {
 		made.SetStatus(helm.StatusFailed, fmt.Sprintf("Failed %s: %v", s.plan.Act, fault.Brief(err)))
 	}
-	faulted(made, r.environment, s.plan.InputFailures)
+	decide.SetFault(made, r.environment, s.plan.InputFailures)
 	if err := s.records.Put(made); err != nil {
 		// The revision stays pending; the next pass of this process sees that the action was its own.
 		return result{err: fault.Plain(err, mask.Of(s.pass.request.Sensitive)), environment: true, log: r.log}
 	}
 	r.stored = true
 	return r
-}
-
-// faulted notes in the labels whether the environment or the input caused a failure.
-func faulted(rel *helm.Release, environment bool, inputFailures int) {
-	rel.Labels[decide.FaultLabel] = decide.FaultEnvironment
-	if !environment {
-		inputFailures++
-		rel.Labels[decide.FaultLabel] = decide.FaultInput
-	}
-	rel.Labels[decide.InputFailuresLabel] = strconv.Itoa(inputFailures)
 }

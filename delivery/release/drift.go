@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubeop/kubeop/delivery/mask"
-
+	helm "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -64,14 +64,19 @@ func (e *Engine) suspected(ctx context.Context, req Request, conn *cluster.Conne
 	if err := records.CheckGenuine(rel, req.App); err != nil {
 		return nil, err
 	}
-	all, shared, err := cluster.OfRevision(e.opts.Mapper, rel, req.platform())
+	all, err := e.objects(&req, rel)
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, shared...)
 	asked := map[manifest.Identity]bool{}
 	for _, ref := range suspects {
 		asked[manifest.IdentityOf(ref.GroupKind(), cmp.Or(ref.Namespace, req.Namespace), ref.Name)] = true
 	}
 	return slices.DeleteFunc(all, func(u *unstructured.Unstructured) bool { return !asked[manifest.Identify(u, req.Namespace)] }), nil
+}
+
+// objects returns all objects of a revision.
+func (e *Engine) objects(req *Request, rel *helm.Release) ([]*unstructured.Unstructured, error) {
+	own, shared, err := cluster.OfRevision(e.opts.Mapper, rel, req.platform())
+	return append(own, shared...), err
 }

@@ -5,6 +5,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
+	helm "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -12,7 +13,7 @@ import (
 // install makes the first revision, or the next one of a release that was never deployed. The latter needs Replace: the new revision adopts
 // what the failed ones made and, unlike an upgrade, runs the install hooks, which may be what failed. Nothing is uninstalled first, so a
 // volume that a partly successful attempt filled is kept.
-func (s *session) install(c *chart.Chart) error {
+func (s *session) install(c *chart.Chart) (*helm.Release, error) {
 	how := s.pass.request.Actions.Install
 	i := action.NewInstall(s.config)
 	i.ReleaseName = s.pass.request.Name
@@ -25,8 +26,8 @@ func (s *session) install(c *chart.Chart) error {
 	i.WaitForJobs = !how.DisableWaitForJobs
 	i.SkipSchemaValidation = how.DisableSchemaValidation
 	i.PostRenderer = s.gate
-	_, err := i.Run(c, s.values)
-	return err
+	i.DryRunOption = s.pass.dryRun
+	return i.Run(c, s.values)
 }
 
 // within returns the timeout of an action: its own, or the request's.
@@ -45,7 +46,7 @@ func (s *session) limit(action string, own *metav1.Duration) time.Duration {
 
 // upgrade makes the next revision of a deployed release. Its context is never cancelled: Helm's upgrade would report a failure and go on
 // applying in the background.
-func (s *session) upgrade(c *chart.Chart) error {
+func (s *session) upgrade(c *chart.Chart) (*helm.Release, error) {
 	how := s.pass.request.Actions.Upgrade
 	u := action.NewUpgrade(s.config)
 	u.Namespace = s.pass.request.Namespace
@@ -61,6 +62,6 @@ func (s *session) upgrade(c *chart.Chart) error {
 	// If neither is set, Helm takes the last revision's values when the new ones are empty.
 	u.ResetThenReuseValues = how.PreserveValues
 	u.ResetValues = !how.PreserveValues
-	_, err := u.Run(s.pass.request.Name, c, s.values)
-	return err
+	u.DryRunOption = s.pass.dryRun
+	return u.Run(s.pass.request.Name, c, s.values)
 }

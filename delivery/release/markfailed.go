@@ -50,7 +50,7 @@ func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done 
 		return false, nil
 	}
 	rel.SetStatus(helm.StatusFailed, why)
-	faulted(rel, false, last.InputFailures)
+	decide.SetFault(rel, false, last.InputFailures)
 	if _, err := store.Replace(ctx, rel, last.Version); err != nil {
 		return false, fmt.Errorf("marking revision %d as failed: %w", last.Number, err)
 	}

@@ -2,24 +2,21 @@ package release
 
 import (
 	"context"
-	"fmt"
 
 	helm "helm.sh/helm/v3/pkg/release"
 
-	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
-	"github.com/kubeop/kubeop/delivery/release/pool"
 	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 // open prepares an action. The action may have waited for a worker, so check compares the release with the plan again.
-func (p *pass) open(ctx context.Context, at *pool.Worker, plan decide.Decision) (*session, error) {
+func (p *pass) open(ctx context.Context, idle idler, plan decide.Decision) (*session, error) {
 	s := &session{
-		ctx: ctx, pass: p, plan: plan, idle: at.Idle, log: fault.Log{WarningPrefix: cluster.WarningPrefix},
+		ctx: ctx, pass: p, plan: plan, idle: idle, log: fault.Log{WarningPrefix: cluster.WarningPrefix},
 		gate: manifest.NewGate(p.request.Policy.Admit, p.request.Policy.Refused, p.request.Input.PostRenderers, p.request.Input.CommonMetadata),
 	}
 	s.fence = fence.New(p.engine.opts.Now, s.look)
@@ -38,16 +35,16 @@ func (p *pass) open(ctx context.Context, at *pool.Worker, plan decide.Decision) 
 		return nil, err
 	}
 	s.config.Log = s.logf
-	s.setTerms(at)
+	s.setTerms()
 	return s, nil
 }
 
 // setTerms passes the terms of this action to the client.
-func (s *session) setTerms(at *pool.Worker) {
+func (s *session) setTerms() {
 	c := s.conn.Client
 	how := s.how()
 	c.Log = s.logf
-	c.Terms = cluster.Terms{Idle: at.Idle, Superseded: s.pass.slot.Superseded(), Force: how.Force, Timeout: s.within(how.Timeout), App: s.pass.want.App, Lenient: how.DisableOpenAPIValidation}
+	c.Terms = cluster.Terms{Idle: s.idle, Superseded: s.pass.slot.Superseded(), Force: how.Force, Timeout: s.within(how.Timeout), App: s.pass.want.App, Lenient: how.DisableOpenAPIValidation}
 	c.Terms.TakeOwnership = how.TakeOwnership && (s.plan.Act == decide.Install || s.plan.Act == decide.Upgrade)
 	last := s.state.Last()
 	c.Terms.ReadFirst = c.Terms.TakeOwnership || last != nil && last.Status != helm.StatusDeployed
@@ -60,27 +57,6 @@ func (s *session) setTerms(at *pool.Worker) {
 	if changes && last.Status == helm.StatusDeployed && s.pass.request.knows(last) {
 		c.Terms.Unmoved = s.pass.request.Recorded.Unmoved
 	}
-}
-
-// setRan passes to the client which hooks the loaded revisions ran.
-func (s *session) setRan() error {
-	c := s.conn.Client
-	c.Terms.Ran = map[manifest.Identity]bool{}
-	for _, h := range s.records.Revisions() {
-		for _, hook := range h.Hooks {
-			if hook.LastRun.StartedAt.IsZero() {
-				continue
-			}
-			docs, err := manifest.Parse(hook.Manifest)
-			if err != nil {
-				return fmt.Errorf("reading the hooks of revision %d: %w", h.Version, err)
-			}
-			for _, u := range manifest.Objects(docs) {
-				c.Terms.Ran[c.Release.Identify(u)] = true
-			}
-		}
-	}
-	return nil
 }
 
 // beforeCreate runs after rendering and before the first write. If it returns nil, the revision is recorded as ours.
@@ -99,7 +75,9 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 	if err := s.guardData(rel.Manifest); err != nil {
 		return err
 	}
-	if err := fault.Join(s.setRan(), s.removeLeftovers(rel.Manifest)); err != nil {
+	var err error
+	s.conn.Client.Terms.Ran, err = manifest.Ran(s.records.Revisions(), s.conn.Client.Release.Identify)
+	if err := fault.Join(err, s.removeLeftovers(rel.Manifest)); err != nil {
 		return err
 	}
 	surplus := s.state.Surplus(maxHistory-1, s.pass.want.Proven, s.pass.want.Trusts)
@@ -118,25 +96,13 @@ func (s *session) weigh(rel *helm.Release, record int) error {
 	for _, hook := range rel.Hooks {
 		bytes += int64(len(hook.Manifest))
 	}
-	size, err := sizeOf(rel.Manifest)
+	size, err := manifest.Size(rel.Manifest)
 	if err != nil {
 		return err
 	}
 	bytes += size
 	s.gate.Refused = s.pass.request.Policy.Weigh(bytes)
 	return s.gate.Refused
-}
-
-// sizeOf returns budget.Size of the objects of a manifest, without parsing those that cannot be large.
-func sizeOf(text string) (int64, error) {
-	if len(text) <= budget.PlainTemplate {
-		return int64(len(text)), nil
-	}
-	docs, err := manifest.Parse(text)
-	if err != nil {
-		return 0, fmt.Errorf("reading what was rendered: %w", err)
-	}
-	return budget.Size(manifest.Objects(docs)), nil
 }
 
 // mark labels a new revision as ours.
@@ -161,9 +127,9 @@ func (s *session) removeLeftovers(manifest string) error {
 	}
 	keep := []string{manifest}
 	if deployed := s.state.Deployed(); deployed != nil {
-		keep = append(keep, s.revision(deployed.Number).Manifest)
+		keep = append(keep, s.records.Revision(deployed.Number).Manifest)
 	}
-	return s.conn.Client.Release.RemoveLeftovers([]*helm.Release{s.revision(last.Number)}, keep)
+	return s.conn.Client.Release.RemoveLeftovers([]*helm.Release{s.records.Revision(last.Number)}, keep)
 }
 
 // readmit passes the objects of an earlier revision through the gate again. They already contain the app's changes; kubeop's own labels are
@@ -177,15 +143,6 @@ func (s *session) readmit(rel *helm.Release) error {
 	if rel.Manifest, err = s.gate.Pass(bare); err != nil {
 		return err
 	}
-	hooks := make([]*helm.Hook, len(rel.Hooks))
-	for i, h := range rel.Hooks {
-		own := *h // a copy: the earlier revision stays unchanged
-		own.LastRun = helm.HookExecution{}
-		if own.Manifest, err = manifest.Unstamped(h.Manifest); err != nil {
-			return err
-		}
-		hooks[i] = &own
-	}
-	rel.Hooks = hooks
-	return nil
+	rel.Hooks, err = manifest.UnstampedHooks(rel.Hooks)
+	return err
 }

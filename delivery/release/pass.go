@@ -2,9 +2,7 @@ package release
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
@@ -21,6 +19,7 @@ type pass struct {
 	slot    *slot
 	request Request
 	want    decide.Want
+	dryRun  string // Helm's option of that name: "server" writes nothing, "" is no dry run.
 }
 
 // enterSlot starts a pass of a request that was checked; release ends it.
@@ -86,7 +85,7 @@ func (r *Request) digests() (digest, trial string, err error) {
 	if values == nil {
 		values = map[string]any{}
 	}
-	input, err := json.Marshal(struct {
+	input := struct {
 		Render      int
 		Chart, Name string
 		Values      map[string]any
@@ -94,16 +93,11 @@ func (r *Request) digests() (digest, trial string, err error) {
 		Renderers   []v1alpha1.PostRenderer  `json:",omitempty"`
 		Common      *v1alpha1.CommonMetadata `json:",omitempty"`
 		Admission   string                   `json:",omitempty"`
-	}{renderVersion, r.Input.Chart.Digest, r.Name, values, r.Input.ValuesFiles, r.Input.PostRenderers, r.Input.CommonMetadata, r.Input.Admission})
+	}{renderVersion, r.Input.Chart.Digest, r.Name, values, r.Input.ValuesFiles, r.Input.PostRenderers, r.Input.CommonMetadata, r.Input.Admission}
+	how := v1alpha1.HelmActions{Wait: r.Actions.Wait, Install: r.Actions.Install, Upgrade: r.Actions.Upgrade, Test: r.Actions.Test}
+	digest, trial, err = decide.Digests(input, r.Policy.Allowance, how)
 	if err != nil {
-		return "", "", fault.Render(fmt.Errorf("reading the values: %w", err))
+		return "", "", fault.Render(err)
 	}
-	digest = decide.Digest(input)
-	how, err := json.Marshal(v1alpha1.HelmActions{
-		Wait: r.Actions.Wait, Install: r.Actions.Install, Upgrade: r.Actions.Upgrade, Test: r.Actions.Test,
-	})
-	if err != nil {
-		return "", "", fmt.Errorf("reading the actions: %w", err)
-	}
-	return digest, decide.Digest(append([]byte(digest+r.Policy.Allowance), how...)), nil
+	return digest, trial, nil
 }

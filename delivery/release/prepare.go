@@ -64,7 +64,7 @@ func (s *session) evaluation() evaluate.Input {
 		if deployed := s.state.Deployed(); deployed != nil && last.Status != helm.StatusDeployed {
 			current = deployed
 		}
-		in.Previous = s.revision(current.Number).Config
+		in.Previous = s.records.Revision(current.Number).Config
 	}
 	return in
 }
@@ -80,6 +80,9 @@ func (s *session) kept(previous map[string]any) map[string]any {
 
 // bringKinds installs the chart's CustomResourceDefinitions.
 func (s *session) bringKinds(ctx context.Context) error {
+	if s.pass.dryRun != "" {
+		return nil
+	}
 	if err := s.readChart(); err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (e *Engine) forget(ctx context.Context, req Request) (done bool, err error)
 
 // forgotten deletes the objects that still belong to the former release, and its records.
 func (p *pass) forgotten(ctx context.Context, at *pool.Worker) result {
-	s, err := p.open(ctx, at, decide.Decision{Act: decide.Uninstall})
+	s, err := p.open(ctx, at.Idle, decide.Decision{Act: decide.Uninstall})
 	if err != nil {
 		return result{err: err, environment: true}
 	}

@@ -7,11 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubeop/kubeop/delivery/mask"
-
 	helm "helm.sh/helm/v3/pkg/release"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"

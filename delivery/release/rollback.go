@@ -1,11 +1,10 @@
 package release
 
 import (
-	"github.com/kubeop/kubeop/delivery/release/fault"
-
 	"helm.sh/helm/v3/pkg/action"
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
@@ -16,7 +15,7 @@ func (s *session) rollback() error {
 	if err := s.records.Load(needed...); err != nil {
 		return err
 	}
-	target := s.revision(s.plan.To)
+	target := s.records.Revision(s.plan.To)
 	text, err := decide.Content(target)
 	if err != nil {
 		return fault.Render(err)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kubeop/kubeop/delivery/mask"
-
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -22,6 +21,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 	"github.com/kubeop/kubeop/delivery/release/records"
 )
+
+// idler runs a function without occupying a worker.
+type idler = func(func() error) error
 
 // session is one action on one release.
 type session struct {
@@ -39,13 +41,12 @@ type session struct {
 	plain *chart.Chart
 	// unanswered are the errors of the templates' lookups.
 	unanswered []error
-	// idle runs a function without occupying a worker.
-	idle    func(func() error) error
-	conn    *cluster.Connection
-	config  *action.Configuration
-	records *records.Driver
-	fence   *fence.Fence
-	log     fault.Log
+	idle       idler
+	conn       *cluster.Connection
+	config     *action.Configuration
+	records    *records.Driver
+	fence      *fence.Fence
+	log        fault.Log
 }
 
 // how returns how to carry out the action.
@@ -83,14 +84,11 @@ func (s *session) guardData(text string) error {
 	var revisions []*helm.Release
 	for _, v := range []*decide.Revision{s.state.Deployed(), s.state.Last()} {
 		if v != nil && s.records.IsLoaded(v.Number) {
-			revisions = append(revisions, s.revision(v.Number))
+			revisions = append(revisions, s.records.Revision(v.Number))
 		}
 	}
 	return s.conn.Client.Release.GuardData(revisions, text, func() (map[types.UID][]string, error) { return s.pass.request.Policy.Owned(s.ctx) })
 }
-
-// revision returns a loaded revision.
-func (s *session) revision(number int) *helm.Release { return s.records.Revision(number) }
 
 // end turns the error of an action into its result. Helm's own errors are mostly text; those of the client and of the storage have types.
 func (s *session) end(err error) result {

@@ -47,7 +47,7 @@ func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 
 // tested runs the tests and records their result on the revision.
 func (p *pass) tested(ctx context.Context, at *pool.Worker) result {
-	s, err := p.open(ctx, at, decide.Decision{Act: decide.Probe})
+	s, err := p.open(ctx, at.Idle, decide.Decision{Act: decide.Probe})
 	if err != nil {
 		return result{err: err, environment: true}
 	}
@@ -58,7 +58,7 @@ func (p *pass) tested(ctx context.Context, at *pool.Worker) result {
 	if err := s.records.Load(last.Number); err != nil {
 		return s.end(err)
 	}
-	if err := records.CheckGenuine(s.revision(last.Number), p.request.App); err != nil {
+	if err := records.CheckGenuine(s.records.Revision(last.Number), p.request.App); err != nil {
 		return result{err: err, environment: true}
 	}
 	s.fence.Watch(decide.KeyOf(p.request.Name, last.Number), last.Version)
@@ -70,14 +70,14 @@ func (p *pass) tested(ctx context.Context, at *pool.Worker) result {
 }
 
 func (s *session) noteTest(last *decide.Revision, r result) result {
-	rel := s.revision(last.Number)
+	rel := s.records.Revision(last.Number)
 	rel.Labels[decide.TestLabel] = decide.TestSucceeded
 	if r.err != nil {
 		rel.Labels[decide.TestLabel] = decide.TestFailed
 		r.err = fmt.Errorf("tests failed: %w", r.err)
 		if !s.pass.request.Actions.Test.IgnoreFailures {
 			rel.SetStatus(helm.StatusFailed, r.err.Error())
-			faulted(rel, false, last.InputFailures)
+			decide.SetFault(rel, false, last.InputFailures)
 		}
 	}
 	if err := s.records.Put(rel); err != nil {

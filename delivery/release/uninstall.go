@@ -157,7 +157,7 @@ func (p *pass) purge(ctx context.Context, s decide.State) error {
 // purge is set, the history is deleted as well.
 func (p *pass) runUninstall(d decide.Decision, purge bool) func(context.Context, *pool.Worker) result {
 	return func(ctx context.Context, at *pool.Worker) result {
-		s, err := p.open(ctx, at, d)
+		s, err := p.open(ctx, at.Idle, d)
 		if err != nil {
 			return result{err: err, environment: true}
 		}
@@ -171,7 +171,7 @@ func (p *pass) runUninstall(d decide.Decision, purge bool) func(context.Context,
 		case purge && s.fence.AllGone():
 			err = s.records.Drop(ctx, s.state)
 		default:
-			err = s.records.Put(s.revision(s.state.Last().Number))
+			err = s.records.Put(s.records.Revision(s.state.Last().Number))
 		}
 		r := s.end(err)
 		r.stored = false // no revision counts these tries
@@ -199,7 +199,7 @@ func (s *session) uninstall() (err error) {
 			return err
 		}
 	}
-	rel := s.revision(last.Number)
+	rel := s.records.Revision(last.Number)
 	checked := decide.Genuine(rel)
 	s.claim(rel)
 	rel.Info.Status, rel.Info.Description = helm.StatusUninstalling, "Uninstalling"
@@ -210,7 +210,7 @@ func (s *session) uninstall() (err error) {
 	}
 	if deployed != nil && deployed.Number != last.Number {
 		// Helm looks only at the last revision. If that one failed, objects of the deployed one may still exist.
-		if err := s.conn.Client.Release.RemoveLeftovers([]*helm.Release{s.revision(deployed.Number)}, []string{rel.Manifest}); err != nil {
+		if err := s.conn.Client.Release.RemoveLeftovers([]*helm.Release{s.records.Revision(deployed.Number)}, []string{rel.Manifest}); err != nil {
 			return err
 		}
 	}

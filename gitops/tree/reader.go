@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/check"
 	"github.com/kubeop/kubeop/gitops/identity"
@@ -37,6 +39,9 @@ func (r *Reader) Read(files Files, scope Scope, before *Tree) *Tree {
 	t.count()
 	return t
 }
+
+// Default sets the defaults of an object that a tree declares, as the API server does.
+func (r *Reader) Default(o client.Object) (client.Object, error) { return r.kinds.Default(o) }
 
 // Within returns a copy of the reader with other limits, for a tenant's own repository. In the platform repository, each tenant.yaml sets
 // the limits.

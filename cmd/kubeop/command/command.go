@@ -3,6 +3,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/migrate"
 	"github.com/kubeop/kubeop/cmd/kubeop/offline"
+	"github.com/kubeop/kubeop/cmd/kubeop/plan"
 	"github.com/kubeop/kubeop/cmd/kubeop/read"
 )
 
@@ -23,6 +25,7 @@ import (
 var groups = []*cobra.Group{
 	{ID: "read", Title: "See what is there:"},
 	{ID: "act", Title: "Request something from kubeop:"},
+	{ID: "plan", Title: "See what will change:"},
 	{ID: "offline", Title: "Work on a repository:"},
 	{ID: "other", Title: "Other:"},
 }
@@ -39,7 +42,7 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	if ctx.Err() != nil && err != nil {
 		return exit.Interrupted
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, exit.ErrSaid) {
 		// A terminal that cannot be written to cannot show why either.
 		_, _ = fmt.Fprintln(c.Err, "Error:", c.Explain(err))
 	}
@@ -72,6 +75,7 @@ Exit codes: 0 for success, 1 for an error, 2 if differences or problems were fou
 	for group, commands := range map[string][]*cobra.Command{
 		"read":    {read.Get(c), read.Describe(c), read.Tree(c), read.Trace(c), read.History(c), read.Blame(c), read.Events(c), read.Logs(c)},
 		"offline": {offline.Validate(c), offline.Init(c), offline.Create(c), offline.Add(c), offline.Schema(c), offline.Explain(c), migrate.Import(c, offline.Problems)},
+		"plan":    {plan.Command(c), plan.Diff(c)},
 		"act":     {act.Reconcile(c), act.Force(c), act.Reset(c), act.Suspend(c), act.Resume(c), act.Confirm(c), act.Rollback(c), act.Wait(c)},
 		"other":   {versionCommand(c)},
 	} {

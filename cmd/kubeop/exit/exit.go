@@ -17,6 +17,9 @@ const (
 	Interrupted = 130
 )
 
+// ErrSaid ends the command without a message, because its output says everything.
+var ErrSaid = errors.New("the output says what was found")
+
 // Error ends the command with a code other than Failure.
 type Error struct {
 	Code int

@@ -142,13 +142,32 @@ func (f *Finder) allow(ctx context.Context, s *subject.Subject, name string, nam
 	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, tenant); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
+	f.terms(s, tenant, namespace)
+	return nil
+}
+
+// Place is where an App is delivered: its project's namespace and tenant, and a client with the rights that the delivery has.
+type Place struct {
+	Owner     own.Owner
+	Tenant    *v1alpha1.Tenant
+	Namespace metav1.Object
+	Client    client.Client
+}
+
+// Settle is Find for a caller that knows the place, whether the project is ready or not.
+func (f *Finder) Settle(s *subject.Subject, at Place) {
+	s.Owner, s.Client = at.Owner, at.Client
+	f.terms(s, at.Tenant, at.Namespace)
+}
+
+// terms sets what the Tenant and the namespace allow.
+func (f *Finder) terms(s *subject.Subject, tenant *v1alpha1.Tenant, namespace metav1.Object) {
 	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, f.Limits.With(&tenant.Spec.Limits)
 	s.Taints, s.IngressAnnotations = tenant.Spec.Taints, tenant.Spec.IngressAnnotations
 	s.PodSecurity = cmp.Or(tenant.Spec.PodSecurity, string(api.LevelRestricted))
-	if name == v1alpha1.PlatformTenant { // Most clusters enforce no level in a namespace without the label.
+	if v1alpha1.TenantOf(s.App.Namespace) == v1alpha1.PlatformTenant { // Most clusters enforce no level in a namespace without the label.
 		s.PodSecurity = cmp.Or(namespace.GetLabels()[api.EnforceLevelLabel], string(api.LevelPrivileged))
 	}
-	return nil
 }
 
 // Forget drops the state of an App.

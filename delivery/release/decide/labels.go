@@ -123,3 +123,14 @@ func ForeignLabels(labels map[string]string) map[string]string {
 	}
 	return foreign
 }
+
+// SetFault records in the labels of a failed revision whether the environment or the input caused the failure. inputFailures is how many
+// failures in a row the input caused before.
+func SetFault(rel *helm.Release, environment bool, inputFailures int) {
+	rel.Labels[FaultLabel] = FaultEnvironment
+	if !environment {
+		inputFailures++
+		rel.Labels[FaultLabel] = FaultInput
+	}
+	rel.Labels[InputFailuresLabel] = strconv.Itoa(inputFailures)
+}

@@ -18,6 +18,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
@@ -147,6 +148,18 @@ func Objects(docs []Document) []*unstructured.Unstructured {
 		out = append(out, d.Objects...)
 	}
 	return out
+}
+
+// Size returns budget.Size of the objects of a manifest, without parsing those that cannot be large.
+func Size(text string) (int64, error) {
+	if len(text) <= budget.PlainTemplate {
+		return int64(len(text)), nil
+	}
+	docs, err := Parse(text)
+	if err != nil {
+		return 0, fmt.Errorf("reading what was rendered: %w", err)
+	}
+	return budget.Size(Objects(docs)), nil
 }
 
 // reread parses the documents again from their text, because a patch may have turned an object into a List.

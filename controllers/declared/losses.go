@@ -1,4 +1,4 @@
-package repository
+package declared
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 // fewNamespaces is up to how many namespaces are read one by one; for more, one request reads all namespaces.
 const fewNamespaces = 10
 
-// losses counts the contents of the objects that left the tree. It reads from the API server and not from a cache, so that it includes a
-// claim that was created just now. Apps counts the apps of each tenant concerned.
-func (r *Reconciler) losses(ctx context.Context, lost map[identity.Ref]client.Object) (losses []plan.Loss, apps map[string]int, err error) {
-	b := below{r: r, claims: map[string][]corev1.PersistentVolumeClaim{}, pods: map[string]int{}}
+// Losses counts the contents of the objects that left the tree. direct reads claims and pods without a cache, so that they include a claim that
+// was created just now. Apps counts the apps of each tenant concerned.
+func Losses(ctx context.Context, reader, direct client.Reader, lost map[identity.Ref]client.Object) (losses []plan.Loss, apps map[string]int, err error) {
+	b := below{reader: reader, direct: direct, claims: map[string][]corev1.PersistentVolumeClaim{}, pods: map[string]int{}}
 	apps = map[string]int{}
 	for ref, o := range lost {
 		loss := plan.Loss{Ref: ref, UID: string(o.GetUID())}
@@ -53,10 +53,10 @@ func (r *Reconciler) losses(ctx context.Context, lost map[identity.Ref]client.Ob
 
 // below has the contents of objects: their claims and pods, by namespace.
 type below struct {
-	r      *Reconciler
-	wanted []string
-	claims map[string][]corev1.PersistentVolumeClaim
-	pods   map[string]int
+	reader, direct client.Reader
+	wanted         []string
+	claims         map[string][]corev1.PersistentVolumeClaim
+	pods           map[string]int
 }
 
 // namespaces returns the project namespaces of an object.
@@ -68,7 +68,7 @@ func (b *below) namespaces(ctx context.Context, ref identity.Ref) ([]string, err
 		return []string{v1alpha1.ProjectNamespace(ref.Tenant, ref.Project)}, nil
 	}
 	projects := &v1alpha1.ProjectList{}
-	if err := b.r.Client.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(ref.Tenant)), client.UnsafeDisableDeepCopy); err != nil {
+	if err := b.reader.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(ref.Tenant)), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the projects of %s: %w", ref.Tenant, err)
 	}
 	var names []string
@@ -85,7 +85,7 @@ func (b *below) look(ctx context.Context) error {
 		places = []string{metav1.NamespaceAll}
 	}
 	for _, place := range places {
-		claims, err := pvc.List(ctx, b.r.Direct, place)
+		claims, err := pvc.List(ctx, b.direct, place)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (b *below) look(ctx context.Context) error {
 		}
 		pods := &metav1.PartialObjectMetadataList{}
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		if err := b.r.Direct.List(ctx, pods, client.InNamespace(place)); err != nil {
+		if err := b.direct.List(ctx, pods, client.InNamespace(place)); err != nil {
 			return fmt.Errorf("counting the pods that would go: %w", err)
 		}
 		for i := range pods.Items {
@@ -110,7 +110,7 @@ func (b *below) look(ctx context.Context) error {
 func (b *below) fill(ctx context.Context, loss *plan.Loss) error {
 	for _, namespace := range loss.Namespaces {
 		apps := &v1alpha1.AppList{}
-		if err := b.r.Client.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		if err := b.reader.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing the apps of %s: %w", namespace, err)
 		}
 		loss.Apps += len(apps.Items)
@@ -138,7 +138,7 @@ func (b *below) terms(ctx context.Context, tenant, namespace string) (pvc.Terms,
 	project, owner := &v1alpha1.Project{}, &v1alpha1.Tenant{}
 	name := strings.TrimPrefix(namespace, v1alpha1.ProjectNamespace(tenant, ""))
 	for ref, o := range map[identity.Ref]client.Object{{Tenant: tenant, Project: name}: project, {Tenant: tenant}: owner} {
-		if err := b.r.Client.Get(ctx, ref.Key(), o); client.IgnoreNotFound(err) != nil {
+		if err := b.reader.Get(ctx, ref.Key(), o); client.IgnoreNotFound(err) != nil {
 			return pvc.Terms{}, fmt.Errorf("reading %s: %w", ref, err)
 		}
 	}
@@ -151,7 +151,7 @@ func (b *below) appsOf(ctx context.Context, tenant string) (int, error) {
 	n := 0
 	for _, namespace := range projects {
 		apps := &v1alpha1.AppList{}
-		if err := b.r.Client.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		if err := b.reader.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return 0, fmt.Errorf("listing the apps of %s: %w", namespace, err)
 		}
 		n += len(apps.Items)

@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/fieldmanager"
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/plan"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// comparison compares what a commit declares with what its Repository has declared.
+type comparison struct {
+	client     client.Client
+	repository *v1alpha1.Repository
+	commit     *snapshot
+	reader     *tree.Reader
+	tree       *tree.Tree
+	// there are the live objects of the Repository.
+	there map[identity.Ref]client.Object
+	// apps are the Apps that the commit creates or changes, as the operator would apply them.
+	apps []*v1alpha1.App
+}
+
+// compare reads the commit and compares it with the cluster.
+func compare(ctx context.Context, c client.Client, repository *v1alpha1.Repository, commit *snapshot) (*comparison, error) {
+	reader, err := tree.NewReader()
+	if err != nil {
+		return nil, err
+	}
+	spec := repository.Spec
+	reader.Platform = spec.Tenant == ""
+	if spec.Tenant != "" {
+		tenant := &v1alpha1.Tenant{}
+		if err := c.Get(ctx, client.ObjectKey{Name: spec.Tenant}, tenant); err != nil {
+			return nil, fmt.Errorf("reading tenant %s: %w", spec.Tenant, err)
+		}
+		reader = reader.Within(budget.Default().With(&tenant.Spec.Limits))
+	}
+	cmp := &comparison{client: c, repository: repository, commit: commit, reader: reader}
+	if cmp.there, err = cmp.live(ctx); err != nil {
+		return nil, err
+	}
+	root, err := commit.folder(commit.tree).Sub(path.Join(".", spec.Path))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s of the commit: %w", spec.Path, err)
+	}
+	cmp.tree = reader.Read(files{root}, tree.Scope{Repository: repository.Name, Tenant: spec.Tenant, Path: spec.Path}, nil)
+	if file, err := cmp.tree.Unread(); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return cmp, nil
+}
+
+// live reads the objects that the Repository has declared, with the rights that owners have: in the namespaces of the tenant.
+func (c *comparison) live(ctx context.Context) (map[identity.Ref]client.Object, error) {
+	there := map[identity.Ref]client.Object{}
+	add := func(o client.Object) {
+		if ref, ours := identity.Of(o); ours && o.GetDeletionTimestamp() == nil && fieldmanager.Applied(o) {
+			there[ref] = o
+		}
+	}
+	list := func(of client.ObjectList, in string) error {
+		options := []client.ListOption{client.MatchingLabels{v1alpha1.RepositoryLabel: c.repository.Name}, client.InNamespace(in)}
+		if err := c.client.List(ctx, of, options...); err != nil {
+			return fmt.Errorf("listing what repository %s declared: %w", c.repository.Name, err)
+		}
+		return nil
+	}
+	home, apps := "", []string{""}
+	tenants, projects := &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}
+	if tenant := c.repository.Spec.Tenant; tenant != "" {
+		home, apps = v1alpha1.HomeNamespace(tenant), nil
+	} else if err := list(tenants, ""); err != nil {
+		return nil, err
+	}
+	if err := list(projects, home); err != nil {
+		return nil, err
+	}
+	for i := range tenants.Items {
+		add(&tenants.Items[i])
+	}
+	for i := range projects.Items {
+		add(&projects.Items[i])
+		if home != "" {
+			apps = append(apps, v1alpha1.ProjectNamespace(c.repository.Spec.Tenant, projects.Items[i].Name))
+		}
+	}
+	for _, namespace := range apps {
+		found := &v1alpha1.AppList{}
+		if err := list(found, namespace); err != nil {
+			return nil, err
+		}
+		for i := range found.Items {
+			add(&found.Items[i])
+		}
+	}
+	return there, nil
+}
+
+// changes returns what the commit changes of Tenants, Projects and Apps, and why deletions are held.
+func (c *comparison) changes(ctx context.Context) (changes []Change, held []string, err error) {
+	c.tree.Walk(func(n tree.Node) bool {
+		var change *Change
+		if change, err = c.changed(n); change != nil {
+			changes = append(changes, *change)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	lost := map[identity.Ref]client.Object{}
+	for ref, o := range c.there {
+		if _, declared := c.tree.Find(ref); !declared && c.tree.Covers(ref) {
+			lost[ref] = o
+		}
+	}
+	losses, apps, err := declared.Losses(ctx, c.client, c.client, lost)
+	if err != nil {
+		return nil, nil, err
+	}
+	verdict := plan.Commit{
+		Revision: c.commit.revision, Losses: losses, Apps: apps,
+		Emptied: c.tree.Counts().Objects() == 0, Foreign: c.foreign(), Misplaced: c.tree.Misplaced(),
+	}.Weigh("")
+	for _, loss := range verdict.Go {
+		changes = append(changes, Change{Action: Delete, Object: loss.Ref.String()})
+	}
+	for _, loss := range verdict.Held {
+		changes = append(changes, Change{Action: Hold, Object: loss.Ref.String(), Why: verdict.Why})
+	}
+	return changes, verdict.Lines, nil
+}
+
+// foreign reports whether the commit declares none of the existing objects.
+func (c *comparison) foreign() bool {
+	for ref := range c.there {
+		if _, declared := c.tree.Find(ref); declared {
+			return false
+		}
+	}
+	return len(c.there) > 0
+}
+
+// changed compares one object; nil if the commit does not change it.
+func (c *comparison) changed(n tree.Node) (*Change, error) {
+	if !n.Declared() || n.Ref().App == "" && n.Ref().Project == "" && c.repository.Spec.Tenant != "" {
+		return nil, nil
+	}
+	o, live := c.tree.Object(n, c.commit.revision), c.there[n.Ref()]
+	declared.NameAuthor(o, c.commit.author)
+	if live != nil {
+		declared.KeepRevision(o, live)
+		if same, err := declared.Same(o, live); same || err != nil {
+			return nil, err
+		}
+	}
+	want, err := c.reader.Default(o)
+	if err != nil {
+		return nil, err
+	}
+	change := &Change{Action: Create, Object: n.Ref().String()}
+	if live != nil {
+		change.Action = Update
+		if change.Fields, err = specFields(live, want); err != nil {
+			return nil, err
+		}
+	}
+	if app, ok := want.(*v1alpha1.App); ok {
+		c.add(app, live)
+	}
+	return change, nil
+}
+
+// add adds an App that is applied, with the status of the live one.
+func (c *comparison) add(app *v1alpha1.App, live client.Object) {
+	if is, ok := live.(*v1alpha1.App); ok {
+		app.UID, app.Generation, app.Status = is.UID, is.Generation+1, *is.Status.DeepCopy()
+	}
+	c.apps = append(c.apps, app)
+}
+
+// one returns an App of the commit, whether the commit changes it or not.
+func (c *comparison) one(ref identity.Ref) (*v1alpha1.App, error) {
+	n, there := c.tree.Find(ref)
+	if !there || !n.Declared() {
+		return nil, fmt.Errorf("the commit does not declare the app %s", ref.Path())
+	}
+	o, live := c.tree.Object(n, c.commit.revision), c.there[ref]
+	want, err := c.reader.Default(o)
+	if err != nil {
+		return nil, err
+	}
+	app, ok := want.(*v1alpha1.App)
+	if !ok {
+		return nil, errors.New(ref.Path() + " is no app")
+	}
+	c.add(app, live)
+	return app, nil
+}
+
+// specFields returns the fields of the spec that change.
+func specFields(live, want client.Object) ([]Field, error) {
+	before, err := specOf(live)
+	if err != nil {
+		return nil, err
+	}
+	after, err := specOf(want)
+	if err != nil {
+		return nil, err
+	}
+	return fieldsOf(before, after, func(s string) string { return s }), nil
+}
+
+func specOf(o client.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", o.GetName(), err)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}, nil
+}

@@ -1,0 +1,133 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/git"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	fetched "github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/gitops/layout"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// snapshot is a commit, or what a commit of all files of a work tree would be.
+type snapshot struct {
+	// root is the root of the clone, objects the directory with its Git objects, and tree the hash of the root folder.
+	root, objects, tree string
+	// revision names the commit as "REF@sha1:<commit>", and author its author. Both are made up for a work tree.
+	revision, author string
+}
+
+// files are the files of a snapshot.
+type files struct{ *folder.Folder }
+
+// Sub implements tree.Files.
+func (f files) Sub(path string) (tree.Files, error) {
+	sub, err := f.Folder.Sub(path)
+	return files{sub}, err
+}
+
+// folder returns a folder of the snapshot by its hash.
+func (s *snapshot) folder(hash string) *folder.Folder { return fetched.Local(s.objects, hash) }
+
+// take takes a snapshot of what an argument names: a folder, which is read as a commit of all its files would be, or a commit of the clone in
+// the current folder. scratch is an empty folder.
+func take(ctx context.Context, arg, scratch string) (*snapshot, error) {
+	if info, err := os.Stat(arg); err == nil {
+		if !info.IsDir() {
+			arg = filepath.Dir(arg)
+		}
+		return ofWorktree(ctx, arg, scratch)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return ofCommit(ctx, arg)
+}
+
+// ofCommit returns the snapshot of a commit.
+func ofCommit(ctx context.Context, ref string) (*snapshot, error) {
+	s := &snapshot{}
+	line, err := git.Run(ctx, ".", "log", "-1", "--format=%H%x00%T%x00%an", "--end-of-options", ref, "--")
+	if err != nil {
+		return nil, fmt.Errorf("%s is neither a folder nor a commit of the clone in the current folder: %w", ref, err)
+	}
+	fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\x00", 3)
+	if len(fields) != 3 {
+		return nil, fmt.Errorf("git log of %s printed %q", ref, line)
+	}
+	s.revision, s.tree, s.author = ref+"@sha1:"+fields[0], fields[1], fields[2]
+	if s.root, err = line1(ctx, ".", "rev-parse", "--show-toplevel"); err != nil {
+		return nil, err
+	}
+	s.objects, err = line1(ctx, ".", "rev-parse", "--path-format=absolute", "--git-common-dir")
+	return s, err
+}
+
+// ofWorktree returns the snapshot of all files of a work tree that Git does not ignore. Their objects are written to scratch, not to the clone.
+func ofWorktree(ctx context.Context, dir, scratch string) (*snapshot, error) {
+	s := &snapshot{revision: "worktree@sha1:" + strings.Repeat("0", 40), objects: filepath.Join(scratch, ".git")}
+	var err error
+	if s.root, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if _, err := git.Run(ctx, scratch, "init", "--quiet"); err != nil {
+		return nil, err
+	}
+	if !git.Within(dir) {
+		if _, err := os.Stat(filepath.Join(s.root, layout.VersionFile)); err != nil {
+			return nil, fmt.Errorf("%s is neither in a clone nor a folder with a %s", s.root, layout.VersionFile)
+		}
+	} else {
+		if s.root, err = line1(ctx, dir, "rev-parse", "--show-toplevel"); err != nil {
+			return nil, err
+		}
+		if err := s.borrow(ctx); err != nil {
+			return nil, err
+		}
+	}
+	gitDir, work := "--git-dir="+s.objects, "--work-tree="+s.root
+	if _, err := git.Run(ctx, s.root, gitDir, work, "add", "--all", "."); err != nil {
+		return nil, fmt.Errorf("reading the files of %s: %w", s.root, err)
+	}
+	if s.tree, err = line1(ctx, s.root, gitDir, work, "write-tree"); err != nil {
+		return nil, fmt.Errorf("reading the files of %s: %w", s.root, err)
+	}
+	s.author, err = line1(ctx, s.root, "config", "--default", "you", "user.name")
+	return s, err
+}
+
+// borrow lets the scratch repository use the objects and the index of the clone, so that only changed files are read.
+func (s *snapshot) borrow(ctx context.Context) error {
+	objects, err := line1(ctx, s.root, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(s.objects, "objects", "info", "alternates"), []byte(objects+"\n"), 0o600); err != nil {
+		return err
+	}
+	index, err := line1(ctx, s.root, "rev-parse", "--path-format=absolute", "--git-path", "index")
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(index)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.objects, "index"), content, 0o600)
+}
+
+// line1 returns the first line that git prints.
+func line1(ctx context.Context, dir string, args ...string) (string, error) {
+	out, err := git.Run(ctx, dir, args...)
+	line, _, _ := strings.Cut(out, "\n")
+	return line, err
+}
