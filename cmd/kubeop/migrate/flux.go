@@ -6,12 +6,15 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/migrate/address"
+	"github.com/kubeop/kubeop/cmd/kubeop/migrate/document"
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/delivery/render/kustomize"
 	"github.com/kubeop/kubeop/delivery/render/manifests"
@@ -26,41 +29,63 @@ const (
 	fluxDomain     = ".toolkit.fluxcd.io"
 )
 
-// fluxTree reads what Flux would apply of the folder of a cluster.
-type fluxTree struct {
+// folderTree reads what Flux, or Argo CD, would apply of the folder of a cluster.
+type folderTree struct {
 	*migration
 	files fs.FS
-	docs  documents
+	docs  document.Documents
 	// entry is the folder that Flux begins with.
 	entry string
+	// loose are the other objects of the entry, and held those of the folders that objects of the tool name.
+	loose, held []*object
 	// errors are of folders that cannot be built.
 	errors []error
+	// ofTool reports whether objects of a group are those of the tool.
+	ofTool func(group string) bool
+	// follow opens the folder that an object of the tool names.
+	follow func(*object)
+	// applier is the kind that applies folders.
+	applier string
 }
 
-// maxKustomizations bounds how many Kustomizations one import follows.
-const maxKustomizations = 1000
+// maxObjects bounds how many objects one import follows.
+const maxObjects = 10_000
 
 // readFlux reads the folder entry of a repository, and the folders of the Kustomizations in it.
 func (m *migration) readFlux(files fs.FS, entry string) error {
-	docs, err := readDocuments(files)
-	if err != nil {
+	t := &folderTree{migration: m, files: files, entry: entry, applier: "Kustomization of Flux"}
+	t.ofTool = func(group string) bool { return strings.HasSuffix(group, fluxDomain) }
+	t.follow = func(o *object) {
+		if o.GroupVersionKind().Group == kustomizeGroup {
+			t.kustomization(o)
+		}
+	}
+	return t.read()
+}
+
+// read reads the entry, and then the folders that its objects name.
+func (t *folderTree) read() error {
+	var err error
+	if t.docs, err = document.Read(t.files); err != nil {
 		return err
 	}
-	t := &fluxTree{migration: m, files: files, docs: docs, entry: entry}
-	t.open(nil, entry, &v1alpha1.Build{}, "")
-	for next := 0; next < len(m.objects); next++ {
-		if o := m.objects[next]; o.GroupVersionKind().Group == kustomizeGroup {
-			t.follow(o)
+	t.open(nil, t.entry, &v1alpha1.Build{}, "")
+	for next := 0; next < len(t.objects); next++ {
+		t.follow(t.objects[next])
+		if len(t.objects) > maxObjects {
+			return fmt.Errorf("%s has more than %d objects to import: name the folder of one cluster", t.entry, maxObjects)
 		}
-		if len(m.objects) > maxKustomizations*10 {
-			return fmt.Errorf("%s has more than %d objects of Flux: name the folder of one cluster", entry, maxKustomizations*10)
+	}
+	for _, o := range t.loose {
+		if !slices.ContainsFunc(t.held, o.sameFile) {
+			t.report.leaveOut(o, "", "no "+t.applier+" here applies it: write it into an app of type Raw")
 		}
 	}
 	return errors.Join(t.errors...)
 }
 
-// follow opens the folder of a Kustomization if it is in these files.
-func (t *fluxTree) follow(o *object) {
+// kustomization opens the folder of a Kustomization if it is in these files.
+func (t *folderTree) kustomization(o *object) {
 	f := fieldsOf(o, &Report{})
 	kind, name, namespace := f.text("sourceRef.kind"), f.text("sourceRef.name"), f.text("sourceRef.namespace")
 	if namespace == "" {
@@ -69,7 +94,7 @@ func (t *fluxTree) follow(o *object) {
 	if !t.own(kind, namespace, name) {
 		return
 	}
-	folder := inside(f.text("path"))
+	folder := address.Inside(f.text("path"))
 	if folder == "" {
 		folder = "."
 	}
@@ -100,7 +125,7 @@ func (t *fluxTree) follow(o *object) {
 }
 
 // variables adds the ConfigMaps among the files that a Kustomization takes variables from. Secrets are not read.
-func (t *fluxTree) variables(o *object, f *fields, build *v1alpha1.Build) {
+func (t *folderTree) variables(o *object, f *fields, build *v1alpha1.Build) {
 	given := build.Substitute
 	build.Substitute = map[string]string{}
 	for _, reference := range f.maps("postBuild.substituteFrom") {
@@ -115,13 +140,13 @@ func (t *fluxTree) variables(o *object, f *fields, build *v1alpha1.Build) {
 }
 
 // configMap returns the data of a ConfigMap in the files.
-func (t *fluxTree) configMap(kind, name string) (map[string]string, bool) {
+func (t *folderTree) configMap(kind, name string) (map[string]string, bool) {
 	if kind != "ConfigMap" {
 		return nil, false
 	}
-	for _, w := range t.docs[key(kind, name)] {
+	for _, w := range t.docs[document.Key(kind, name)] {
 		var data struct{ Data map[string]string }
-		if w.node.Decode(&data) == nil {
+		if w.Node.Decode(&data) == nil {
 			return data.Data, true
 		}
 	}
@@ -129,31 +154,17 @@ func (t *fluxTree) configMap(kind, name string) (map[string]string, bool) {
 }
 
 // own reports whether a source is the repository of these files.
-func (t *fluxTree) own(kind, namespace, name string) bool {
+func (t *folderTree) own(kind, namespace, name string) bool {
 	found := t.find(kind, namespace, name)
 	if found == nil {
 		return true
 	}
 	url, _, _ := unstructured.NestedString(found.Object, "spec", "url")
-	return name == "flux-system" || t.origin.url != "" && sameURL(url, t.origin.url)
-}
-
-// sameURL compares the addresses of repositories without user, scheme and the ending .git.
-func sameURL(a, b string) bool {
-	plain := func(url string) string {
-		if _, rest, ok := strings.Cut(url, "://"); ok {
-			url = rest
-		}
-		if _, rest, ok := strings.Cut(url, "@"); ok {
-			url = rest
-		}
-		return strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(strings.Replace(url, ":", "/", 1), "/"), ".git"))
-	}
-	return plain(a) == plain(b)
+	return name == "flux-system" || t.origin.url != "" && address.Same(url, t.origin.url)
 }
 
 // open builds a folder and adds the objects of Flux in it.
-func (t *fluxTree) open(parent *object, folder string, build *v1alpha1.Build, namespace string) {
+func (t *folderTree) open(parent *object, folder string, build *v1alpha1.Build, namespace string) {
 	all, err := t.build(folder, build)
 	if err != nil {
 		if parent != nil {
@@ -174,16 +185,18 @@ func (t *fluxTree) open(parent *object, folder string, build *v1alpha1.Build, na
 }
 
 // sort adds an object to those of Flux, or to what its Kustomization holds.
-func (t *fluxTree) sort(parent *object, o *unstructured.Unstructured, folder string, build *v1alpha1.Build) {
+func (t *folderTree) sort(parent *object, o *unstructured.Unstructured, folder string, build *v1alpha1.Build) {
 	group := o.GroupVersionKind().Group
 	switch {
 	case o.GetLabels()["app.kubernetes.io/part-of"] == "flux":
 		return // Flux itself.
-	case !strings.HasSuffix(group, fluxDomain):
+	case !t.ofTool(group):
+		found := &object{Unstructured: o, written: t.docs.Of(o, folder)}
 		if parent != nil {
 			parent.held = append(parent.held, o)
+			t.held = append(t.held, found)
 		} else if o.GetKind() != "Namespace" {
-			t.report.leaveOut(&object{Unstructured: o, written: t.docs.of(o, folder)}, "", "no Kustomization of Flux here applies it: write it into an app of type Raw")
+			t.loose = append(t.loose, found)
 		}
 		return
 	}
@@ -193,11 +206,10 @@ func (t *fluxTree) sort(parent *object, o *unstructured.Unstructured, folder str
 			o.SetNamespace(parent.GetNamespace())
 		}
 	}
-	if known := t.find(o.GetKind(), o.GetNamespace(), o.GetName()); known != nil {
-		t.report.leaveOut(&object{Unstructured: o, written: t.docs.of(o, folder)}, "", "it is declared twice, and the first one was imported")
+	child := &object{Unstructured: o, parent: parent, written: t.docs.Of(o, folder)}
+	if t.again(child) {
 		return
 	}
-	child := &object{Unstructured: o, parent: parent, written: t.docs.of(o, folder)}
 	if parent != nil {
 		t.substituted(child, build)
 		parent.children = append(parent.children, child)
@@ -205,8 +217,23 @@ func (t *fluxTree) sort(parent *object, o *unstructured.Unstructured, folder str
 	t.objects = append(t.objects, child)
 }
 
+// again reports whether an object of the tool was read before.
+func (t *folderTree) again(child *object) bool {
+	switch known := t.find(child.GetKind(), child.GetNamespace(), child.GetName()); {
+	case known == nil:
+		return false
+	case known.parent == child.parent || !known.sameFile(child):
+		t.report.leaveOut(child, "", "it is declared twice, and the first one was imported")
+	case known.parent == nil && known != child.parent:
+		// It was read with the entry, and the folder of its Kustomization is in the entry.
+		known.parent = child.parent
+		child.parent.children = append(child.parent.children, known)
+	}
+	return true
+}
+
 // build returns the objects of a folder as Flux would apply them.
-func (t *fluxTree) build(folder string, with *v1alpha1.Build) ([]*unstructured.Unstructured, error) {
+func (t *folderTree) build(folder string, with *v1alpha1.Build) ([]*unstructured.Unstructured, error) {
 	file, err := kustomize.FileIn(t.files, folder)
 	switch {
 	case err != nil:
@@ -218,7 +245,7 @@ func (t *fluxTree) build(folder string, with *v1alpha1.Build) ([]*unstructured.U
 }
 
 // substituted sets variables in an object of Flux. If some are not known, it stays as it is.
-func (t *fluxTree) substituted(o *object, with *v1alpha1.Build) {
+func (t *folderTree) substituted(o *object, with *v1alpha1.Build) {
 	done, err := substitute.Variables([]*unstructured.Unstructured{o.DeepCopy()}, with, nil)
 	if err != nil || len(done) != 1 {
 		t.report.ask(o, "", fmt.Sprintf("write the values of its variables into what was written of it: %v", err))
@@ -229,10 +256,13 @@ func (t *fluxTree) substituted(o *object, with *v1alpha1.Build) {
 }
 
 // plain reads a folder without a kustomization: its manifests, and the folders below it that have one.
-func (t *fluxTree) plain(folder string, with *v1alpha1.Build) ([]*unstructured.Unstructured, error) {
+func (t *folderTree) plain(folder string, with *v1alpha1.Build) ([]*unstructured.Unstructured, error) {
 	var resources []string
 	err := render.Walk(t.files, folder, func(name string, entry fs.DirEntry) error {
 		if entry.IsDir() {
+			if _, err := render.Stat(t.files, path.Join(name, "Chart.yaml")); err == nil {
+				return fs.SkipDir // Templates are no manifests.
+			}
 			return t.kustomized(name, &resources)
 		}
 		if manifests.IsFile(name) && path.Base(name) != "gotk-components.yaml" && !kustomize.IsFile(path.Base(name)) {
@@ -264,7 +294,7 @@ func (t *fluxTree) plain(folder string, with *v1alpha1.Build) ([]*unstructured.U
 
 // kustomized adds a folder below a plain one if it has a kustomization. The folder of Flux itself is read without its kustomization, because the
 // definitions of Flux are large.
-func (t *fluxTree) kustomized(folder string, resources *[]string) error {
+func (t *folderTree) kustomized(folder string, resources *[]string) error {
 	file, err := kustomize.FileIn(t.files, folder)
 	if err != nil || file == "" {
 		return err
@@ -277,17 +307,17 @@ func (t *fluxTree) kustomized(folder string, resources *[]string) error {
 }
 
 // objectsOf reads the objects of a file.
-func (t *fluxTree) objectsOf(name string) ([]*unstructured.Unstructured, error) {
-	nodes, err := nodesOf(t.files, name)
+func (t *folderTree) objectsOf(name string) ([]*unstructured.Unstructured, error) {
+	nodes, err := document.Nodes(t.files, name)
 	if err != nil {
 		return nil, err
 	}
 	var all []*unstructured.Unstructured
 	for _, node := range nodes {
-		if scalar(node, "kind") == "" || scalar(node, "apiVersion") == "" {
+		if document.Scalar(node, "kind") == "" || document.Scalar(node, "apiVersion") == "" {
 			continue
 		}
-		object, err := decode(node)
+		object, err := document.Decode(node)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, node.Line, err)
 		}

@@ -4,8 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"path"
 	"strings"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/migrate/address"
 )
 
 // whyOfReleases explains fields of HelmReleases that have no counterpart.
@@ -163,7 +164,7 @@ func (m *migration) chartSpec(f *fields, prefix, namespace string) (values, *cha
 				put(helm, "git."+known, value)
 			}
 		}
-		put(helm, "git.path", inside(chart))
+		put(helm, "git.path", address.Inside(chart))
 		f.drop(prefix + "version")
 		if s.fields["verify"] != nil {
 			m.report.leaveOut(found, "spec.verify", "kubeop verifies no commits of charts")
@@ -187,9 +188,9 @@ func valuesFiles(f *fields, prefix, chart string, git bool, helm values) {
 	files, whole := []any{}, false
 	for _, item := range list {
 		file, _ := item.(string)
-		file = inside(file)
+		file = address.Inside(file)
 		if git {
-			within, ok := strings.CutPrefix(file, inside(chart)+"/")
+			within, ok := strings.CutPrefix(file, address.Inside(chart)+"/")
 			if !ok {
 				f.report.leaveOut(f.of, "spec."+prefix+"valuesFiles", fmt.Sprintf("%s is outside of the chart: write it beside app.yaml, and name it in helm.valuesFiles", printable(file)))
 				continue
@@ -206,14 +207,6 @@ func valuesFiles(f *fields, prefix, chart string, git bool, helm values) {
 		f.report.leaveOut(f.of, "spec."+prefix+"valuesFiles", "Flux leaves out the chart's values.yaml if it is not in the list, and kubeop always begins with it: compare the values")
 	}
 	put(helm, "chartValuesFiles", files)
-}
-
-// inside returns a path without what only stands for the folder itself.
-func inside(name string) string {
-	if name = path.Clean("/" + name)[1:]; name == "." {
-		return ""
-	}
-	return name
 }
 
 func copied(of values) values {

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/migrate/address"
+	"github.com/kubeop/kubeop/cmd/kubeop/migrate/secrecy"
 )
 
 // whyOfKustomizations explains fields of Kustomizations that have no counterpart.
@@ -40,7 +43,7 @@ func (m *migration) kustomization(o *object) {
 	if git == nil {
 		return
 	}
-	put(git, "path", inside(f.text("path")))
+	put(git, "path", address.Inside(f.text("path")))
 	target := f.text("targetNamespace")
 	whole := &folderApp{from: o, spec: m.common(f, git, src), git: git, source: src, sourceNamespace: namespace, forced: target != "", places: m.places(o, target)}
 	f.drop("dependsOn")
@@ -122,7 +125,7 @@ func (m *migration) common(f *fields, git values, src *source) values {
 // shared takes variables. Those that look secret are left to a Secret.
 func (m *migration) shared(o *object, f *fields, git values) {
 	given, _ := take[values](f, "postBuild.substitute")
-	secrets := withhold(given, "")
+	secrets := secrecy.Withhold(given, "")
 	put(git, "substitute", given)
 	var from []any
 	for _, reference := range f.maps("postBuild.substituteFrom") {

@@ -1,12 +1,14 @@
-package migrate
+// Package secrecy keeps values that may be secret out of files.
+package secrecy
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
+
+type values = map[string]any
 
 var (
 	// secretName matches names of values that are usually secret, and namesSecret those that only name a Secret.
@@ -28,15 +30,15 @@ func isSecret(name string, value any) bool {
 	return secretName.MatchString(name) && !namesSecret.MatchString(name) && !strings.HasPrefix(text, "${")
 }
 
-// withhold removes values that look secret, and returns their paths. A list that contains one is removed as a whole, because lists of values
+// Withhold removes values that look secret, and returns their paths. A list that contains one is removed as a whole, because lists of values
 // are not merged.
-func withhold(from values, prefix string) []string {
+func Withhold(from values, prefix string) []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		value := from[name]
 		switch v := value.(type) {
 		case values:
-			found = append(found, withhold(v, prefix+name+".")...)
+			found = append(found, Withhold(v, prefix+name+".")...)
 		case []any:
 			if holdsSecret(v) {
 				found = append(found, prefix+name)
@@ -82,35 +84,4 @@ func holdsSecretIn(item values) bool {
 		}
 	}
 	return false
-}
-
-// valuesOf takes the values of a release. Those that look secret are left to a Secret, without which kubeop changes nothing.
-func (m *migration) valuesOf(a *app, f *fields) {
-	var from []any
-	for _, reference := range f.maps("valuesFrom") {
-		kept := values{}
-		for name, value := range reference {
-			switch name {
-			case "kind", "name", "valuesKey", "targetPath", "optional":
-				kept[name] = value
-			default:
-				f.report.leaveOut(a.from, "spec.valuesFrom", fmt.Sprintf("%s has no counterpart: write the value in values", printable(name)))
-			}
-		}
-		if kind, name := fmt.Sprint(kept["kind"]), fmt.Sprint(kept["name"]); a.from.generated(kind, name) {
-			m.report.ask(a.from, "spec.valuesFrom", fmt.Sprintf("the name of the %s %s changes with its content: write these values into a file beside app.yaml, and name it in helm.valuesFiles",
-				kind, printable(name)))
-		}
-		m.needs(a, "spec.valuesFrom", fmt.Sprint(kept["kind"]), fmt.Sprint(kept["name"]), a.from.GetNamespace())
-		from = append(from, kept)
-	}
-	given, _ := take[values](f, "values")
-	if secrets := withhold(given, ""); len(secrets) > 0 {
-		name := a.name + "-values"
-		from = append(from, values{"kind": "Secret", "name": name})
-		m.report.ask(a.from, "spec.values", fmt.Sprintf("what may be secret is not written: create the Secret %s in the namespace %s, with %s as YAML in its key values.yaml",
-			name, a.target, strings.Join(secrets, ", ")))
-	}
-	put(a.spec, "helm.valuesFrom", from)
-	put(a.spec, "helm.values", given)
 }
