@@ -32,12 +32,12 @@ func TestABadFileIsReportedAndItsProjectUnchanged(t *testing.T) {
 		file, content string
 		want          []string
 	}{
-		"broken YAML":       {web, "apiVersion: [", []string{web + ":1: "}},
-		"an unknown field":  {web, strings.Replace(good[web], "type: Raw", "type: Raw\n  hosts: x", 1), []string{web + ":7: ", "spec.hosts", "spec.host"}},
-		"a wrong kind":      {web, strings.Replace(good[web], "kind: App", "kind: Project", 1), []string{web + ":2: ", "Project"}},
-		"another name":      {web, strings.Replace(good[web], "name: web", "name: webb", 1), []string{web + ":4: ", `"webb"`, `"web"`}},
-		"a namespace":       {web, raw("metadata: {name: web, namespace: kube-system}\nspec: {type: Raw, raw: {path: m}}\n"), []string{web + ":3: ", "namespace"}},
-		"another tenant":    {web, raw("metadata:\n  name: web\n  labels: {paas.kubeop.io/tenant: road}\nspec: {type: Raw, raw: {path: m}}\n"), []string{web + ":5: ", "paas.kubeop.io/tenant"}},
+		"broken YAML":       {web, "apiVersion: [", []string{web + ":1:"}},
+		"an unknown field":  {web, strings.Replace(good[web], "type: Raw", "type: Raw\n  hosts: x", 1), []string{web + ":7:", "spec.hosts", "spec.host"}},
+		"a wrong kind":      {web, strings.Replace(good[web], "kind: App", "kind: Project", 1), []string{web + ":2:", "Project"}},
+		"another name":      {web, strings.Replace(good[web], "name: web", "name: webb", 1), []string{web + ":4:", `"webb"`, `"web"`}},
+		"a namespace":       {web, raw("metadata: {name: web, namespace: kube-system}\nspec: {type: Raw, raw: {path: m}}\n"), []string{web + ":3:", "namespace"}},
+		"another tenant":    {web, raw("metadata:\n  name: web\n  labels: {paas.kubeop.io/tenant: road}\nspec: {type: Raw, raw: {path: m}}\n"), []string{web + ":5:", "paas.kubeop.io/tenant"}},
 		"a Tenant":          {"tenants/faulty/tenant.yaml", "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: faulty}\n", []string{"tenants/faulty/tenant.yaml", "platform"}},
 		"two sources":       {web, strings.Replace(good[web], "type: Raw", "type: Raw\n  git: {url: \"https://x.example\"}", 1), []string{web + ":", "git is required when type is Git, and only then"}},
 		"a folder too many": {"projects/shop/apps/empty/notes.yaml", "a: b\n", []string{"projects/shop/apps/empty", "app.yaml"}},

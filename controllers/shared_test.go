@@ -179,7 +179,7 @@ func TestAnAppIsRemovedWithoutRights(t *testing.T) {
 			n.gone(n.clusterRole())
 			n.push(map[string]string{"projects/shop/apps/web": "-"})
 			message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.UninstallFailedReason)
-			if !strings.Contains(message, "IngressClass/"+n.name) || !strings.Contains(message, "ask an administrator of the cluster") {
+			if !strings.Contains(message, "IngressClass/"+n.name) || !strings.Contains(message, "an administrator of the cluster may run: kubectl delete ") {
 				t.Errorf("the message is %q", message)
 			}
 			n.stay(n.shared()...)
