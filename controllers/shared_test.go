@@ -140,7 +140,7 @@ func TestClusterScopedObjectsThatMayNotBeDeletedAreReported(t *testing.T) {
 	n.gone(n.clusterRole())
 	n.push(map[string]string{clusterFile("IngressClass"): "-", clusterFile("PriorityClass"): "-", clusterFile("Webhook"): "-"})
 	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.PruneFailedReason)
-	for _, want := range []string{"IngressClass/untrusted", "PriorityClass/untrusted", "ask an administrator of the cluster to delete it", "spec.clusterKinds of the Tenant"} {
+	for _, want := range []string{"IngressClass/untrusted", "PriorityClass/untrusted", "an administrator of the cluster may run: kubectl delete ", "spec.clusterKinds of the Tenant"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("the message is %q, want %q in it", message, want)
 		}

@@ -91,7 +91,7 @@ func (r *remover) freeHeld(ctx context.Context, s *scope, why error, held bool) 
 		r.events.Eventf(s.App, nil, corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "Remove", "removed finalizers by force: %s", step.Few(freed))
 	}
 	if err != nil {
-		return step.Fail(v1alpha1.PruneFailedReason, prune.Forbidden(err, ", or take its finalizers off yourself"))
+		return step.Fail(v1alpha1.PruneFailedReason, prune.FinalizersForbidden(err))
 	}
 	return why
 }

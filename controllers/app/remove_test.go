@@ -200,7 +200,7 @@ func TestAFinalizerThatTheDeployerMayNotRemoveIsReported(t *testing.T) {
 		},
 	}, labelled(configMap("one"), "web", heldBy("example.com/held")))
 	got := b.ended(b.remover.remove(t.Context(), b.s))
-	if !strings.HasPrefix(got, "failed PruneFailed: ") || !strings.Contains(got, "ask an administrator of the cluster to delete it") || !strings.HasSuffix(got, ", or take its finalizers off yourself") {
+	if !strings.HasPrefix(got, "failed PruneFailed: ") || !strings.HasSuffix(got, "; an administrator of the cluster may run: kubectl patch configmap one -n "+shop+` --type merge -p '{"metadata":{"finalizers":null}}'`) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -230,7 +230,7 @@ func TestAFailedRemovalIsRetriedWithTheWholeInventory(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"forbidden": {refused, []string{"failed PruneFailed: ConfigMap/one: ", "; ask an administrator of the cluster to delete it", ", or set deletionPolicy: Orphan in the App to let go of it"}},
+		"forbidden": {refused, []string{"failed PruneFailed: ConfigMap/one: ", "; an administrator of the cluster may run: kubectl delete configmap one -n " + shop, ", or set deletionPolicy: Orphan in the App to let go of it"}},
 		"no answer": {errors.New("away"), []string{"failed PruneFailed: ConfigMap/one: away"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,6 +61,11 @@ func Delete(who Who, resource string, o metav1.Object) string {
 	return fmt.Sprintf("%s may run: kubectl delete %s", who, at(resource, o))
 }
 
+// TakeOffFinalizers returns the sentence that who may let an object go that finalizers hold.
+func TakeOffFinalizers(who Who, resource string, o metav1.Object) string {
+	return fmt.Sprintf(`%s may run: kubectl patch %s --type merge -p '{"metadata":{"finalizers":null}}'`, who, at(resource, o))
+}
+
 // Label returns the sentence that administrators may give an object labels, each as key=value, or take one off as key-.
 func Label(resource string, o metav1.Object, labels ...string) string {
 	return fmt.Sprintf("%s may run: kubectl label %s --overwrite %s", Administrator, at(resource, o), strings.Join(labels, " "))

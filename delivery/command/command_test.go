@@ -24,7 +24,8 @@ func TestASentenceSaysWhoMayRunWhichCommand(t *testing.T) {
 		`an administrator of the cluster may run: kubectl annotate app web -n ingress --overwrite a="$(date +%s)"`: Again(v1alpha1.PlatformTenant, app("ingress"), "a"),
 		`an administrator of the cluster may run: kubectl patch app web -n kubeop-acme-shop --type merge -p '{"spec":{"deletionPolicy":"Orphan"}}'`: Set(
 			app("kubeop-acme-shop"), "deletionPolicy", "Orphan"),
-		"an administrator of the cluster may run: kubectl delete secret web -n ingress": Delete(Admin.In(v1alpha1.PlatformTenant), "secret", app("ingress")),
+		"an administrator of the cluster may run: kubectl delete secret web -n ingress":                                                   Delete(Admin.In(v1alpha1.PlatformTenant), "secret", app("ingress")),
+		`an administrator of the cluster may run: kubectl patch secret web -n ingress --type merge -p '{"metadata":{"finalizers":null}}'`: TakeOffFinalizers(Administrator, "secret", app("ingress")),
 		"an administrator of the cluster may run: kubectl label priorityclass.scheduling.k8s.io acme --overwrite a=b c-": Label(
 			Resource(schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}), acme, "a=b", "c-"),
 		"an administrator of the cluster may see why with: kubectl describe configmap web -n ingress": Describe(Resource(schema.GroupKind{Kind: "ConfigMap"}), app("ingress")),

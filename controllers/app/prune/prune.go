@@ -4,10 +4,12 @@ package prune
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,12 +114,26 @@ func (p *Pruner) ReportKept(ctx context.Context, app *v1alpha1.App, kept []v1alp
 	ctrl.LoggerFrom(ctx).Info("Objects are kept", "objects", inventory.Names(kept), "why", why)
 }
 
-// Forbidden adds to an error about a forbidden deletion who can help. further is one more solution.
+// Forbidden adds to an error about objects that the deployer may not delete who may do so and the command, for the first of them. further is
+// one more solution.
 func Forbidden(err error, further string) error {
-	if !apierrors.IsForbidden(err) {
-		return err
+	return overruled(err, command.Delete, ", or let the project do so: what is cluster-scoped by "+command.OfTenant("spec.clusterKinds")+further)
+}
+
+// FinalizersForbidden adds to an error about objects whose finalizers the deployer may not remove who may do so and the command, for the
+// first of them.
+func FinalizersForbidden(err error) error { return overruled(err, command.TakeOffFinalizers, "") }
+
+// overruled adds to an error about forbidden acts the sentence by which administrators do it themselves.
+func overruled(err error, sentence func(command.Who, string, metav1.Object) string, further string) error {
+	for _, one := range inventory.Split(err) {
+		about := new(inventory.ObjectError)
+		if apierrors.IsForbidden(one) && errors.As(one, &about) {
+			object := &metav1.ObjectMeta{Namespace: about.ID.Namespace, Name: about.ID.Name}
+			return fmt.Errorf("%w; %s%s", err, sentence(command.Administrator, command.Resource(about.ID.GroupKind()), object), further)
+		}
 	}
-	return fmt.Errorf("%w; ask an administrator of the cluster to delete it, or to let the project do so: what is cluster-scoped by %s%s", err, command.OfTenant("spec.clusterKinds"), further)
+	return err
 }
 
 // Sees returns the deployer's client, extended: cluster-scoped objects that the deployer may not read are read as the operator. So kubeop

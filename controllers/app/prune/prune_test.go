@@ -342,7 +342,7 @@ func TestAFailedDeletionIsRetriedAndStaysInTheInventory(t *testing.T) {
 		want string
 	}{
 		"the API server fails": {errors.New("down"), "deleting what left the source: ConfigMap/own: down"},
-		"it is forbidden":      {forbidden, "ask an administrator of the cluster to delete it, or to let the project do so: what is cluster-scoped by spec.clusterKinds of the Tenant"},
+		"it is forbidden":      {forbidden, "an administrator of the cluster may run: kubectl delete configmap own -n " + shop + ", or let the project do so: what is cluster-scoped by spec.clusterKinds of the Tenant"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, webApp(), interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.err }},
@@ -366,8 +366,16 @@ func TestOnlyAForbiddenDeletionNeedsAdministrators(t *testing.T) {
 	if got := Forbidden(nil, ""); got != nil {
 		t.Errorf("got %v", got)
 	}
-	if got := Forbidden(forbidden, ", or more"); !errors.Is(got, forbidden) || !strings.HasSuffix(got.Error(), "of the Tenant, in tenant.yaml of the platform repository, or more") {
-		t.Errorf("got %v", got)
+	// The command is about an object that may not be deleted, although another one failed first.
+	err := errors.Join(inventory.ErrorAbout(inventory.ObjectID{Kind: "ConfigMap", Name: "b"}, other), inventory.ErrorAbout(inventory.ObjectID{Kind: "Node", Name: "a"}, forbidden))
+	want := err.Error() + "; an administrator of the cluster may run: kubectl delete node a, or let the project do so: what is cluster-scoped by " +
+		"spec.clusterKinds of the Tenant, in tenant.yaml of the platform repository, or more"
+	if got := Forbidden(err, ", or more"); !errors.Is(got, forbidden) || got.Error() != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	want = err.Error() + `; an administrator of the cluster may run: kubectl patch node a --type merge -p '{"metadata":{"finalizers":null}}'`
+	if got := FinalizersForbidden(err); !errors.Is(got, forbidden) || got.Error() != want {
+		t.Errorf("got %v, want %s", got, want)
 	}
 }
 
