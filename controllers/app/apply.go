@@ -57,9 +57,8 @@ func (a *applier) apply(ctx context.Context, s *scope) error {
 		s.unhealthySince, s.outcome.wrote = nil, true
 		s.writes.Add(result.Entries, result.Written, s.Now())
 	}
-	// Prune after these errors, too: two Apps that each want an object of the other must both give theirs up, and deleted objects free
-	// quota.
-	if err != nil && !apply.Only(err, apply.ErrContested, apply.ErrQuota) {
+	if err != nil && !apply.Only(err, apply.ErrQuota) { // Deleted objects free quota.
+		a.transfers.AwaitOwners(s.Subject, err)
 		return a.notApplied(s, err)
 	}
 	if result.Unseen {

@@ -72,12 +72,12 @@ func TestPruningFollowsASuccessfulApply(t *testing.T) {
 		"the App does not prune":    {app: keeps, ends: "done", stays: true},
 		"a write fails":             {errs: map[string]error{"new": errors.New("away")}, ends: "failed ApplyFailed: ConfigMap/new: away", stays: true},
 		"the quota has no room":     {errs: map[string]error{"new": full}, ends: "failed ApplyFailed: ConfigMap/new: "},
-		"another app has the name":  {there: []client.Object{labelled(configMap("new"), "api")}, ends: "failed ApplyFailed: ConfigMap/new: belongs to app api already"},
+		"another app has the name":  {there: []client.Object{labelled(configMap("new"), "api")}, ends: "failed ApplyFailed: ConfigMap/new: belongs to app api already", stays: true},
 		"a foreign object has it":   {there: []client.Object{foreign}, ends: "stopped ApplyFailed: ConfigMap/new: exists already", stays: true},
 		"it is invalid":             {errs: map[string]error{"new": invalid}, ends: "stopped ApplyFailed: ConfigMap/new: ", stays: true},
 		"it is being deleted first": {there: []client.Object{labelled(configMap("new"), "web", heldBy("example.com/x"))}, ends: "waits Progressing: ConfigMap/new: ", stays: true},
-		"contested, and a write fails": {
-			there: []client.Object{labelled(configMap("new"), "api")}, errs: map[string]error{"second": errors.New("away")}, ends: "failed ApplyFailed: ", stays: true,
+		"contested, and the quota has no room": {
+			there: []client.Object{labelled(configMap("new"), "api")}, errs: map[string]error{"second": full}, ends: "failed ApplyFailed: ", stays: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,8 +120,8 @@ func (k *cluster) applied(ctx context.Context, d *delivery, others siblings) ([]
 			return others[id] == pathOf(d.app) && from != d.app.Name
 		},
 	})
-	// As in a Reconcile, nothing is deleted before everything is applied, except what has another owner or no place in the quota.
-	prunes := d.app.Spec.Prunes() && (err == nil || apply.Only(err, apply.ErrContested, apply.ErrQuota))
+	// As in a Reconcile, nothing is deleted before everything is applied, except what has no place in the quota.
+	prunes := d.app.Spec.Prunes() && (err == nil || apply.Only(err, apply.ErrQuota))
 	changes, err := k.refused(d, err)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ package handover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/app/wake"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/render/workload"
@@ -109,6 +111,14 @@ func (t *Transfers) Cede(s *subject.Subject, objects []string, search *Search) C
 		ceded.Overdue = objects
 	}
 	return ceded
+}
+
+// AwaitOwners has declarations of the siblings wake an App whose objects belong to them. So two Apps that each want an object of the other both move
+// on, although neither deletes anything before all its objects are applied. err is the error of the App's apply.
+func (t *Transfers) AwaitOwners(s *subject.Subject, err error) {
+	if errors.Is(err, apply.ErrContested) {
+		t.declarations.await(s.App.Namespace, s.App.Name, true)
+	}
 }
 
 // NextLook returns when an App that is being removed checks again the objects that it leaves to others.
