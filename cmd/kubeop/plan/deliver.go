@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // delivery is an App that the commit changes, and what it renders to.
@@ -53,27 +55,52 @@ func (d *delivery) objects() []*unstructured.Unstructured {
 	return d.made.Objects
 }
 
-// siblings knows which Apps of the plan declare which objects.
-type siblings map[inventory.ObjectID]string
-
-// declares records what the App declares.
-func (s siblings) declares(d *delivery) {
-	for _, o := range d.objects() {
-		s[inventory.IDOf(o)] = pathOf(d.app)
-	}
+// siblings knows which Apps declare which objects.
+type siblings struct {
+	// declared are the objects of the Apps that the commit changes. recorded are those in the inventories of the other ones, which the
+	// operator leaves to them although they have another owner now.
+	declared, recorded map[inventory.ObjectID]string
 }
 
-// takes returns the other App of the same project that declares an object; "" for none.
-func (s siblings) takes(id inventory.ObjectID, d *delivery) string {
-	by := s[id]
-	if by == pathOf(d.app) {
-		return ""
+func siblingsOf(of *comparison, changed []*delivery) (*siblings, error) {
+	s := &siblings{map[inventory.ObjectID]string{}, map[inventory.ObjectID]string{}}
+	planned := map[identity.Ref]bool{}
+	for _, d := range changed {
+		ref, _ := identity.Of(d.app)
+		planned[ref] = true
+		for _, o := range d.objects() {
+			s.declared[inventory.IDOf(o)] = pathOf(d.app)
+		}
 	}
-	return by
+	for ref, o := range of.there {
+		other, isApp := o.(*v1alpha1.App)
+		if _, stays := of.tree.Find(ref); !isApp || !stays || planned[ref] || other.Spec.Helm != nil {
+			continue
+		}
+		for _, e := range other.Status.Inventory.Entries {
+			id, err := inventory.ParseObjectID(e.ID)
+			if err != nil {
+				return nil, fmt.Errorf("the inventory of app %s: %w", pathOf(other), err)
+			}
+			s.recorded[id] = pathOf(other)
+		}
+	}
+	return s, nil
+}
+
+// leftTo returns what happens to an object that left an App and that another App of the same project declares; nil if none does.
+func (s *siblings) leftTo(id inventory.ObjectID, d *delivery) *Change {
+	if by := s.declared[id]; by != "" && by != pathOf(d.app) {
+		return &Change{Action: Move, Object: nameOf(id, d.app.Namespace), Why: "app " + by + " takes it over", to: by}
+	}
+	if by := s.recorded[id]; by != "" {
+		return &Change{Action: Keep, Object: nameOf(id, d.app.Namespace), Why: "app " + by + " declares it, too"}
+	}
+	return nil
 }
 
 // report returns what happens to the objects of an App.
-func (k *cluster) report(ctx context.Context, d *delivery, others siblings) App {
+func (k *cluster) report(ctx context.Context, d *delivery, others *siblings) App {
 	out := App{App: pathOf(d.app)}
 	if d.made != nil {
 		out.Source = d.made.Revision
@@ -106,7 +133,7 @@ func (k *cluster) report(ctx context.Context, d *delivery, others siblings) App 
 }
 
 // applied applies the objects in a dry run and finds what left the source.
-func (k *cluster) applied(ctx context.Context, d *delivery, others siblings) ([]Change, error) {
+func (k *cluster) applied(ctx context.Context, d *delivery, others *siblings) ([]Change, error) {
 	rec := newRecorder(d.at.Client, k.itself && !d.homeless)
 	ignore, err := differ.ReadRules(d.app.Spec.Drift.Ignore)
 	if err != nil {
@@ -117,7 +144,7 @@ func (k *cluster) applied(ctx context.Context, d *delivery, others siblings) ([]
 	result, err := applier.Apply(ctx, apply.Set{
 		Client: rec, Objects: copies(d.made.Objects), Recorded: recorded, Force: d.app.Spec.Force, TakeOwnership: d.app.Spec.TakeOwnership, Ignore: ignore,
 		Yields: func(id inventory.ObjectID, from string) bool {
-			return others[id] == pathOf(d.app) && from != d.app.Name
+			return others.declared[id] == pathOf(d.app) && from != d.app.Name
 		},
 	})
 	// As in a Reconcile, nothing is deleted before everything is applied, except what has no place in the quota.
@@ -154,19 +181,18 @@ func (k *cluster) refused(d *delivery, err error) ([]Change, error) {
 	return changes, nil
 }
 
-// moved finds the objects that left the source and that other Apps take over. It returns the rest.
-func moved(d *delivery, stale []v1alpha1.InventoryEntry, others siblings) (rest []v1alpha1.InventoryEntry, moves []Change, err error) {
+// moved finds the objects that left the source and that other Apps declare. It returns the rest.
+func moved(d *delivery, stale []v1alpha1.InventoryEntry, others *siblings) (rest []v1alpha1.InventoryEntry, moves []Change, err error) {
 	for _, e := range stale {
 		id, err := inventory.ParseObjectID(e.ID)
 		if err != nil {
 			return nil, nil, err
 		}
-		by := others.takes(id, d)
-		if by == "" {
-			rest = append(rest, e)
+		if left := others.leftTo(id, d); left != nil {
+			moves = append(moves, *left)
 			continue
 		}
-		moves = append(moves, Change{Action: Move, Object: nameOf(id, d.app.Namespace), Why: "app " + by + " takes it over", to: by})
+		rest = append(rest, e)
 	}
 	return rest, moves, nil
 }

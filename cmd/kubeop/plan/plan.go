@@ -178,9 +178,9 @@ func (p *command) apps(ctx context.Context, c client.Client, of *comparison, scr
 			k.render(ctx, all[i])
 		}
 	})
-	others := siblings{}
-	for _, d := range all {
-		others.declares(d)
+	others, err := siblingsOf(of, all)
+	if err != nil {
+		return nil, err
 	}
 	out := make([]App, len(all))
 	each(len(all), func(i int) { out[i] = k.report(ctx, all[i], others) })
