@@ -66,11 +66,12 @@ func (f *firstLists) await(ctx context.Context, within time.Duration, kinds []sc
 	}
 }
 
-// recorded returns the kinds in apps' inventories, except Secrets, which the deployers watch. If the apps cannot be listed, it returns
-// none, and each app waits for first lists itself.
+// recorded returns the kinds in apps' inventories, except Secrets, which the deployers watch. If the apps cannot be listed, the error
+// is logged, and each app waits for first lists itself.
 func (f *firstLists) recorded(ctx context.Context) []schema.GroupVersionKind {
 	apps := &v1alpha1.AppList{}
 	if err := f.mgr.GetClient().List(ctx, apps, client.UnsafeDisableDeepCopy); err != nil {
+		f.mgr.GetLogger().Error(err, "Listing the apps, to wait for the first lists of the kinds that they deliver; each app waits for its own")
 		return nil
 	}
 	kinds := map[schema.GroupVersionKind]bool{}

@@ -134,17 +134,17 @@ func requestsFor(apps []types.NamespacedName) []reconcile.Request {
 	return requests
 }
 
-// ofProject maps a project to its Apps. A project without a namespace has no Apps yet.
-func (w *wakes) ofProject(ctx context.Context, project client.Object) []reconcile.Request {
+// ofProject maps a project to its Apps. If listing them fails, the error is logged, and they are reconciled at their interval.
+func (w *wakes) ofProject(ctx context.Context, project client.Object) (requests []reconcile.Request) {
 	namespace := project.(*v1alpha1.Project).Status.Namespace
 	if namespace == "" {
-		return nil
+		return nil // The project has no Apps yet.
 	}
 	apps := &v1alpha1.AppList{}
 	if err := w.cluster.Client.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the apps of a project that changed; they are reconciled at their interval", "project", client.ObjectKeyFromObject(project))
 		return nil
 	}
-	var requests []reconcile.Request
 	for i := range apps.Items {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&apps.Items[i])})
 	}
@@ -155,6 +155,7 @@ func (w *wakes) ofProject(ctx context.Context, project client.Object) []reconcil
 func (w *wakes) ofTenant(ctx context.Context, tenant client.Object) (requests []reconcile.Request) {
 	projects := &v1alpha1.ProjectList{}
 	if err := w.cluster.Client.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(tenant.GetName())), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the projects of a tenant that changed; their apps are reconciled at their interval", "tenant", tenant.GetName())
 		return nil
 	}
 	for i := range projects.Items {

@@ -2,14 +2,17 @@ package app
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -38,6 +41,26 @@ func TestAProjectWithoutANamespaceWakesNoApps(t *testing.T) {
 	project.Status.Namespace = "kubeop-alpha-shop"
 	if got := w.ofProject(t.Context(), project); !slices.Equal(got, []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(web)}}) {
 		t.Errorf("woke %v", got)
+	}
+}
+
+// TestAListThatFailsIsLogged: the Apps that it would have woken are reconciled only at their interval.
+func TestAListThatFailsIsLogged(t *testing.T) {
+	var logged []string
+	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+	w := &wakes{cluster: Cluster{Client: fake.NewClientBuilder().WithScheme(schemeOf(t)).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("the cache is away")
+		},
+	}).Build()}}
+	project := shopProject()
+	project.Status.Namespace = shop
+	if got := append(w.ofProject(ctx, project), w.ofTenant(ctx, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})...); got != nil {
+		t.Errorf("woke %v", got)
+	}
+	if len(logged) != 2 || !strings.Contains(logged[0], "the cache is away") || !strings.Contains(logged[1], "the cache is away") ||
+		!strings.Contains(logged[0], `"shop"`) || !strings.Contains(logged[1], `"acme"`) {
+		t.Errorf("logged %q", logged)
 	}
 }
 

@@ -76,13 +76,14 @@ func (r *Reconciler) applicable(ctx context.Context, ref identity.Ref, live clie
 	return err == nil && namespace != nil && namespace.GetDeletionTimestamp() == nil, err
 }
 
-// recorded returns whether kubeop applied an existing object. It depends on the managed fields only, because labels may have been changed.
-func (r *Reconciler) recorded(ctx context.Context, o client.Object) []v1alpha1.InventoryEntry {
+// recorded returns the inventory entry of an existing object that kubeop applied, none for any other. The managed fields decide who applied
+// it, because labels may have been changed.
+func (r *Reconciler) recorded(ctx context.Context, o client.Object) ([]v1alpha1.InventoryEntry, error) {
 	live, _, err := r.Watch.Live(ctx, o.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(o))
 	if err != nil || live == nil || !fieldmanager.Applied(live) {
-		return nil
+		return nil, err
 	}
-	return []v1alpha1.InventoryEntry{{ID: inventory.IDOf(o).String(), Version: v1alpha1.GroupVersion.Version, Digest: "applied"}}
+	return []v1alpha1.InventoryEntry{{ID: inventory.IDOf(o).String(), Version: v1alpha1.GroupVersion.Version, Digest: "applied"}}, nil
 }
 
 // pathOf returns the path in the form of fs.FS.

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -258,13 +259,19 @@ func TestTheLiveObjectDecidesWhoAppliedIt(t *testing.T) {
 	for name, want := range map[string]int{"shop": 1, "by-hand": 0, "none": 0} {
 		o := project("kubeop-acme", name)
 		o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind))
-		got := k.recorded(t.Context(), o)
-		if len(got) != want {
-			t.Errorf("%s: recorded are %v, want %d", name, got, want)
+		got, err := k.recorded(t.Context(), o)
+		if err != nil || len(got) != want {
+			t.Errorf("%s: recorded are %v, %v, want %d", name, got, err, want)
 		}
 		if want == 1 && (got[0].ID != "kubeop-acme_shop_paas.kubeop.io_Project" || got[0].Digest == "" || got[0].Version != v1alpha1.GroupVersion.Version) {
 			t.Errorf("recorded is %+v", got[0])
 		}
+	}
+	shop := project("kubeop-acme", "shop")
+	shop.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind))
+	k.fails = ".Project"
+	if got, err := k.recorded(t.Context(), shop); !errors.Is(err, errAway) {
+		t.Errorf("recorded are %v, %v of an object that cannot be read", got, err)
 	}
 }
 

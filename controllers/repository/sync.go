@@ -274,8 +274,11 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 		if err != nil {
 			return err
 		}
-		set.Objects = append(set.Objects, u)
-		set.Recorded = append(set.Recorded, r.recorded(ctx, o)...)
+		recorded, err := r.recorded(ctx, o)
+		if err != nil {
+			return err
+		}
+		set.Objects, set.Recorded = append(set.Objects, u), append(set.Recorded, recorded...)
 		refs[inventory.IDOf(o)], _ = identity.Of(o)
 	}
 	_, err := r.Applier.Apply(ctx, set)

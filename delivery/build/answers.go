@@ -91,7 +91,7 @@ func (a *answers) info(name string) *reply {
 
 func (a *answers) read(name string, size int64) ([]byte, error) {
 	if a.bytes += size; a.bytes > maxRead {
-		return nil, fmt.Errorf("with it the files of the build have more than %d MiB together: %w", maxRead>>20, render.ErrTooLarge)
+		return nil, fmt.Errorf("the files of the build have more than %d MiB together: %w", maxRead>>20, render.ErrTooLarge)
 	}
 	return fs.ReadFile(a.files, name)
 }

@@ -142,8 +142,8 @@ func hostile() map[string]struct {
 		"a regular expression": {func() Source {
 			return git(map[string]string{"app/a.yaml": objects(900, "a: b")}, v1alpha1.Build{Patches: []kustomize.Patch{{Patch: `[{"op": "test", "path": "/kind", "value": "ConfigMap"}]`, Target: &kustomize.Selector{Name: strings.Repeat("((a{0,30}){0,30})", 900)}}}})
 		}, ""},
-		"more than 64 MiB":          {func() Source { return manyTimes(80) }, "with it the files of the build have more than 64 MiB together"},
-		"1,500 files of a megabyte": {func() Source { return manyTimes(1500) }, "with it the files of the build have more than 64 MiB together"},
+		"more than 64 MiB":          {func() Source { return manyTimes(80) }, "the files of the build have more than 64 MiB together"},
+		"1,500 files of a megabyte": {func() Source { return manyTimes(1500) }, "the files of the build have more than 64 MiB together"},
 		"20 MiB of objects": {func() Source {
 			return git(folderOf(20, func(i int) string { return manifest(fmt.Sprint("a", i)) + "data: {a: " + bigText[:1_000_000] + "}\n" }), v1alpha1.Build{})
 		}, "limit of output, 16 MiB"},

@@ -65,6 +65,7 @@ func TestAHookIsFollowedUntilItEnds(t *testing.T) {
 		"the API server is down for a while":      {first: map[string]*apierrors.StatusError{"WATCH": down, "GET": down}, status: completed, requests: "WATCH,GET,WATCH,GET"},
 		"it does not end in time":                 {watches: [][]string{{}}, status: active, late: true, fails: "hook Job/a has not ended after 1m0s", requests: "WATCH"},
 		"it does not end in time for a reason":    {watches: [][]string{{}}, status: active, late: true, why: "Job/a: no node has room", fails: "hook Job/a has not ended after 1m0s: no node has room", requests: "WATCH"},
+		"it cannot be watched, and does not end":  {failures: map[string]*apierrors.StatusError{"WATCH": errForbidden}, status: active, late: true, why: "Job/a: no node has room", fails: "hook Job/a has not ended after 1m0s: no node has room; watching it: objects \"a\" is forbidden", requests: "WATCH"},
 		"a Pod succeeds":                          {kind: podKind, watches: [][]string{{event(t, "MODIFIED", podKind, "{phase: Running}"), event(t, "MODIFIED", podKind, "{phase: Succeeded}")}}, requests: "WATCH"},
 		"a Pod fails":                             {kind: podKind, watches: [][]string{{event(t, "MODIFIED", podKind, "{phase: Failed}")}}, fails: "hook Pod/a failed", requests: "WATCH"},
 		"other kinds do not end":                  {kind: configMapKind, status: active},

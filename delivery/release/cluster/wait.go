@@ -216,7 +216,7 @@ func hookError(hook string, err error, timeout, reason string) error {
 	case reason != "":
 		reason = ": " + reason
 	}
-	return fmt.Errorf("hook %s has not ended after %s%s", hook, timeout, reason)
+	return fmt.Errorf("hook %s has not ended after %s%s%s", hook, timeout, reason, strings.TrimPrefix(err.Error(), errTimeUp.Error()))
 }
 
 // unread returns an object without its status, which is outdated.
@@ -226,13 +226,13 @@ func unread(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// follow watches an object from the version in the info. When the watch ends, it reads the object and watches again.
+// follow watches an object from the version in the info, and reads it when a watch ends. Its errTimeUp says why the last watch failed.
 func (c *Client) follow(info *resource.Info, timeout time.Duration, done func(*unstructured.Unstructured) (bool, error)) error {
 	deadline := c.clock.NewTimer(timeout)
 	defer deadline.Stop()
 	for version := info.ResourceVersion; ; {
-		w, err := helper(info).WatchSingle(info.Namespace, info.Name, version)
-		if err == nil {
+		w, failed := helper(info).WatchSingle(info.Namespace, info.Name, version)
+		if failed == nil {
 			ended, err := until(w, deadline.C(), done)
 			w.Stop()
 			if ended || err != nil {
@@ -243,6 +243,9 @@ func (c *Client) follow(info *resource.Info, timeout time.Duration, done func(*u
 		select {
 		case <-deadline.C():
 			pause.Stop()
+			if failed != nil {
+				return fmt.Errorf("%w; watching it: %s", errTimeUp, failed.Error())
+			}
 			return errTimeUp
 		case <-pause.C():
 		}
@@ -298,6 +301,5 @@ func (c *Client) reason(u *unstructured.Unstructured) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reasonTime)
 	defer cancel()
-	why := c.Explain(ctx, u)
-	return strings.TrimRight(strings.TrimPrefix(why, u.GetKind()+"/"+u.GetName()+": "), ": ")
+	return strings.TrimRight(strings.TrimPrefix(c.Explain(ctx, u), u.GetKind()+"/"+u.GetName()+": "), ": ")
 }
