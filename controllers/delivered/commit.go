@@ -123,7 +123,7 @@ func (c *commit) note() step.Note {
 	return step.Note{Reason: v1alpha1.DeliveredReason, Event: corev1.EventTypeNormal, Message: text}
 }
 
-// details says what an app delivered besides the commit, such as " (chart 1.2.3, release 4)".
+// details says what an app delivered besides the commit, such as " (1.2.3, release 4)": the version of its chart and its release.
 func (c *commit) details(d *v1alpha1.DeliveryRecord) string {
 	var all []string
 	if d.Image != "" {

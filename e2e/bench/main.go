@@ -141,7 +141,7 @@ func printKept(say *stage.Timeline, up *stage.Stage, pid int) {
 	say.Say("The cluster and the operator stay up. To look:\n  export KUBECONFIG=%s\n  tail -f %s\n  less %s\nTo take them down:\n"+
 		"  kill %d; %s down --dir %s; rm -r %s",
 		up.Cluster.Kubeconfig, up.Path("operator.log"), up.Cluster.AuditLog,
-		pid, os.Getenv("KUBEOP_CLUSTER_BIN"), up.Path("cluster"), up.Path())
+		pid, up.ClusterBinary(), up.Path("cluster"), up.Path())
 }
 
 // takeDown removes everything. After a failure the operator's log is kept.

@@ -88,7 +88,7 @@ func (s settings) onOwnCluster(ctx context.Context, say *stage.Timeline, r *run)
 	defer func() {
 		if s.keep && ctx.Err() == nil {
 			say.Say("Cluster and operator stay up: export KUBECONFIG=%s\nTo take them down: kill the operator, then %s down --dir %s",
-				up.Cluster.Kubeconfig, os.Getenv("KUBEOP_CLUSTER_BIN"), up.Path("cluster"))
+				up.Cluster.Kubeconfig, up.ClusterBinary(), up.Path("cluster"))
 			return
 		}
 		if err != nil && ctx.Err() == nil {

@@ -14,10 +14,11 @@ import (
 // programs are the binaries a stage runs.
 type programs struct{ cluster, helm, operator, decrypt, hello, kubeop string }
 
-func findPrograms() (programs, error) {
+// findPrograms returns the cluster binary that $KUBEOP_CLUSTER_BIN names, by default .build/bin/cluster below root, and the programs beside it.
+func findPrograms(root string) (programs, error) {
 	cluster := os.Getenv("KUBEOP_CLUSTER_BIN")
 	if cluster == "" {
-		return programs{}, errors.New("KUBEOP_CLUSTER_BIN is not set: run this through make, which builds what it needs")
+		cluster = filepath.Join(root, ".build", "bin", "cluster")
 	}
 	beside := func(name string) string { return filepath.Join(filepath.Dir(cluster), name) }
 	bin := programs{cluster: cluster, helm: beside("helm"), operator: beside("operator"), decrypt: beside("decrypt"), hello: beside("hello"), kubeop: beside("kubeop")}

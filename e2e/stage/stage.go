@@ -1,8 +1,8 @@
 // Package stage starts a whole platform for `make run` and the end-to-end tests, and removes it completely: a cluster, Git repositories,
 // images and the operator.
 //
-// It uses only what a user has: the cluster binary, git, helm and kubectl. $KUBEOP_CLUSTER_BIN names the cluster binary. helm, operator and
-// hello are in the same folder, where make puts them.
+// It uses only what a user has: the cluster binary, git, helm and kubectl. $KUBEOP_CLUSTER_BIN is the path of the cluster binary, by default
+// .build/bin/cluster. helm, operator and hello are in the same folder, where make puts them.
 package stage
 
 import (
@@ -59,11 +59,11 @@ type Stage struct {
 
 // Up starts a cluster with Git server and registry. If Up returns a Stage with an error, the caller must call Close.
 func Up(ctx context.Context, options Options) (*Stage, error) {
-	bin, err := findPrograms()
+	root, err := findRoot()
 	if err != nil {
 		return nil, err
 	}
-	root, err := findRoot()
+	bin, err := findPrograms(root)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +84,9 @@ func Up(ctx context.Context, options Options) (*Stage, error) {
 	s.Client, err = newClient(s.Cluster.Kubeconfig)
 	return s, err
 }
+
+// ClusterBinary returns the path of the cluster binary.
+func (s *Stage) ClusterBinary() string { return s.bin.cluster }
 
 // Close stops the operator and the cluster and removes the directory.
 func (s *Stage) Close() error {

@@ -41,14 +41,14 @@ func (e *Env) InstallChart(ctx context.Context, values ...string) (*rest.Config,
 }
 
 // Chart returns the folder charts/kubeop.
-func (e *Env) Chart() string { return filepath.Join(e.bin, "..", "..", "charts", "kubeop") }
+func (e *Env) Chart() string { return filepath.Join(e.root, "charts", "kubeop") }
 
 // AdminKubeconfig returns the path of the administrator's kubeconfig, for programs that read one.
 func (e *Env) AdminKubeconfig() string { return e.kubeconfig }
 
 // Helm runs the helm command as administrator and returns what it prints.
 func (e *Env) Helm(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, e.program("helm"), append(args, "--kubeconfig", e.kubeconfig)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(e.cluster), "helm"), append(args, "--kubeconfig", e.kubeconfig)...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("helm %s: %w\n%s", args[0], err, bytes.TrimSpace(out))
 	}

@@ -27,7 +27,7 @@ func (e *Env) Repo(t testing.TB, name, hook, key string) *Repo {
 	if hook != "" {
 		args = append(args, "--webhook", hook, "--webhook-secret", key)
 	}
-	r.run(e.program("cluster"), args...)
+	r.run(e.cluster, args...)
 	remote, err := url.Parse(r.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,7 @@
 // Package testenv gives the tests of a package a real API server, and on demand a Git server and the operator's chart.
 // All tests of the package share one control plane. It ends when the test process ends, even if that is killed.
+//
+// $KUBEOP_CLUSTER_BIN is the path of the cluster binary; the default is .build/bin/cluster below the folder with go.mod. helm is beside it.
 package testenv
 
 import (
@@ -23,8 +25,9 @@ type Env struct {
 	// GitURL is the URL of the Git server, below which its repositories are.
 	GitURL string
 
-	dir, bin   string
-	kubeconfig string
+	// root is the folder with go.mod, cluster is the path of the cluster binary.
+	root, cluster   string
+	dir, kubeconfig string
 }
 
 // Main starts the control plane, runs the package's tests and stops it. A package's TestMain is
@@ -56,14 +59,17 @@ func start() (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Env{bin: filepath.Join(root, ".build", "bin")}
-	if _, err := os.Stat(e.program("cluster")); err != nil {
-		return nil, fmt.Errorf("%w: `make test` builds it", err)
+	e := &Env{root: root, cluster: os.Getenv("KUBEOP_CLUSTER_BIN")}
+	if e.cluster == "" {
+		e.cluster = filepath.Join(root, ".build", "bin", "cluster")
+	}
+	if _, err := os.Stat(e.cluster); err != nil {
+		return nil, fmt.Errorf("%w: `make test` builds it, or set KUBEOP_CLUSTER_BIN", err)
 	}
 	if e.dir, err = os.MkdirTemp("", "kubeop-test-"); err != nil {
 		return nil, err
 	}
-	up := exec.Command(e.program("cluster"), "up", "--dir", e.clusterDir(), "--node", "none", "--git", "--parent-pid", strconv.Itoa(os.Getpid()))
+	up := exec.Command(e.cluster, "up", "--dir", e.clusterDir(), "--node", "none", "--git", "--parent-pid", strconv.Itoa(os.Getpid()))
 	if out, err := up.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("cluster up: %w\n%s", err, out)
 	}
@@ -110,15 +116,13 @@ func Start(t testing.TB) *Env {
 }
 
 func (e *Env) stop() error {
-	if out, err := exec.Command(e.program("cluster"), "down", "--dir", e.clusterDir()).CombinedOutput(); err != nil {
+	if out, err := exec.Command(e.cluster, "down", "--dir", e.clusterDir()).CombinedOutput(); err != nil {
 		return fmt.Errorf("cluster down: %w\n%s", err, out)
 	}
 	return os.RemoveAll(e.dir)
 }
 
 func (e *Env) clusterDir() string { return filepath.Join(e.dir, "cluster") }
-
-func (e *Env) program(name string) string { return filepath.Join(e.bin, name) }
 
 // moduleRoot returns the nearest folder with go.mod, upwards from the working directory.
 func moduleRoot() (string, error) {

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package test runs the built cluster binary ($CLUSTER_BINARY) and checks that it works and leaves nothing behind.
+// Package test runs the built cluster binary ($KUBEOP_CLUSTER_BIN) and checks that it works and leaves nothing behind.
 package test
 
 import (
@@ -76,7 +76,7 @@ func (c *cluster) run(name string, args ...string) string {
 // binary returns the path of the tested cluster binary.
 func binary(t *testing.T) string {
 	t.Helper()
-	path := os.Getenv("CLUSTER_BINARY")
+	path := os.Getenv("KUBEOP_CLUSTER_BIN")
 	if path == "" {
 		path = "../../../.build/bin/cluster"
 	}
@@ -85,7 +85,7 @@ func binary(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("build the cluster first or set CLUSTER_BINARY: %v", err)
+		t.Fatalf("build the cluster first or set KUBEOP_CLUSTER_BIN: %v", err)
 	}
 	return path
 }
