@@ -13,12 +13,14 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/kubeop/kubeop/controllers/report"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/reserved"
+	gitreport "github.com/kubeop/kubeop/gitops/report"
 	"github.com/kubeop/kubeop/internal/clusternet"
 )
 
@@ -30,6 +32,9 @@ type sources struct {
 	network *transport.Network
 	fetches *pool.Pool
 	stores  *fetch.Stores
+	// reporter finds out what Git hosts should be told of commits, and reports sends it.
+	reporter *report.Reporter
+	reports  *gitreport.Queue
 }
 
 func newSources(mgr ctrl.Manager, mapper meta.RESTMapper, o Options, weight func(tenant string) int) (*sources, error) {
@@ -48,7 +53,8 @@ func newSources(mgr ctrl.Manager, mapper meta.RESTMapper, o Options, weight func
 	}
 	return &sources{
 		own: own, network: network, fetches: pool.New(pool.Options{Reach: pool.ReachOf, Weight: weight}, clock.RealClock{}),
-		stores: fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
+		reports: gitreport.NewQueue(clock.RealClock{}, weight),
+		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
 	}, nil
 }
 

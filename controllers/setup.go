@@ -64,6 +64,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"tenant", controller(k.tenant), leader},
 		{"project", controller(k.project), leader},
 		{"app", controller(k.app), leader},
+		{"report", controller(k.report), leader},
 
 		{"weights of tenants", handler(s.weights.follow), everyReplica},
 		{"limits of tenants", handler(s.limits.follow), everyReplica},
@@ -74,6 +75,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"first lists", job(&firstLists{s}), everyReplica},
 		{"evaluation processes", given(s.Sandbox != nil, job(s.Sandbox)), everyReplica},
 		{"fetches", job(s.fetches), leader},
+		{"reports", job(s.reports), leader},
 		{"quotas of tenants", job(s.store), leader},
 		{"number of Events", job(s.eventLimiter()), leader},
 		{"platform repository", jobFunc(s.keepPlatform), leader},
@@ -95,6 +97,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"durations", collectors(s.histograms), everyReplica},
 		{"queues", collectors(fair.Collectors), everyReplica},
 		{"fetches", collector(s.fetches), everyReplica},
+		{"reports", collector(s.reports), leader},
 		{"sizes and refusals", collectors(step.Collectors), everyReplica},
 		{"push hook", given(s.hook != nil, collectors(hook.Collectors)), everyReplica},
 		{"evaluation processes", given(s.Sandbox != nil, collectors(s.Sandbox.Collectors)), everyReplica},
@@ -102,7 +105,7 @@ func (s *shared) parts(k *reconcilers) []part {
 }
 
 // reconcilers are the functions that add the controller of each kind to the manager.
-type reconcilers struct{ volumes, repository, tenant, project, app func() error }
+type reconcilers struct{ volumes, repository, tenant, project, app, report func() error }
 
 // reconcilers creates the controllers.
 func (s *shared) reconcilers() (*reconcilers, error) {
@@ -140,6 +143,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	})
 	repositories.WakeApps(apps.Wake)
 	s.rendered.Wake = apps.Wake
+	s.reporter.Auth = repositories.APIAuth
 	retained := &volumes.Reconciler{Direct: s.direct, Watch: s.watch, Events: mgr.GetEventRecorder("kubeop-volumes")}
 	return &reconcilers{
 		volumes: func() error { return retained.SetupWithManager(mgr, s.options("volumes", byItself)) },
@@ -149,6 +153,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		tenant:  func() error { return tenants.SetupWithManager(mgr, s.options("tenant", byItself)) },
 		project: func() error { return projects.SetupWithManager(mgr, s.options("project", s.tenantOf)) },
 		app:     func() error { return apps.SetupWithManager(mgr, s.released, s.options("app", s.tenantOf)) },
+		report:  func() error { return s.reporter.SetupWithManager(mgr, s.options("report", byItself)) },
 	}, nil
 }
 

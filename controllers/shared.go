@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/pushes"
 	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/report"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/digest"
@@ -75,6 +76,10 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		return nil, err
 	}
 	s.bound(s.limits, s.apart)
+	s.reporter = &report.Reporter{
+		Reader: mgr.GetClient(), Queue: s.reports, Network: s.network, Clock: s.clock,
+		Wake: func(key types.NamespacedName) { s.wake("repository", key) },
+	}
 	s.releases = s.engine()
 	if s.discovery, err = kube.NewDiscovery(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("discovery"), clock.RealClock{}, s.refresh); err != nil {
 		return nil, err
@@ -199,7 +204,9 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
 		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader, Usage: s.usage,
 		Remotes: repository.NewRemotes(s.fetches, s.clock), Namespace: s.Namespace, Secrets: s.secrets, Refusals: &refusal.Index{},
-		Hook: &pushes.Hook{Namespace: s.Namespace, Secrets: s.secrets, Keys: s.hookKeys()},
+		Beside: repository.Beside{
+			Hook: &pushes.Hook{Namespace: s.Namespace, Secrets: s.secrets, Keys: s.hookKeys()}, Told: s.reporter.Told,
+		},
 	}, nil
 }
 

@@ -28,8 +28,11 @@ const (
 	TreeValidCondition = "TreeValid"
 )
 
-// Condition of a Repository beside its steps.
+// Conditions of a Repository beside its steps.
 const (
+	// CommitStatusFailedCondition is present, and True, while the Git host does not accept the statuses of commits. The message says what
+	// to do. Nothing else depends on it.
+	CommitStatusFailedCondition = "CommitStatusFailed"
 	// HookClosedCondition is present, and True, while the push hook has no key: the spec names no Secret, or the Secret or its key is
 	// missing. Then only polling finds pushes.
 	HookClosedCondition = "HookClosed"

@@ -34,6 +34,8 @@ type RepositorySpec struct {
 	History HistoryPolicy `json:"history,omitempty"`
 	// Verify accepts only commits or tags that are signed by one of the given keys. The Secret is in the operator's namespace.
 	Verify *GitVerification `json:"verify,omitempty"`
+	// CommitStatus shows at the Git host whether a commit is applied and healthy. Default: nothing is reported.
+	CommitStatus *CommitStatus `json:"commitStatus,omitempty"`
 	// Timeout of one fetch, from 1s to 1h. Default 5m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -64,6 +66,8 @@ type RepositoryStatus struct {
 	// Source is the URL and the ref from which LastAttemptedRevision was read. The history of a new commit is checked only while they
 	// stay the same.
 	Source string `json:"source,omitempty"`
+	// HeldRevision is a newer commit that is not accepted, because of its history or its signature. It is empty if there is none.
+	HeldRevision string `json:"heldRevision,omitempty"`
 	// LastAppliedRevision is the newest commit that was valid and applied completely.
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
 	// Problems are the errors of the last attempted commit, as "file:line:column: why [code]". At most 20.
@@ -78,6 +82,10 @@ type RepositoryStatus struct {
 	HeldToken string `json:"heldToken,omitempty"`
 	// AppliedSource is the source of the last commit that was applied completely: the URL, then "#" and the path if there is one.
 	AppliedSource string `json:"appliedSource,omitempty"`
+	// CommitStatuses are the last statuses that the Git host accepted, of the newest commit and of those before it that are still in
+	// progress. At most 5.
+	// +listType=atomic
+	CommitStatuses []ReportedStatus `json:"commitStatuses,omitempty"`
 }
 
 // Repository is a watched Git repository of the platform or of one tenant.

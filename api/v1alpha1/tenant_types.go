@@ -131,6 +131,8 @@ type TenantRepository struct {
 	History HistoryPolicy `json:"history,omitempty"`
 	// Verify accepts only commits or tags that are signed by one of the given keys. The Secret is in the operator's namespace.
 	Verify *GitVerification `json:"verify,omitempty"`
+	// CommitStatus shows at the Git host whether a commit is applied and healthy. Default: nothing is reported.
+	CommitStatus *CommitStatus `json:"commitStatus,omitempty"`
 	// Interval between two polls. Default: a minute, and 10m after a call of the push hook, for a day.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

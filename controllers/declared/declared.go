@@ -14,6 +14,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 )
 
+// ByRepository is the cache's index of Tenants, Projects and Apps by the repository that declares them.
+const ByRepository = "repository"
+
 // KeepRevision keeps the revision of an app if its folder did not change, so that a commit writes only the apps that it changes.
 func KeepRevision(o, live client.Object) {
 	was := live.GetAnnotations()[v1alpha1.RevisionAnnotation]

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/gitops/code"
@@ -381,7 +382,7 @@ func TestAFailedSyncIsRetriedBeforeTheInterval(t *testing.T) {
 	if s.every = time.Second; s.Again() > 2*time.Second {
 		t.Errorf("the next pass is after %s, later than the interval", s.Again())
 	}
-	s.hook.Reason = "R"
+	s.notes = []step.Note{{Reason: "R"}}
 	if notes := s.Notes(); len(notes) != 1 || notes[0].Reason != "R" {
 		t.Errorf("the notes are %v", notes)
 	}

@@ -34,13 +34,22 @@ type Reconciler struct {
 	*Remotes
 	// Refusals records which Apps and Projects of a commit are refused.
 	Refusals *refusal.Index
-	// Namespace holds the repositories' credentials; Secrets has the metadata of the Secrets there, and Hook the keys of the push hook.
+	// Namespace holds the repositories' credentials; Secrets has the metadata of the Secrets there.
 	Namespace string
 	Secrets   client.Reader
-	Hook      *pushes.Hook
+	Beside
 
 	records     records
 	credentials credentials
+}
+
+// Beside is what the status of a Repository reports beside the steps.
+type Beside struct {
+	// Hook has the keys of the push hook.
+	Hook *pushes.Hook
+	// Told returns which statuses of commits the Git host shows, and the condition about them. secrets are the versions of the Secrets that
+	// the Repository names.
+	Told func(repository *v1alpha1.Repository, secrets string) (step.Note, []v1alpha1.ReportedStatus)
 }
 
 // Reconcile applies the newest valid commit of one repository. When a Repository is deleted, the declared objects stay, because they belong
@@ -54,8 +63,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 		}
 		return result, err
 	}
-	s.hook = r.Hook.Note(ctx, repository)
-	s.every = pushes.Interval(repository, s.hook.Status != "", r.Steps.Clock.Now())
+	hook := r.Hook.Note(ctx, repository)
+	told, reported := r.Told(repository, r.secretVersions(repository))
+	s.notes, s.reported = []step.Note{hook, told}, reported
+	s.every = pushes.Interval(repository, hook.Status != "", r.Steps.Clock.Now())
 	// Accepted runs after Synced: if the newest commit is not accepted, the last accepted one is still synced before Accepted stops the steps.
 	return r.Steps.Run(ctx, repository, s,
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),

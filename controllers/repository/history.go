@@ -56,6 +56,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) error {
 	if err != nil || objection == nil {
 		return err
 	}
+	s.held = s.commit.Revision
 	last, err := s.commit.Earlier(s.repository.Status.LastAttemptedRevision)
 	if errors.Is(err, failure.ErrNotFound) {
 		s.commit = git.Commit{}

@@ -7,12 +7,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
 )
 
 // byRepository is the cache's index of Tenants, Projects and Apps by the repository that declares them; bySecret is the index of
 // Repositories by the Secrets that they name.
 const (
-	byRepository = "repository"
+	byRepository = declared.ByRepository
 	bySecret     = "secret"
 )
 

@@ -25,9 +25,7 @@ type scope struct {
 	repository *v1alpha1.Repository
 	// commit is set by fetch.
 	commit git.Commit
-	// source and unaccepted are set by accept: the source of the commit, and the reason why a newer one is not accepted.
-	source     string
-	unaccepted error
+	acceptance
 	// progress and found, the content of the commit, are set by sync, and verdict if objects left the tree.
 	progress *progress
 	found    *tree.Tree
@@ -41,9 +39,20 @@ type scope struct {
 	valid bool
 	// usages are the usages of tenants, including objects about to be applied, counted once in a pass.
 	usages map[string]*usage.Usage
-	// hook is the condition about the push hook, and every the pause between two polls.
-	hook  step.Note
+	// notes are the conditions beside those of the steps, and every is the pause between two polls.
+	notes []step.Note
 	every time.Duration
+	// reported are the statuses of commits that the Git host shows.
+	reported []v1alpha1.ReportedStatus
+}
+
+// acceptance is set by accept.
+type acceptance struct {
+	// source of the commit.
+	source string
+	// held is a newer commit that is not accepted, and unaccepted why.
+	held       string
+	unaccepted error
 }
 
 func newScope(repository *v1alpha1.Repository) *scope {
@@ -51,17 +60,21 @@ func newScope(repository *v1alpha1.Repository) *scope {
 }
 
 // Notes returns the conditions besides those of the steps.
-func (s *scope) Notes() []step.Note { return []step.Note{s.hook} }
+func (s *scope) Notes() []step.Note { return s.notes }
 
 // Record writes the results into the status.
 func (s *scope) Record() {
 	status := &s.repository.Status
+	status.CommitStatuses = s.reported
+	if s.held != "" {
+		status.HeldRevision = s.held
+	}
 	if s.commit.Revision == "" {
 		return
 	}
 	status.LastAttemptedRevision = s.commit.Revision
 	if s.unaccepted == nil {
-		status.Source = s.source
+		status.Source, status.HeldRevision = s.source, ""
 	}
 	if s.found == nil {
 		return

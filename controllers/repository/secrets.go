@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // secretsOf returns the names of the Secrets that a repository names.
@@ -14,6 +15,9 @@ func secretsOf(repository *v1alpha1.Repository) []string {
 	refs := []*v1alpha1.LocalSecretReference{repository.Spec.SecretRef, repository.Spec.HookSecretRef}
 	if repository.Spec.Verify != nil {
 		refs = append(refs, &repository.Spec.Verify.SecretRef)
+	}
+	if repository.Spec.CommitStatus != nil {
+		refs = append(refs, repository.Spec.CommitStatus.SecretRef)
 	}
 	var names []string
 	for _, ref := range refs {
@@ -53,4 +57,13 @@ func (r *Reconciler) naming(ctx context.Context, secret client.Object) (requests
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&of.Items[i])})
 	}
 	return requests
+}
+
+// APIAuth reads the credentials with which the API of a repository's Git host is called.
+func (r *Reconciler) APIAuth(ctx context.Context, repository *v1alpha1.Repository) (transport.Auth, error) {
+	ref := repository.Spec.SecretRef
+	if own := repository.Spec.CommitStatus; own != nil && own.SecretRef != nil {
+		ref = own.SecretRef
+	}
+	return transport.ReadAuth(ctx, &r.credentials, r.Namespace, ref)
 }

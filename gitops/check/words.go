@@ -14,9 +14,11 @@ import (
 // inWords is for the message about an invalid file: it describes in words what each pattern of the CustomResourceDefinitions requires,
 // because most people cannot read a pattern.
 var inWords = map[string]string{
-	`^(https?|ssh)://[^\s]+$`:          "must begin with https://, http:// or ssh:// (write git@host:a/b as ssh://git@host/a/b)",
-	`^(https?|oci)://[^\s]+$`:          "must begin with https://, http:// or oci://",
-	`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`: "must be a duration such as 30s or 5m",
+	`^https?://[^\s]+$`:                            "must begin with https:// or http://",
+	`^[A-Za-z0-9]([A-Za-z0-9/._ -]*[A-Za-z0-9])?$`: "must be a name such as kubeop/acme: letters and digits, and between them also slashes, dots, dashes, underscores and spaces",
+	`^(https?|ssh)://[^\s]+$`:                      "must begin with https://, http:// or ssh:// (write git@host:a/b as ssh://git@host/a/b)",
+	`^(https?|oci)://[^\s]+$`:                      "must begin with https://, http:// or oci://",
+	`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`:             "must be a duration such as 30s or 5m",
 	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`: "must be a quantity such as 100m or 256Mi",
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`:                                                 "must be a host name such as web.example.org, in lowercase and without port",
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`:                                                 "must be a name of lowercase letters, digits, dashes and dots, such as tenants-high",

@@ -38,7 +38,7 @@ const MaxDescription = 140
 // SetStatus sets the status of a commit.
 func (r *Repository) SetStatus(ctx context.Context, s Status) error {
 	input := &scm.StatusInput{
-		State: states[s.State], Label: s.Context, Title: s.Context, Desc: shortened(s.Description, MaxDescription), Target: s.Link,
+		State: states[s.State], Label: s.Context, Title: s.Context, Desc: Shortened(s.Description), Target: s.Link,
 	}
 	if input.Target == "" && (r.kind == Bitbucket || r.kind == BitbucketServer) { // Both require a link.
 		input.Target = r.page()
@@ -61,11 +61,11 @@ func (r *Repository) page() string {
 	return r.origin.JoinPath("projects", owner, "repos", name).String()
 }
 
-// shortened makes a text one line of at most so many characters.
-func shortened(text string, most int) string {
+// Shortened makes a text one line of at most MaxDescription characters.
+func Shortened(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if utf8.RuneCountInString(text) <= most {
+	if utf8.RuneCountInString(text) <= MaxDescription {
 		return text
 	}
-	return string([]rune(text)[:most-1]) + "…"
+	return string([]rune(text)[:MaxDescription-1]) + "…"
 }

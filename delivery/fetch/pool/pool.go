@@ -4,6 +4,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,8 @@ const (
 
 // Options are the bounds of a pool; the zero value has the defaults.
 type Options struct {
+	// Name of the pool in metrics of waiting. Default: fetches.
+	Name string
 	// Slots are for tasks at hosts that answered last time; Apps use at most three quarters of them. Default 32.
 	Slots int
 	// Trials are the slots for tasks at hosts that never answered, or did not last time, and for tasks that have become slow; Apps use at
@@ -82,6 +85,7 @@ func (o Options) withDefaults() Options {
 			*d.field = d.value
 		}
 	}
+	o.Name = cmp.Or(o.Name, "fetches")
 	if o.Slow == 0 {
 		o.Slow = 500 * time.Millisecond
 	}
@@ -199,7 +203,7 @@ func (p *Pool) dispatch() func() {
 		}
 		switch p.admit(t) {
 		case start:
-			fair.Waited("fetches", p.clock.Since(p.queue.forget(t)))
+			fair.Waited(p.Name, p.clock.Since(p.queue.forget(t)))
 			p.run(t)
 			retries = append(retries, p.full.next(t.Tenant))
 			return fair.Take

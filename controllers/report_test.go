@@ -1,0 +1,195 @@
+package controllers
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv"
+)
+
+// gitHost is a Git host like Gitea: it serves the repository of a team as acme/shop, and takes statuses of its commits.
+type gitHost struct {
+	*httptest.Server
+	mu sync.Mutex
+	// statuses are those of each commit, as "state: description".
+	statuses map[string][]string
+	contexts map[string]bool
+	// refuses, if not 0, is the answer to statuses.
+	refuses  int
+	requests int
+}
+
+func newGitHost(t *testing.T, n *team) *gitHost {
+	t.Helper()
+	g := &gitHost{statuses: map[string][]string{}, contexts: map[string]bool{}}
+	to, err := url.Parse(n.repo.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host})
+		r.Out.URL.Path = strings.Replace(r.In.URL.Path, "/acme/shop.git", to.Path, 1)
+	}}
+	mux := http.NewServeMux()
+	mux.Handle("/acme/shop.git/", repository)
+	mux.HandleFunc("POST /api/v1/repos/acme/shop/statuses/{commit}", g.status)
+	g.Server = httptest.NewServer(mux)
+	t.Cleanup(g.Close)
+	return g
+}
+
+func (g *gitHost) status(w http.ResponseWriter, r *http.Request) {
+	var in struct{ State, Context, Description string }
+	err := json.NewDecoder(r.Body).Decode(&in)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.requests++
+	_, _, authorized := r.BasicAuth()
+	switch {
+	case err != nil || !authorized:
+		w.WriteHeader(http.StatusBadRequest)
+	case g.refuses != 0:
+		w.WriteHeader(g.refuses)
+	default:
+		g.contexts[in.Context] = true
+		g.statuses[r.PathValue("commit")] = append(g.statuses[r.PathValue("commit")], in.State+": "+in.Description)
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, "{}")
+	}
+}
+
+func (g *gitHost) refuse(status int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refuses = status
+}
+
+// of returns the statuses of the commit in a revision.
+func (g *gitHost) of(revision string) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, hash, _ := strings.Cut(revision, "sha1:")
+	return slices.Clone(g.statuses[hash])
+}
+
+// told waits until the Git host was told exactly these statuses of a commit, of which want has the beginnings.
+func (n *team) told(g *gitHost, revision string, want ...string) {
+	n.t.Helper()
+	n.eventually(func() error {
+		if got := g.of(revision); !slices.EqualFunc(got, want, strings.HasPrefix) {
+			return fmt.Errorf("the statuses of %s are %q, want %q", revision, got, want)
+		}
+		return nil
+	})
+}
+
+// toldLast waits until the Git host was told this of a commit, whatever it was told before.
+func (n *team) toldLast(g *gitHost, revision, want string) {
+	n.t.Helper()
+	n.eventually(func() error {
+		if got := g.of(revision); len(got) == 0 || !strings.HasPrefix(got[len(got)-1], want) {
+			return fmt.Errorf("the statuses of %s are %q, want %q", revision, got, want)
+		}
+		return nil
+	})
+}
+
+// TestCommitStatuses: the Git host shows what becomes of each commit, and each change once.
+func TestCommitStatuses(t *testing.T) {
+	n := newTeam(t, "reported")
+	g := newGitHost(t, n)
+	n.tenanted(func(s *v1alpha1.TenantSpec) {
+		s.Repository.URL = g.URL + "/acme/shop.git"
+		s.Repository.CommitStatus = &v1alpha1.CommitStatus{Type: "gitea"}
+	})
+	first := n.push(shopFiles("shop", "web", "api"))
+	n.ready(n.app("shop", "web"), n.app("shop", "api"))
+	n.told(g, first, "pending: ", "success: applied: 2 apps are healthy")
+
+	broken := n.push(map[string]string{"projects/shop/apps/web/app.yaml": "spec: {type: Nonsense}"})
+	n.synced(broken, metav1.ConditionFalse)
+	n.told(g, broken, "failure: projects/shop/apps/web/app.yaml:1:")
+
+	fixed := n.push(shopFiles("shop", "web"))
+	n.ready(n.repository())
+	n.toldLast(g, fixed, "success: applied")
+	repository := n.repository()
+	n.eventually(func() error {
+		err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)
+		if got := repository.Status.CommitStatuses; err == nil && (len(got) != 1 || got[0].State != "success" || !strings.HasSuffix(fixed, got[0].Commit)) {
+			return fmt.Errorf("the status has %+v", got)
+		}
+		return err
+	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if want := map[string]bool{"kubeop/reported": true}; !cmp.Equal(g.contexts, want) {
+		t.Errorf("the contexts are %v, want %v", g.contexts, want)
+	}
+	if g.requests > 5 {
+		t.Errorf("%d requests for three commits", g.requests)
+	}
+}
+
+// TestARefusedCommitStatusIsReported, and does not hold up what is delivered. A corrected Secret is used at once.
+func TestARefusedCommitStatusIsReported(t *testing.T) {
+	n := newTeam(t, "unreported")
+	g := newGitHost(t, n)
+	g.refuse(http.StatusForbidden)
+	n.secret("unreported-token", map[string]string{"username": "bot", "password": "an-old-token"})
+	n.tenanted(func(s *v1alpha1.TenantSpec) {
+		s.Repository.URL = g.URL + "/acme/shop.git"
+		s.Repository.CommitStatus = &v1alpha1.CommitStatus{Type: "gitea", SecretRef: &v1alpha1.LocalSecretReference{Name: "unreported-token"}}
+	})
+	pushed := n.push(shopFiles("shop", "web"))
+	n.ready(n.app("shop", "web"), n.repository())
+	message := n.until(n.repository(), v1alpha1.CommitStatusFailedCondition, metav1.ConditionTrue, v1alpha1.AuthenticationFailedReason)
+	for _, want := range []string{"write:repository", "/unreported-token", "403"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("the message is %q, want %q in it", message, want)
+		}
+	}
+	if strings.Contains(message, "an-old-token") {
+		t.Errorf("the message has the token: %s", message)
+	}
+	n.ready(n.repository())
+
+	g.refuse(0)
+	secret := &corev1.Secret{}
+	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: testenv.Namespace, Name: "unreported-token"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	secret.StringData = map[string]string{"password": "a-new-token"}
+	if err := n.admin.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	n.toldLast(g, pushed, "success: applied: 1 app is healthy")
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the corrected Secret was used after %s", took)
+	}
+	n.eventually(func() error {
+		repository := n.repository()
+		err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)
+		if condition := conditions.Get(repository, v1alpha1.CommitStatusFailedCondition); err == nil && condition != nil {
+			err = fmt.Errorf("the condition is still there: %s", condition.Message)
+		}
+		return err
+	})
+}
