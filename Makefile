@@ -35,6 +35,7 @@ BENCHFLAGS ?=
 export KUBEOP_CLUSTER_BIN := $(BIN)/cluster
 STAGE := $(addprefix $(BIN)/,cluster helm) build
 
+GITEA        := v1.26.0
 K8S_MINOR    := 37
 HELM_LDFLAGS := -s -w -X helm.sh/helm/v3/internal/version.version=v3.22.0 \
   $(foreach p,pkg/chartutil pkg/lint/rules,-X helm.sh/helm/v3/$p.k8sVersionMajor=1 -X helm.sh/helm/v3/$p.k8sVersionMinor=$(K8S_MINOR))
@@ -72,6 +73,11 @@ e2e: prerequisites $(STAGE) ## run the user stories, the accidents and charts of
 
 attack: prerequisites $(STAGE) ## have tenants attack a platform while another works; ATTACK=full each by itself, ATTACK_ROWS=charts some
 	go test -trimpath -tags e2e -count 1 -p 1 -v -timeout 60m $(TESTFLAGS) ./e2e/attack/...
+
+gitea: prerequisites compiler ## build a Gitea from its Go module, which takes ten minutes the first time, and try the client of Git hosts on it
+	@rm -rf .build/gitea && mkdir -p .build/gitea && cp -r "$$(go mod download -json code.gitea.io/gitea@$(GITEA) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" .build/gitea/src && chmod -R u+w .build/gitea/src
+	cd .build/gitea/src && CGO_ENABLED=1 go build -trimpath -tags "sqlite sqlite_unlock_notify" -o ../gitea .
+	KUBEOP_GITEA=$(CURDIR)/.build/gitea go test -trimpath -count 1 -v -run TestRealGitea ./gitops/host
 
 property: prerequisites $(STAGE) ## play 500 random histories of pushes, deletions and restarts, and kill 1,000 evaluations; PROPERTY_HISTORIES=50 fewer, PROPERTY_SEED=n the same again
 	go test -trimpath -tags e2e -count 1 -v -timeout 60m $(TESTFLAGS) ./e2e/property
