@@ -276,6 +276,11 @@ func predicted(made *plan.Plan, before map[string]*unstructured.Unstructured) []
 			switch c.Action {
 			case plan.Create, plan.Update, plan.Delete:
 				done[fmt.Sprintf("%s: %s %s", app, c.Action, c.Object)] = true
+				for key := range before { // An update also takes an object over from an App that the commit does not change.
+					if of, object, _ := strings.Cut(key, " "); c.Action == plan.Update && object == c.Object && of != app {
+						done[fmt.Sprintf("%s: %s %s", of, plan.Delete, object)] = true
+					}
+				}
 			case plan.Move: // The App that takes it over lists an update. It may have taken it over before.
 				if before[app+" "+c.Object] != nil {
 					done[fmt.Sprintf("%s: %s %s", app, plan.Delete, c.Object)] = true

@@ -115,14 +115,23 @@ func (s *snapshot) borrow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	content, err := os.ReadFile(index)
+	info, err := os.Stat(index)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.objects, "index"), content, 0o600)
+	content, err := os.ReadFile(index)
+	if err != nil {
+		return err
+	}
+	copied := filepath.Join(s.objects, "index")
+	if err := os.WriteFile(copied, content, 0o600); err != nil {
+		return err
+	}
+	// Git reads a file again that changed at the time of the index or later, because its size and time may be those in the index.
+	return os.Chtimes(copied, info.ModTime(), info.ModTime())
 }
 
 // line1 returns the first line that git prints.
