@@ -37,11 +37,7 @@ type delivery struct {
 
 // render renders an App.
 func (k *cluster) render(ctx context.Context, d *delivery) {
-	ctx, cancel := context.WithTimeout(ctx, d.app.Spec.Within())
-	defer cancel()
-	if d.made, d.err = k.apps.Preview(ctx, d.app, d.at); d.err == nil && d.made.Release != nil {
-		d.release, d.err = k.releases.Preview(ctx, *d.made.Release)
-	}
+	d.made, d.release, d.err = k.Render(ctx, d.app, d.at)
 }
 
 // objects are the objects that the App declares.

@@ -242,7 +242,7 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 		}
 		d.at.Namespace, d.homeless = namespace, namespace.UID == ""
 	}
-	d.at.Client, err = k.clients.As(d.app.Namespace)
+	d.at.Client, err = k.Clients.As(d.app.Namespace)
 	return err
 }
 

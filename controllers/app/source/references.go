@@ -27,6 +27,14 @@ func referencesOf(app *v1alpha1.App) []references.Object {
 	return refs
 }
 
+// Local reports whether an App is made from nothing but its spec and the files in its folder: its source is there, and it reads no ConfigMap and
+// no Secret.
+func Local(app *v1alpha1.App) bool {
+	spec := &app.Spec
+	inFolder := spec.Raw != nil || spec.Helm != nil && spec.Helm.Path != "" || spec.Image != nil && spec.Image.Policy == nil
+	return inFolder && len(referencesOf(app)) == 0
+}
+
 // secretRefsOf lists the Secrets with the credentials of an App's source and with the keys that verify the source.
 func secretRefsOf(spec *v1alpha1.AppSpec) []*v1alpha1.LocalSecretReference {
 	var refs []*v1alpha1.LocalSecretReference

@@ -1,0 +1,71 @@
+package preview
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/delivery/kube"
+)
+
+func TestAnEmptyClusterServesTheKindsOfKubernetes(t *testing.T) {
+	config, err := Empty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := kube.NewMapper(memory.NewMemCacheClient(asked))
+	for kind, want := range map[schema.GroupVersionKind]struct{ resource, scope string }{
+		{Version: "v1", Kind: "Endpoints"}:                                               {"endpoints", "namespace"},
+		{Version: "v1", Kind: "Namespace"}:                                               {"namespaces", "root"},
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:                               {"deployments", "namespace"},
+		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}:               {"networkpolicies", "namespace"},
+		{Group: "networking.k8s.io", Version: "v1", Kind: "IngressClass"}:                {"ingressclasses", "root"},
+		{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}:           {"horizontalpodautoscalers", "namespace"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}:         {"clusterroles", "root"},
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}: {"customresourcedefinitions", "root"},
+	} {
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		if mapping.Resource.Resource != want.resource || string(mapping.Scope.Name()) != want.scope {
+			t.Errorf("%s is %s of %s, want %v", kind, mapping.Resource.Resource, mapping.Scope.Name(), want)
+		}
+	}
+	if mapping, err := mapper.RESTMapping(schema.GroupKind{Group: "extensions", Kind: "Ingress"}, "v1beta1"); err == nil {
+		t.Errorf("a version that no cluster serves is mapped to %v", mapping)
+	}
+}
+
+func TestAnEmptyClusterHasNoObjects(t *testing.T) {
+	config, err := Empty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := metav1.ObjectMeta{Namespace: "shop", Name: "web"}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		t.Errorf("reading a Secret: %v", err)
+	}
+	found := &corev1.SecretList{}
+	if err := c.List(t.Context(), found, client.InNamespace("shop")); err != nil || len(found.Items) != 0 {
+		t.Errorf("listing Secrets: %v, %v", found.Items, err)
+	}
+	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: at}); !apierrors.IsMethodNotSupported(err) {
+		t.Errorf("writing a ConfigMap: %v", err)
+	}
+}
