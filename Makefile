@@ -79,8 +79,9 @@ gitea: prerequisites compiler ## build a Gitea from its Go module, which takes t
 	cd .build/gitea/src && CGO_ENABLED=1 go build -trimpath -tags "sqlite sqlite_unlock_notify" -o ../gitea .
 	KUBEOP_GITEA=$(CURDIR)/.build/gitea go test -trimpath -count 1 -v -run TestRealGitea ./gitops/host
 
-property: prerequisites $(STAGE) ## play 500 random histories of pushes, deletions and restarts, and kill 1,000 evaluations; PROPERTY_HISTORIES=50 fewer, PROPERTY_SEED=n the same again
+property: prerequisites $(STAGE) ## play 500 random histories of pushes, deletions and restarts, compare 300 commits with their plans, and kill 1,000 evaluations; PROPERTY_HISTORIES=50 fewer, PROPERTY_SEED=n the same again
 	go test -trimpath -tags e2e -count 1 -v -timeout 60m $(TESTFLAGS) ./e2e/property
+	PLAN_COMMITS=$${PLAN_COMMITS:-300} PLAN_SEED=$${PROPERTY_SEED:-1} go test -trimpath -tags e2e -count 1 -v -timeout 60m -run TestAPlanIsWhatHappens $(TESTFLAGS) ./e2e
 	go test -trimpath -count 1 -v -run TestKills $(TESTFLAGS) ./delivery/release/evaluate -kills 1000
 
 bench: prerequisites $(STAGE) ## count the API requests of 100 Helm apps and hold them to the budgets; BENCHFLAGS='-n 500 -json out.json'

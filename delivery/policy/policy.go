@@ -6,7 +6,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,7 +37,7 @@ type Bounds struct {
 // rules returns the rules for the objects of an app.
 func (b Bounds) rules() []rule {
 	if b.Platform == nil {
-		return append([]rule{{"Toleration", b.toleration}, {"IngressAnnotation", b.ingressAnnotation}}, tenantsApps...)
+		return append([]rule{{Toleration, b.toleration}, {IngressAnnotation, b.ingressAnnotation}}, tenantsApps...)
 	}
 	return append([]rule{{"ForeignNamespace", b.Platform.foreignNamespace}}, everyApp...)
 }
@@ -68,14 +67,7 @@ func Check(objects []*unstructured.Unstructured, bounds Bounds, scope Scope) err
 // OnlyUnknownKinds reports whether an error of Check is only about unknown kinds: the same objects are allowed once the API server serves
 // those kinds, so it makes sense to refresh discovery and check again.
 func OnlyUnknownKinds(err error) bool {
-	var joined interface{ Unwrap() []error }
-	if !errors.As(err, &joined) {
-		return false
-	}
-	return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool {
-		var violation *Violation
-		return !errors.As(err, &violation) || violation.Rule != UnknownKind
-	})
+	return err != nil && Without(err, UnknownKind) == nil
 }
 
 // installed is the remedy for kinds that the API server does not serve.

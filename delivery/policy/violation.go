@@ -76,6 +76,14 @@ const (
 	Malformed = "Malformed"
 )
 
+// Rules that depend on the settings of a Tenant, as ClusterScoped does.
+const (
+	// Toleration: pods tolerate a taint that is not in spec.taints.
+	Toleration = "Toleration"
+	// IngressAnnotation: an Ingress has an annotation that is not in spec.ingressAnnotations.
+	IngressAnnotation = "IngressAnnotation"
+)
+
 func join(found []*Violation) error {
 	slices.SortFunc(found, func(a, b *Violation) int {
 		return cmp.Or(cmp.Compare(a.Error(), b.Error()), cmp.Compare(a.Rule, b.Rule))
@@ -96,6 +104,35 @@ func Join(refused, also error) error {
 		return refused
 	}
 	return errors.Join(refused, also)
+}
+
+// Without returns an error of Check without the violations of some rules; nil if no other is left. An error that is about something else, too,
+// is returned as it is.
+func Without(err error, rules ...string) error {
+	all := leaves(err)
+	if slices.ContainsFunc(all, func(err error) bool { return !errors.As(err, new(*Violation)) }) {
+		return err
+	}
+	return errors.Join(slices.DeleteFunc(all, func(err error) bool {
+		var violation *Violation
+		return errors.As(err, &violation) && slices.Contains(rules, violation.Rule)
+	})...)
+}
+
+// leaves returns the errors that were joined into err, at any depth; none for nil.
+func leaves(err error) []error {
+	if err == nil {
+		return nil
+	}
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) || len(joined.Unwrap()) == 0 {
+		return []error{err}
+	}
+	var all []error
+	for _, each := range joined.Unwrap() {
+		all = append(all, leaves(each)...)
+	}
+	return all
 }
 
 // NameOf returns the name of an object in a Violation.

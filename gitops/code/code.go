@@ -93,4 +93,9 @@ const (
 	WrongPath Code = "wrong-path"
 	// WriteRefused: the file is valid, and the object could not be written to the cluster.
 	WriteRefused Code = "write-refused"
+	// RenderFailed: the app is valid, and its files, its chart or its settings render to no valid objects. Only kubeop validate reports it;
+	// in a cluster, it is a reason of the App.
+	RenderFailed Code = "render-failed"
+	// NotAllowed: the app renders to objects that it may not have. Only kubeop validate reports it; in a cluster, it is a reason of the App.
+	NotAllowed Code = "not-allowed"
 )

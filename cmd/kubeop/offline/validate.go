@@ -26,7 +26,18 @@ type validate struct {
 	*call.Call
 	format output.Format
 	watch  bool
-	reader *tree.Reader
+	// renders: the apps are rendered, too. tenantFile has the settings of the tenant.
+	renders    bool
+	tenantFile string
+	reader     *tree.Reader
+}
+
+// checked is what a check found.
+type checked struct {
+	*tree.Tree
+	// problems are those of the files, then those of rendering. rendered is the number of apps that were rendered without one.
+	problems []tree.Problem
+	rendered int
 }
 
 // Formats of reports, beside those of all commands.
@@ -41,22 +52,31 @@ func Validate(c *call.Call) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "validate [DIR]",
 		Short: "Check the files of a repository as the operator does, without a cluster",
-		Long: `Check the files of a repository of the platform or of a tenant as the operator does: paths, YAML, fields and their values. All problems are
-listed with file, line, column and a code, which kubeop explain explains, and the exit code is 2. Files that Git ignores are left out. It needs no
-cluster and no network, so sources in other repositories, charts and images are not looked at.
+		Long: `Check the files of a repository of the platform or of a tenant as the operator does: paths, YAML, fields and their values. Apps that are made
+from nothing but their folder are rendered, too, with the chart, the kustomization or the manifests there, and checked against what apps may have.
+All problems are listed with file, line, column and a code, which kubeop explain explains, and the exit code is 2. Files that Git ignores are left
+out. It needs no cluster and no network, so apps with a source elsewhere, or that read ConfigMaps or Secrets, are not rendered.
+
+In a tenant's repository, what an app may have depends on the tenant's settings: give them with --tenant-file. Without it, only what does not
+render is reported.
 
 DIR is the repository or a folder of it. Default: the current folder.`,
 		Example: `  # Before a commit
   kubeop validate
 
   # In CI, for a tool that shows reports
-  kubeop validate --tenant acme -o sarif > report.sarif`,
+  kubeop validate --tenant acme -o sarif > report.sarif
+
+  # Also what the tenant's apps may have, such as by the Pod Security level
+  kubeop validate --tenant-file ../platform/tenants/acme/tenant.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return v.run(cmd.Context(), append(args, ".")[0])
 		},
 	}
 	v.format.AddFlag(command, output.Table, output.JSON, output.YAML, sarifFormat, junitFormat)
+	command.Flags().BoolVar(&v.renders, "render", true, "also render the apps that are made from nothing but their folder")
+	command.Flags().StringVar(&v.tenantFile, "tenant-file", "", "tenant.yaml of the tenant whose repository is checked")
 	command.Flags().BoolVarP(&v.watch, "watch", "w", false, "check again after each change, until interrupted")
 	return command
 }
@@ -129,7 +149,7 @@ func (v *validate) checkAndReport(ctx context.Context, root string) error {
 }
 
 // check reads the repository.
-func (v *validate) check(ctx context.Context, root string) (*tree.Tree, error) {
+func (v *validate) check(ctx context.Context, root string) (*checked, error) {
 	files, err := openWorktree(ctx, root)
 	if err != nil {
 		return nil, err
@@ -138,7 +158,20 @@ func (v *validate) check(ctx context.Context, root string) (*tree.Tree, error) {
 	if file, err := t.Unread(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
-	return t, nil
+	found := &checked{Tree: t}
+	t.All(func(p tree.Problem) bool {
+		found.problems = append(found.problems, p)
+		return true
+	})
+	if !v.renders {
+		return found, nil
+	}
+	more, rendered, err := v.render(ctx, files, t)
+	if err != nil {
+		return nil, fmt.Errorf("rendering the apps of %s: %w", root, err)
+	}
+	found.problems, found.rendered = append(found.problems, more...), rendered
+	return found, nil
 }
 
 // scope says what the repository declares. One with a folder tenants/ or platform/ is the platform's.
@@ -166,19 +199,14 @@ func hasFolder(root, name string) bool {
 var tenantName = regexp.MustCompile("^[a-z][a-z0-9]{0,19}$")
 
 // report prints the problems. If there are any, the exit code is Differences.
-func (v *validate) report(root string, t *tree.Tree) error {
-	var problems []tree.Problem
-	t.All(func(p tree.Problem) bool {
-		problems = append(problems, p)
-		return true
-	})
-	counts := t.Counts()
+func (v *validate) report(root string, found *checked) error {
+	problems, counts := found.problems, found.Counts()
 	var err error
 	switch v.format {
 	case sarifFormat:
 		err = writeSARIF(v.Data, problems)
 	case junitFormat:
-		err = writeJUnit(v.Data, t, problems)
+		err = writeJUnit(v.Data, found.Tree, problems)
 	case output.JSON, output.YAML:
 		err = v.format.Write(v.Data, plain(problems))
 	default:
@@ -190,7 +218,11 @@ func (v *validate) report(root string, t *tree.Tree) error {
 	if len(problems) > 0 {
 		return &exit.Error{Code: exit.Differences, Err: fmt.Errorf("%s in %s; valid are %s", plural(len(problems), "problem"), root, countsText(counts))}
 	}
-	_, err = fmt.Fprintf(v.Err, "No problems in %s: %s.\n", root, countsText(counts))
+	rendered := ""
+	if v.renders && counts.Apps > 0 {
+		rendered = fmt.Sprintf(", %d of them rendered", found.rendered)
+	}
+	_, err = fmt.Fprintf(v.Err, "No problems in %s: %s%s.\n", root, countsText(counts), rendered)
 	return err
 }
 

@@ -95,7 +95,7 @@ func TestValidateListsWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(write(t, tc.files))
 			out, complaint, err := run(t, tc.args...)
-			if tc.err == "" && (err != nil || out != "" || !strings.HasPrefix(complaint, "No problems in ") || !strings.HasSuffix(complaint, ": 1 project, 1 app.\n")) {
+			if tc.err == "" && (err != nil || out != "" || !strings.HasPrefix(complaint, "No problems in ") || !strings.HasSuffix(complaint, ": 1 project, 1 app, 1 of them rendered.\n")) {
 				t.Errorf("got %q, %q, %v", out, complaint, err)
 			}
 			if tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {

@@ -3,11 +3,11 @@ package preview
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -19,10 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // Empty returns a connection to a cluster without objects, of the Kubernetes version of this program's libraries. It is a function in this
-// process: it serves the kinds that every cluster serves, finds no object, and refuses to write.
+// process: it serves the kinds that every cluster with kubeop serves, finds no object, and refuses to write.
 func Empty() (*rest.Config, error) {
 	served, err := newEmpty()
 	if err != nil {
@@ -30,6 +32,9 @@ func Empty() (*rest.Config, error) {
 	}
 	return &rest.Config{Host: "http://empty.invalid", Transport: served, QPS: -1}, nil
 }
+
+// minor is the minor version of Kubernetes. It is that of the client library, whose version is v0.<minor>.
+const minor = "37"
 
 // empty implements http.RoundTripper.
 type empty struct {
@@ -39,18 +44,15 @@ type empty struct {
 	resources map[string]*metav1.APIResourceList
 }
 
-// stable are the versions that clusters serve without being asked to.
+// stable are the versions that are no alpha or beta.
 var stable = regexp.MustCompile(`^v[0-9]+$`)
 
 func newEmpty() (*empty, error) {
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("collecting the kinds of Kubernetes: %w", err)
 	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("collecting the kinds of Kubernetes: %w", err)
-	}
-	e := &empty{version: versionOfLibraries(), resources: map[string]*metav1.APIResourceList{}}
+	e := &empty{version: version.Info{Major: "1", Minor: minor, GitVersion: "v1." + minor + ".0"}, resources: map[string]*metav1.APIResourceList{}}
 	for kind := range scheme.AllKnownTypes() {
 		e.add(scheme, kind)
 	}
@@ -76,28 +78,33 @@ func newEmpty() (*empty, error) {
 // add serves a kind, if it is one of objects that clusters keep.
 func (e *empty) add(scheme *runtime.Scheme, kind schema.GroupVersionKind) {
 	object, err := scheme.New(kind)
-	if _, isObject := object.(metav1.Object); err != nil || !isObject || !stable.MatchString(kind.Version) || slices.Contains(notKept, kind.Kind) {
+	if _, isObject := object.(metav1.Object); err != nil || !isObject || !served(kind) || slices.Contains(notKept, kind.Kind) {
 		return
 	}
-	served := kind.GroupVersion().String()
-	if e.resources[served] == nil {
-		e.resources[served] = &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: served}
+	in := kind.GroupVersion().String()
+	if e.resources[in] == nil {
+		e.resources[in] = &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: in}
 	}
 	plural, singular := meta.UnsafeGuessKindToResource(kind)
 	if kind.Kind == "Endpoints" { // The name is a plural already.
 		plural = singular
 	}
-	e.resources[served].APIResources = append(e.resources[served].APIResources, metav1.APIResource{
+	e.resources[in].APIResources = append(e.resources[in].APIResources, metav1.APIResource{
 		Name: plural.Resource, SingularName: singular.Resource, Namespaced: !slices.Contains(clusterScoped, kind.Kind), Kind: kind.Kind,
 		Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
 	})
 }
 
-// clusterScoped are the kinds of Kubernetes without a namespace. A test compares them with those of an API server.
+// served reports whether clusters with kubeop serve the version of a kind without being asked to.
+func served(kind schema.GroupVersionKind) bool {
+	return stable.MatchString(kind.Version) || kind.GroupVersion() == v1alpha1.GroupVersion
+}
+
+// clusterScoped are the kinds of Kubernetes and kubeop without a namespace. A test compares them with those of an API server.
 var clusterScoped = []string{
 	"CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ComponentStatus", "CustomResourceDefinition",
 	"DeviceClass", "DeviceTaintRule", "FlowSchema", "IPAddress", "IngressClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
-	"Namespace", "Node", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "ResourceSlice", "RuntimeClass", "ServiceCIDR", "StorageClass", "StorageVersionMigration",
+	"Namespace", "Node", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "Repository", "ResourceSlice", "RuntimeClass", "ServiceCIDR", "StorageClass", "StorageVersionMigration", "Tenant",
 	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 }
 
@@ -105,19 +112,6 @@ var clusterScoped = []string{
 var notKept = []string{
 	"Binding", "Eviction", "LocalSubjectAccessReview", "PodStatusResult", "RangeAllocation", "Scale", "SelfSubjectAccessReview", "SelfSubjectReview",
 	"SelfSubjectRulesReview", "SubjectAccessReview", "TokenRequest", "TokenReview",
-}
-
-// versionOfLibraries returns the Kubernetes version of the client library, whose minor version is that of Kubernetes.
-func versionOfLibraries() version.Info {
-	minor := "0"
-	if built, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range built.Deps {
-			if m.Path == "k8s.io/client-go" {
-				minor = strings.SplitN(strings.TrimPrefix(m.Version, "v0."), ".", 2)[0]
-			}
-		}
-	}
-	return version.Info{Major: "1", Minor: minor, GitVersion: "v1." + minor + ".0"}
 }
 
 // RoundTrip answers a request.

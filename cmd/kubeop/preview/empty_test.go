@@ -1,6 +1,8 @@
 package preview
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +34,8 @@ func TestAnEmptyClusterServesTheKindsOfKubernetes(t *testing.T) {
 		{Group: "networking.k8s.io", Version: "v1", Kind: "IngressClass"}:                {"ingressclasses", "root"},
 		{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}:           {"horizontalpodautoscalers", "namespace"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}:         {"clusterroles", "root"},
+		{Group: "paas.kubeop.io", Version: "v1alpha1", Kind: "App"}:                      {"apps", "namespace"},
+		{Group: "paas.kubeop.io", Version: "v1alpha1", Kind: "Tenant"}:                   {"tenants", "root"},
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}: {"customresourcedefinitions", "root"},
 	} {
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -45,6 +49,16 @@ func TestAnEmptyClusterServesTheKindsOfKubernetes(t *testing.T) {
 	}
 	if mapping, err := mapper.RESTMapping(schema.GroupKind{Group: "extensions", Kind: "Ingress"}, "v1beta1"); err == nil {
 		t.Errorf("a version that no cluster serves is mapped to %v", mapping)
+	}
+}
+
+func TestTheVersionIsThatOfTheLibraries(t *testing.T) {
+	text, err := os.ReadFile("../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "k8s.io/client-go v0." + minor + "."; !strings.Contains(string(text), want) {
+		t.Errorf("go.mod does not have %s", want)
 	}
 }
 

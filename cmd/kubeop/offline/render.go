@@ -1,0 +1,178 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/preview"
+	"github.com/kubeop/kubeop/controllers/app/project"
+	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/podsecurity"
+	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// rendering renders the apps of a tree that are made from nothing but their folders.
+type rendering struct {
+	*preview.Renderer
+	reader *tree.Reader
+	tree   *tree.Tree
+	// tenant has the settings of the tenant whose repository is checked; nil if they are not known, or the platform's repository is checked.
+	tenant *v1alpha1.Tenant
+	// cluster has no objects.
+	cluster client.Client
+
+	mu       sync.Mutex
+	problems []tree.Problem
+	rendered int
+}
+
+// rendersAtOnce is how many apps are rendered at once.
+const rendersAtOnce = 4
+
+// render renders the apps of a repository against a cluster without objects. It returns what does not render or is not allowed, and how many
+// apps were rendered.
+func (v *validate) render(ctx context.Context, files *worktree, t *tree.Tree) (problems []tree.Problem, rendered int, err error) {
+	tenant, err := v.settings()
+	if err != nil {
+		return nil, 0, err
+	}
+	scratch, err := os.MkdirTemp("", "kubeop-validate-")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	config, err := preview.Empty()
+	if err != nil {
+		return nil, 0, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, 0, err
+	}
+	r := &rendering{reader: v.reader, tree: t, tenant: tenant}
+	if r.cluster, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return nil, 0, err
+	}
+	all := folder.FromFS(files)
+	folders := func(app *v1alpha1.App) (*folder.Folder, error) {
+		return all.Folder(app.Annotations[v1alpha1.FolderAnnotation]), nil
+	}
+	if r.Renderer, err = preview.New(ctx, preview.Options{Config: config, Client: r.cluster, Folder: folders, Scratch: scratch}); err != nil {
+		return nil, 0, err
+	}
+	if err := r.all(ctx); err != nil {
+		return nil, 0, err
+	}
+	slices.SortFunc(r.problems, func(a, b tree.Problem) int { return strings.Compare(a.File, b.File) })
+	return r.problems, r.rendered, nil
+}
+
+// settings reads the file of the flag --tenant-file.
+func (v *validate) settings() (*v1alpha1.Tenant, error) {
+	if v.tenantFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(v.tenantFile)
+	if err != nil {
+		return nil, err
+	}
+	tenant := &v1alpha1.Tenant{}
+	if err := yaml.UnmarshalStrict(text, tenant); err != nil {
+		return nil, fmt.Errorf("%s is no tenant.yaml: %w", v.tenantFile, err)
+	}
+	return tenant, nil
+}
+
+// all renders all apps, some at once.
+func (r *rendering) all(ctx context.Context) error {
+	var failed error
+	var work sync.WaitGroup
+	slots := make(chan struct{}, rendersAtOnce)
+	r.tree.Walk(func(n tree.Node) bool {
+		if n.Ref().App == "" || !n.Declared() {
+			return ctx.Err() == nil
+		}
+		object, err := r.reader.Default(r.tree.Object(n, "worktree@sha1:"+strings.Repeat("0", 40)))
+		app, isApp := object.(*v1alpha1.App)
+		if err != nil || !isApp {
+			failed = fmt.Errorf("reading %s: %w", r.tree.File(n), err)
+			return false
+		}
+		if source.Local(app) {
+			slots <- struct{}{}
+			work.Go(func() {
+				defer func() { <-slots }()
+				r.one(ctx, n, app)
+			})
+		}
+		return ctx.Err() == nil
+	})
+	work.Wait()
+	return errors.Join(failed, ctx.Err())
+}
+
+// one renders an app and notes what is wrong. What depends on the kinds of a cluster, or on settings of the tenant that are not known, is left
+// to the operator.
+func (r *rendering) one(ctx context.Context, n tree.Node, app *v1alpha1.App) {
+	at, known, err := r.place(n.Ref(), app)
+	if err == nil {
+		_, _, err = r.Render(ctx, app, at)
+	}
+	problem := tree.Problem{File: r.tree.File(n), Code: code.RenderFailed, Of: n.Ref()}
+	if errors.As(err, new(*policy.Violation)) {
+		problem.Code = code.NotAllowed
+	}
+	unjudged := []string{policy.UnknownKind}
+	if !known {
+		unjudged = append(unjudged, policy.ClusterScoped, policy.Toleration, policy.IngressAnnotation, podsecurity.Rule)
+	}
+	if err = policy.Without(err, unjudged...); meta.IsNoMatchError(err) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		problem.Why = err.Error()
+		r.problems = append(r.problems, problem)
+		return
+	}
+	r.rendered++
+}
+
+// place returns where an app is delivered. known reports whether the settings of its tenant are known.
+func (r *rendering) place(ref identity.Ref, app *v1alpha1.App) (at project.Place, known bool, err error) {
+	at = project.Place{
+		Owner:     own.Owner{Tenant: ref.Tenant, Project: ref.Project, App: ref.App, Namespace: app.Namespace},
+		Namespace: &metav1.ObjectMeta{Name: app.Namespace}, Tenant: &v1alpha1.Tenant{},
+	}
+	if at.Client, err = r.Clients.As(app.Namespace); err != nil {
+		return at, false, err
+	}
+	switch node, there := r.tree.Find(ref.Parent().Parent()); {
+	case r.tenant != nil:
+		at.Tenant, known = r.tenant, true
+	case r.tree.Scope.Tenant == "" && there && node.Declared():
+		at.Tenant, known = r.tree.Object(node, "").(*v1alpha1.Tenant)
+	}
+	return at, known, nil
+}
