@@ -10,14 +10,12 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
-
-	"github.com/kubeop/kubeop/cmd/kubeop/command"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	code := command.Run(ctx, os.Args, streams, clock.RealClock{})
+	code := Run(ctx, os.Args, streams, clock.RealClock{})
 	stop()
 	os.Exit(code)
 }

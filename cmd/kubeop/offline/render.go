@@ -108,27 +108,39 @@ func (r *rendering) all(ctx context.Context) error {
 	var failed error
 	var work sync.WaitGroup
 	slots := make(chan struct{}, rendersAtOnce)
+	start := func(n tree.Node, app *v1alpha1.App) {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			r.one(ctx, n, app)
+		})
+	}
 	r.tree.Walk(func(n tree.Node) bool {
-		if n.Ref().App == "" || !n.Declared() {
-			return ctx.Err() == nil
+		app, err := r.app(n)
+		if err == nil && app != nil && source.Local(app) {
+			start(n, app)
 		}
-		object, err := r.reader.Default(r.tree.Object(n, "worktree@sha1:"+strings.Repeat("0", 40)))
-		app, isApp := object.(*v1alpha1.App)
-		if err != nil || !isApp {
-			failed = fmt.Errorf("reading %s: %w", r.tree.File(n), err)
-			return false
-		}
-		if source.Local(app) {
-			slots <- struct{}{}
-			work.Go(func() {
-				defer func() { <-slots }()
-				r.one(ctx, n, app)
-			})
-		}
-		return ctx.Err() == nil
+		failed = err
+		return err == nil && ctx.Err() == nil
 	})
 	work.Wait()
 	return errors.Join(failed, ctx.Err())
+}
+
+// app returns the App that a folder declares, with the defaults that the API server sets; nil if it declares none.
+func (r *rendering) app(n tree.Node) (*v1alpha1.App, error) {
+	if n.Ref().App == "" || !n.Declared() {
+		return nil, nil
+	}
+	object, err := r.reader.Default(r.tree.Object(n, "worktree@sha1:"+strings.Repeat("0", 40)))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", r.tree.File(n), err)
+	}
+	app, isApp := object.(*v1alpha1.App)
+	if !isApp {
+		return nil, fmt.Errorf("%s is a %T", r.tree.File(n), object)
+	}
+	return app, nil
 }
 
 // one renders an app and notes what is wrong. What depends on the kinds of a cluster, or on settings of the tenant that are not known, is left

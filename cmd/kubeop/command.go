@@ -1,5 +1,4 @@
-// Package command puts the commands of the command line together.
-package command
+package main
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package command
+package main
 
 import (
 	"bytes"
@@ -20,9 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "write docs/cli")
 
-// TestEveryCommandHasAPage compares docs/cli with what the commands say of themselves. `go test ./cmd/kubeop/command -run Page -update` writes it.
+// TestEveryCommandHasAPage compares docs/cli with what the commands say of themselves. `go test ./cmd/kubeop -run Page -update` writes it.
 func TestEveryCommandHasAPage(t *testing.T) {
-	const folder = "../../../docs/cli"
+	const folder = "../../docs/cli"
 	root := New(call.New(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{}))
 	root.DisableAutoGenTag = true
 	pages := map[string]bool{}
