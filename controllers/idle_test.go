@@ -89,7 +89,7 @@ func (n *team) settled() map[string]string {
 	for same, looks := 0, 0; same < 3 && looks < 60; looks++ {
 		time.Sleep(time.Second)
 		now := n.resourceVersions()
-		if same++; !maps.Equal(last, now) || !n.furnished(now) {
+		if same++; !maps.Equal(last, now) || !n.hasDefaults(now) {
 			same = 0
 		}
 		last = now
@@ -97,8 +97,8 @@ func (n *team) settled() map[string]string {
 	return last
 }
 
-// furnished reports whether Kubernetes has created the default objects in both namespaces of the team.
-func (n *team) furnished(versions map[string]string) bool {
+// hasDefaults reports whether Kubernetes has created the default objects in both namespaces of the team.
+func (n *team) hasDefaults(versions map[string]string) bool {
 	for _, namespace := range []string{n.namespace(), v1alpha1.HomeNamespace(n.name)} {
 		if versions["ConfigMap "+namespace+"/kube-root-ca.crt"] == "" || versions["ServiceAccount "+namespace+"/default"] == "" {
 			return false

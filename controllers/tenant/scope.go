@@ -52,7 +52,7 @@ func (s *scope) Summary() string {
 		summary += "; spec.owners is empty, so that only administrators have access"
 	}
 	if s.unfollowed > 0 {
-		summary += fmt.Sprintf("; %d of its projects stay as they are, for spec.repository, which declared them, was taken out", s.unfollowed)
+		summary += fmt.Sprintf("; %d of its projects stay as they are, because spec.repository was removed", s.unfollowed)
 	}
 	return summary
 }

@@ -19,7 +19,7 @@ func TestTheSummaryNamesSettingsThatAreSeldomMeant(t *testing.T) {
 		},
 		"the repository was taken out": {
 			owners: owners, unfollowed: 2,
-			want: "Home is namespace kubeop-acme; 2 of its projects stay as they are, for spec.repository, which declared them, was taken out",
+			want: "Home is namespace kubeop-acme; 2 of its projects stay as they are, because spec.repository was removed",
 		},
 	}
 	for name, test := range tests {

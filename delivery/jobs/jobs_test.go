@@ -125,8 +125,9 @@ func TestImageOf(t *testing.T) {
 	}
 }
 
-// TestAJobThatAnEarlierVersionMadeIsKnown by the input that it told as it is, and any other is not.
-func TestAJobThatAnEarlierVersionMadeIsKnown(t *testing.T) {
+// TestAJobOfAnEarlierVersionIsRecognised: earlier versions of kubeop recorded the input of a Job without a seal. A Job of another input, or
+// sealed with another key, is not the same.
+func TestAJobOfAnEarlierVersionIsRecognised(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "web", UID: "1"}}
 	hook := &v1alpha1.Hook{Name: "migrate", Image: "none.example/migrate"}
 	keyed := func(key string) digest.Seal { return func(digest string) string { return sum(key, digest) } }

@@ -97,7 +97,7 @@ func TestDiscoveryMayNotWatch(t *testing.T) {
 	}
 }
 
-// TestDiscoveryCalls is not parallel: other tests' definitions would be told of, too.
+// TestDiscoveryCalls is not parallel, because the CustomResourceDefinitions of other tests would cause calls too.
 func TestDiscoveryCalls(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	calls := watched(t, newLine(t), &text{}, clock)

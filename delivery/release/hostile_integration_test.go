@@ -72,7 +72,7 @@ func with(files map[string]string, name, text string) map[string]string {
 	return files
 }
 
-// needsProcesses skips a test of what only the process that evaluates charts can do: end an evaluation, or outlast it.
+// needsProcesses skips a test that needs charts to be evaluated in a process of its own, such as one whose evaluation is ended.
 func needsProcesses(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

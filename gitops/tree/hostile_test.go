@@ -87,7 +87,7 @@ func TestReadUnusableNames(t *testing.T) {
 	}
 }
 
-// What a few bytes can stand for is bounded before it is built.
+// TestReadBounds: a few bytes of YAML can expand to gigabytes, so the size is limited before anything is allocated.
 func TestReadBounds(t *testing.T) {
 	spec := "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata:\n  name: shop\nspec:\n  x: "
 	text := strings.Repeat("t", document.MaxSize/2)

@@ -171,10 +171,10 @@ func (m *migration) chartSpec(f *fields, prefix, namespace string) (values, *cha
 		}
 	}
 	valuesFiles(f, prefix, chart, kind == "GitRepository", helm)
-	found2 := *s
-	found2.interval = shorter(f.text(prefix+"interval"), s.interval)
+	polled := *s
+	polled.interval = shorter(f.text(prefix+"interval"), s.interval)
 	f.drop(prefix + "reconcileStrategy")
-	return helm, &chartSource{&found2, namespace}
+	return helm, &chartSource{&polled, namespace}
 }
 
 // valuesFiles takes the values files of a chart. Those of Git are relative to the repository. Flux uses only those that are named, and kubeop

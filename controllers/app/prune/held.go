@@ -84,8 +84,10 @@ func whyHeld(e v1alpha1.InventoryEntry, retain bool) (why string, retained bool)
 	switch {
 	case id.Kind == "PersistentVolumeClaim":
 		why, retained = "holds data"+ending, retain
-	case id.Kind == "Namespace" || id.Kind == "CustomResourceDefinition":
-		why = "takes everything of it along"
+	case id.Kind == "Namespace":
+		why = "its deletion deletes everything in it"
+	case id.Kind == "CustomResourceDefinition":
+		why = "its deletion deletes all objects of its kind"
 	case e.Policy == v1alpha1.PolicyClaims:
 		why, retained = "owns claims that hold data and would go with it"+ending, retain
 	default:

@@ -41,8 +41,8 @@ func TestWhyAnObjectIsHeld(t *testing.T) {
 		"a claim that is retained":       {v1alpha1.InventoryEntry{ID: "ns_a__PersistentVolumeClaim"}, true, "PersistentVolumeClaim a: holds data" + retained, true},
 		"an owner of claims":             {owner, false, "StatefulSet db: owns claims that hold data and would go with it", false},
 		"an owner of claims that stay":   {owner, true, "StatefulSet db: owns claims that hold data and would go with it" + retained, true},
-		"a namespace":                    {v1alpha1.InventoryEntry{ID: "_a__Namespace"}, true, "Namespace a: takes everything of it along", false},
-		"a definition":                   {v1alpha1.InventoryEntry{ID: "_a_apiextensions.k8s.io_CustomResourceDefinition"}, false, "CustomResourceDefinition a: takes everything of it along", false},
+		"a namespace":                    {v1alpha1.InventoryEntry{ID: "_a__Namespace"}, true, "Namespace a: its deletion deletes everything in it", false},
+		"a definition":                   {v1alpha1.InventoryEntry{ID: "_a_apiextensions.k8s.io_CustomResourceDefinition"}, false, "CustomResourceDefinition a: its deletion deletes all objects of its kind", false},
 		"an annotated object":            {annotated, true, "ConfigMap a: is annotated paas.kubeop.io/prune: confirm", false},
 		"an entry that cannot be parsed": {v1alpha1.InventoryEntry{ID: "broken"}, true, "", false},
 	}

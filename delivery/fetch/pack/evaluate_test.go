@@ -54,8 +54,8 @@ func encoded(t testing.TB, contents ...string) []byte {
 	return packOf(uint32(len(contents)), text.Bytes())
 }
 
-// elsewhere reads a pack by questions and answers.
-func elsewhere(pack []byte, limits Limits, store Store) (*Contents, error) {
+// evaluated reads a pack as another process does: by questions and answers.
+func evaluated(pack []byte, limits Limits, store Store) (*Contents, error) {
 	input, err := json.Marshal(order{Limits: limits, Size: int64(len(pack))})
 	if err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func elsewhere(pack []byte, limits Limits, store Store) (*Contents, error) {
 	return contentsOf(answer, int64(len(pack)))
 }
 
-// FuzzElsewhere reads packs here and by questions and answers, and as small ones: what is found is the same.
-func FuzzElsewhere(f *testing.F) {
+// FuzzEvaluate reads packs in this process, as another process does, and as small ones, and compares the results.
+func FuzzEvaluate(f *testing.F) {
 	f.Add(encoded(f, "one", "two"))
 	f.Add(packOf(1, nil))
 	thin := append([]byte{byte(plumbing.REFDeltaObject)<<4 | 5}, nameOf("base")...)
@@ -76,12 +76,12 @@ func FuzzElsewhere(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pack []byte) {
 		store := oneObject{[]byte("base")}
 		want, err := Read(bytes.NewReader(pack), usual, store)
-		got, failed := elsewhere(pack, usual, store)
+		got, failed := evaluated(pack, usual, store)
 		if (err == nil) != (failed == nil) || errors.Is(err, failure.ErrTooLarge) != errors.Is(failed, failure.ErrTooLarge) {
-			t.Fatalf("here %v, elsewhere %v", err, failed)
+			t.Fatalf("read %v, evaluated %v", err, failed)
 		}
 		if err == nil && (!slices.Equal(got.Objects, want.Objects) || !slices.Equal(got.Bases, want.Bases)) {
-			t.Errorf("here %+v, elsewhere %+v", want, got)
+			t.Errorf("read %+v, evaluated %+v", want, got)
 		}
 		if few, failed := readSmall(bytes.NewReader(pack), usual, store); failed == nil && (err != nil || !slices.Equal(few.Objects, want.Objects)) {
 			t.Errorf("as a small one %+v, else %+v, %v", few, want, err)
@@ -128,7 +128,7 @@ func TestErrorsComeBack(t *testing.T) {
 			"An administrator of the cluster allows more with spec.limits.packBytes of the Tenant, in tenant.yaml of the platform repository", true},
 		"no pack": {[]byte("nothing"), usual, "reading the pack: malformed pack file signature", false},
 	} {
-		_, err := elsewhere(test.pack, test.limits, oneObject{})
+		_, err := evaluated(test.pack, test.limits, oneObject{})
 		if err == nil || err.Error() != test.want || errors.Is(err, failure.ErrTooLarge) != test.large {
 			t.Errorf("%s: %v", name, err)
 		}

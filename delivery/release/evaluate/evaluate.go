@@ -144,7 +144,7 @@ func (in *Input) run(ask func([]byte) ([]byte, error), note func(string)) (out *
 		return nil, fault.Render(err)
 	}
 	values = chartutil.CoalesceTables(values, in.Previous)
-	kinds := !in.KindsThere && slices.ContainsFunc(in.Files, isKinds)
+	kinds := !in.KindsThere && slices.ContainsFunc(in.Files, inCRDFolder)
 	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
 		return nil, renderedAs(err, kinds)
 	}
@@ -158,8 +158,8 @@ func (in *Input) run(ask func([]byte) ([]byte, error), note func(string)) (out *
 	return &Output{Templates: templates}, err
 }
 
-// isKinds reports whether a file is in the folder of CustomResourceDefinitions of a chart or a subchart.
-func isKinds(f *loader.BufferedFile) bool {
+// inCRDFolder reports whether a file is in the folder of CustomResourceDefinitions of a chart or a subchart.
+func inCRDFolder(f *loader.BufferedFile) bool {
 	return strings.HasPrefix(charts.InItsChart(f.Name), "crds/")
 }
 
