@@ -47,8 +47,8 @@ import (
 // TestAnOperatorThatLostItsLeaseWritesNothing stops the leader in the middle of its work for longer than its lease lasts.
 // The standby takes over and delivers the next commit. When the first continues, it writes nothing and ends.
 func TestAnOperatorThatLostItsLeaseWritesNothing(t *testing.T) {
-	d := newDuel(t, "duel")
-	leader := d.fighter()
+	d := newOperatorPair(t, "fence")
+	leader := d.startOperator()
 	d.push(0, fewer)
 	d.converges(0)
 	refused := 0
@@ -63,7 +63,7 @@ func TestAnOperatorThatLostItsLeaseWritesNothing(t *testing.T) {
 		{name: "between two objects", at: nth(9, "PATCH", "/configmaps")},
 		{name: "once the former revision is superseded", at: nth(1, "PUT", "/secrets")},
 	} {
-		standby := d.fighter()
+		standby := d.startOperator()
 		term := d.lease()
 		if c.at == nil {
 			d.sleepInHook(leader, 2*round+1)
@@ -110,8 +110,8 @@ func freeAddress(t *testing.T) string {
 
 // TestAStandbyPassesAPushOn: a Git host may call any replica. A standby annotates the Repository and writes nothing else.
 func TestAStandbyPassesAPushOn(t *testing.T) {
-	d := newDuel(t, "standby")
-	leader := d.fighter()
+	d := newOperatorPair(t, "standby")
+	leader := d.startOperator()
 	d.push(0, fewer)
 	d.converges(0)
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: "standby-hook"}, StringData: map[string]string{"token": "key"}}
@@ -121,7 +121,7 @@ func TestAStandbyPassesAPushOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := freeAddress(t)
-	standby := d.fighter("HOOK_ADDR=" + address)
+	standby := d.startOperator("HOOK_ADDR=" + address)
 	look := func(r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
 			return // It checks what it may watch, which writes nothing.
@@ -183,8 +183,8 @@ func nth(n int32, method, resource string) func(*http.Request) bool {
 	}
 }
 
-// duel runs two operators on one cluster.
-type duel struct {
+// operatorPair runs two operators on one cluster.
+type operatorPair struct {
 	*killed
 	// hold keeps hooks running.
 	hold atomic.Bool
@@ -194,11 +194,11 @@ type duel struct {
 	kinds    []schema.GroupVersionResource
 }
 
-func newDuel(t *testing.T, tenant string) *duel {
+func newOperatorPair(t *testing.T, tenant string) *operatorPair {
 	t.Helper()
 	quiet := rest.CopyConfig(env.Config)
 	quiet.WarningHandler = rest.NoWarnings{} // Some kinds are deprecated.
-	d := &duel{killed: newKilled(t, tenant), metadata: metadata.NewForConfigOrDie(metadata.ConfigFor(quiet)), tenant: "kubeop-" + tenant}
+	d := &operatorPair{killed: newKilled(t, tenant), metadata: metadata.NewForConfigOrDie(metadata.ConfigFor(quiet)), tenant: "kubeop-" + tenant}
 	lists, err := discovery.NewDiscoveryClientForConfigOrDie(env.Config).ServerPreferredNamespacedResources()
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func newDuel(t *testing.T, tenant string) *duel {
 }
 
 // runHooks makes the pods of hooks succeed unless hold is set, because there are no nodes.
-func (d *duel) runHooks(ctx context.Context) {
+func (d *operatorPair) runHooks(ctx context.Context) {
 	for ctx.Err() == nil {
 		pods := &corev1.PodList{}
 		if err := d.List(ctx, pods, client.InNamespace(d.namespace)); err != nil && ctx.Err() == nil {
@@ -241,7 +241,7 @@ func (d *duel) runHooks(ctx context.Context) {
 }
 
 // sleepInHook pushes a round and stops the leader while its hook runs.
-func (d *duel) sleepInHook(leader *fighter, round int) {
+func (d *operatorPair) sleepInHook(leader *proxiedOperator, round int) {
 	d.t.Helper()
 	d.hold.Store(true)
 	d.push(round, objects)
@@ -260,7 +260,7 @@ func (d *duel) sleepInHook(leader *fighter, round int) {
 }
 
 // sleepAt pushes a round and stops the leader at one of its writes.
-func (d *duel) sleepAt(leader *fighter, round int, at func(*http.Request) bool) {
+func (d *operatorPair) sleepAt(leader *proxiedOperator, round int, at func(*http.Request) bool) {
 	d.t.Helper()
 	asleep := make(chan struct{})
 	look := func(r *http.Request) {
@@ -284,7 +284,7 @@ type term struct {
 	Transitions int32
 }
 
-func (d *duel) lease() term {
+func (d *operatorPair) lease() term {
 	d.t.Helper()
 	l := &coordinationv1.Lease{}
 	if err := d.Get(d.t.Context(), client.ObjectKey{Namespace: testenv.Namespace, Name: leaseName}, l); err != nil {
@@ -293,7 +293,7 @@ func (d *duel) lease() term {
 	return term{Holder: *l.Spec.HolderIdentity, Transitions: *l.Spec.LeaseTransitions}
 }
 
-func (d *duel) leads(before term) error {
+func (d *operatorPair) leads(before term) error {
 	if now := d.lease(); now.Transitions == before.Transitions {
 		return fmt.Errorf("the lease is still %+v", now)
 	}
@@ -302,7 +302,7 @@ func (d *duel) leads(before term) error {
 
 // versions returns the version of every object in the tenant's namespaces, but not of the events about delivered commits: the operator with the
 // lease sends each once all apps are done, up to ten seconds after the last one.
-func (d *duel) versions() map[string]string {
+func (d *operatorPair) versions() map[string]string {
 	d.t.Helper()
 	out := map[string]string{}
 	for _, kind := range d.kinds {
@@ -327,7 +327,7 @@ func (d *duel) versions() map[string]string {
 }
 
 // quiet waits until no object has changed for a while.
-func (d *duel) quiet() {
+func (d *operatorPair) quiet() {
 	d.t.Helper()
 	before := d.versions()
 	for range 20 {
@@ -341,8 +341,8 @@ func (d *duel) quiet() {
 	d.t.Fatal("it never gets quiet")
 }
 
-// fighter is an operator whose requests pass through a proxy of the test.
-type fighter struct {
+// proxiedOperator is an operator whose requests pass through a proxy of the test.
+type proxiedOperator struct {
 	*exec.Cmd
 	t      *testing.T
 	stderr bytes.Buffer
@@ -353,10 +353,10 @@ type fighter struct {
 	api sync.RWMutex
 }
 
-// fighter starts an operator with additional settings.
-func (d *duel) fighter(settings ...string) *fighter {
+// startOperator starts an operator with additional settings.
+func (d *operatorPair) startOperator(settings ...string) *proxiedOperator {
 	d.t.Helper()
-	f := &fighter{t: d.t, ended: make(chan error, 1)}
+	f := &proxiedOperator{t: d.t, ended: make(chan error, 1)}
 	proxy := f.proxy()
 	config, err := operatorConfig()
 	if err != nil {
@@ -384,7 +384,7 @@ func (d *duel) fighter(settings ...string) *fighter {
 }
 
 // proxy calls look with each write, and passes all requests to the API server.
-func (f *fighter) proxy() *httptest.Server {
+func (f *proxiedOperator) proxy() *httptest.Server {
 	f.t.Helper()
 	server, err := url.Parse(env.Config.Host)
 	if err != nil {
@@ -425,14 +425,14 @@ func certificate(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-func (f *fighter) signal(s os.Signal) {
+func (f *proxiedOperator) signal(s os.Signal) {
 	if err := f.Process.Signal(s); err != nil {
 		f.t.Errorf("sending %s: %v", s, err)
 	}
 }
 
 // wakes lets a stopped operator continue, waits until it ends, and returns how many of its writes were refused.
-func (f *fighter) wakes() (refused int) {
+func (f *proxiedOperator) wakes() (refused int) {
 	f.t.Helper()
 	write := func(r *http.Request) { f.t.Errorf("it continued and sent %s %s", r.Method, r.URL.Path) }
 	f.look.Store(&write)
@@ -452,7 +452,7 @@ func (f *fighter) wakes() (refused int) {
 }
 
 // stops stops the operator with SIGTERM.
-func (f *fighter) stops() {
+func (f *proxiedOperator) stops() {
 	f.t.Helper()
 	f.signal(syscall.SIGTERM)
 	select {

@@ -25,7 +25,7 @@ var allKinds = []string{"apps", "projects", "repositories", "tenants"}
 // TestADeletedDefinitionDeletesNothingElse deletes the definition of each kind, and then of all, while the operator runs. Workloads stay. When the
 // definitions are back, the operator adopts everything unchanged.
 func TestADeletedDefinitionDeletesNothingElse(t *testing.T) {
-	i := newIsland(t)
+	i := newTestCluster(t)
 	before := i.running()
 	for _, kind := range []string{"apps", "projects"} {
 		i.undefine(kind)
@@ -53,7 +53,7 @@ func TestADeletedDefinitionDeletesNothingElse(t *testing.T) {
 // TestObjectsThatOutlastTheirDefinitionAreReleased removes the finalizer of a definition that is being deleted, while no operator runs. When the
 // definition is created again, the objects are back, with a deletion timestamp.
 func TestObjectsThatOutlastTheirDefinitionAreReleased(t *testing.T) {
-	i := newIsland(t)
+	i := newTestCluster(t)
 	before := i.running()
 	i.killed.kill(i.operator)
 	for _, kind := range allKinds {
@@ -79,7 +79,7 @@ func TestObjectsThatOutlastTheirDefinitionAreReleased(t *testing.T) {
 }
 
 // endsWithoutDefinitions starts another operator, which logs what is missing and ends, so that its Deployment would restart it.
-func (i *island) endsWithoutDefinitions() {
+func (i *testCluster) endsWithoutDefinitions() {
 	i.t.Helper()
 	ctx, cancel := context.WithTimeout(i.t.Context(), convergeTimeout)
 	defer cancel()
@@ -92,9 +92,9 @@ func (i *island) endsWithoutDefinitions() {
 	}
 }
 
-func (i *island) marked() error {
+func (i *testCluster) marked() error {
 	tenant := &v1alpha1.Tenant{}
-	err := i.Get(i.t.Context(), client.ObjectKey{Name: islandTenant}, tenant)
+	err := i.Get(i.t.Context(), client.ObjectKey{Name: acmeTenant}, tenant)
 	if err == nil && tenant.DeletionTimestamp.IsZero() {
 		err = errors.New("it is not being deleted")
 	}
@@ -103,14 +103,14 @@ func (i *island) marked() error {
 
 // TestUninstallingLosesNothing uninstalls the chart and installs it again, and deletes a tenant in between.
 func TestUninstallingLosesNothing(t *testing.T) {
-	i := newIsland(t)
+	i := newTestCluster(t)
 	before := i.running()
 	// The operator still runs for a while when its Deployment is gone. The other objects of the release still exist.
 	own := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: "kubeop"}}
 	if err := i.Delete(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: islandTenant}}
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: acmeTenant}}
 	if err := testenv.DeleteOnPurpose(t.Context(), i, tenant, false); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestUninstallingLosesNothing(t *testing.T) {
 	if err := i.Delete(t.Context(), tenant.DeepCopy(), client.DryRunAll); err != nil {
 		t.Errorf("repeating a deletion: %v", err)
 	}
-	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: islandHome, Name: "shop"}}
+	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: acmeHome, Name: "shop"}}
 	if err := i.Delete(t.Context(), shop, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "DeletionGuard") {
 		t.Errorf("without kubeop nothing guards a project: %v", err)
 	}
@@ -149,11 +149,11 @@ func TestUninstallingLosesNothing(t *testing.T) {
 }
 
 // access checks that the tenant's users still have their permissions.
-func (i *island) access(when string) {
+func (i *testCluster) access(when string) {
 	i.t.Helper()
 	for resource, verb := range map[string]string{"pods": "list", "secrets": "create"} {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: "lead", ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: islandShop, Verb: verb, Resource: resource},
+			User: "lead", ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: acmeShop, Verb: verb, Resource: resource},
 		}}
 		i.eventually(fmt.Sprintf("%s, lead may %s %s", when, verb, resource), func() error {
 			review.Status = authorizationv1.SubjectAccessReviewStatus{}

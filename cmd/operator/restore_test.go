@@ -23,25 +23,25 @@ import (
 // TestAHangingAPIServerEndsNoLeader: for five times the length of the lease, the API server answers neither the leader nor the standby. Then the
 // leader continues in the same term.
 func TestAHangingAPIServerEndsNoLeader(t *testing.T) {
-	d := newDuel(t, "hanging")
-	leader := d.fighter()
+	d := newOperatorPair(t, "hanging")
+	leader := d.startOperator()
 	d.push(0, fewer)
 	d.converges(0)
-	standby := d.fighter()
+	standby := d.startOperator()
 	before := d.lease()
-	for _, f := range []*fighter{leader, standby} {
+	for _, f := range []*proxiedOperator{leader, standby} {
 		f.api.Lock()
 	}
 	d.push(1, fewer)
 	time.Sleep(20 * time.Second)
-	for _, f := range []*fighter{leader, standby} {
+	for _, f := range []*proxiedOperator{leader, standby} {
 		f.api.Unlock()
 	}
 	d.converges(1)
 	if after := d.lease(); after != before {
 		t.Errorf("the lease is %+v, was %+v", after, before)
 	}
-	for name, f := range map[string]*fighter{"leader": leader, "standby": standby} {
+	for name, f := range map[string]*proxiedOperator{"leader": leader, "standby": standby} {
 		select {
 		case err := <-f.ended:
 			t.Fatalf("the %s ended with %v: %s", name, err, f.stderr.String())
@@ -56,12 +56,12 @@ func TestAHangingAPIServerEndsNoLeader(t *testing.T) {
 // one. The operator writes nothing and ends with a clear log line, and the next one brings the cluster to the state in Git. Objects that exist in
 // both the backup and Git are not recreated.
 func TestARestoredCluster(t *testing.T) {
-	d := &duel{killed: newKilled(t, "restored")}
+	d := &operatorPair{killed: newKilled(t, "restored")}
 	d.repo.Push(map[string]string{
 		"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile,
 		"projects/shop/apps/old/app.yaml": fmt.Sprintf(app, "old", "{type: Raw, raw: {path: manifests}}"), "projects/shop/apps/old/manifests/all.yaml": fmt.Sprintf(one, "old", 0, 0),
 	})
-	operator := d.fighter()
+	operator := d.startOperator()
 	d.push(0, fewer)
 	d.converges(0)
 	d.eventually("the app old is there", func() error { return d.holds("old", 0, 1) })
@@ -95,7 +95,7 @@ func TestARestoredCluster(t *testing.T) {
 		t.Fatalf("the cluster is not as the backup has it: %v", err)
 	}
 
-	next := d.fighter()
+	next := d.startOperator()
 	d.converges(2)
 	d.eventually("the app new is there", func() error { return d.holds("new", 1, 1) })
 	d.eventually("the app old is gone", func() error { return d.holds("old", -1, 0) })
@@ -109,7 +109,7 @@ func TestARestoredCluster(t *testing.T) {
 }
 
 // endsRestored waits for an operator to end because of a restored cluster.
-func (d *duel) endsRestored(f *fighter) {
+func (d *operatorPair) endsRestored(f *proxiedOperator) {
 	d.t.Helper()
 	select {
 	case err := <-f.ended:
@@ -132,7 +132,7 @@ func (d *duel) endsRestored(f *fighter) {
 }
 
 // uids returns the UIDs of the project's namespace, its apps and their ConfigMaps, by kind and name.
-func (d *duel) uids() map[string]types.UID {
+func (d *operatorPair) uids() map[string]types.UID {
 	d.t.Helper()
 	out := map[string]types.UID{}
 	for kind, list := range map[string]client.ObjectList{"app": &v1alpha1.AppList{}, "map": &corev1.ConfigMapList{}} {

@@ -108,8 +108,8 @@ func TestOneRefusalSaysEverything(t *testing.T) {
 	}
 }
 
-// admitBench has an App whose objects are checked.
-func admitBench(t *testing.T, change ...func(*v1alpha1.App)) *bench {
+// admitFixture has an App whose objects are checked.
+func admitFixture(t *testing.T, change ...func(*v1alpha1.App)) *fixture {
 	t.Helper()
 	kinds := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"Pod", "ConfigMap"} {
@@ -117,7 +117,7 @@ func admitBench(t *testing.T, change ...func(*v1alpha1.App)) *bench {
 	}
 	kinds.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	kinds.Add(schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), meta.RESTScopeRoot)
-	b := newBench(t, webApp(change...), interceptor.Funcs{})
+	b := newFixture(t, webApp(change...), interceptor.Funcs{})
 	b.admitter.clients, b.admitter.podSecurity = kube.NewClients(nil, nil, kinds, kube.Deployers{}), api.LatestVersion()
 	b.s.Owner = own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}
 	b.s.PodSecurity, b.s.Limits = string(api.LevelRestricted), budget.Default()
@@ -162,7 +162,7 @@ func TestHowAnAppWithForbiddenObjectsIsReported(t *testing.T) {
 		}, want: "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := admitBench(t)
+			b := admitFixture(t)
 			b.s.objects = c.objects
 			if c.change != nil {
 				c.change(b.s)
@@ -189,7 +189,7 @@ func ofNamespace(o *unstructured.Unstructured, namespace string) *unstructured.U
 // TestAdmittedObjectsAreStampedAndFilled: with the labels of the App, in its namespace unless they are cluster-scoped, and with what Pod
 // Security requires.
 func TestAdmittedObjectsAreStampedAndFilled(t *testing.T) {
-	b := admitBench(t)
+	b := admitFixture(t)
 	b.s.ClusterKinds = []string{"PriorityClass.scheduling.k8s.io"}
 	b.s.objects = []*unstructured.Unstructured{podOf("a"), objectOf("scheduling.k8s.io/v1", "PriorityClass", "acme-shop-a")}
 	if got := b.ended(b.admitter.admit(t.Context(), b.s)); got != "done" {
@@ -212,7 +212,7 @@ func TestAdmittedObjectsAreStampedAndFilled(t *testing.T) {
 
 // TestAHookIsCheckedLikeTheObjects.
 func TestAHookIsCheckedLikeTheObjects(t *testing.T) {
-	b := admitBench(t)
+	b := admitFixture(t)
 	admit := b.admitter.admitHook(b.s)
 	for want, o := range map[string]*unstructured.Unstructured{
 		"done": podOf("a"), "stopped NotAllowed: ": objectOf("v1", "Node", "a"), "failed Failed: ": objectOf("example.com/v1", "Bucket", "a"),
@@ -225,7 +225,7 @@ func TestAHookIsCheckedLikeTheObjects(t *testing.T) {
 
 // TestWhatAChartRendersIsChecked for the manifests and then for the hooks, and what was filled in for either is reported.
 func TestWhatAChartRendersIsChecked(t *testing.T) {
-	b := admitBench(t)
+	b := admitFixture(t)
 	admit := b.admitter.admitRendered(b.s)
 	for _, name := range []string{"manifest", "hook"} {
 		if err := admit([]*unstructured.Unstructured{podOf(name)}); err != nil {
@@ -250,7 +250,7 @@ func TestWhatAChartRendersIsChecked(t *testing.T) {
 
 // TestObjectsOfThePlatformGoToTheTargetNamespace, except those that are cluster-scoped. A Namespace object of that name is left out.
 func TestObjectsOfThePlatformGoToTheTargetNamespace(t *testing.T) {
-	b := admitBench(t, func(app *v1alpha1.App) { app.Spec.TargetNamespace = "ingress" })
+	b := admitFixture(t, func(app *v1alpha1.App) { app.Spec.TargetNamespace = "ingress" })
 	b.admitter.clients.Deployers = kube.Deployers{Operator: "kubeop-system", PlatformApps: kube.PlatformAppsClusterAdmin}
 	b.s.Owner.Tenant, b.s.PodSecurity = v1alpha1.PlatformTenant, string(api.LevelPrivileged)
 	b.s.objects = []*unstructured.Unstructured{objectOf("v1", "ConfigMap", "a"), ofNamespace(objectOf("v1", "ConfigMap", "b"), "other"), objectOf("v1", "Node", "c")}

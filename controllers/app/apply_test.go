@@ -30,7 +30,7 @@ func patched(errs map[string]error) interceptor.Funcs {
 }
 
 // deliver applies ConfigMaps of these names from commit "one"; the app's inventory already has other objects.
-func (b *bench) deliver(names ...string) {
+func (b *fixture) deliver(names ...string) {
 	b.t.Helper()
 	var err error
 	b.s.Owner = own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}
@@ -85,7 +85,7 @@ func TestPruningFollowsASuccessfulApply(t *testing.T) {
 			if app == nil {
 				app = holding(entry("ConfigMap", "old"))
 			}
-			b := newBench(t, app, patched(c.errs), append(c.there, labelled(configMap("old"), "web"))...)
+			b := newFixture(t, app, patched(c.errs), append(c.there, labelled(configMap("old"), "web"))...)
 			b.deliver("new", "second")
 			if got := b.ended(b.applier.apply(t.Context(), b.s)); !strings.HasPrefix(got, c.ends) {
 				t.Errorf("got %q, want %q", got, c.ends)
@@ -102,7 +102,7 @@ func TestPruningFollowsASuccessfulApply(t *testing.T) {
 
 func TestAnExceededQuotaIsRetried(t *testing.T) {
 	full := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "new", errors.New("exceeded quota: kubeop"))
-	b := newBench(t, holding(), patched(map[string]error{"new": full}))
+	b := newFixture(t, holding(), patched(map[string]error{"new": full}))
 	b.deliver("new")
 	if got := b.ended(b.applier.apply(t.Context(), b.s)); !strings.HasSuffix(got, "raise the quota in project.yaml, or ask for less") {
 		t.Errorf("got %q", got)
@@ -110,7 +110,7 @@ func TestAnExceededQuotaIsRetried(t *testing.T) {
 }
 
 func TestAClaimThatLeftTheSourceIsHeldUntilConfirmed(t *testing.T) {
-	b := newBench(t, holding(entry("PersistentVolumeClaim", "data")), patched(nil), labelled(boundClaim("data"), "web"))
+	b := newFixture(t, holding(entry("PersistentVolumeClaim", "data")), patched(nil), labelled(boundClaim("data"), "web"))
 	b.deliver("new")
 	if got := b.ended(b.applier.apply(t.Context(), b.s)); got != "done" {
 		t.Errorf("got %q, want %q", got, "done")
@@ -137,7 +137,7 @@ func TestAClaimThatLeftTheSourceIsHeldUntilConfirmed(t *testing.T) {
 
 func TestAnObjectThatAnotherAppDeclaresIsCeded(t *testing.T) {
 	other := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "api", UID: "api", Generation: 1}}
-	b := newBench(t, holding(entry("ConfigMap", "old")), patched(nil), labelled(configMap("old"), "web"), other)
+	b := newFixture(t, holding(entry("ConfigMap", "old")), patched(nil), labelled(configMap("old"), "web"), other)
 	b.deliver("new")
 	if got := b.ended(b.applier.apply(t.Context(), b.s)); got != "done" {
 		t.Errorf("got %q, want %q", got, "done")
@@ -148,7 +148,7 @@ func TestAnObjectThatAnotherAppDeclaresIsCeded(t *testing.T) {
 }
 
 func TestADeletionInProgressIsAwaitedAndStaysRecorded(t *testing.T) {
-	b := newBench(t, holding(entry("ConfigMap", "old")), patched(nil), labelled(configMap("old"), "web", func(o *corev1.ConfigMap) { o.Finalizers = []string{"example.com/x"} }))
+	b := newFixture(t, holding(entry("ConfigMap", "old")), patched(nil), labelled(configMap("old"), "web", func(o *corev1.ConfigMap) { o.Finalizers = []string{"example.com/x"} }))
 	b.deliver("new")
 	want := "waits Progressing: waits for ConfigMap/old, which the finalizer example.com/x holds to be gone, after 1s"
 	if got := b.ended(b.applier.apply(t.Context(), b.s)); got != want {
@@ -162,7 +162,7 @@ func TestADeletionInProgressIsAwaitedAndStaysRecorded(t *testing.T) {
 // TestObjectsAreRecordedBeforeTheyAreCreated: the process may end at any moment.
 func TestObjectsAreRecordedBeforeTheyAreCreated(t *testing.T) {
 	wrote := false
-	b := newBench(t, holding(entry("ConfigMap", "old")), interceptor.Funcs{
+	b := newFixture(t, holding(entry("ConfigMap", "old")), interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			wrote = true
 			return nil
@@ -194,7 +194,7 @@ func TestForceDeletesNoObjectThatAnotherAppTookMeanwhile(t *testing.T) {
 			app.Spec.Force = true
 			refused := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "one", nil)
 			deletions := 0
-			b := newBench(t, app, interceptor.Funcs{
+			b := newFixture(t, app, interceptor.Funcs{
 				Patch: func(ctx context.Context, api client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
 					live := &corev1.ConfigMap{}
 					if err := api.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {

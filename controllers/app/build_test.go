@@ -29,18 +29,18 @@ import (
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
-// buildBench builds in this process.
-type buildBench struct {
-	*bench
+// buildFixture builds in this process.
+type buildFixture struct {
+	*fixture
 	// built are the names of the functions that builds called. keys are the Secrets that they got.
 	built, keys []string
 	// hold delays builds until it is closed.
 	hold chan struct{}
 }
 
-func newBuildBench(t *testing.T, app *v1alpha1.App, objects ...client.Object) *buildBench {
+func newBuildFixture(t *testing.T, app *v1alpha1.App, objects ...client.Object) *buildFixture {
 	t.Helper()
-	b := &buildBench{bench: newBench(t, app, interceptor.Funcs{}, objects...), hold: make(chan struct{})}
+	b := &buildFixture{fixture: newFixture(t, app, interceptor.Funcs{}, objects...), hold: make(chan struct{})}
 	close(b.hold)
 	b.renderer.builder = &build.Builder{Trials: trials.New(t.TempDir(), "build"), Apart: apart.Runner{Run: b.run}, Clock: b.clock.Now}
 	b.renderer.inputs.Version = func(ctx context.Context, namespace, kind, name string) (string, error) {
@@ -53,13 +53,13 @@ func newBuildBench(t *testing.T, app *v1alpha1.App, objects ...client.Object) *b
 }
 
 // next begins another Reconcile.
-func (b *buildBench) next() {
+func (b *buildFixture) next() {
 	b.s = b.newScope(b.app)
 	b.s.Owner.Tenant, b.s.Client, b.s.Limits = "acme", b.api, budget.Default()
 }
 
 // run runs a build. What it decrypts is "hunter22hunter22".
-func (b *buildBench) run(ctx context.Context, c apart.Call) ([]byte, error) {
+func (b *buildFixture) run(ctx context.Context, c apart.Call) ([]byte, error) {
 	select {
 	case <-b.hold:
 	case <-ctx.Done():
@@ -78,7 +78,7 @@ func (b *buildBench) run(ctx context.Context, c apart.Call) ([]byte, error) {
 }
 
 // render renders until the build has ended, as Reconciles do that its end wakes, and describes how the step ends.
-func (b *buildBench) render() string {
+func (b *buildFixture) render() string {
 	b.t.Helper()
 	for range 600 {
 		err := b.renderer.render(b.t.Context(), b.s)
@@ -92,7 +92,7 @@ func (b *buildBench) render() string {
 }
 
 // rendered are the names of the objects, each with a value of its data or its label "tier".
-func (b *buildBench) rendered() (all []string) {
+func (b *buildFixture) rendered() (all []string) {
 	for _, o := range b.s.objects {
 		text := o.GetKind() + "/" + o.GetName()
 		if data, ok := o.Object["data"].(map[string]any); ok {
@@ -119,7 +119,7 @@ func gitApp(change ...func(*v1alpha1.GitSource)) *v1alpha1.App {
 }
 
 // inGit sets the only file of the Git repository.
-func (b *buildBench) inGit(revision, value string) {
+func (b *buildFixture) inGit(revision, value string) {
 	b.s.found.Files.FS = fstest.MapFS{"a.yaml": {Data: []byte(strings.Replace(settings, "%", value, 1))}}
 	b.s.found.Files.Revision = revision
 }
@@ -178,7 +178,7 @@ func TestEachTypeOfAppIsRendered(t *testing.T) {
 		"another": {app: func(a *v1alpha1.App) { a.Spec.Type = "Docker" }, want: "stopped RenderFailed: type Docker has no objects of its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBuildBench(t, webApp(c.app))
+			b := newBuildFixture(t, webApp(c.app))
 			if got := b.render(); !endsAs(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -194,7 +194,7 @@ func TestEachTypeOfAppIsRendered(t *testing.T) {
 
 // TestAnImageThatThePolicyChoseIsDelivered in place of that of the spec.
 func TestAnImageThatThePolicyChoseIsDelivered(t *testing.T) {
-	b := newBuildBench(t, webApp(func(a *v1alpha1.App) {
+	b := newBuildFixture(t, webApp(func(a *v1alpha1.App) {
 		a.Spec.Type, a.Spec.Image = v1alpha1.AppImage, &v1alpha1.ImageSource{Reference: "registry.example.com/web:1"}
 	}))
 	b.s.found.Image = &v1alpha1.ImageStatus{Reference: "registry.example.com/web:1.4"}
@@ -219,7 +219,7 @@ func TestVariablesOfAGitAppComeFromItsNamespace(t *testing.T) {
 		"missing, optional": {v1alpha1.SubstituteReference{Kind: inputs.ConfigMap, Name: "none", Optional: true}, "done", []string{"ConfigMap/settings blue"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBuildBench(t, gitApp(func(g *v1alpha1.GitSource) { g.SubstituteFrom = []v1alpha1.SubstituteReference{c.from} }), variable)
+			b := newBuildFixture(t, gitApp(func(g *v1alpha1.GitSource) { g.SubstituteFrom = []v1alpha1.SubstituteReference{c.from} }), variable)
 			b.inGit("main@sha1:1", "'${color:=blue}'")
 			if got := b.render(); !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -233,7 +233,7 @@ func TestVariablesOfAGitAppComeFromItsNamespace(t *testing.T) {
 
 // TestAnUnchangedSourceIsBuiltAgainOnlyOnRequest, once per request.
 func TestAnUnchangedSourceIsBuiltAgainOnlyOnRequest(t *testing.T) {
-	b := newBuildBench(t, gitApp(func(g *v1alpha1.GitSource) { g.Substitute = map[string]string{"color": "red"} }))
+	b := newBuildFixture(t, gitApp(func(g *v1alpha1.GitSource) { g.Substitute = map[string]string{"color": "red"} }))
 	for _, c := range []struct {
 		when   string
 		change func()
@@ -265,7 +265,7 @@ func TestDecryptedValuesAreMaskedInMessages(t *testing.T) {
 	app := gitApp(func(g *v1alpha1.GitSource) {
 		g.Decryption = &v1alpha1.Decryption{Provider: "sops", SecretRef: v1alpha1.LocalSecretReference{Name: "sops"}}
 	})
-	b := newBuildBench(t, app.DeepCopy(), keys)
+	b := newBuildFixture(t, app.DeepCopy(), keys)
 	b.inGit("main@sha1:1", `"ENC[AES256_GCM,data:x]"}`+"\nsops: {mac: x")
 	if got := b.render(); got != "done" || !slices.Equal(b.rendered(), []string{"ConfigMap/settings hunter22hunter22"}) {
 		t.Fatalf("%s: %v", got, b.rendered())
@@ -276,7 +276,7 @@ func TestDecryptedValuesAreMaskedInMessages(t *testing.T) {
 	if got := b.s.Mask("cannot log in with hunter22hunter22"); got != "cannot log in with ***" {
 		t.Errorf("a message says %q", got)
 	}
-	b = newBuildBench(t, app)
+	b = newBuildFixture(t, app)
 	b.inGit("main@sha1:1", "b")
 	want := "failed DecryptionFailed: decryption.secretRef: Secret sops does not exist in this namespace: nothing is decrypted without it"
 	if got := b.render(); !strings.HasPrefix(got, want) || len(b.built) > 0 {
@@ -286,7 +286,7 @@ func TestDecryptedValuesAreMaskedInMessages(t *testing.T) {
 
 // TestALongBuildIsReportedAfterAWhile.
 func TestALongBuildIsReportedAfterAWhile(t *testing.T) {
-	b := newBuildBench(t, gitApp(func(g *v1alpha1.GitSource) { g.Substitute = map[string]string{"color": "red"} }))
+	b := newBuildFixture(t, gitApp(func(g *v1alpha1.GitSource) { g.Substitute = map[string]string{"color": "red"} }))
 	b.hold = make(chan struct{})
 	b.inGit("main@sha1:1", "'${color}'")
 	look := func() string { return b.ended(b.renderer.render(t.Context(), b.s)) }
@@ -305,7 +305,7 @@ func TestALongBuildIsReportedAfterAWhile(t *testing.T) {
 
 // TestABuildThatWaitsForItsTurnIsReportedLate: the tenant has as many builds as it may.
 func TestABuildThatWaitsForItsTurnIsReportedLate(t *testing.T) {
-	b := newBuildBench(t, gitApp(func(g *v1alpha1.GitSource) { g.Substitute = map[string]string{"color": "red"} }))
+	b := newBuildFixture(t, gitApp(func(g *v1alpha1.GitSource) { g.Substitute = map[string]string{"color": "red"} }))
 	end := make(chan struct{})
 	defer func() { // Otherwise the App's build would begin when the others end, after the test.
 		b.renderer.builds.Forget(string(b.app.UID))

@@ -58,13 +58,13 @@ func (e *engine) MarkFailed(_ context.Context, _ release.Request, why string) (b
 
 func (e *engine) Uninstall(context.Context, release.Request) (bool, error) { return e.done, e.err }
 
-// newHelmBench has a Helm App whose release an engine makes.
-func newHelmBench(t *testing.T, e *engine, change ...func(*v1alpha1.App)) *bench {
+// newHelmFixture has a Helm App whose release an engine makes.
+func newHelmFixture(t *testing.T, e *engine, change ...func(*v1alpha1.App)) *fixture {
 	t.Helper()
 	app := webApp(append([]func(*v1alpha1.App){func(app *v1alpha1.App) {
 		app.Spec.Type, app.Spec.Helm = v1alpha1.AppHelm, &v1alpha1.HelmSource{Path: "chart"}
 	}}, change...)...)
-	b := newBench(t, app, interceptor.Funcs{})
+	b := newFixture(t, app, interceptor.Funcs{})
 	b.releaser.engine = e
 	b.s.Owner.Tenant, b.s.Client = "acme", b.api
 	return b
@@ -107,7 +107,7 @@ func TestHowAReleaseIsReported(t *testing.T) {
 			if change == nil {
 				change = func(*v1alpha1.App) {}
 			}
-			b := newHelmBench(t, e, change)
+			b := newHelmFixture(t, e, change)
 			if got := b.ended(b.releaser.release(t.Context(), b.s)); !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -131,7 +131,7 @@ func TestHowAReleaseIsReported(t *testing.T) {
 
 // TestARequestForAReleaseHasTheSettingsOfItsApp.
 func TestARequestForAReleaseHasTheSettingsOfItsApp(t *testing.T) {
-	b := newHelmBench(t, &engine{}, func(a *v1alpha1.App) {
+	b := newHelmFixture(t, &engine{}, func(a *v1alpha1.App) {
 		a.Annotations = map[string]string{meta.ForceRequestAnnotation: "1", v1alpha1.ResetAnnotation: "2"}
 		a.Spec.Helm.ReleaseName, a.Spec.TargetNamespace = "shop", "ingress"
 		a.Spec.RetryInterval = &metav1.Duration{Duration: 7 * time.Second}
@@ -179,7 +179,7 @@ func TestAReleaseIsTestedOncePerRevision(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &engine{outcome: c.outcome, err: c.err}
-			b := newHelmBench(t, e, func(a *v1alpha1.App) { a.Spec.Helm.Test = v1alpha1.HelmTest{Enable: true, IgnoreFailures: c.ignores} })
+			b := newHelmFixture(t, e, func(a *v1alpha1.App) { a.Spec.Helm.Test = v1alpha1.HelmTest{Enable: true, IgnoreFailures: c.ignores} })
 			b.s.release.outcome = &release.Outcome{Test: c.last}
 			if got := b.ended(b.releaser.test(t.Context(), b.s)); !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -213,7 +213,7 @@ func TestOnlyAnUpgradeThatWasNeverHealthyIsMarkedAsFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &engine{done: !c.refused, err: c.err}
-			b := newHelmBench(t, e, func(a *v1alpha1.App) { a.Status.Release = c.status })
+			b := newHelmFixture(t, e, func(a *v1alpha1.App) { a.Status.Release = c.status })
 			b.s.release.outcome = c.outcome
 			b.s.unhealthySince = &metav1.Time{Time: b.clock.Now()}
 			if got := b.ended(b.releaser.markFailed(t.Context(), b.s, errors.New("no pods"))); !strings.HasPrefix(got, c.want) {
@@ -230,8 +230,8 @@ func TestOnlyAnUpgradeThatWasNeverHealthyIsMarkedAsFailed(t *testing.T) {
 func TestDriftOfAReleaseIsComparedOncePerState(t *testing.T) {
 	recorded := entry("ConfigMap", "web")
 	recorded.Digest = "as Helm wrote it"
-	newDrift := func(t *testing.T, mode v1alpha1.DriftMode, e *engine, live metav1.Object) *bench {
-		b := newHelmBench(t, e, func(a *v1alpha1.App) {
+	newDrift := func(t *testing.T, mode v1alpha1.DriftMode, e *engine, live metav1.Object) *fixture {
+		b := newHelmFixture(t, e, func(a *v1alpha1.App) {
 			a.Spec.Drift.Mode, a.Status.Inventory.Entries = mode, []v1alpha1.InventoryEntry{recorded}
 			a.Status.Release = &v1alpha1.ReleaseStatus{Name: "web", Deployed: 1}
 		})
@@ -242,7 +242,7 @@ func TestDriftOfAReleaseIsComparedOncePerState(t *testing.T) {
 	}
 	changed := &metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "1", ResourceVersion: "9"}
 	gone := []cluster.Difference{{Object: "ConfigMap/web", Missing: true}}
-	find := func(b *bench) string {
+	find := func(b *fixture) string {
 		return b.ended(b.releaser.findDrift(t.Context(), b.s, release.Request{}))
 	}
 	t.Run("reported", func(t *testing.T) {
@@ -294,13 +294,13 @@ func TestDriftOfAReleaseIsComparedOncePerState(t *testing.T) {
 
 // TestAStatefulSetThatKeepsItsClaimsIsReportedOnce, and a volume that starts empty as long as it does.
 func TestAStatefulSetThatKeepsItsClaimsIsReportedOnce(t *testing.T) {
-	notes := func(b *bench) (reasons []string) {
+	notes := func(b *fixture) (reasons []string) {
 		for _, n := range b.s.volumeNotes() {
 			reasons = append(reasons, n.Condition+n.Reason)
 		}
 		return reasons
 	}
-	b := newBench(t, webApp(), interceptor.Funcs{})
+	b := newFixture(t, webApp(), interceptor.Funcs{})
 	b.deliver("one")
 	for _, c := range []struct {
 		retained []string
@@ -332,13 +332,13 @@ func TestAStatefulSetThatKeepsItsClaimsIsReportedOnce(t *testing.T) {
 
 // TestHooksRunForWhatIsDelivered: another namespace for a chart is another delivery, and no namespace is the same as before the field.
 func TestHooksRunForWhatIsDelivered(t *testing.T) {
-	raw := newBench(t, webApp(), interceptor.Funcs{})
+	raw := newFixture(t, webApp(), interceptor.Funcs{})
 	raw.deliver("one")
 	if got := raw.s.hookRevision(); got.Name != "one" || cmp.Diff(raw.s.objects, got.Delivered) != "" {
 		t.Errorf("for objects the hooks run for %+v", got)
 	}
 	for target, want := range map[string][]any{"": nil, "ingress": {"ingress"}} {
-		b := newHelmBench(t, &engine{}, func(a *v1alpha1.App) { a.Spec.TargetNamespace, a.Spec.Helm.ReleaseName = target, "shop" })
+		b := newHelmFixture(t, &engine{}, func(a *v1alpha1.App) { a.Spec.TargetNamespace, a.Spec.Helm.ReleaseName = target, "shop" })
 		b.s.found.Chart.Digest, b.s.values = "sha256:1", map[string]any{"a": "b"}
 		delivered, ok := b.s.hookRevision().Delivered.([]any)
 		if !ok || len(delivered) < 6 || delivered[0] != "sha256:1" || delivered[1] != "shop" || cmp.Diff(b.s.values, delivered[2]) != "" {

@@ -91,7 +91,7 @@ func TestHealthExpressionsAreCompiledAgainForEachGeneration(t *testing.T) {
 }
 
 // objectsLive has the assessor see objects, all of which the App delivers.
-func (b *bench) objectsLive(objects ...client.Object) {
+func (b *fixture) objectsLive(objects ...client.Object) {
 	b.t.Helper()
 	scheme := b.api.Scheme()
 	api := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(watchtest.Mapper(scheme, "")).WithObjects(objects...).
@@ -183,7 +183,7 @@ func TestHowTheHealthOfAnAppIsReported(t *testing.T) {
 			if c.app != nil {
 				c.app(app)
 			}
-			b := newBench(t, app, interceptor.Funcs{})
+			b := newFixture(t, app, interceptor.Funcs{})
 			b.s.Owner.Tenant, b.s.found.Kept = "acme", c.kept
 			b.objectsLive(c.objects...)
 			if c.gone != "" {
@@ -214,7 +214,7 @@ func TestHowTheHealthOfAnAppIsReported(t *testing.T) {
 
 // TestAHealthyReleaseWithTestsIsNotProvenYet.
 func TestAHealthyReleaseWithTestsIsNotProvenYet(t *testing.T) {
-	b := newHelmBench(t, &engine{}, func(a *v1alpha1.App) { a.Spec.Helm.Test.Enable = true })
+	b := newHelmFixture(t, &engine{}, func(a *v1alpha1.App) { a.Spec.Helm.Test.Enable = true })
 	b.objectsLive(deployment("web", 2))
 	if got := b.ended(b.assessor.assess(t.Context(), b.s)); got != "done" || b.s.release.proven {
 		t.Errorf("%s, proven %t", got, b.s.release.proven)
@@ -223,7 +223,7 @@ func TestAHealthyReleaseWithTestsIsNotProvenYet(t *testing.T) {
 
 // TestAnOlderVersionOfAnObjectIsNotJudged: the watch does not show the last write yet. After a while the object is read.
 func TestAnOlderVersionOfAnObjectIsNotJudged(t *testing.T) {
-	b := newBench(t, webApp(func(app *v1alpha1.App) { app.Spec.Timeout = metav1.Duration{Duration: 5 * time.Minute} }), interceptor.Funcs{})
+	b := newFixture(t, webApp(func(app *v1alpha1.App) { app.Spec.Timeout = metav1.Duration{Duration: 5 * time.Minute} }), interceptor.Funcs{})
 	b.objectsLive(deployment("web", 2))
 	b.s.writes.Released(map[string]string{b.s.inventory.Entries[0].ID: "9999999"}, b.clock.Now())
 	look := func() string { return b.ended(b.assessor.assess(t.Context(), b.s)) }
@@ -242,7 +242,7 @@ func TestAnOlderVersionOfAnObjectIsNotJudged(t *testing.T) {
 
 // TestTheHealthOfANewGenerationIsWaitedForAnew.
 func TestTheHealthOfANewGenerationIsWaitedForAnew(t *testing.T) {
-	b := newBench(t, webApp(func(app *v1alpha1.App) { app.Spec.Timeout = metav1.Duration{Duration: 5 * time.Minute} }), interceptor.Funcs{})
+	b := newFixture(t, webApp(func(app *v1alpha1.App) { app.Spec.Timeout = metav1.Duration{Duration: 5 * time.Minute} }), interceptor.Funcs{})
 	b.objectsLive(deployment("web", 1))
 	look := func() string { return b.ended(b.assessor.assess(t.Context(), b.s)) }
 	_ = look()

@@ -21,7 +21,7 @@ import (
 // TestNothingIsDoneWhileTheInventoryIsUnknown: what an earlier process began to make would be forgotten, and never pruned.
 func TestNothingIsDoneWhileTheInventoryIsUnknown(t *testing.T) {
 	app := webApp(func(app *v1alpha1.App) { app.Spec.Type = v1alpha1.AppRaw })
-	b := newBench(t, app, interceptor.Funcs{
+	b := newFixture(t, app, interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return errors.New("something is applied")
 		},
@@ -56,7 +56,7 @@ func TestAnActionInLineIsReportedLate(t *testing.T) {
 		"it is in line for very long": {release.Outcome{Running: true, Queued: true}, step.QuietInLine + time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, webApp(), interceptor.Funcs{})
+			b := newFixture(t, webApp(), interceptor.Funcs{})
 			_ = awaitAction(b.s, "release", c.outcome, errors.New("installing"))
 			b.clock.Step(c.waited)
 			got := b.ended(awaitAction(b.s, "release", c.outcome, errors.New("installing")))

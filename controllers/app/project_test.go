@@ -55,7 +55,7 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, webApp(), interceptor.Funcs{}, c.objects...)
+			b := newFixture(t, webApp(), interceptor.Funcs{}, c.objects...)
 			if c.change != nil {
 				c.change(b.seen)
 			}
@@ -86,7 +86,7 @@ func TestOwnerAndLimitsComeFromTheTenantOfTheNamespace(t *testing.T) {
 		"the tenant is not in the cache yet": {nil, nil, operators},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, webApp(), interceptor.Funcs{}, append(c.tenant, shopProject())...)
+			b := newFixture(t, webApp(), interceptor.Funcs{}, append(c.tenant, shopProject())...)
 			b.projects.Limits = operators
 			if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); err != nil {
 				t.Fatal(err)
@@ -114,7 +114,7 @@ func TestNothingIsComparedBeforeTheFirstLists(t *testing.T) {
 			entry("ConfigMap", "a"), entry("ConfigMap", "b"), entry("Secret", "c"), clusterEntry("d"), entry("Service", "e"), entry("Pod", "f"),
 		}
 	})
-	b := newBench(t, app, interceptor.Funcs{}, shopProject())
+	b := newFixture(t, app, interceptor.Funcs{}, shopProject())
 	late, refused := &kube.Unready{What: "ConfigMap"}, &kube.Unready{What: "Service", Err: errors.New("forbidden")}
 	b.seen.unready = map[string]error{"ConfigMap": late, "Service": refused, "Pod": errors.New("not served")}
 	err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries)
@@ -139,7 +139,7 @@ func TestNothingIsComparedBeforeTheFirstLists(t *testing.T) {
 }
 
 func TestAnUnreadableInventoryIsAnError(t *testing.T) {
-	b := newBench(t, webApp(func(app *v1alpha1.App) {
+	b := newFixture(t, webApp(func(app *v1alpha1.App) {
 		app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: "nonsense"}}
 	}), interceptor.Funcs{}, shopProject())
 	if err := b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries); err == nil || !strings.Contains(err.Error(), "nonsense") {
@@ -176,7 +176,7 @@ func TestThePodSecurityLevelOfAnApp(t *testing.T) {
 			if c.label != "" {
 				ns.Labels[api.EnforceLevelLabel] = c.label
 			}
-			b := newBench(t, app, interceptor.Funcs{}, append(c.objects, shopProject(), platform)...)
+			b := newFixture(t, app, interceptor.Funcs{}, append(c.objects, shopProject(), platform)...)
 			b.seen.namespaces, b.seen.bindings = map[string]*corev1.Namespace{ns.Name: ns}, []string{ns.Name + "/" + v1alpha1.Deployer}
 			b.projects.Deployer = func(string) (client.Client, error) { return b.api, nil }
 			if got := b.ended(b.projects.Find(t.Context(), b.s.Subject, nil)); got != "done" || b.s.PodSecurity != c.want {
@@ -191,7 +191,7 @@ func TestAnAppStopsWhileAppsOfThePlatformAreOff(t *testing.T) {
 	for err, want := range map[error]string{
 		kube.ErrPlatformOff: "stopped DependencyNotReady: " + kube.ErrPlatformOff.Error(), errors.New("no certificate"): "failed Failed: no certificate",
 	} {
-		b := newBench(t, webApp(), interceptor.Funcs{}, shopProject())
+		b := newFixture(t, webApp(), interceptor.Funcs{}, shopProject())
 		b.projects.Deployer = func(string) (client.Client, error) { return nil, err }
 		if got := b.ended(b.projects.Find(t.Context(), b.s.Subject, nil)); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -209,7 +209,7 @@ func TestWithoutItsProjectAndTenantAnAppDoesNotGoOn(t *testing.T) {
 		"tenant":  {&v1alpha1.Tenant{}, "failed Failed: reading tenant acme: away"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, webApp(), interceptor.Funcs{}, shopProject())
+			b := newFixture(t, webApp(), interceptor.Funcs{}, shopProject())
 			b.projects.Client = interceptor.NewClient(b.api, interceptor.Funcs{
 				Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					if reflect.TypeOf(o) == reflect.TypeOf(c.kind) {

@@ -73,7 +73,7 @@ func TestADeletedAppDeletesOnlyItsOwnObjects(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, c.app, interceptor.Funcs{}, own.DeepCopy(), other.DeepCopy())
+			b := newFixture(t, c.app, interceptor.Funcs{}, own.DeepCopy(), other.DeepCopy())
 			if c.change != nil {
 				c.change(b.seen)
 			}
@@ -94,7 +94,7 @@ func TestADeletedAppDeletesOnlyItsOwnObjects(t *testing.T) {
 func TestANamespaceWithoutLabelsIsReadFromTheAPIServer(t *testing.T) {
 	bare := shopNamespace()
 	bare.Labels = nil
-	b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "own")}), interceptor.Funcs{}, labelled(configMap("own"), "web"), bare)
+	b := newFixture(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "own")}), interceptor.Funcs{}, labelled(configMap("own"), "web"), bare)
 	b.seen.namespaces = nil
 	want := "waits DependencyNotReady: waits for its project to put back the labels of namespace kubeop-acme-shop, after 10s"
 	if got := b.ended(b.remover.remove(t.Context(), b.s)); got != want {
@@ -107,7 +107,7 @@ func TestANamespaceWithoutLabelsIsReadFromTheAPIServer(t *testing.T) {
 
 func TestClusterScopedObjectsAreDeletedWhenTheNamespaceIs(t *testing.T) {
 	volume := labelled(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}, "web")
-	b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{clusterEntry("disk"), entry("ConfigMap", "own")}), interceptor.Funcs{}, volume, labelled(configMap("own"), "web"))
+	b := newFixture(t, deletedApp([]v1alpha1.InventoryEntry{clusterEntry("disk"), entry("ConfigMap", "own")}), interceptor.Funcs{}, volume, labelled(configMap("own"), "web"))
 	b.seen.namespaces[shop] = endingNamespace()
 	if got := b.ended(b.remover.remove(t.Context(), b.s)); got != "done" {
 		t.Errorf("got %q, want %q", got, "done")
@@ -141,7 +141,7 @@ func TestObjectsWithDataStayUnlessTheRemovalIsConfirmed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, deletedApp(recorded, c.set...), interceptor.Funcs{}, labelled(boundClaim("data"), "web"), labelled(configMap("kept"), "web", protected))
+			b := newFixture(t, deletedApp(recorded, c.set...), interceptor.Funcs{}, labelled(boundClaim("data"), "web"), labelled(configMap("kept"), "web", protected))
 			if got := b.ended(b.remover.remove(t.Context(), b.s)); got != "done" {
 				t.Errorf("got %q, want %q", got, "done")
 			}
@@ -175,7 +175,7 @@ func TestTheRemovalWaitsForObjectsBeingDeleted(t *testing.T) {
 		"it is forced, and another app's": {object: labelled(configMap("one"), "api", foreign), set: []func(*v1alpha1.App){forced}, want: "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}, c.set...), interceptor.Funcs{}, c.object)
+			b := newFixture(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}, c.set...), interceptor.Funcs{}, c.object)
 			if got := b.ended(b.remover.remove(t.Context(), b.s)); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
@@ -194,7 +194,7 @@ func TestTheRemovalWaitsForObjectsBeingDeleted(t *testing.T) {
 
 func TestAFinalizerThatTheDeployerMayNotRemoveIsReported(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "one", errors.New("no"))
-	b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}, annotated(v1alpha1.ForceRemovalAnnotation, "web")), interceptor.Funcs{
+	b := newFixture(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}, annotated(v1alpha1.ForceRemovalAnnotation, "web")), interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return refused
 		},
@@ -208,7 +208,7 @@ func TestAFinalizerThatTheDeployerMayNotRemoveIsReported(t *testing.T) {
 func TestObjectsThatAnotherAppDeclaresAreNotDeleted(t *testing.T) {
 	// The other app has not reported its objects yet, so it may declare this one.
 	other := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "api", UID: "api", Generation: 1}}
-	b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}), interceptor.Funcs{}, labelled(configMap("one"), "web"), other)
+	b := newFixture(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}), interceptor.Funcs{}, labelled(configMap("one"), "web"), other)
 	got := b.ended(b.remover.remove(t.Context(), b.s))
 	if !strings.HasPrefix(got, "waits Deleting: leaves ConfigMap/one for the app that declares it: app api has not reported its objects yet, and waits until that is taken over") {
 		t.Errorf("got %q", got)
@@ -234,7 +234,7 @@ func TestAFailedRemovalIsRetriedWithTheWholeInventory(t *testing.T) {
 		"no answer": {errors.New("away"), []string{"failed PruneFailed: ConfigMap/one: away"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}), interceptor.Funcs{
+			b := newFixture(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}), interceptor.Funcs{
 				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.err },
 			}, labelled(configMap("one"), "web"))
 			got := b.ended(b.remover.remove(t.Context(), b.s))

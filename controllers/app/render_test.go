@@ -48,7 +48,7 @@ func TestTheReasonOfAFailedBuild(t *testing.T) {
 
 // TestTheBuildOfADeletedAppStops.
 func TestTheBuildOfADeletedAppStops(t *testing.T) {
-	b := newBench(t, webApp(), interceptor.Funcs{})
+	b := newFixture(t, webApp(), interceptor.Funcs{})
 	b.renderer.builder = &build.Builder{Trials: trials.New(t.TempDir(), "build")}
 	stopped := make(chan struct{})
 	_, err := b.renderer.builds.Do(scheduler.Task[made]{

@@ -61,7 +61,7 @@ func TestClaimsOfAReleaseAreDeletedOnlyWhenConfirmed(t *testing.T) {
 		"another list is confirmed":     {set: []func(*v1alpha1.App){annotated(v1alpha1.ConfirmAnnotation, "a-token"), deletesClaims}, done: true, guarded: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, deletedApp(nil, append(c.set, helmApp)...), interceptor.Funcs{}, labelled(claim.DeepCopy(), "web"), labelled(boundClaim("other"), "api"))
+			b := newFixture(t, deletedApp(nil, append(c.set, helmApp)...), interceptor.Funcs{}, labelled(claim.DeepCopy(), "web"), labelled(boundClaim("other"), "api"))
 			engine := &uninstalls{done: c.done, err: c.err}
 			b.releaser.engine = engine
 			err := b.remover.remove(t.Context(), b.s)
@@ -105,7 +105,7 @@ func TestHowAnUninstallEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, deletedApp(entries, helmApp), interceptor.Funcs{}, labelled(configMap("own"), "web"))
+			b := newFixture(t, deletedApp(entries, helmApp), interceptor.Funcs{}, labelled(configMap("own"), "web"))
 			b.releaser.engine = &uninstalls{done: c.done, err: c.err}
 			_ = b.remover.remove(t.Context(), b.s)
 			b.clock.Step(c.waited)
@@ -130,7 +130,7 @@ func TestNoReleaseIsUninstalledWithTheNamespaceOrUnderTheOrphanPolicy(t *testing
 			if orphaned {
 				orphan(app)
 			}
-			b := newBench(t, app, interceptor.Funcs{})
+			b := newFixture(t, app, interceptor.Funcs{})
 			engine := &uninstalls{done: true}
 			b.releaser.engine = engine
 			if !orphaned {

@@ -91,7 +91,7 @@ func TestAnObjectWakesTheAppThatDeliversIt(t *testing.T) {
 		a.Name, a.UID = "api", "api"
 		a.Spec.DependsOn = []v1alpha1.Dependency{{Name: "web"}, {APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}
 	})
-	b := newBench(t, api, interceptor.Funcs{}, webApp(), shopProject())
+	b := newFixture(t, api, interceptor.Funcs{}, webApp(), shopProject())
 	b.s.Owner = own.Owner{Tenant: "acme", Project: "shop", App: "api", Namespace: shop}
 	b.s.Client = b.api
 	if err := b.dependencies.Await(t.Context(), b.s.Subject); err == nil {

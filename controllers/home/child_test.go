@@ -42,7 +42,7 @@ func TestAChildIsDeletedOnceWithThePolicyOfItsOwner(t *testing.T) {
 		"another annotation of the child's stay": {child: app(deletedApp, func(a *v1alpha1.App) { a.Annotations = map[string]string{"example.com/x": "y"} }), forced: true, force: "web"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, c.child)
+			b := newFixture(t, c.child)
 			if c.forced {
 				b.Of.SetAnnotations(map[string]string{v1alpha1.ForceRemovalAnnotation: b.Of.GetName()})
 			}
@@ -84,7 +84,7 @@ func TestAChildThatIsGoneMeanwhileIsNoError(t *testing.T) {
 		"gone": {notFound, nil}, "refused": {errAway, errAway},
 	} {
 		for _, orphan := range []bool{false, true} {
-			b := newBench(t)
+			b := newFixture(t)
 			api := interceptor.NewClient(b.api, interceptor.Funcs{
 				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.answer },
 				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -95,7 +95,7 @@ func TestAChildThatIsGoneMeanwhileIsNoError(t *testing.T) {
 				t.Errorf("%s, orphan %t: got %v", name, orphan, err)
 			}
 		}
-		b := newBench(t)
+		b := newFixture(t)
 		b.Of.SetAnnotations(map[string]string{v1alpha1.ForceRemovalAnnotation: b.Of.GetName()})
 		api := interceptor.NewClient(b.api, interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {

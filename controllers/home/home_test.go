@@ -37,8 +37,8 @@ var (
 	deletedAt  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// bench is the home of project shop over a fake API server.
-type bench struct {
+// fixture is the home of project shop over a fake API server.
+type fixture struct {
 	Home
 	t      *testing.T
 	api    client.WithWatch
@@ -48,7 +48,7 @@ type bench struct {
 	reads int
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -58,7 +58,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	for kind := range scheme.AllKnownTypes() {
 		mapper.Add(kind, meta.RESTScopeNamespace)
 	}
-	b := &bench{t: t, events: events.NewFakeRecorder(20), clock: clocktesting.NewFakePassiveClock(deletedAt)}
+	b := &fixture{t: t, events: events.NewFakeRecorder(20), clock: clocktesting.NewFakePassiveClock(deletedAt)}
 	b.api = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if _, is := o.(*corev1.Namespace); is {
@@ -76,7 +76,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 }
 
 // ledger records what is made, and knows as much of the cluster as there is.
-func (b *bench) ledger(recorded v1alpha1.Inventory) *apply.Ledger {
+func (b *fixture) ledger(recorded v1alpha1.Inventory) *apply.Ledger {
 	applier := &apply.Applier{Live: func(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 		o := &metav1.PartialObjectMetadata{}
 		o.SetGroupVersionKind(kind)
@@ -89,7 +89,7 @@ func (b *bench) ledger(recorded v1alpha1.Inventory) *apply.Ledger {
 	return apply.NewLedger(applier, b.api, recorded)
 }
 
-func (b *bench) namespace() *corev1.Namespace {
+func (b *fixture) namespace() *corev1.Namespace {
 	b.t.Helper()
 	ns := &corev1.Namespace{}
 	err := b.api.Get(b.t.Context(), client.ObjectKey{Name: shopNamespace}, ns)
@@ -103,7 +103,7 @@ func (b *bench) namespace() *corev1.Namespace {
 }
 
 // reported returns the events so far, one a line.
-func (b *bench) reported() string {
+func (b *fixture) reported() string {
 	var all []string
 	for len(b.events.Events) > 0 {
 		all = append(all, <-b.events.Events)
@@ -162,7 +162,7 @@ func TestAHomeIsMadeOnlyInAnUnownedNamespace(t *testing.T) {
 			if c.there != nil {
 				objects = append(objects, c.there)
 			}
-			b := newBench(t, objects...)
+			b := newFixture(t, objects...)
 			ledger := b.ledger(v1alpha1.Inventory{})
 			got := steptest.Outcome(t, b.Make(t.Context(), ledger, namespace.Terms{PodSecurity: "baseline"}))
 			if !strings.HasPrefix(got, c.want) {
@@ -186,7 +186,7 @@ func TestAHomeIsMadeOnlyInAnUnownedNamespace(t *testing.T) {
 }
 
 func TestAHomeThatIsAsItWasMadeIsNotReadAgain(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	terms := namespace.Terms{PodSecurity: "restricted"}
 	first := b.ledger(v1alpha1.Inventory{})
 	if err := b.Make(t.Context(), first, terms); err != nil {
@@ -207,7 +207,7 @@ func TestAHomeThatIsAsItWasMadeIsNotReadAgain(t *testing.T) {
 }
 
 func TestAHomeThatCannotBeReadIsAFailureToTryAgain(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.Direct = interceptor.NewClient(b.api, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errAway
 	}})
@@ -224,7 +224,7 @@ func roleBinding(name string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: name}}
 }
 
-func (b *bench) has(o client.Object) bool {
+func (b *fixture) has(o client.Object) bool {
 	b.t.Helper()
 	err := b.api.Get(b.t.Context(), client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
 	if client.IgnoreNotFound(err) != nil {

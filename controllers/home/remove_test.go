@@ -37,7 +37,7 @@ func emptyClaim(name string) *corev1.PersistentVolumeClaim {
 }
 
 // removal deletes as the deployer, with what kinds are given.
-func (b *bench) removal(kinds ...string) Removal {
+func (b *fixture) removal(kinds ...string) Removal {
 	d := Removal{Deployer: b.api, Grace: time.Hour}
 	for _, kind := range kinds {
 		d.Kinds = append(d.Kinds, schema.GroupResource{Resource: kind})
@@ -45,7 +45,7 @@ func (b *bench) removal(kinds ...string) Removal {
 	return d
 }
 
-func (b *bench) remove(d Removal) string {
+func (b *fixture) remove(d Removal) string {
 	b.t.Helper()
 	return steptest.Outcome(b.t, b.Remove(b.t.Context(), d))
 }
@@ -73,7 +73,7 @@ func TestOnlyItsOwnNamespaceIsRemoved(t *testing.T) {
 			if c.there != nil {
 				objects = append(objects, c.there)
 			}
-			b := newBench(t, objects...)
+			b := newFixture(t, objects...)
 			d := b.removal()
 			d.Policy = c.policy
 			if got := b.remove(d); got != c.want {
@@ -87,7 +87,7 @@ func TestOnlyItsOwnNamespaceIsRemoved(t *testing.T) {
 }
 
 func TestNothingIsDeletedBeforeTheNamespaceIsClosed(t *testing.T) {
-	b := newBench(t, shop(), emptyClaim("scratch"))
+	b := newFixture(t, shop(), emptyClaim("scratch"))
 	if got := b.remove(b.removal()); got != "soon, after 500ms" {
 		t.Errorf("got %q, want %q", got, "soon, after 500ms")
 	}
@@ -119,7 +119,7 @@ func TestClaimsThatHoldDataKeepTheNamespace(t *testing.T) {
 		"confirmed and to be deleted": {pvc.Terms{Policies: policies, Confirmed: confirmed}, "waits Deleting: waits for claims data (1Gi) to be gone, after 1s", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, shop(), closed(), dataClaim("data"), roleBinding("kubeop-view"), roleBinding(v1alpha1.Deployer))
+			b := newFixture(t, shop(), closed(), dataClaim("data"), roleBinding("kubeop-view"), roleBinding(v1alpha1.Deployer))
 			d := b.removal()
 			d.Claims = c.terms
 			if got := b.remove(d); got != c.want {
@@ -153,7 +153,7 @@ func TestClaimsThatHoldDataKeepTheNamespace(t *testing.T) {
 }
 
 func TestClaimsWithoutDataGoBeforeTheNamespaceIsRetained(t *testing.T) {
-	b := newBench(t, shop(), closed(), dataClaim("data"), emptyClaim("scratch"))
+	b := newFixture(t, shop(), closed(), dataClaim("data"), emptyClaim("scratch"))
 	if got := b.remove(b.removal()); got != "waits Deleting: waits for claims scratch (0) to be gone, after 1s" {
 		t.Errorf("got %q, want %q", got, "waits Deleting: waits for claims scratch (0) to be gone, after 1s")
 	}
@@ -177,7 +177,7 @@ func TestADeletionOfClaimsThatIsRefused(t *testing.T) {
 		"the API server is away": {errAway, nil, "failed Failed: deleting claim scratch: the API server is away"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, append(c.others, shop(), closed(), emptyClaim("scratch"))...)
+			b := newFixture(t, append(c.others, shop(), closed(), emptyClaim("scratch"))...)
 			d := b.removal()
 			d.Deployer = interceptor.NewClient(b.api, interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.refused }})
 			if got := b.remove(d); got != c.want {
@@ -188,14 +188,14 @@ func TestADeletionOfClaimsThatIsRefused(t *testing.T) {
 }
 
 func TestWithoutADeployerNothingIsDeletedOneByOne(t *testing.T) {
-	b := newBench(t, shop(), emptyClaim("scratch"), roleBinding("kubeop-admin"))
+	b := newFixture(t, shop(), emptyClaim("scratch"), roleBinding("kubeop-admin"))
 	if got := b.remove(Removal{}); got != "waits Deleting: namespace kubeop-acme-shop is being deleted, after 1s" {
 		t.Errorf("got %q, want %q", got, "waits Deleting: namespace kubeop-acme-shop is being deleted, after 1s")
 	}
 	if b.has(closed()) || !b.has(emptyClaim("scratch")) || !b.has(roleBinding("kubeop-admin")) {
 		t.Error("the namespace alone is to be deleted")
 	}
-	b = newBench(t, shop(), dataClaim("data"))
+	b = newFixture(t, shop(), dataClaim("data"))
 	if got := b.remove(Removal{}); got != "done" || b.namespace().Labels[v1alpha1.RetainedLabel] == "" {
 		t.Errorf("with data it ends %q, and the namespace is %v", got, b.namespace().Labels)
 	}
@@ -221,7 +221,7 @@ func TestObjectsThatHoldTheNamespaceAreWaitedFor(t *testing.T) {
 		"forced, a minute ago": {forced: true, waited: time.Minute, want: waits + ", after 6s", freed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, shop(), closed(), held(), roleBinding("kubeop-admin"), roleBinding("kubeop-view"), roleBinding(v1alpha1.Deployer))
+			b := newFixture(t, shop(), closed(), held(), roleBinding("kubeop-admin"), roleBinding("kubeop-view"), roleBinding(v1alpha1.Deployer))
 			b.clock.SetTime(deletedAt.Add(c.waited))
 			if c.forced {
 				b.Of.SetAnnotations(map[string]string{v1alpha1.ForceRemovalAnnotation: "shop"})
@@ -250,7 +250,7 @@ func TestObjectsThatHoldTheNamespaceAreWaitedFor(t *testing.T) {
 func TestPodsAreEndedOnlyAfterTheGrace(t *testing.T) {
 	for waited, want := range map[time.Duration]bool{time.Hour - time.Second: false, time.Hour: false, time.Hour + time.Second: true} {
 		t.Run(waited.String(), func(t *testing.T) {
-			b := newBench(t, shop(), closed())
+			b := newFixture(t, shop(), closed())
 			b.clock.SetTime(deletedAt.Add(waited))
 			d := b.removal("pods")
 			d.Deployer = interceptor.NewClient(b.api, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
@@ -270,7 +270,7 @@ func TestPodsAreEndedOnlyAfterTheGrace(t *testing.T) {
 }
 
 func TestATenantIsNamedAsSuch(t *testing.T) {
-	b := newBench(t, shop(), closed(), dataClaim("data"))
+	b := newFixture(t, shop(), closed(), dataClaim("data"))
 	b.Of = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", DeletionTimestamp: &metav1.Time{Time: deletedAt}}}
 	if got := b.remove(b.removal()); got != "done" {
 		t.Errorf("got %q, want %q", got, "done")
@@ -287,7 +287,7 @@ func TestATenantIsNamedAsSuch(t *testing.T) {
 func TestNothingIsDeletedOneByOneInANamespaceThatIsBeingDeleted(t *testing.T) {
 	leaving := shop()
 	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: deletedAt}, []string{"kubernetes"}
-	b := newBench(t, leaving, dataClaim("data"), emptyClaim("scratch"), roleBinding("kubeop-admin"))
+	b := newFixture(t, leaving, dataClaim("data"), emptyClaim("scratch"), roleBinding("kubeop-admin"))
 	if got := b.remove(b.removal()); !strings.HasPrefix(got, "waits Deleting: namespace kubeop-acme-shop is being deleted") {
 		t.Errorf("got %q", got)
 	}

@@ -29,7 +29,7 @@ func TestAProjectWaitsForItsAppsAndDeletesThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			web, api, other := appOf(shopNamespace, "web"), appOf(shopNamespace, "api"), appOf("kubeop-acme-blog", "web")
 			project := shop(deletedProject, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = c.policy })
-			b := newBench(t, acme(), web, api, other)
+			b := newFixture(t, acme(), web, api, other)
 			s := b.newScope(project)
 			if got := steptest.Outcome(t, b.removeApps(t.Context(), s)); got != waits || s.apps.All != 2 {
 				t.Errorf("got %q, %d apps", got, s.apps.All)
@@ -60,7 +60,7 @@ func TestAProjectWaitsForItsAppsAndDeletesThem(t *testing.T) {
 
 func TestRightsThatCannotBeTakenBackDoNotKeepTheAppsFromGoing(t *testing.T) {
 	tenant := allowing(namespaced)
-	b := newBench(t, tenant, appOf(shopNamespace, "web"))
+	b := newFixture(t, tenant, appOf(shopNamespace, "web"))
 	s := b.with(shop(deletedProject), allowing(priorities))
 	if err := b.grantCluster(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestAFailureToRevokeRightsFailsTheRemovalOfApps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := appOf(shopNamespace, "web")
-			b := newBench(t, allowing(storages), web)
+			b := newFixture(t, allowing(storages), web)
 			s := b.with(shop(deletedProject), allowing(priorities, storages))
 			if err := b.grantCluster(t.Context(), s); err != nil {
 				t.Fatal(err)
@@ -107,7 +107,7 @@ func TestAFailureToRevokeRightsFailsTheRemovalOfApps(t *testing.T) {
 }
 
 func TestRightsCannotBeRevokedWithoutKnowingTheTenant(t *testing.T) {
-	b := newBench(t, allowing(storages))
+	b := newFixture(t, allowing(storages))
 	s := b.with(shop(deletedProject), allowing(priorities, storages))
 	if err := b.grantCluster(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestRightsCannotBeRevokedWithoutKnowingTheTenant(t *testing.T) {
 }
 
 func TestAFailedListOfAppsIsNoEmptyProject(t *testing.T) {
-	b := newBench(t, acme(), appOf(shopNamespace, "web"))
+	b := newFixture(t, acme(), appOf(shopNamespace, "web"))
 	b.fault = func(verb string, o any, _ string) error {
 		if _, is := o.(*v1alpha1.AppList); is {
 			return errAway
@@ -153,7 +153,7 @@ func TestPodsThatAppsWaitForAreEndedAfterTheGrace(t *testing.T) {
 		"after the tenant's grace": {acme(func(a *v1alpha1.Tenant) { a.Spec.MaxTerminationGracePeriod = &short }), time.Minute + time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, c.tenant, appOf(shopNamespace, "web"))
+			b := newFixture(t, c.tenant, appOf(shopNamespace, "web"))
 			b.pods = []metav1.PartialObjectMetadata{ending, running}
 			b.clock.SetTime(deletedAt.Add(c.waited))
 			if got := steptest.Outcome(t, b.removeApps(t.Context(), b.newScope(shop(deletedProject)))); !strings.HasPrefix(got, "waits Deleting: waits for apps web; ") {
@@ -176,19 +176,19 @@ func TestPodsThatAppsWaitForAreEndedAfterTheGrace(t *testing.T) {
 
 func TestTheFormerTenantIsKnownByTheHomeNamespaceWhenItIsGone(t *testing.T) {
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-acme", Annotations: map[string]string{v1alpha1.TenantUIDAnnotation: "uid-of-before"}}}
-	b := newBench(t, acme(), home)
+	b := newFixture(t, acme(), home)
 	if tenant, err := b.formerTenant(t.Context(), b.newScope(shop())); err != nil || tenant.UID != "uid-1" {
 		t.Errorf("while it is there: %v, %v", tenant, err)
 	}
-	b = newBench(t, home)
+	b = newFixture(t, home)
 	if tenant, err := b.formerTenant(t.Context(), b.newScope(shop())); err != nil || tenant.UID != "uid-of-before" {
 		t.Errorf("after it: %v, %v", tenant, err)
 	}
-	b = newBench(t)
+	b = newFixture(t)
 	if tenant, err := b.formerTenant(t.Context(), b.newScope(shop())); err == nil || tenant != nil || !strings.HasPrefix(err.Error(), "finding the tenant of project shop: ") {
 		t.Errorf("with neither: %v, %v", tenant, err)
 	}
-	b = newBench(t, home)
+	b = newFixture(t, home)
 	b.fault = func(_ string, o any, _ string) error {
 		if _, is := o.(*v1alpha1.Tenant); is {
 			return errAway
@@ -209,7 +209,7 @@ func namespaceOf(uid string) *corev1.Namespace {
 
 func TestTheNamespaceIsDeletedLastAndThenForgotten(t *testing.T) {
 	tenant := allowing(priorities)
-	b := newBench(t, tenant, namespaceOf("uid-1"))
+	b := newFixture(t, tenant, namespaceOf("uid-1"))
 	s := b.with(shop(deletedProject), tenant)
 	if err := b.grantCluster(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestTheNamespaceIsDeletedLastAndThenForgotten(t *testing.T) {
 }
 
 func TestANamespaceOfAnEarlierTenantIsLeft(t *testing.T) {
-	b := newBench(t, acme(), namespaceOf("uid-of-before"))
+	b := newFixture(t, acme(), namespaceOf("uid-of-before"))
 	if got := steptest.Outcome(t, b.removeNamespace(t.Context(), b.newScope(shop(deletedProject)))); got != "done" || !b.get(namespaceOf("")) {
 		t.Errorf("got %q", got)
 	}
@@ -269,7 +269,7 @@ func TestClaimsGoByThePolicyOfTheProjectFirst(t *testing.T) {
 			case "tenant":
 				tenant.Annotations = confirmed
 			}
-			b := newBench(t, tenant, claim, namespaceOf("uid-1"))
+			b := newFixture(t, tenant, claim, namespaceOf("uid-1"))
 			for range 2 {
 				_ = steptest.Outcome(t, b.removeNamespace(t.Context(), b.newScope(project)))
 			}

@@ -59,7 +59,7 @@ func TestTheDeployerMayWriteTheKindsOfItsTenantAndNoOthers(t *testing.T) {
 		"the last one cannot any more": {before: []string{priorities}, now: []string{storages}, fault: refuse("storageclasses"), want: fix},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			s := b.with(shop(), allowing(c.before...))
 			if err := b.grantCluster(t.Context(), s); err != nil {
 				t.Fatal(err)
@@ -85,7 +85,7 @@ func TestTheDeployerMayWriteTheKindsOfItsTenantAndNoOthers(t *testing.T) {
 
 func TestRightsInTheClusterAreNotTakenOverFromOthers(t *testing.T) {
 	theirs := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-cluster-acme-shop"}}
-	b := newBench(t, theirs)
+	b := newFixture(t, theirs)
 	got := steptest.Outcome(t, b.grantCluster(t.Context(), b.with(shop(), allowing(priorities))))
 	if !strings.HasPrefix(got, "stopped ApplyFailed: granting spec.clusterKinds of the Tenant") {
 		t.Errorf("got %q", got)
@@ -112,7 +112,7 @@ func TestAProjectThatIsDeletedKeepsTheRightsThatItsTenantStillHas(t *testing.T) 
 			if c.tenant != nil {
 				objects = append(objects, c.tenant)
 			}
-			b := newBench(t, objects...)
+			b := newFixture(t, objects...)
 			s := b.with(shop(deletedProject), allowing(priorities, storages))
 			if c.granted {
 				if err := b.grantCluster(t.Context(), s); err != nil {
@@ -156,7 +156,7 @@ func TestResolveFindsTheTenantByWhereTheProjectIs(t *testing.T) {
 		}, want: "failed Failed: listing the apps of kubeop-acme-shop: the API server is away"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, acme(), appOf(shopNamespace, "web"), appOf(shopNamespace, "api"), appOf("kubeop-acme-blog", "web"))
+			b := newFixture(t, acme(), appOf(shopNamespace, "web"), appOf(shopNamespace, "api"), appOf("kubeop-acme-blog", "web"))
 			if c.fault != nil {
 				b.fault = c.fault
 			}
@@ -179,7 +179,7 @@ func TestResolveFindsTheTenantByWhereTheProjectIs(t *testing.T) {
 
 func TestRightsThatAreTakenBackGoBeforeAnyOtherStep(t *testing.T) {
 	tenant := allowing(priorities)
-	b := newBench(t, tenant)
+	b := newFixture(t, tenant)
 	s := b.with(shop(), tenant)
 	if err := b.grantCluster(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestRightsThatAreTakenBackGoBeforeAnyOtherStep(t *testing.T) {
 func TestGrantMakesTheDeployerAndBindsTheOwners(t *testing.T) {
 	tenant := acme(func(a *v1alpha1.Tenant) { a.Spec.Owners = []v1alpha1.Owner{{Kind: "User", Name: "ann", Role: "admin"}} })
 	left := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: "kubeop-edit", Labels: map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop"}}}
-	b := newBench(t, left, appOf(shopNamespace, "web"))
+	b := newFixture(t, left, appOf(shopNamespace, "web"))
 	s := b.with(shop(), tenant)
 	if got := steptest.Outcome(t, b.grant(t.Context(), s)); got != "done" || s.apps.All != 1 {
 		t.Fatalf("got %q, %d apps", got, s.apps.All)
@@ -216,12 +216,12 @@ func TestGrantMakesTheDeployerAndBindsTheOwners(t *testing.T) {
 }
 
 func TestGrantReportsRulesThatCannotBeGranted(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if got := steptest.Outcome(t, b.grant(t.Context(), b.with(shop(), allowing(unserved)))); !strings.HasPrefix(got, "waits DependencyNotReady: ") {
 		t.Errorf("a kind that is not served: %q", got)
 	}
 	theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: "kubeop-deployer"}}
-	b = newBench(t, theirs)
+	b = newFixture(t, theirs)
 	if got := steptest.Outcome(t, b.grant(t.Context(), b.with(shop(), acme()))); !strings.HasPrefix(got, "stopped ApplyFailed: ") {
 		t.Errorf("an account of others: %q", got)
 	}
@@ -229,7 +229,7 @@ func TestGrantReportsRulesThatCannotBeGranted(t *testing.T) {
 
 // TestAnAPIServerThatDoesNotAnswerTakesNoRights: only a refusal says that a right cannot be granted.
 func TestAnAPIServerThatDoesNotAnswerTakesNoRights(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	s := b.with(shop(), allowing(priorities))
 	if err := b.grantCluster(t.Context(), s); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestEgressLeavesOutTheClustersOwnNetworks(t *testing.T) {
 		"networks are unknown": {egress: []string{"10.0.0.0/8"}, err: errAway, fails: errAway.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.networks.except = map[string][]netip.Prefix{"10.0.0.0/8": {node}}
 			b.networks.all, b.networks.err = map[string]bool{"10.96.0.0/12": true}, c.err
 			s := b.with(shop(), reaching(c.egress...))
@@ -81,7 +81,7 @@ func TestGuardBoundsANamespace(t *testing.T) {
 		p.Spec.Limits.Default = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
 		p.Spec.Limits.DefaultRequest = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m")}
 	})
-	b := newBench(t)
+	b := newFixture(t)
 	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(project, reaching("203.0.113.0/24")))); got != "done" {
 		t.Fatalf("got %q, want %q", got, "done")
 	}
@@ -127,18 +127,18 @@ func TestGuardBoundsANamespace(t *testing.T) {
 }
 
 func TestGuardStopsWhereOnlyPeopleCanHelp(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	larger := shop(func(p *v1alpha1.Project) { p.Spec.Quota = corev1.ResourceList{"requests.cpu": resource.MustParse("9")} })
 	tenant := acme(func(a *v1alpha1.Tenant) { a.Spec.Quota = corev1.ResourceList{"requests.cpu": resource.MustParse("4")} })
 	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(larger, tenant))); !strings.HasPrefix(got, "stopped QuotaExceeded: ") {
 		t.Errorf("a quota above the tenant's: %q", got)
 	}
 	theirs := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName}}
-	b = newBench(t, theirs)
+	b = newFixture(t, theirs)
 	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(shop(), acme()))); !strings.HasPrefix(got, "stopped ApplyFailed: ") {
 		t.Errorf("limits of others: %q", got)
 	}
-	b = newBench(t)
+	b = newFixture(t)
 	b.networks.err = errAway
 	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(shop(), reaching("10.0.0.0/8")))); got != "failed Failed: the API server is away" {
 		t.Errorf("networks that are not known: %q", got)
@@ -147,7 +147,7 @@ func TestGuardStopsWhereOnlyPeopleCanHelp(t *testing.T) {
 
 func TestTheNamespaceIsHeldToTheTenantsPodSecurity(t *testing.T) {
 	for level, want := range map[string]string{"": "restricted", "baseline": "baseline"} {
-		b := newBench(t)
+		b := newFixture(t)
 		tenant := acme(func(a *v1alpha1.Tenant) { a.Spec.PodSecurity, a.Spec.PriorityClasses = level, []string{"high"} })
 		if err := b.makeNamespace(t.Context(), b.with(shop(), tenant)); err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func TestTheNamespaceIsHeldToTheTenantsPodSecurity(t *testing.T) {
 }
 
 func TestTheSummaryNamesClosedAndLoweredGuardrails(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	s := b.with(shop(), acme())
 	for _, c := range []struct {
 		closed  []string
@@ -250,7 +250,7 @@ func TestAppsThatComeGoOrChangeWakeTheirProject(t *testing.T) {
 
 func TestATenantsProjectsAndOnlyTheseAreWoken(t *testing.T) {
 	blog, rivals := shop(func(p *v1alpha1.Project) { p.Name = "blog" }), shop(func(p *v1alpha1.Project) { p.Namespace = "kubeop-rival" })
-	b := newBench(t, acme(), shop(), blog, rivals)
+	b := newFixture(t, acme(), shop(), blog, rivals)
 	queue := newWoken()
 	if err := b.onNetworks().Start(t.Context(), queue); err != nil {
 		t.Fatal(err)

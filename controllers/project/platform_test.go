@@ -16,9 +16,9 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
-// platformBench delivers the platform's own apps as the chart's setting says.
-func platformBench(t *testing.T, setting string, objects ...client.Object) *bench {
-	b := newBench(t, objects...)
+// platformFixture delivers the platform's own apps as the chart's setting says.
+func platformFixture(t *testing.T, setting string, objects ...client.Object) *fixture {
+	b := newFixture(t, objects...)
 	b.Clients.Deployers = kube.Deployers{Operator: "kubeop-system", PlatformApps: setting}
 	return b
 }
@@ -47,7 +47,7 @@ func TestAPlatformProjectMayNotTakeEveryNamespace(t *testing.T) {
 		"one that only looks like it":          {"kubernetes-dashboard", namespaced, "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := platformBench(t, c.setting)
+			b := platformFixture(t, c.setting)
 			got := steptest.Outcome(t, b.resolvePlatform(t.Context(), b.newScope(platformProject(c.project))))
 			if want := strings.ReplaceAll(c.want, "%s", c.project); got != want {
 				t.Errorf("got  %q\nwant %q", got, want)
@@ -57,7 +57,7 @@ func TestAPlatformProjectMayNotTakeEveryNamespace(t *testing.T) {
 }
 
 func TestTheSettingsOfAPlatformNamespaceDefaultToNone(t *testing.T) {
-	b, project := platformBench(t, kube.PlatformAppsNamespaced), platformProject("monitoring")
+	b, project := platformFixture(t, kube.PlatformAppsNamespaced), platformProject("monitoring")
 	if got := b.newScope(project).namespaceSpec(); got != (v1alpha1.PlatformNamespace{}) {
 		t.Errorf("without settings: %+v", got)
 	}
@@ -81,7 +81,7 @@ func TestAnAdoptedNamespaceIsLeftAndNotDeleted(t *testing.T) {
 		"taken by another meanwhile": {func(l map[string]string) { l[v1alpha1.ProjectLabel] = "another" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := platformBench(t, kube.PlatformAppsNamespaced)
+			b := platformFixture(t, kube.PlatformAppsNamespaced)
 			s := b.newScope(platformProject("monitoring"))
 			labels := s.labels()
 			labels[v1alpha1.AdoptedLabel] = "true"
@@ -141,7 +141,7 @@ func TestARemovedPlatformProjectDeletesNoNamespaceThatWasThereBefore(t *testing.
 		t.Run(name, func(t *testing.T) {
 			project := platformProject("monitoring")
 			deletedProject(project)
-			b := platformBench(t, kube.PlatformAppsNamespaced, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: project.Namespace}})
+			b := platformFixture(t, kube.PlatformAppsNamespaced, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: project.Namespace}})
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring", UID: "ns-1", Labels: b.newScope(project).labels()}}
 			ns.Labels[v1alpha1.AdoptedLabel] = c.adopted
 			if c.adopted != "" {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAFailedListOfProjectsIsLogged(t *testing.T) {
-	b := newBench(t, shop())
+	b := newFixture(t, shop())
 	var logged []string
 	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
 	want := []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: "kubeop-acme", Name: "shop"}}}

@@ -37,8 +37,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// bench is a Reconciler between a real Git server and a fake API server, which count what they are asked.
-type bench struct {
+// fixture is a Reconciler between a real Git server and a fake API server, which count what they are asked.
+type fixture struct {
 	*Reconciler
 	t          *testing.T
 	clock      *clocktesting.FakeClock
@@ -52,10 +52,10 @@ type bench struct {
 
 const appFolder = "projects/shop/apps/web"
 
-// newBench has a repository with one app that was declared by its only commit.
-func newBench(t *testing.T) *bench {
+// newFixture has a repository with one app that was declared by its only commit.
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
+	b := &fixture{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
 	server := b.serve()
 	revision, tree := b.push("1")
 	b.repository = &v1alpha1.Repository{
@@ -98,7 +98,7 @@ func newBench(t *testing.T) *bench {
 }
 
 // restart forgets what is only remembered.
-func (b *bench) restart() {
+func (b *fixture) restart() {
 	b.Remotes = NewRemotes(pool.New(pool.Options{Reach: pool.ReachOf}, b.clock), b.clock)
 	woken := make(chan types.NamespacedName, 10)
 	b.woken = woken
@@ -107,7 +107,7 @@ func (b *bench) restart() {
 	b.credentials = credentials{Reader: b.Direct, metadata: b.Secrets, named: func(context.Context, string) bool { return true }, clock: b.clock}
 }
 
-func (b *bench) serve() string {
+func (b *fixture) serve() string {
 	b.t.Helper()
 	path, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
@@ -131,7 +131,7 @@ func (b *bench) serve() string {
 }
 
 // push makes a commit without a parent, as after a forced push; it returns its revision and the hash of the app's folder.
-func (b *bench) push(content string) (revision, tree string) {
+func (b *fixture) push(content string) (revision, tree string) {
 	b.t.Helper()
 	work := b.t.TempDir()
 	b.git("init", "-q", "-b", "main", work)
@@ -147,7 +147,7 @@ func (b *bench) push(content string) (revision, tree string) {
 	return "main@sha1:" + b.git("-C", work, "rev-parse", "HEAD"), b.git("-C", work, "rev-parse", "HEAD:"+appFolder)
 }
 
-func (b *bench) git(args ...string) string {
+func (b *fixture) git(args ...string) string {
 	b.t.Helper()
 	out, err := exec.Command("git", args...).CombinedOutput()
 	if err != nil {
@@ -157,7 +157,7 @@ func (b *bench) git(args ...string) string {
 }
 
 // fetchNow fetches as a Reconcile of the repository does.
-func (b *bench) fetchNow() {
+func (b *fixture) fetchNow() {
 	b.t.Helper()
 	if err := b.fetch(b.t.Context(), newScope(b.repository)); err == nil {
 		b.t.Fatal("it has a commit before the server was asked")
@@ -170,7 +170,7 @@ func (b *bench) fetchNow() {
 }
 
 // look takes one step of the app, and returns what the queue is told.
-func (b *bench) look() (ctrl.Result, error) {
+func (b *fixture) look() (ctrl.Result, error) {
 	b.t.Helper()
 	return b.Steps.Run(b.t.Context(), b.app, facts{}, step.Of(v1alpha1.SourceReadyCondition, facts{}, func(ctx context.Context, _ facts) error {
 		folder, err := b.Folder(ctx, b.app)
@@ -190,7 +190,7 @@ type facts struct{}
 func (facts) Record()         {}
 func (facts) Summary() string { return "" }
 
-func (b *bench) wantFound(secrets, asked int) {
+func (b *fixture) wantFound(secrets, asked int) {
 	b.t.Helper()
 	if _, err := b.look(); err != nil {
 		b.t.Error(err)
@@ -201,7 +201,7 @@ func (b *bench) wantFound(secrets, asked int) {
 }
 
 func TestFolderOfTheLastFetchReadsNoSecret(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.fetchNow()
 	for range 5 {
 		b.wantFound(0, 0)
@@ -214,14 +214,14 @@ func TestFolderOfTheLastFetchReadsNoSecret(t *testing.T) {
 }
 
 func TestFolderAfterARestart(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.fetchNow()
 	b.restart()
 	b.wantFound(1, 0)
 }
 
 func TestFolderOfAnotherSpecIsReadAnew(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.fetchNow()
 	b.repository.Generation = 2
 	if err := b.Client.Update(t.Context(), b.repository); err != nil {
@@ -234,34 +234,34 @@ func TestFolderOfAnotherSpecIsReadAnew(t *testing.T) {
 // app that events wake.
 func TestFolderThatIsNotThere(t *testing.T) {
 	cases := map[string]struct {
-		change func(b *bench)
+		change func(b *fixture)
 		after  time.Duration
 		says   string
 		asked  int
 	}{
-		"never fetched": {func(b *bench) {
+		"never fetched": {func(b *fixture) {
 			b.repository.Status.LastAttemptedRevision = ""
 			b.update(b.repository)
 		}, time.Second, "waits for its repository: repository acme: not fetched yet", 0},
-		"repository deleted": {func(b *bench) {
+		"repository deleted": {func(b *fixture) {
 			if err := b.Client.Delete(b.t.Context(), b.repository); err != nil {
 				b.t.Fatal(err)
 			}
 		}, 0, "repository acme, which declared the app, does not exist: create it again, or delete the app", 0},
-		"another tenant's": {func(b *bench) {
+		"another tenant's": {func(b *fixture) {
 			b.repository.Spec.Tenant = "other"
 			b.update(b.repository)
 		}, 0, "repository acme cannot declare apps in namespace kubeop-acme-shop", 0},
-		"commit gone": {func(b *bench) {
+		"commit gone": {func(b *fixture) {
 			b.push("2")
 			b.git("-C", b.bare, "gc", "-q", "--prune=now")
 		}, 0, "push a change of the folder", 4}, // one fetch: the commit alone, then with the history
-		"repository gone": {func(b *bench) {
+		"repository gone": {func(b *fixture) {
 			if err := os.RemoveAll(b.bare); err != nil {
 				b.t.Fatal(err)
 			}
 		}, 0, "push a change of the folder", 1},
-		"no secret": {func(b *bench) {
+		"no secret": {func(b *fixture) {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: "git"}}
 			if err := b.Client.Delete(b.t.Context(), secret); err != nil {
 				b.t.Fatal(err)
@@ -270,7 +270,7 @@ func TestFolderThatIsNotThere(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			tc.change(b)
 			for range 5 {
 				result, err := b.look()
@@ -292,14 +292,14 @@ func TestFolderThatIsNotThere(t *testing.T) {
 	}
 }
 
-func (b *bench) update(o client.Object) {
+func (b *fixture) update(o client.Object) {
 	b.t.Helper()
 	if err := b.Client.Update(b.t.Context(), o); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bench) message() string {
+func (b *fixture) message() string {
 	for _, c := range b.app.Status.Conditions {
 		if c.Type == v1alpha1.SourceReadyCondition {
 			return c.Message
@@ -310,7 +310,7 @@ func (b *bench) message() string {
 
 // TestTheRepositoryDoesNotCountForItsTenant so that apps which take all of the tenant's room do not stop the push that mends them.
 func TestTheRepositoryDoesNotCountForItsTenant(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	source, err := b.source(t.Context(), b.repository)
 	if err != nil || source.Tenant != budget.OfRepository("acme") || source.Tenant == "acme" {
 		t.Errorf("it counts for %q, %v", source.Tenant, err)
@@ -319,7 +319,7 @@ func TestTheRepositoryDoesNotCountForItsTenant(t *testing.T) {
 
 // TestFolderOfTheLastFetchNeedsNoCredentials, as long as the repository is the one that was fetched.
 func TestFolderOfTheLastFetchNeedsNoCredentials(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.fetchNow()
 	b.credentials = credentials{Reader: b.Direct, metadata: b.Secrets, named: func(context.Context, string) bool { return true }, clock: b.clock}
 	b.wantFound(0, 0)

@@ -28,7 +28,7 @@ import (
 )
 
 // pushOn makes commits one after the other from what the server has, the last with that content; it returns its revision.
-func (b *bench) pushOn(content string, commits int) string {
+func (b *fixture) pushOn(content string, commits int) string {
 	b.t.Helper()
 	work := b.t.TempDir()
 	b.git("clone", "-q", b.bare, work)
@@ -48,14 +48,14 @@ func (b *bench) pushOn(content string, commits int) string {
 }
 
 // pushBack sets the server's branch to a revision.
-func (b *bench) pushBack(revision string) {
+func (b *fixture) pushBack(revision string) {
 	b.t.Helper()
 	b.git("-C", b.bare, "update-ref", "refs/heads/main", hashOf(revision))
 }
 
 // pass takes the steps of a Reconcile that decide which commit is in force, with the remote asked anew, and records them. It
 // returns the content of the app in that commit, "" when there is none, and how the steps ended.
-func (b *bench) pass() (content string, err error) {
+func (b *fixture) pass() (content string, err error) {
 	b.t.Helper()
 	b.clock.Step(time.Hour)
 	live := &v1alpha1.Repository{}
@@ -91,7 +91,7 @@ func (b *bench) pass() (content string, err error) {
 }
 
 // want takes a pass and checks what is in force, and that the error says all of says, or that there is none.
-func (b *bench) want(content string, says ...string) {
+func (b *fixture) want(content string, says ...string) {
 	b.t.Helper()
 	got, err := b.pass()
 	if got != content || (err == nil) != (len(says) == 0) {
@@ -111,7 +111,7 @@ func (b *bench) want(content string, says ...string) {
 	}
 }
 
-func (b *bench) annotate(value string) {
+func (b *fixture) annotate(value string) {
 	b.t.Helper()
 	before := b.repository.DeepCopy()
 	b.repository.Annotations = map[string]string{v1alpha1.ConfirmHistoryAnnotation: value}
@@ -121,13 +121,13 @@ func (b *bench) annotate(value string) {
 }
 
 // lose has the operator begin with an empty disk.
-func (b *bench) lose() {
+func (b *fixture) lose() {
 	b.Git = git.NewStore(b.t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	b.restart()
 }
 
 func TestACommitThatDescendsIsTaken(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.want("1")
 	revision := b.pushOn("2", 1)
 	b.asked = 0
@@ -145,7 +145,7 @@ func TestACommitThatDescendsIsTaken(t *testing.T) {
 }
 
 func TestARewrittenHistoryIsHeld(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	first := b.repository.Status.LastAttemptedRevision
 	b.want("1")
 	last := b.pushOn("2", 3)
@@ -178,7 +178,7 @@ func TestARewrittenHistoryIsHeld(t *testing.T) {
 
 // TestAConfirmationLetsOneCommitInOnce and neither another one nor the same one again.
 func TestAConfirmationLetsOneCommitInOnce(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.want("1")
 	b.pushOn("2", 3)
 	b.want("2")
@@ -201,7 +201,7 @@ func TestAConfirmationLetsOneCommitInOnce(t *testing.T) {
 
 // TestAConfirmationOfTheAcceptedCommitIsRemoved as when the process ended before the commit was recorded as accepted.
 func TestAConfirmationOfTheAcceptedCommitIsRemoved(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.annotate(hashOf(b.repository.Status.LastAttemptedRevision))
 	b.want("1")
 	if said := b.repository.Annotations[v1alpha1.ConfirmHistoryAnnotation]; said != "" {
@@ -210,17 +210,19 @@ func TestAConfirmationOfTheAcceptedCommitIsRemoved(t *testing.T) {
 }
 
 func TestWhatIsNotCompared(t *testing.T) {
-	for name, change := range map[string]func(*bench, *v1alpha1.Repository){
-		"any history": func(_ *bench, o *v1alpha1.Repository) { o.Spec.History = v1alpha1.HistoryAny },
-		"another ref": func(_ *bench, o *v1alpha1.Repository) { o.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: "main"} },
-		"another URL": func(_ *bench, o *v1alpha1.Repository) { o.Spec.URL = strings.TrimSuffix(o.Spec.URL, ".git") + ".git/" },
-		"a commit": func(b *bench, o *v1alpha1.Repository) {
+	for name, change := range map[string]func(*fixture, *v1alpha1.Repository){
+		"any history": func(_ *fixture, o *v1alpha1.Repository) { o.Spec.History = v1alpha1.HistoryAny },
+		"another ref": func(_ *fixture, o *v1alpha1.Repository) { o.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: "main"} },
+		"another URL": func(_ *fixture, o *v1alpha1.Repository) {
+			o.Spec.URL = strings.TrimSuffix(o.Spec.URL, ".git") + ".git/"
+		},
+		"a commit": func(b *fixture, o *v1alpha1.Repository) {
 			o.Spec.Ref = &sourcev1.GitRepositoryRef{Commit: b.git("-C", b.bare, "rev-parse", "main")}
 		},
-		"the first commit": func(_ *bench, o *v1alpha1.Repository) { o.Status = v1alpha1.RepositoryStatus{} },
+		"the first commit": func(_ *fixture, o *v1alpha1.Repository) { o.Status = v1alpha1.RepositoryStatus{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.want("1")
 			b.push("foreign")
 			b.repository.Generation++
@@ -233,7 +235,7 @@ func TestWhatIsNotCompared(t *testing.T) {
 
 // TestTagsOfARange need not descend from each other where the version is higher; a moved tag and a lower version have to.
 func TestTagsOfARange(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	tag := func(name, revision string) { b.git("-C", b.bare, "tag", "-f", name, hashOf(revision)) }
 	b.want("1")
 	first, _ := b.push("one")
@@ -254,7 +256,7 @@ func TestTagsOfARange(t *testing.T) {
 
 // TestALastCommitThatIsGone: what runs is left alone, and nothing else is synced in its place.
 func TestALastCommitThatIsGone(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.want("1")
 	last := b.repository.Status.LastAttemptedRevision
 	foreign, _ := b.push("foreign")
@@ -269,7 +271,7 @@ func TestALastCommitThatIsGone(t *testing.T) {
 }
 
 // signedBy makes a commit of what the server has, signed, and returns its revision.
-func (b *bench) signedBy(who *openpgp.Entity, content string) string {
+func (b *fixture) signedBy(who *openpgp.Entity, content string) string {
 	b.t.Helper()
 	plain := b.git("-C", b.bare, "cat-file", "commit", hashOf(b.pushOn(content, 1))) + "\n"
 	var signature bytes.Buffer
@@ -290,7 +292,7 @@ func (b *bench) signedBy(who *openpgp.Entity, content string) string {
 
 // TestACommitThatIsNotSignedIsHeld as a rewritten history is, and no confirmation lets it in.
 func TestACommitThatIsNotSignedIsHeld(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	who, err := openpgp.NewEntity("dev", "", "dev@example.com", nil)
 	if err != nil {
 		t.Fatal(err)

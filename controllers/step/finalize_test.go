@@ -34,7 +34,7 @@ func TestADeletionThatWasNotMeantForTheObjectRemovesNothing(t *testing.T) {
 		"not known": {err: away, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, web(func(a *v1alpha1.App) {
+			b := newFixture(t, web(func(a *v1alpha1.App) {
 				a.DeletionTimestamp, a.Finalizers, a.Spec.Suspend = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}, c.suspend
 			}))
 			b.Cause = func(context.Context, Object) (Cause, error) { return c.cause, c.err }
@@ -58,7 +58,7 @@ func TestADeletionThatWasNotMeantForTheObjectRemovesNothing(t *testing.T) {
 }
 
 // told returns the events so far.
-func (b *bench) told() string {
+func (b *fixture) told() string {
 	var all []string
 	for {
 		select {
@@ -72,7 +72,7 @@ func (b *bench) told() string {
 
 // TestTheCauseIsReadOnce: each look at an object that is being removed would be a request.
 func TestTheCauseIsReadOnce(t *testing.T) {
-	b := newBench(t, web(func(a *v1alpha1.App) {
+	b := newFixture(t, web(func(a *v1alpha1.App) {
 		a.UID, a.DeletionTimestamp, a.Finalizers = "1", &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}
 	}))
 	asked := 0

@@ -33,7 +33,7 @@ func TestMaskedValuesAreInNoStatusOrEvent(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, web())
+			b := newFixture(t, web())
 			note := Note{Condition: "Drifted", Status: metav1.ConditionTrue, Reason: "DriftDetected", Message: "hunter22", Event: "Warning"}
 			f := &discreetFacts{noted{facts{app: b.app}, note, "said hunter22"}}
 			_, err := b.Run(t.Context(), b.app, f, Of("First", f, func(context.Context, *discreetFacts) error { return tc.err }))

@@ -25,7 +25,7 @@ func (n *noted) Notes() []Note   { return []Note{n.note} }
 func (n *noted) Details() string { return n.details }
 
 func TestSoonWritesNothing(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	if _, err := b.run(t, Stop("Wrong", errors.New("no"))); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestSoonWritesNothing(t *testing.T) {
 }
 
 func TestNotes(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	run := func(n Note) {
 		t.Helper()
 		f := &noted{facts: facts{app: b.app}, note: n}
@@ -77,7 +77,7 @@ func (*eager) Again() time.Duration { return 7 * time.Second }
 
 func TestAStoppedObjectIsReconciledWhenTheScopeIsDue(t *testing.T) {
 	for name, outcome := range map[string]error{"well": nil, "stopped": Stop("Wrong", errors.New("no"))} {
-		b := newBench(t, web())
+		b := newFixture(t, web())
 		f := &eager{facts{app: b.app}}
 		result, err := b.Run(t.Context(), b.app, f, Of("First", f, func(context.Context, *eager) error { return outcome }))
 		if err != nil || result.RequeueAfter != 7*time.Second {
@@ -87,7 +87,7 @@ func TestAStoppedObjectIsReconciledWhenTheScopeIsDue(t *testing.T) {
 }
 
 func TestDetailsAreInTheEventOnly(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	f := &noted{facts: facts{app: b.app}, details: "line 1\nline 2"}
 	stop := func(context.Context, *noted) error { return Stop(v1alpha1.UpgradeFailedReason, errors.New("no")) }
 	if _, err := b.Run(t.Context(), b.app, f, Of("First", f, stop)); err != nil {
@@ -113,7 +113,7 @@ type headed struct {
 func (h *headed) Heading() string { return h.heading }
 
 func TestAHeadingIsInFrontOfReadyAndInNoEvent(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	run := func(heading string, outcome error) string {
 		t.Helper()
 		f := &headed{facts: facts{app: b.app}, heading: heading}

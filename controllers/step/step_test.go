@@ -36,21 +36,21 @@ type facts struct {
 func (f *facts) Record()         { f.app.Status.LastAttemptedRevision = f.revision }
 func (f *facts) Summary() string { return "Applied " + f.revision }
 
-// bench is a runner over a fake API server that counts status patches.
-type bench struct {
+// fixture is a runner over a fake API server that counts status patches.
+type fixture struct {
 	*Runner
 	events  *events.FakeRecorder
 	app     *v1alpha1.App
 	patches int
 }
 
-func newBench(t *testing.T, app *v1alpha1.App) *bench {
+func newFixture(t *testing.T, app *v1alpha1.App) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{events: events.NewFakeRecorder(10)}
+	b := &fixture{events: events.NewFakeRecorder(10)}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app).
 		WithInterceptorFuncs(interceptor.Funcs{
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -67,7 +67,7 @@ func newBench(t *testing.T, app *v1alpha1.App) *bench {
 func TestDurationsAreByNamespace(t *testing.T) {
 	durations := metrics.NewRecorder()
 	for _, name := range []string{"web", "api"} {
-		b := newBench(t, web(func(a *v1alpha1.App) { a.Name = name }))
+		b := newFixture(t, web(func(a *v1alpha1.App) { a.Name = name }))
 		b.Durations = durations
 		if _, err := b.run(t, nil); err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestDurationsAreByNamespace(t *testing.T) {
 	}
 }
 
-func (b *bench) read(t *testing.T, app *v1alpha1.App) {
+func (b *fixture) read(t *testing.T, app *v1alpha1.App) {
 	t.Helper()
 	b.app = &v1alpha1.App{}
 	if err := b.Client.Get(t.Context(), client.ObjectKeyFromObject(app), b.app); err != nil {
@@ -90,7 +90,7 @@ func (b *bench) read(t *testing.T, app *v1alpha1.App) {
 	}
 }
 
-func (b *bench) run(t *testing.T, outcomes ...error) (ctrl.Result, error) {
+func (b *fixture) run(t *testing.T, outcomes ...error) (ctrl.Result, error) {
 	t.Helper()
 	f := &facts{app: b.app, revision: "main@sha1:1"}
 	var steps []Step
@@ -158,7 +158,7 @@ func TestRun(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, web())
+			b := newFixture(t, web())
 			result, err := b.run(t, c.outcomes...)
 			if !errors.Is(err, c.wantErr) || (c.wantErr == nil && err != nil) {
 				t.Errorf("got error %v, want %v", err, c.wantErr)
@@ -198,7 +198,7 @@ func TestTheSameOutcomeTwiceIsOneWriteAndOneEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, web())
+			b := newFixture(t, web())
 			for range 3 {
 				time.Sleep(1100 * time.Millisecond) // Transition times have seconds.
 				if _, err := b.run(t, outcome); err != nil {
@@ -214,7 +214,7 @@ func TestTheSameOutcomeTwiceIsOneWriteAndOneEvent(t *testing.T) {
 }
 
 func TestRetryIntervalReplacesTheBackoff(t *testing.T) {
-	b := newBench(t, web(func(a *v1alpha1.App) { a.Spec.RetryInterval = &metav1.Duration{Duration: 7 * time.Second} }))
+	b := newFixture(t, web(func(a *v1alpha1.App) { a.Spec.RetryInterval = &metav1.Duration{Duration: 7 * time.Second} }))
 	result, err := b.run(t, errors.New("away"))
 	if err != nil || result.RequeueAfter != 7*time.Second {
 		t.Errorf("got %+v and %v", result, err)
@@ -222,7 +222,7 @@ func TestRetryIntervalReplacesTheBackoff(t *testing.T) {
 }
 
 func TestASuspendedObjectRunsNoStep(t *testing.T) {
-	b := newBench(t, web(func(a *v1alpha1.App) { a.Spec.Suspend = true }))
+	b := newFixture(t, web(func(a *v1alpha1.App) { a.Spec.Suspend = true }))
 	for range 2 {
 		result, err := b.run(t, errors.New("must not run"))
 		if err != nil || !result.IsZero() || b.patches != 1 || len(b.app.Finalizers) != 0 {
@@ -236,7 +236,7 @@ func TestASuspendedObjectRunsNoStep(t *testing.T) {
 }
 
 func TestReadySaysThatTheObjectIsSuspended(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	if _, err := b.run(t, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestReadySaysThatTheObjectIsSuspended(t *testing.T) {
 }
 
 func TestARequestIsAnswered(t *testing.T) {
-	b := newBench(t, web(func(a *v1alpha1.App) { a.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"} }))
+	b := newFixture(t, web(func(a *v1alpha1.App) { a.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"} }))
 	if _, err := b.run(t, Wait("NotYet", time.Second, "rain")); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestARequestIsAnswered(t *testing.T) {
 
 // TestAReconcileKeepsTheVersionItBeganWith has the object change during a Reconcile, which then writes its status.
 func TestAReconcileKeepsTheVersionItBeganWith(t *testing.T) {
-	b := newBench(t, web(func(a *v1alpha1.App) {
+	b := newFixture(t, web(func(a *v1alpha1.App) {
 		a.Annotations, a.Finalizers = map[string]string{v1alpha1.RevisionAnnotation: "main@sha1:1"}, []string{v1alpha1.Finalizer}
 	}))
 	newer := b.app.DeepCopy()
@@ -300,7 +300,7 @@ func TestFinalize(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, c.app)
+			b := newFixture(t, c.app)
 			f := &facts{app: b.app}
 			if _, err := b.Finalize(t.Context(), b.app, f, Of("Removed", f, func(context.Context, *facts) error { return c.outcome })); err != nil {
 				t.Fatal(err)
@@ -318,7 +318,7 @@ func TestFinalize(t *testing.T) {
 
 // TestSuccessIsAnEventAfterAFailure tells that an app works again, and of one that never failed nothing.
 func TestSuccessIsAnEventAfterAFailure(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	rain := Wait("NotYet", time.Second, "rain")
 	for _, outcome := range []error{rain, nil, rain, nil, Stop("Wrong", errors.New("no")), rain, nil, rain, nil} {
 		if _, err := b.run(t, outcome); err != nil {
@@ -336,7 +336,7 @@ func TestSuccessIsAnEventAfterAFailure(t *testing.T) {
 }
 
 func TestALongMessageIsCutForTheEvent(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	if _, err := b.run(t, Stop("Wrong", errors.New(strings.Repeat("ä", 2000)))); err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestALongMessageIsCutForTheEvent(t *testing.T) {
 }
 
 func TestAStopOfTheOperatorIsNoFailureOfTheObject(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	if _, err := b.run(t, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +369,7 @@ func TestAWriteRefusedByTheFenceIsNoFailureOfTheObject(t *testing.T) {
 	fenced := fmt.Errorf("ConfigMap/web: %w", &url.Error{Op: "Patch", URL: "https://api", Err: fence.ErrFenced})
 	want := ctrl.Result{RequeueAfter: fencedPause}
 	for name, outcome := range map[string]error{"a failure": fenced, "with a reason": Fail("Away", fenced)} {
-		b := newBench(t, web())
+		b := newFixture(t, web())
 		if result, err := b.run(t, nil, outcome); result != want || err != nil {
 			t.Errorf("%s: got %v, %v", name, result, err)
 		}
@@ -378,7 +378,7 @@ func TestAWriteRefusedByTheFenceIsNoFailureOfTheObject(t *testing.T) {
 		}
 	}
 
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
 		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 			return fenced
@@ -395,7 +395,7 @@ func TestAWriteRefusedByTheFenceIsNoFailureOfTheObject(t *testing.T) {
 }
 
 func TestACheckpointIsThereBeforeTheStepGoesOn(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	f := &facts{app: b.app}
 	_, err := b.Run(t.Context(), b.app, f, Of("First", f, func(ctx context.Context, f *facts) error {
 		f.revision = "main@sha1:3"
@@ -429,7 +429,7 @@ func TestACheckpointIsThereBeforeTheStepGoesOn(t *testing.T) {
 }
 
 func TestStepsThatShareACondition(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	f := &facts{app: b.app}
 	ends := func(err error) func(context.Context, *facts) error {
 		return func(context.Context, *facts) error { return err }

@@ -15,7 +15,7 @@ import (
 
 // TestAnAnnotationSuspendsUntilItsTime suspends an object, changes the time, and continues when it is reached.
 func TestAnAnnotationSuspendsUntilItsTime(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	if _, err := b.run(t, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestAnAnnotationSuspendsUntilItsTime(t *testing.T) {
 }
 
 func TestADeletionDoesNotWaitForTheEndOfASuspension(t *testing.T) {
-	b := newBench(t, web(func(a *v1alpha1.App) {
+	b := newFixture(t, web(func(a *v1alpha1.App) {
 		a.DeletionTimestamp, a.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}
 		a.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "1970-01-01T01:00:00Z"}
 	}))

@@ -20,7 +20,7 @@ import (
 
 // TestAListThatIsUnderWay is nothing that the status tells of, until it lasts.
 func TestAListThatIsUnderWay(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	now := b.Clock.Now()
 	began := func(ago time.Duration) error {
 		return Fail(v1alpha1.ApplyFailedReason, fmt.Errorf("applying: %w", &kube.Unready{What: "ConfigMap", Since: now.Add(-ago)}))
@@ -43,7 +43,7 @@ func TestAListThatIsUnderWay(t *testing.T) {
 
 // TestAKindThatCannotBeListedIsReportedAtOnce and is a failure as any other.
 func TestAKindThatCannotBeListedIsReportedAtOnce(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	no := errors.New("the server does not allow this method")
 	_, err := b.run(t, &kube.Unready{What: "Widget", Since: b.Clock.Now(), Err: no})
 	b.read(t, b.app)
@@ -53,7 +53,7 @@ func TestAKindThatCannotBeListedIsReportedAtOnce(t *testing.T) {
 }
 
 func TestAnObjectThatNeedsAListIsWokenByIt(t *testing.T) {
-	b := newBench(t, web())
+	b := newFixture(t, web())
 	woken := make(chan client.ObjectKey, 1)
 	b.Wake = func(key client.ObjectKey) { woken <- key }
 	watch := kube.NewLocalWatch(&rest.Config{Host: "http://127.0.0.1:1"}, &http.Client{Transport: http.DefaultTransport}, logr.Discard(), clock.RealClock{}) // Nobody answers there.

@@ -40,8 +40,8 @@ var (
 	deletedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// bench is a reconciler over a fake API server.
-type bench struct {
+// fixture is a reconciler over a fake API server.
+type fixture struct {
 	*Reconciler
 	t   *testing.T
 	api client.WithWatch
@@ -59,13 +59,13 @@ func (served) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResou
 	}}}, nil
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t}
+	b := &fixture{t: t}
 	clock := clocktesting.NewFakePassiveClock(deletedAt)
 	b.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithRESTMapper(mapperOf(scheme)).
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithInterceptorFuncs(interceptor.Funcs{
@@ -101,7 +101,7 @@ func mapperOf(scheme *runtime.Scheme) meta.RESTMapper {
 	return mapper
 }
 
-func (b *bench) live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+func (b *fixture) live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(kind)
 	err := b.api.Get(ctx, key, o)
@@ -111,7 +111,7 @@ func (b *bench) live(ctx context.Context, kind schema.GroupVersionKind, key type
 	return o, true, err
 }
 
-func (b *bench) get(o client.Object) bool {
+func (b *fixture) get(o client.Object) bool {
 	b.t.Helper()
 	err := b.api.Get(b.t.Context(), client.ObjectKeyFromObject(o), o)
 	if client.IgnoreNotFound(err) != nil {
@@ -146,7 +146,7 @@ func TestATenantWaitsForItsProjectsAndDeletesThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shop, blog, rivals := project("acme", "shop", nil), project("acme", "blog", nil), project("rival", "shop", nil)
 			shop.Spec.DeletionPolicy, blog.Spec.DeletionPolicy = c.projects, c.projects
-			b := newBench(t, shop, blog, rivals)
+			b := newFixture(t, shop, blog, rivals)
 			s := b.newScope(acme(deletedTenant, func(a *v1alpha1.Tenant) { a.Spec.DeletionPolicy = c.tenants }))
 			want := "waits Deleting: waits for projects blog, shop; kubectl get projects -n kubeop-acme says what holds them, after 1s"
 			if got := steptest.Outcome(t, b.removeProjects(t.Context(), s)); got != want {
@@ -162,7 +162,7 @@ func TestATenantWaitsForItsProjectsAndDeletesThem(t *testing.T) {
 			}
 		})
 	}
-	b := newBench(t)
+	b := newFixture(t)
 	b.failing = true
 	if got := steptest.Outcome(t, b.removeProjects(t.Context(), b.newScope(acme(deletedTenant)))); got != "failed Failed: listing the projects of acme: the API server is away" {
 		t.Errorf("projects that cannot be listed: %q, want %q", got, "failed Failed: listing the projects of acme: the API server is away")
@@ -174,7 +174,7 @@ func TestAccessOutsideTheNamespaceGoesWithTheTenantUnlessItOrphans(t *testing.T)
 		t.Run(string(policy), func(t *testing.T) {
 			tenant := acme(owned, func(a *v1alpha1.Tenant) { a.Spec.DeletionPolicy = policy })
 			theirs := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-tenant-rival", Labels: map[string]string{v1alpha1.TenantLabel: "rival"}}}
-			b := newBench(t, theirs)
+			b := newFixture(t, theirs)
 			b.FlowControl, b.OwnerRequests = true, true
 			s := b.newScope(tenant)
 			if err := errors.Join(b.grant(t.Context(), s), b.api.Create(t.Context(), project("acme", "shop", nil)), b.guard(t.Context(), s)); err != nil {
@@ -209,7 +209,7 @@ func TestAccessOutsideTheNamespaceGoesWithTheTenantUnlessItOrphans(t *testing.T)
 }
 
 func TestOwnersSeeTheirOwnTenantAndRepository(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	tenant := acme(func(a *v1alpha1.Tenant) {
 		a.Spec.Owners = []v1alpha1.Owner{{Kind: "Group", Name: "devs", Role: "edit"}, {Kind: "User", Name: "ann"}}
 	})
@@ -256,7 +256,7 @@ func TestOwnersMayRequestSomethingOfTheirRepositoryByTheirRole(t *testing.T) {
 		"no policy limits the verbs": {acme(owned, admin), true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.OwnerRequests = true
 			// What an earlier Reconcile granted goes when it is not to be there any more.
 			if err := b.grant(t.Context(), b.newScope(acme(owned, admin))); err != nil {
@@ -298,7 +298,7 @@ func TestFlowSchemasAreOfTheTenantsProjects(t *testing.T) {
 			want: []string{"kubeop-acme-blog", "kubeop-acme-shop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, c.projects...)
+			b := newFixture(t, c.projects...)
 			b.FlowControl = c.on
 			tenant := acme(func(a *v1alpha1.Tenant) {
 				a.Spec.HomeQuota = corev1.ResourceList{"count/configmaps": resource.MustParse("7")}
@@ -339,7 +339,7 @@ func following() *v1alpha1.Tenant {
 func TestATenantHasTheRepositoryThatItsSpecNames(t *testing.T) {
 	tenant := following()
 	ours := map[string]string{v1alpha1.RepositoryLabel: "acme"}
-	b := newBench(t, project("acme", "shop", ours), project("acme", "blog", map[string]string{v1alpha1.RepositoryLabel: "platform"}))
+	b := newFixture(t, project("acme", "shop", ours), project("acme", "blog", map[string]string{v1alpha1.RepositoryLabel: "platform"}))
 	reconcileOnce := func() *scope {
 		t.Helper()
 		s := b.newScope(tenant)
@@ -395,7 +395,7 @@ func TestTheTenantsOwnRepositoryGoesBeforeItsProjects(t *testing.T) {
 		"another name for the same tenant": {repository("other", "acme"), "done", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, c.there)
+			b := newFixture(t, c.there)
 			if got := steptest.Outcome(t, b.unbind(t.Context(), b.newScope(acme(deletedTenant)))); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -404,7 +404,7 @@ func TestTheTenantsOwnRepositoryGoesBeforeItsProjects(t *testing.T) {
 			}
 		})
 	}
-	b := newBench(t)
+	b := newFixture(t)
 	b.Client = interceptor.NewClient(b.api, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errAway
 	}})
@@ -416,7 +416,7 @@ func TestTheTenantsOwnRepositoryGoesBeforeItsProjects(t *testing.T) {
 func TestTheHomeIsRestrictedAndRemovedWithItsTenant(t *testing.T) {
 	size := resource.MustParse("1Ki")
 	tenant := acme(func(a *v1alpha1.Tenant) { a.Spec.PodSecurity, a.Spec.MaxObjectSize = "privileged", &size })
-	b := newBench(t)
+	b := newFixture(t)
 	if err := b.makeNamespace(t.Context(), b.newScope(tenant)); err != nil {
 		t.Fatal(err)
 	}

@@ -50,8 +50,8 @@ func volume(name, claimUID string, policy corev1.PersistentVolumeReclaimPolicy) 
 	return v
 }
 
-// bench is a reconciler over a fake API server that counts patches.
-type bench struct {
+// fixture is a reconciler over a fake API server that counts patches.
+type fixture struct {
 	Reconciler
 	t       *testing.T
 	api     client.WithWatch
@@ -59,9 +59,9 @@ type bench struct {
 	patches int
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
-	b := &bench{t: t, events: events.NewFakeRecorder(10)}
+	b := &fixture{t: t, events: events.NewFakeRecorder(10)}
 	b.api = fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			b.patches++
@@ -72,12 +72,12 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return b
 }
 
-func (b *bench) look() (reconcile.Result, error) {
+func (b *fixture) look() (reconcile.Result, error) {
 	return b.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: shopNamespace}})
 }
 
 // named returns the annotation that names the volumes, and whether it is there.
-func (b *bench) named() (string, bool) {
+func (b *fixture) named() (string, bool) {
 	b.t.Helper()
 	ns := &corev1.Namespace{}
 	if err := b.api.Get(b.t.Context(), client.ObjectKey{Name: shopNamespace}, ns); err != nil {
@@ -87,7 +87,7 @@ func (b *bench) named() (string, bool) {
 	return text, there
 }
 
-func (b *bench) policy(name string) corev1.PersistentVolumeReclaimPolicy {
+func (b *fixture) policy(name string) corev1.PersistentVolumeReclaimPolicy {
 	b.t.Helper()
 	v := &corev1.PersistentVolume{}
 	if err := b.api.Get(b.t.Context(), client.ObjectKey{Name: name}, v); err != nil {
@@ -114,7 +114,7 @@ func TestVolumesOfANamespaceThatMayBeDeletedAreRetained(t *testing.T) {
 		"a claim of the name that was there": {volume("pv-1", "uid-data-before", del), claim("data", "pv-1"), del, "0 volumes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, allowed(), c.claim, c.volume)
+			b := newFixture(t, allowed(), c.claim, c.volume)
 			result, err := b.look()
 			if err != nil || result.RequeueAfter != again {
 				t.Errorf("got %v, %v; claims that are made meanwhile have to be looked for", result, err)
@@ -159,7 +159,7 @@ func TestOnlyATenantsNamespaceAnnotatedWithItsNameIsReconciled(t *testing.T) {
 		"marked with nothing": {namespace: shop(map[string]string{v1alpha1.VolumesRetainedAnnotation: ""}), patches: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, c.namespace, claim("data", "pv-1"), volume("pv-1", "uid-data", corev1.PersistentVolumeReclaimDelete))
+			b := newFixture(t, c.namespace, claim("data", "pv-1"), volume("pv-1", "uid-data", corev1.PersistentVolumeReclaimDelete))
 			result, err := b.look()
 			if err != nil || !result.IsZero() || b.patches != c.patches || len(b.events.Events) != 0 {
 				t.Errorf("got %v, %v, %d patches, %d events", result, err, b.patches, len(b.events.Events))
@@ -172,7 +172,7 @@ func TestOnlyATenantsNamespaceAnnotatedWithItsNameIsReconciled(t *testing.T) {
 			}
 		})
 	}
-	if result, err := newBench(t).look(); err != nil || !result.IsZero() {
+	if result, err := newFixture(t).look(); err != nil || !result.IsZero() {
 		t.Errorf("a namespace that is gone: %v, %v", result, err)
 	}
 }
@@ -209,7 +209,7 @@ func TestVolumesAreNotNamedBeforeAllAreRetained(t *testing.T) {
 		"write " + shopNamespace:     "naming the volumes on namespace kubeop-acme-shop: ",
 	} {
 		t.Run(kind, func(t *testing.T) {
-			b := newBench(t, allowed(), claim("data", "pv-1"), volume("pv-1", "uid-data", corev1.PersistentVolumeReclaimDelete))
+			b := newFixture(t, allowed(), claim("data", "pv-1"), volume("pv-1", "uid-data", corev1.PersistentVolumeReclaimDelete))
 			b.Direct = interceptor.NewClient(b.api, failing(kind))
 			if _, err := b.look(); !errors.Is(err, errAway) || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("got %v, want %s", err, want)
@@ -222,7 +222,7 @@ func TestVolumesAreNotNamedBeforeAllAreRetained(t *testing.T) {
 }
 
 func TestAVolumeThatChangedSinceItWasReadIsNotOverwritten(t *testing.T) {
-	b := newBench(t, volume("pv-1", "uid-data", corev1.PersistentVolumeReclaimDelete))
+	b := newFixture(t, volume("pv-1", "uid-data", corev1.PersistentVolumeReclaimDelete))
 	stale := volume("pv-1", "uid-data", corev1.PersistentVolumeReclaimDelete)
 	stale.ResourceVersion = "1"
 	if err := b.keep(t.Context(), stale); err == nil {
@@ -231,7 +231,7 @@ func TestAVolumeThatChangedSinceItWasReadIsNotOverwritten(t *testing.T) {
 }
 
 func TestAPatchNamesTheUIDOfTheNamespace(t *testing.T) {
-	b := newBench(t, allowed())
+	b := newFixture(t, allowed())
 	var patch string
 	b.Direct = interceptor.NewClient(b.api, interceptor.Funcs{Patch: func(_ context.Context, _ client.WithWatch, o client.Object, p client.Patch, _ ...client.PatchOption) error {
 		data, err := p.Data(o)

@@ -31,8 +31,8 @@ var env *testenv.Env
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// bench applies sets in a namespace of its own and counts the writes.
-type bench struct {
+// fixture applies sets in a namespace of its own and counts the writes.
+type fixture struct {
 	*Applier
 	client.Client
 	t         *testing.T
@@ -41,14 +41,14 @@ type bench struct {
 	recorded  []v1alpha1.InventoryEntry
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
 	plain, err := client.NewWithWatch(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t}
+	b := &fixture{t: t}
 	b.Client = interceptor.NewClient(plain, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if p.Type() == types.ApplyPatchType {
@@ -67,7 +67,7 @@ func newBench(t *testing.T) *bench {
 }
 
 // live looks at the API server itself, where the operator looks at its watch.
-func (b *bench) live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+func (b *fixture) live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(kind)
 	err := b.Get(ctx, key, o)
@@ -81,7 +81,7 @@ func (b *bench) live(ctx context.Context, kind schema.GroupVersionKind, key type
 }
 
 // apply applies objects and remembers the inventory; it returns how many were written.
-func (b *bench) apply(objects ...*unstructured.Unstructured) (int64, error) {
+func (b *fixture) apply(objects ...*unstructured.Unstructured) (int64, error) {
 	b.t.Helper()
 	before := b.writes.Load()
 	result, err := b.Apply(b.t.Context(), Set{Client: b.Client, Objects: objects, Recorded: b.recorded})
@@ -90,14 +90,16 @@ func (b *bench) apply(objects ...*unstructured.Unstructured) (int64, error) {
 }
 
 // Apply is the Applier's; the client's own would hide it.
-func (b *bench) Apply(ctx context.Context, set Set) (Result, error) { return b.Applier.Apply(ctx, set) }
+func (b *fixture) Apply(ctx context.Context, set Set) (Result, error) {
+	return b.Applier.Apply(ctx, set)
+}
 
-func (b *bench) config(name, value string) *unstructured.Unstructured {
+func (b *fixture) config(name, value string) *unstructured.Unstructured {
 	return b.object("v1", "ConfigMap", name, map[string]any{"data": map[string]any{"key": value}})
 }
 
 // object is one of the app web.
-func (b *bench) object(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
+func (b *fixture) object(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: content}
 	o.SetAPIVersion(apiVersion)
 	o.SetKind(kind)
@@ -107,7 +109,7 @@ func (b *bench) object(apiVersion, kind, name string, content map[string]any) *u
 	return o
 }
 
-func (b *bench) read(name string) *corev1.ConfigMap {
+func (b *fixture) read(name string) *corev1.ConfigMap {
 	b.t.Helper()
 	config := &corev1.ConfigMap{}
 	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, config); err != nil {
@@ -116,7 +118,7 @@ func (b *bench) read(name string) *corev1.ConfigMap {
 	return config
 }
 
-func (b *bench) must(writes int64, objects ...*unstructured.Unstructured) {
+func (b *fixture) must(writes int64, objects ...*unstructured.Unstructured) {
 	b.t.Helper()
 	got, err := b.apply(objects...)
 	if err != nil || got != writes {
@@ -125,7 +127,7 @@ func (b *bench) must(writes int64, objects ...*unstructured.Unstructured) {
 }
 
 func TestOnlyChangedObjectsAreWritten(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(2, b.config("one", "a"), b.config("two", "a"))
 	b.must(0, b.config("one", "a"), b.config("two", "a"))
 	b.must(1, b.config("one", "b"), b.config("two", "a"))
@@ -135,7 +137,7 @@ func TestOnlyChangedObjectsAreWritten(t *testing.T) {
 }
 
 func TestAHandOnOurFieldsIsUndone(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.config("one", "a"))
 	edited := b.read("one")
 	edited.Data["key"], edited.Data["theirs"] = "edited", "stays"
@@ -167,7 +169,7 @@ func TestFieldsThatPeopleAddAreRemoved(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.must(1, b.config("one", "a"))
 			err := b.Patch(t.Context(), b.read("one"), client.RawPatch(types.MergePatchType, []byte(c.patch)), client.FieldOwner(c.manager))
 			if err != nil {
@@ -186,7 +188,7 @@ func TestFieldsThatPeopleAddAreRemoved(t *testing.T) {
 }
 
 func TestForeignObjectsAreNotAdopted(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "one"}, Data: map[string]string{"key": "theirs"}}
 	if err := b.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
@@ -207,7 +209,7 @@ func TestForeignObjectsAreNotAdopted(t *testing.T) {
 }
 
 func TestAnotherAppsObjectIsNotTaken(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.config("one", "a"))
 	b.recorded = nil
 	other := b.config("one", "b")
@@ -221,7 +223,7 @@ func TestAnotherAppsObjectIsNotTaken(t *testing.T) {
 }
 
 func TestAnInvalidObjectHoldsUpNothing(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	bad := b.config("bad", "a")
 	bad.Object["data"] = map[string]any{"not/a/key": "a"}
 	late := b.object("networking.k8s.io/v1", "Ingress", "web", map[string]any{"spec": map[string]any{
@@ -237,7 +239,7 @@ func TestAnInvalidObjectHoldsUpNothing(t *testing.T) {
 }
 
 func TestALostAnswerIsRecorded(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	lost := fmt.Errorf("connection reset")
 	b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
@@ -256,7 +258,7 @@ func TestALostAnswerIsRecorded(t *testing.T) {
 }
 
 func TestPrune(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(3, b.config("one", "a"), b.config("two", "a"), b.config("held", "a"))
 	held := b.read("held")
 	held.Finalizers = []string{"example.com/held"}
@@ -290,7 +292,7 @@ func TestPrune(t *testing.T) {
 }
 
 func TestLedgerForgetsNothing(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(2, b.config("one", "a"), b.config("two", "a"))
 	l := NewLedger(b.Applier, b.Client, v1alpha1.Inventory{Entries: b.recorded})
 	if err := l.Apply(t.Context(), b.config("one", "b")); err != nil {
@@ -309,7 +311,7 @@ func TestLedgerForgetsNothing(t *testing.T) {
 
 // TestLedgerWithdrawsUnrecordedObjects: only what the watch shows costs a request, and only what is the owner's goes.
 func TestLedgerWithdrawsUnrecordedObjects(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(2, b.config("one", "a"), b.config("strangers", "a"))
 	strangers := b.read("strangers")
 	strangers.Labels = map[string]string{v1alpha1.AppLabel: "api"}
@@ -334,7 +336,7 @@ func TestLedgerWithdrawsUnrecordedObjects(t *testing.T) {
 // A watch that lags shows an object as it was before the last write, or not at all. Nothing is written again for that, unless
 // the manifest is another one, or the watch shows something newer.
 func TestAnObjectThatTheWatchHasNotSeenIsNotWrittenAgain(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	behind := true
 	live := b.Live
 	b.Live = func(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
@@ -380,7 +382,7 @@ func TestAnObjectThatTheWatchHasNotSeenIsNotWrittenAgain(t *testing.T) {
 
 // What left a source may be what fills the quota, so that its refusal is told from others.
 func TestAFullQuotaIsDistinguishedFromOtherRefusals(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "small"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("0")}},
@@ -400,8 +402,8 @@ func TestAFullQuotaIsDistinguishedFromOtherRefusals(t *testing.T) {
 	}
 }
 
-// counting returns the bench's client, which tells of every request. What stands for the watch asks by another.
-func (b *bench) counting(count func(verb string)) client.Client {
+// counting returns the fixture's client, which tells of every request. What stands for the watch asks by another.
+func (b *fixture) counting(count func(verb string)) client.Client {
 	return interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			count("get")

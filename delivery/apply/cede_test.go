@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func (b *bench) deployment(replicas int64, image string) *unstructured.Unstructured {
+func (b *fixture) deployment(replicas int64, image string) *unstructured.Unstructured {
 	labels := map[string]any{"app": "web"}
 	return b.object("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
 		"replicas": replicas, "selector": map[string]any{"matchLabels": labels},
@@ -26,7 +26,7 @@ func (b *bench) deployment(replicas int64, image string) *unstructured.Unstructu
 }
 
 // autoscaler is one whose controller never has anything to do, without metrics and with one replica being enough.
-func (b *bench) autoscaler() *unstructured.Unstructured {
+func (b *fixture) autoscaler() *unstructured.Unstructured {
 	return b.object("autoscaling/v2", "HorizontalPodAutoscaler", "web", map[string]any{"spec": map[string]any{
 		"scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
 		"minReplicas":    int64(1), "maxReplicas": int64(10),
@@ -34,7 +34,7 @@ func (b *bench) autoscaler() *unstructured.Unstructured {
 }
 
 // scale sets the replicas as an autoscaler or `kubectl scale` does.
-func (b *bench) scale(manager string, replicas int32) {
+func (b *fixture) scale(manager string, replicas int32) {
 	b.t.Helper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
@@ -45,7 +45,7 @@ func (b *bench) scale(manager string, replicas int32) {
 
 // rest waits until the Deployment's controller has written all it has to say: what it writes between a look and a write
 // makes the write a conflict, which is tried again in the next pass.
-func (b *bench) rest(d *appsv1.Deployment) {
+func (b *fixture) rest(d *appsv1.Deployment) {
 	b.t.Helper()
 	for quiet, version := 0, ""; quiet < 5; quiet++ {
 		time.Sleep(100 * time.Millisecond)
@@ -58,7 +58,7 @@ func (b *bench) rest(d *appsv1.Deployment) {
 	}
 }
 
-func (b *bench) wantReplicas(when string, want int32) {
+func (b *fixture) wantReplicas(when string, want int32) {
 	b.t.Helper()
 	d := &appsv1.Deployment{}
 	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "web"}, d); err != nil {
@@ -70,7 +70,7 @@ func (b *bench) wantReplicas(when string, want int32) {
 }
 
 func TestAnAutoscalerThatJoinsTheSetKeepsTheReplicas(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.deployment(3, "web:1"))
 	b.must(2, b.deployment(3, "web:1"), b.autoscaler())
 	b.wantReplicas("the autoscaler has not scaled yet", 3)
@@ -89,7 +89,7 @@ func TestAnAutoscalerThatJoinsTheSetKeepsTheReplicas(t *testing.T) {
 }
 
 func TestAnAutoscalerOutsideOfTheSet(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.deployment(3, "web:1"))
 	outside := b.autoscaler()
 	outside.SetLabels(nil)
@@ -118,7 +118,7 @@ func TestAnAutoscalerOutsideOfTheSet(t *testing.T) {
 }
 
 func TestScalingByHandIsUndoneWithoutAnAutoscaler(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.deployment(3, "web:1"))
 	b.scale("kubectl", 7)
 	b.must(1, b.deployment(3, "web:1"))
@@ -127,7 +127,7 @@ func TestScalingByHandIsUndoneWithoutAnAutoscaler(t *testing.T) {
 }
 
 func TestReplicasEditedByHandStayWithAnAutoscaler(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(2, b.deployment(3, "web:1"), b.autoscaler())
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}
 	edit := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":6,"paused":true}}`))
@@ -141,7 +141,7 @@ func TestReplicasEditedByHandStayWithAnAutoscaler(t *testing.T) {
 }
 
 func TestInjectedFieldsOfOthersAreKept(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.deployment(1, "web:1"))
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}
 	sidecar := client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}`))

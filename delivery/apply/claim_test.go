@@ -40,7 +40,7 @@ func TestTheOwnerOfAnObject(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			c.live.Namespace, c.live.Name = b.namespace, "one"
 			theirs := &corev1.ConfigMap{ObjectMeta: c.live, Data: map[string]string{"theirs": "stays"}}
 			if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
@@ -67,7 +67,7 @@ func TestTheOwnerOfAnObject(t *testing.T) {
 
 // TestClusterScopedObjectsAreNotAdopted has an app meet what administrators made, and have it once they say so.
 func TestClusterScopedObjectsAreNotAdopted(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	theirs := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Description: "theirs"}
 	if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestClusterScopedObjectsAreNotAdopted(t *testing.T) {
 }
 
 func TestThePlatformAdoptsClusterScopedObjectsOnRequest(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	theirs := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Description: "theirs"}
 	if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestThePlatformAdoptsClusterScopedObjectsOnRequest(t *testing.T) {
 }
 
 // priority is a cluster-scoped object of the app web.
-func (b *bench) priority(description string) *unstructured.Unstructured {
+func (b *fixture) priority(description string) *unstructured.Unstructured {
 	o := b.object("scheduling.k8s.io/v1", "PriorityClass", b.namespace, map[string]any{"value": int64(0), "description": description})
 	o.SetNamespace("")
 	b.t.Cleanup(func() { _ = b.Delete(context.Background(), o) })
@@ -129,7 +129,7 @@ func (b *bench) priority(description string) *unstructured.Unstructured {
 func TestAForeignClusterScopedObjectIsNotOverwritten(t *testing.T) {
 	for name, watched := range map[string]bool{"of a kind that is watched": true, "of one that is not": false} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			if !watched {
 				b.Applier = &Applier{Live: func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
 					return nil, false, nil
@@ -163,28 +163,28 @@ func TestAForeignClusterScopedObjectIsNotOverwritten(t *testing.T) {
 
 // TestAWatchThatLagsBehindTakesNothingFromOthers has another object take the place of the app's, which the watch still shows.
 func TestAWatchThatLagsBehindTakesNothingFromOthers(t *testing.T) {
-	ofAnother := func(b *bench) client.Object {
+	ofAnother := func(b *fixture) client.Object {
 		return &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "one", Labels: map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "api"}},
 			Data:       map[string]string{"key": "theirs"},
 		}
 	}
-	ofAdministrators := func(b *bench) client.Object {
+	ofAdministrators := func(b *fixture) client.Object {
 		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Description: "theirs"}
 	}
-	config := func(b *bench, value string) *unstructured.Unstructured { return b.config("one", value) }
+	config := func(b *fixture, value string) *unstructured.Unstructured { return b.config("one", value) }
 	for name, c := range map[string]struct {
-		ours   func(b *bench, value string) *unstructured.Unstructured
-		theirs func(b *bench) client.Object
+		ours   func(b *fixture, value string) *unstructured.Unstructured
+		theirs func(b *fixture) client.Object
 		want   error
 	}{
 		"another app's":      {config, ofAnother, ErrContested},
-		"administrators'":    {(*bench).priority, ofAdministrators, ErrForeign},
+		"administrators'":    {(*fixture).priority, ofAdministrators, ErrForeign},
 		"nothing":            {config, nil, nil},
-		"nothing in cluster": {(*bench).priority, nil, nil},
+		"nothing in cluster": {(*fixture).priority, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.must(1, c.ours(b, "a"))
 			ours := c.ours(b, "b")
 			byHand := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"by":"hand"}}}`))
@@ -228,7 +228,7 @@ func TestAWatchThatLagsBehindTakesNothingFromOthers(t *testing.T) {
 
 // TestAClusterScopedObjectCostsNoMoreRequestsThanOthers counts the requests besides the look, which the watch answers.
 func TestAClusterScopedObjectCostsNoMoreRequestsThanOthers(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	var requests atomic.Int64
 	counted := b.counting(func(string) { requests.Add(1) })
 	pass := func(what string, want int64, o *unstructured.Unstructured) {
@@ -251,7 +251,7 @@ func TestAClusterScopedObjectCostsNoMoreRequestsThanOthers(t *testing.T) {
 
 // TestKubeopsOwnInTheClusterComesBack takes the labels off what kubeop makes for itself.
 func TestKubeopsOwnInTheClusterComesBack(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	own := func() *unstructured.Unstructured {
 		o := b.priority("a")
 		o.SetLabels(map[string]string{v1alpha1.TenantLabel: "acme"})
@@ -266,7 +266,7 @@ func TestKubeopsOwnInTheClusterComesBack(t *testing.T) {
 
 // TestANewObjectCostsOneRequest counts those besides the look, which the watch answers.
 func TestANewObjectCostsOneRequest(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	var requests atomic.Int64
 	counted := b.counting(func(string) { requests.Add(1) })
 	objects := objectsOf(b.config("one", "a"), b.deployment(1, "web:1"), b.object("v1", "Secret", "s", map[string]any{"stringData": map[string]any{"a": "b"}}))
@@ -277,7 +277,7 @@ func TestANewObjectCostsOneRequest(t *testing.T) {
 }
 
 func TestAnObjectWithoutARecordedDigestIsApplied(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.config("one", "a"))
 	b.recorded[0].Digest = "" // The process ended before it could record what it wrote.
 	b.must(1, b.config("one", "b"))
@@ -287,7 +287,7 @@ func TestAnObjectWithoutARecordedDigestIsApplied(t *testing.T) {
 }
 
 func TestLabelsThatAreTakenAwayComeBack(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.config("one", "a"))
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))
 	if err := b.Patch(t.Context(), b.read("one"), patch, client.FieldOwner("somebody")); err != nil {
@@ -301,7 +301,7 @@ func TestLabelsThatAreTakenAwayComeBack(t *testing.T) {
 
 // TestALedgerRecordsAnObjectOnce applies one twice, as a step does that falls back to less.
 func TestALedgerRecordsAnObjectOnce(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	l := NewLedger(b.Applier, b.Client, v1alpha1.Inventory{})
 	for _, value := range []string{"a", "b"} {
 		if err := l.Apply(t.Context(), b.config("one", value)); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // pass applies objects with what the set says beside them.
-func (b *bench) pass(set Set, objects ...*unstructured.Unstructured) (Result, int64) {
+func (b *fixture) pass(set Set, objects ...*unstructured.Unstructured) (Result, int64) {
 	b.t.Helper()
 	before := b.writes.Load()
 	set.Client, set.Objects, set.Recorded = b.Client, objects, b.recorded
@@ -27,7 +27,7 @@ func (b *bench) pass(set Set, objects ...*unstructured.Unstructured) (Result, in
 }
 
 // by changes an object in somebody's name.
-func (b *bench) by(manager, patch string, o *unstructured.Unstructured) {
+func (b *fixture) by(manager, patch string, o *unstructured.Unstructured) {
 	b.t.Helper()
 	if err := b.Patch(b.t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager)); err != nil {
 		b.t.Fatal(err)
@@ -35,7 +35,7 @@ func (b *bench) by(manager, patch string, o *unstructured.Unstructured) {
 }
 
 // get reads an object's field.
-func (b *bench) get(o *unstructured.Unstructured, path ...string) any {
+func (b *fixture) get(o *unstructured.Unstructured, path ...string) any {
 	b.t.Helper()
 	live := emptyLike(o)
 	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(o), live); err != nil {
@@ -46,7 +46,7 @@ func (b *bench) get(o *unstructured.Unstructured, path ...string) any {
 }
 
 func TestFieldsOfOthersAreNotCorrected(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	config, gone := b.config("one", "a"), b.config("gone", "a")
 	b.pass(Set{Leave: true}, config, gone)
 	b.by("somebody", `{"data":{"key":"theirs"}}`, config)
@@ -78,7 +78,7 @@ func TestFieldsOfOthersAreNotCorrected(t *testing.T) {
 }
 
 func TestOnlyCorrectedFieldsAreReported(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	secret := func(name string) *unstructured.Unstructured {
 		return b.object("v1", "Secret", name, map[string]any{"stringData": map[string]any{"key": "a"}})
 	}
@@ -98,22 +98,22 @@ func TestOnlyCorrectedFieldsAreReported(t *testing.T) {
 
 func TestSparedFieldsStay(t *testing.T) {
 	const image = "/spec/template/spec/containers/1/image"
-	deployment := func(b *bench, web, log string) *unstructured.Unstructured { return b.workload(web, log) }
+	deployment := func(b *fixture, web, log string) *unstructured.Unstructured { return b.workload(web, log) }
 	theirs := `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"log","image":"log:theirs"}]}}}}`
 	cases := map[string]struct {
 		patch   string
-		changed func(*bench) *unstructured.Unstructured
+		changed func(*fixture) *unstructured.Unstructured
 		want    string
 		writes  int64
 	}{
-		"nobody changed it, and the source does": {"", func(b *bench) *unstructured.Unstructured { return deployment(b, "web:1", "log:2") }, "log:1", 0},
-		"somebody changed it":                    {theirs, func(b *bench) *unstructured.Unstructured { return deployment(b, "web:1", "log:1") }, "log:theirs", 0},
-		"somebody did, and the source another":   {theirs, func(b *bench) *unstructured.Unstructured { return deployment(b, "web:2", "log:2") }, "log:theirs", 1},
-		"nobody did, and the source another":     {"", func(b *bench) *unstructured.Unstructured { return deployment(b, "web:2", "log:2") }, "log:1", 1},
+		"nobody changed it, and the source does": {"", func(b *fixture) *unstructured.Unstructured { return deployment(b, "web:1", "log:2") }, "log:1", 0},
+		"somebody changed it":                    {theirs, func(b *fixture) *unstructured.Unstructured { return deployment(b, "web:1", "log:1") }, "log:theirs", 0},
+		"somebody did, and the source another":   {theirs, func(b *fixture) *unstructured.Unstructured { return deployment(b, "web:2", "log:2") }, "log:theirs", 1},
+		"nobody did, and the source another":     {"", func(b *fixture) *unstructured.Unstructured { return deployment(b, "web:2", "log:2") }, "log:1", 1},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			rules, err := differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{image}}})
 			if err != nil {
 				t.Fatal(err)
@@ -141,7 +141,7 @@ func TestSparedFieldsStay(t *testing.T) {
 }
 
 func TestASparedObjectIsLeft(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	rules, err := differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{"/"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestASparedObjectIsLeft(t *testing.T) {
 }
 
 // deviates returns how an object that was left differs from its manifest.
-func (b *bench) deviates(set Set, objects ...*unstructured.Unstructured) []differ.Change {
+func (b *fixture) deviates(set Set, objects ...*unstructured.Unstructured) []differ.Change {
 	b.t.Helper()
 	set.Leave = true
 	result, writes := b.pass(set, objects...)
@@ -177,7 +177,7 @@ func (b *bench) deviates(set Set, objects ...*unstructured.Unstructured) []diffe
 }
 
 // workload is a Deployment without pods, with a container for each image.
-func (b *bench) workload(images ...string) *unstructured.Unstructured {
+func (b *fixture) workload(images ...string) *unstructured.Unstructured {
 	labels, containers := map[string]any{"a": "b"}, []any{}
 	for i, image := range images {
 		containers = append(containers, map[string]any{"name": []string{"web", "log"}[i], "image": image})
@@ -190,13 +190,13 @@ func (b *bench) workload(images ...string) *unstructured.Unstructured {
 
 // TestFieldsAddedByHandAreReported compares objects to which people added fields, which applying the manifest alone leaves.
 func TestFieldsAddedByHandAreReported(t *testing.T) {
-	deployment := func(b *bench) *unstructured.Unstructured { return b.workload("web:1") }
-	config := func(b *bench) *unstructured.Unstructured { return b.config("one", "a") }
-	secret := func(b *bench) *unstructured.Unstructured {
+	deployment := func(b *fixture) *unstructured.Unstructured { return b.workload("web:1") }
+	config := func(b *fixture) *unstructured.Unstructured { return b.config("one", "a") }
+	secret := func(b *fixture) *unstructured.Unstructured {
 		return b.object("v1", "Secret", "one", map[string]any{"stringData": map[string]any{"key": "a"}})
 	}
 	cases := map[string]struct {
-		object        func(*bench) *unstructured.Unstructured
+		object        func(*fixture) *unstructured.Unstructured
 		ignore        string
 		theirs, patch string
 		want          []differ.Change
@@ -216,7 +216,7 @@ func TestFieldsAddedByHandAreReported(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			set, object := Set{}, c.object(b)
 			if c.ignore != "" {
 				var err error
@@ -238,7 +238,7 @@ func TestFieldsAddedByHandAreReported(t *testing.T) {
 
 // TestReplicasOfAnAutoscalerAreNoDrift compares an object of which the app spares something, too.
 func TestReplicasOfAnAutoscalerAreNoDrift(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	rules, err := differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{"/spec/minReadySeconds"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestReplicasOfAnAutoscalerAreNoDrift(t *testing.T) {
 }
 
 func TestAContainerAddedByHandIsReported(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.pass(Set{}, b.workload("web:1"))
 	b.by("kubectl-patch", `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"log","image":"log:theirs"}]}}}}`, b.workload("web:1"))
 	result, _ := b.pass(Set{Leave: true}, b.workload("web:1"))
@@ -275,7 +275,7 @@ func TestAContainerAddedByHandIsReported(t *testing.T) {
 
 // TestASparedObjectIsLeftWithoutItsLabels has somebody take away the labels by which the watch finds an object.
 func TestASparedObjectIsLeftWithoutItsLabels(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	rules, err := differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{"/"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -292,7 +292,7 @@ func TestASparedObjectIsLeftWithoutItsLabels(t *testing.T) {
 func TestSparedMetadataIsLeft(t *testing.T) {
 	for _, path := range []string{"/metadata", "/metadata/labels", "/metadata/labels/theirs"} {
 		t.Run(path, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			rules, err := differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{path}}})
 			if err != nil {
 				t.Fatal(err)

@@ -23,7 +23,7 @@ const many = 2000
 
 // TestManyObjects applies, changes and looks at many objects of one app, and measures what its status says of them.
 func TestManyObjects(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
 	c, err := client.New(config, client.Options{})

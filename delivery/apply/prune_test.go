@@ -26,13 +26,13 @@ import (
 
 var web = map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "web"}
 
-// around returns the bench's client with functions round its requests.
-func (b *bench) around(f interceptor.Funcs) client.Client {
+// around returns the fixture's client with functions round its requests.
+func (b *fixture) around(f interceptor.Funcs) client.Client {
 	return interceptor.NewClient(b.Client.(client.WithWatch), f)
 }
 
 func TestADeleteThatIsRefusedIsNotForgotten(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(2, b.config("one", "a"), b.config("two", "a"))
 	refusing := b.around(interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
@@ -59,7 +59,7 @@ func TestADeleteThatIsRefusedIsNotForgotten(t *testing.T) {
 // TestAnObjectThatAnotherAppAdoptedIsNotDeleted has another app take an object over after it was looked at, as a watch that lags
 // Behind would show it.
 func TestAnObjectThatAnotherAppAdoptedIsNotDeleted(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for name, taken := range map[string]func(*corev1.ConfigMap){
 		"taken over": func(o *corev1.ConfigMap) { o.Labels[v1alpha1.AppLabel] = "api" },
 		"protected": func(o *corev1.ConfigMap) {
@@ -97,7 +97,7 @@ func TestAnObjectThatAnotherAppAdoptedIsNotDeleted(t *testing.T) {
 }
 
 func TestAnObjectRecordedInARemovedVersionIsDeleted(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.config("one", "a"))
 	b.recorded[0].Version = "v1beta1"
 	removed, err := garbage.Remove(t.Context(), garbage.Removal{Live: b.Live, Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
@@ -128,7 +128,7 @@ func newOutdated(now meta.RESTMapper) *outdated {
 func TestAnUnservedVersionIsNoDeletion(t *testing.T) {
 	for name, watched := range map[string]bool{"asked for": false, "watched": true} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.must(1, b.config("one", "a"))
 			b.recorded[0].Version = "v1beta1"
 			stale := b.read("one")
@@ -156,7 +156,7 @@ func TestAnUnservedVersionIsNoDeletion(t *testing.T) {
 
 // TestAPathThatStaysUnservedIsNoDeletion asks an API server that says it serves the version and does not.
 func TestAPathThatStaysUnservedIsNoDeletion(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.config("one", "a"))
 	b.recorded[0].Version = "v1beta1"
 	mapper := newOutdated(nil)
@@ -190,7 +190,7 @@ func TestThePrunePolicyOfTheLiveObjectIsRecorded(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			object := b.config("one", "a")
 			if c.kind != "ConfigMap" {
 				object = b.object("v1", c.kind, "one", map[string]any{"spec": map[string]any{
@@ -242,7 +242,7 @@ func TestThePrunePolicyOfTheLiveObjectIsRecorded(t *testing.T) {
 }
 
 func TestHeldObjectsCostNoRequests(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	protected := func(o *unstructured.Unstructured, value string) *unstructured.Unstructured {
 		o.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: value})
 		return o
@@ -299,7 +299,7 @@ func TestHeldObjectsCostNoRequests(t *testing.T) {
 }
 
 func TestObjectsThatOtherAppsDeclareAreLeftForThem(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(3, b.config("moved", "a"), b.config("unknown", "a"), b.config("one", "a"))
 	removed, err := garbage.Remove(t.Context(), garbage.Removal{Live: b.Live, Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true,
 		Wanted: func(_ context.Context, id inventory.ObjectID) (string, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// widgets defines the kind Widget in a group of the bench's own, with one field in its spec.
-func (b *bench) widgets(field string) *unstructured.Unstructured {
+// widgets defines the kind Widget in a group of the fixture's own, with one field in its spec.
+func (b *fixture) widgets(field string) *unstructured.Unstructured {
 	group := b.namespace + ".example.com"
 	properties := map[string]any{"spec": map[string]any{"type": "object", "properties": map[string]any{field: map[string]any{"type": "string"}}}}
 	o := b.object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "widgets."+group, map[string]any{"spec": map[string]any{
@@ -30,12 +30,12 @@ func (b *bench) widgets(field string) *unstructured.Unstructured {
 	return o
 }
 
-func (b *bench) widget(field string) *unstructured.Unstructured {
+func (b *fixture) widget(field string) *unstructured.Unstructured {
 	return b.object(b.namespace+".example.com/v1", "Widget", "one", map[string]any{"spec": map[string]any{field: "x"}})
 }
 
 func TestADefinitionAndItsInstancesInOneGo(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(3, b.widget("size"), b.config("one", "a"), b.widgets("size"))
 	b.must(0, b.widget("size"), b.config("one", "a"), b.widgets("size"))
 	// The instance has a field that only the new definition knows.
@@ -52,7 +52,7 @@ func TestADefinitionAndItsInstancesInOneGo(t *testing.T) {
 }
 
 func TestOnlyObjectsThatNeedAFailedObjectWait(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	definition := b.widgets("size")
 	_ = unstructured.SetNestedField(definition.Object, "Everywhere", "spec", "scope")
 	namespace := b.object("v1", "Namespace", "Not-A-Name", map[string]any{})
@@ -93,7 +93,7 @@ func TestOnlyObjectsThatNeedAFailedObjectWait(t *testing.T) {
 
 // TestAWebhookThatIsDown guards one ConfigMap by its label.
 func TestAWebhookThatIsDown(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	hook := b.object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", b.namespace, map[string]any{"webhooks": []any{map[string]any{
 		"name": "down.example.com", "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "failurePolicy": "Fail", "timeoutSeconds": int64(1),
 		"clientConfig":   map[string]any{"url": "https://127.0.0.1:1/"},

@@ -14,26 +14,26 @@ import (
 
 func objectsOf(objects ...*unstructured.Unstructured) []*unstructured.Unstructured { return objects }
 
-func (b *bench) fixed(value string) *unstructured.Unstructured {
+func (b *fixture) fixed(value string) *unstructured.Unstructured {
 	o := b.config("one", value)
 	o.Object["immutable"] = true
 	return o
 }
 
-func (b *bench) volume(class string) *unstructured.Unstructured {
+func (b *fixture) volume(class string) *unstructured.Unstructured {
 	return b.object("v1", "PersistentVolumeClaim", "data", map[string]any{"spec": map[string]any{
 		"storageClassName": class, "accessModes": []any{"ReadWriteOnce"},
 		"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
 	}})
 }
 
-func (b *bench) job(image string) *unstructured.Unstructured {
+func (b *fixture) job(image string) *unstructured.Unstructured {
 	return b.object("batch/v1", "Job", "one", map[string]any{"spec": map[string]any{"suspend": true, "template": map[string]any{"spec": map[string]any{
 		"restartPolicy": "Never", "containers": []any{map[string]any{"name": "web", "image": image}},
 	}}}})
 }
 
-func (b *bench) stateful(service string) *unstructured.Unstructured {
+func (b *fixture) stateful(service string) *unstructured.Unstructured {
 	return b.object("apps/v1", "StatefulSet", "db", map[string]any{"spec": map[string]any{
 		"replicas": int64(0), "serviceName": service, "selector": map[string]any{"matchLabels": map[string]any{"app": "db"}},
 		"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Delete"},
@@ -44,7 +44,7 @@ func (b *bench) stateful(service string) *unstructured.Unstructured {
 }
 
 func TestImmutableFieldsAreRecreatedOrRefused(t *testing.T) {
-	selector := func(b *bench, value string) *unstructured.Unstructured {
+	selector := func(b *fixture, value string) *unstructured.Unstructured {
 		o := b.deployment(1, "web:1")
 		for _, path := range [][]string{{"spec", "selector", "matchLabels", "app"}, {"spec", "template", "metadata", "labels", "app"}} {
 			_ = unstructured.SetNestedField(o.Object, value, path...)
@@ -52,19 +52,19 @@ func TestImmutableFieldsAreRecreatedOrRefused(t *testing.T) {
 		return o
 	}
 	cases := map[string]struct {
-		object func(b *bench, value string) *unstructured.Unstructured
+		object func(b *fixture, value string) *unstructured.Unstructured
 		field  string
 		kept   bool
 	}{
-		"an immutable ConfigMap":             {(*bench).fixed, "data", false},
+		"an immutable ConfigMap":             {(*fixture).fixed, "data", false},
 		"a Deployment's selector":            {selector, "spec.selector", false},
-		"a Job's template":                   {(*bench).job, "spec.template", false},
-		"a volume claim, never":              {(*bench).volume, "spec", true},
-		"what takes its claims along, never": {(*bench).stateful, "spec", true},
+		"a Job's template":                   {(*fixture).job, "spec.template", false},
+		"a volume claim, never":              {(*fixture).volume, "spec", true},
+		"what takes its claims along, never": {(*fixture).stateful, "spec", true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.must(1, c.object(b, "a"))
 			before := b.uid(c.object(b, "a"))
 			_, err := b.apply(c.object(b, "b"))
@@ -92,7 +92,7 @@ func TestImmutableFieldsAreRecreatedOrRefused(t *testing.T) {
 	}
 }
 
-func (b *bench) uid(o *unstructured.Unstructured) string {
+func (b *fixture) uid(o *unstructured.Unstructured) string {
 	b.t.Helper()
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(o.GroupVersionKind())
@@ -104,7 +104,7 @@ func (b *bench) uid(o *unstructured.Unstructured) string {
 
 // TestForceDoesNotDeleteForAnInvalidObject has an object that no deletion would help.
 func TestForceDoesNotDeleteForAnInvalidObject(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.deployment(1, "web:1"))
 	before := b.uid(b.deployment(1, "web:1"))
 	bad := b.deployment(-1, "web:1")
@@ -118,7 +118,7 @@ func TestForceDoesNotDeleteForAnInvalidObject(t *testing.T) {
 }
 
 func TestAnObjectThatIsBeingDeletedIsNotWritten(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(1, b.config("one", "a"))
 	held := b.read("one")
 	held.Finalizers = []string{"example.com/held"}
@@ -142,7 +142,7 @@ func TestAnObjectThatIsBeingDeletedIsNotWritten(t *testing.T) {
 // TestForceKeepsOwnersOfClaims has a database's custom resource refuse a change while claims with data belong to it, and then do so again
 // when somebody has taken the claim from it.
 func TestForceKeepsOwnersOfClaims(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	definition := b.widgets("size")
 	properties := definition.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["properties"].(map[string]any)
 	size := properties["spec"].(map[string]any)["properties"].(map[string]any)["size"].(map[string]any)

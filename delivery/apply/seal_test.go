@@ -25,7 +25,7 @@ func sealedBy(key string) digest.Seal {
 
 // TestRecordedDigestsAreSealedWithoutAWrite takes over what a version recorded that did not seal digests.
 func TestRecordedDigestsAreSealedWithoutAWrite(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	secret := b.object("v1", "Secret", "login", map[string]any{"stringData": map[string]any{"password": "hunter2"}})
 	set := func() (int64, error) { return b.apply(b.config("web", "a"), secret) }
 	if _, err := set(); err != nil {
@@ -75,7 +75,7 @@ func TestOnlyManifestsAreSealed(t *testing.T) {
 
 // TestALedgerTakesOverPlainDigests, whose objects it then knows as they were left.
 func TestALedgerTakesOverPlainDigests(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	first := NewLedger(b.Applier, b.Client, v1alpha1.Inventory{})
 	if err := first.Apply(t.Context(), b.config("web", "a")); err != nil {
 		t.Fatal(err)

@@ -36,23 +36,23 @@ func series(t *testing.T, resource string) (out []string) {
 	return out
 }
 
-// bench is a work queue whose time a test decides. The tenant of "a/1" is "a".
-type bench struct {
+// queueFixture is a work queue whose time a test decides. The tenant of "a/1" is "a".
+type queueFixture struct {
 	*WorkQueue[string]
 	t     *testing.T
 	clock *clocktesting.FakeClock
 }
 
-func newBench(t *testing.T, b Bounds) *bench {
+func newQueueFixture(t *testing.T, b Bounds) *queueFixture {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute)
-	q := NewWorkQueue("bench", b, func(key string) string { tenant, _, _ := strings.Cut(key, "/"); return tenant }, limiter, clock)
+	q := NewWorkQueue("queueFixture", b, func(key string) string { tenant, _, _ := strings.Cut(key, "/"); return tenant }, limiter, clock)
 	t.Cleanup(q.ShutDown)
-	return &bench{q, t, clock}
+	return &queueFixture{q, t, clock}
 }
 
 // wants gets exactly these, in this order, and nothing else.
-func (b *bench) wants(keys ...string) {
+func (b *queueFixture) wants(keys ...string) {
 	b.t.Helper()
 	for _, want := range keys {
 		if got := b.get(); got != want {
@@ -67,7 +67,7 @@ func (b *bench) wants(keys ...string) {
 }
 
 // get is Get, and fails where that takes too long.
-func (b *bench) get() string {
+func (b *queueFixture) get() string {
 	b.t.Helper()
 	got := make(chan string, 1)
 	go func() {
@@ -84,7 +84,7 @@ func (b *bench) get() string {
 }
 
 // ready waits until so many are ready.
-func (b *bench) ready(n int) {
+func (b *queueFixture) ready(n int) {
 	b.t.Helper()
 	for begin := time.Now(); b.Len() != n; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 30*time.Second {
@@ -93,14 +93,14 @@ func (b *bench) ready(n int) {
 	}
 }
 
-func (b *bench) add(keys ...string) {
+func (b *queueFixture) add(keys ...string) {
 	for _, key := range keys {
 		b.Add(key)
 	}
 }
 
 func TestATenantOfTenThousandObjectsDelaysNoOtherTenant(t *testing.T) {
-	b := newBench(t, Bounds{Places: 4, PerTenant: 2})
+	b := newQueueFixture(t, Bounds{Places: 4, PerTenant: 2})
 	for i := range 10_000 {
 		b.Add(fmt.Sprint("many/", i))
 	}
@@ -115,7 +115,7 @@ func TestATenantOfTenThousandObjectsDelaysNoOtherTenant(t *testing.T) {
 }
 
 func TestAnObjectIsHeldOnce(t *testing.T) {
-	b := newBench(t, Bounds{Places: 8})
+	b := newQueueFixture(t, Bounds{Places: 8})
 	b.add("a/1", "a/1", "b/1", "a/1")
 	b.wants("a/1", "b/1")
 	b.add("a/1", "a/1") // While it is worked on.
@@ -131,7 +131,7 @@ func TestAnObjectIsHeldOnce(t *testing.T) {
 }
 
 func TestDelays(t *testing.T) {
-	b := newBench(t, Bounds{Places: 8})
+	b := newQueueFixture(t, Bounds{Places: 8})
 	b.AddAfter("a/1", 10*time.Second)
 	b.AddAfter("a/2", 5*time.Second)
 	b.AddAfter("a/2", 7*time.Second) // The sooner counts.
@@ -151,7 +151,7 @@ func TestDelays(t *testing.T) {
 
 // TestAnEventTakesTheDelayAway: an object that an event had looked at is not looked at again because it once was to be.
 func TestAnEventTakesTheDelayAway(t *testing.T) {
-	b := newBench(t, Bounds{Places: 8})
+	b := newQueueFixture(t, Bounds{Places: 8})
 	b.AddAfter("a/1", time.Minute)
 	b.Add("a/1")
 	b.AddAfter("a/1", time.Second) // It is ready already.
@@ -163,7 +163,7 @@ func TestAnEventTakesTheDelayAway(t *testing.T) {
 }
 
 func TestADelayThatEndsWhileTheObjectIsWorkedOn(t *testing.T) {
-	b := newBench(t, Bounds{Places: 8})
+	b := newQueueFixture(t, Bounds{Places: 8})
 	b.Add("a/1")
 	b.wants("a/1")
 	b.AddAfter("a/1", time.Second)
@@ -185,7 +185,7 @@ func TestADelayThatEndsWhileTheObjectIsWorkedOn(t *testing.T) {
 }
 
 func TestFailuresAreDelayed(t *testing.T) {
-	b := newBench(t, Bounds{Places: 8})
+	b := newQueueFixture(t, Bounds{Places: 8})
 	for range 3 {
 		b.AddRateLimited("a/1")
 		b.Add("a/1")
@@ -209,7 +209,7 @@ func TestFailuresAreDelayed(t *testing.T) {
 
 func TestPriorityIsWithinTheTenant(t *testing.T) {
 	low := -100
-	b := newBench(t, Bounds{Places: 20})
+	b := newQueueFixture(t, Bounds{Places: 20})
 	b.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, "a/1", "a/2", "a/3", "b/1")
 	b.add("a/push", "a/2") // The higher priority counts.
 	b.wants("a/push", "b/1", "a/2", "a/1", "a/3")
@@ -222,7 +222,7 @@ func TestPriorityIsWithinTheTenant(t *testing.T) {
 }
 
 func TestShutDownEndsWhoWaits(t *testing.T) {
-	b := newBench(t, Bounds{Places: 8})
+	b := newQueueFixture(t, Bounds{Places: 8})
 	ended := make(chan bool)
 	for range 3 {
 		go func() { _, end := b.Get(); ended <- end }()
@@ -245,7 +245,7 @@ func TestShutDownEndsWhoWaits(t *testing.T) {
 // once, no tenant has more than its places, and nothing is left.
 func TestNothingIsLost(t *testing.T) {
 	const objects, tenants, perTenant = 60, 5, 3
-	b := newBench(t, Bounds{Places: 8, PerTenant: perTenant})
+	b := newQueueFixture(t, Bounds{Places: 8, PerTenant: perTenant})
 	var mu sync.Mutex
 	due, busy, of := map[string]bool{}, map[string]bool{}, map[string]int{}
 	var workers, adders sync.WaitGroup

@@ -18,7 +18,7 @@ import (
 type backup []*unstructured.Unstructured
 
 // backUp saves the objects that "kubectl get" returns.
-func (s *scene) backUp(get string) backup {
+func (s *subject) backUp(get string) backup {
 	s.t.Helper()
 	out, err := platform.Kubectl(s.t.Context(), words(s.expand("get "+get+" --output json"))...)
 	s.must(err)
@@ -48,7 +48,7 @@ func (s *scene) backUp(get string) backup {
 const backupTool = "backup-tool"
 
 // restore creates the objects that do not exist.
-func (s *scene) restore(saved backup) {
+func (s *subject) restore(saved backup) {
 	s.t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", platform.Cluster.Kubeconfig)
 	s.must(err)
@@ -61,7 +61,7 @@ func (s *scene) restore(saved backup) {
 }
 
 // lose deletes objects without any reaction: it sets the annotation that allows the deletion and removes finalizers.
-func (s *scene) lose(saved backup) {
+func (s *subject) lose(saved backup) {
 	s.t.Helper()
 	for _, o := range saved {
 		change, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -74,17 +74,17 @@ func (s *scene) lose(saved backup) {
 }
 
 // release makes a volume available to a new claim with the name of the old one.
-func (s *scene) release(volume string) {
+func (s *subject) release(volume string) {
 	kubectl(`patch pv ` + volume + ` --type=merge -p {"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`)(s)
 }
 
 // operatorDown stops the operator, and operatorUp starts it.
-func operatorDown(s *scene) {
+func operatorDown(s *subject) {
 	kubectl("scale deployment kubeop -n " + stage.Namespace + " --replicas=0")(s)
 	kubectl("wait pods -n " + stage.Namespace + " -l app.kubernetes.io/name=kubeop --for=delete --timeout=60s")(s)
 }
 
-func operatorUp(s *scene) {
+func operatorUp(s *subject) {
 	kubectl("scale deployment kubeop -n " + stage.Namespace + " --replicas=1")(s)
 	operatorReady(s)
 }

@@ -19,10 +19,10 @@ type accident struct {
 	// reports are words that the status or the refusal must contain. They may contain $t and $ns.
 	reports []string
 	on      layout
-	// do makes the mistake, place reads the status, and undo runs the recovery.
-	do    act
-	place where
-	undo  act
+	// do makes the mistake, read returns the status, and undo runs the recovery.
+	do   action
+	read reader
+	undo action
 	// newPods means that pods may be replaced. gone means that everything except data may be missing between mistake and recovery.
 	newPods, gone bool
 	// newClaims means that claims may be replaced on the same volumes, and may be missing between mistake and recovery.
@@ -69,7 +69,7 @@ func TestAccidents(t *testing.T) {
 			}
 		}
 	})
-	for _, a := range slices.Concat(confirmedAccidents, clusterAccidents, worldAccidents) {
+	for _, a := range slices.Concat(confirmedAccidents, clusterAccidents, restoreAccidents) {
 		table.run(t, tenantPool, a)
 	}
 }
@@ -77,11 +77,11 @@ func TestAccidents(t *testing.T) {
 // tenantPool holds the tenants that are free for an accident. A tenant whose accident failed is not used again.
 type tenantPool struct {
 	mu   sync.Mutex
-	free [2][]*scene
+	free [2][]*subject
 	made int
 }
 
-func (c *tenantPool) take(t *testing.T, l layout) *scene {
+func (c *tenantPool) take(t *testing.T, l layout) *subject {
 	t.Helper()
 	c.mu.Lock()
 	if n := len(c.free[l]); n > 0 {
@@ -93,10 +93,10 @@ func (c *tenantPool) take(t *testing.T, l layout) *scene {
 	c.made++
 	name := fmt.Sprintf("team%d", c.made)
 	c.mu.Unlock()
-	return newScene(t, name, l)
+	return newSubject(t, name, l)
 }
 
-func (c *tenantPool) give(s *scene) {
+func (c *tenantPool) give(s *subject) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.free[s.layout] = append(c.free[s.layout], s)
@@ -129,11 +129,11 @@ func (x *table) run(t *testing.T, c *tenantPool, a accident) {
 }
 
 // run makes the mistake, checks the objects and the status, and recovers.
-func (a accident) run(s *scene) {
+func (a accident) run(s *subject) {
 	s.t.Helper()
 	keep := keep{pods: !a.newPods && !a.gone, claims: !a.newClaims}
 	a.do(s)
-	s.mustReport(a.place, a.reports)
+	s.mustReport(a.read, a.reports)
 	s.mustKeep(keep, 4)
 	a.undo(s)
 	s.waitUntilReady()

@@ -21,8 +21,8 @@ var (
 	began    = time.Unix(1000, 0)
 )
 
-// bench passes one App through Reconciles.
-type bench struct {
+// fixture passes one App through Reconciles.
+type fixture struct {
 	t        *testing.T
 	keeper   Keeper
 	app      *v1alpha1.App
@@ -30,18 +30,18 @@ type bench struct {
 	subjects subject.Subjects
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	clock := clocktesting.NewFakePassiveClock(began)
-	return &bench{t: t, clock: clock, subjects: subject.Subjects{Clock: clock}, app: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "1", Generation: 1}}}
+	return &fixture{t: t, clock: clock, subjects: subject.Subjects{Clock: clock}, app: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "1", Generation: 1}}}
 }
 
 // declare sets the commit that declares the App.
-func (b *bench) declare(hash, author string) {
+func (b *fixture) declare(hash, author string) {
 	b.app.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "main@sha1:" + hash, v1alpha1.AuthorAnnotation: author}
 }
 
 // pass is one Reconcile, some seconds after the last one, whose last step ends with err.
-func (b *bench) pass(after int, source Source, err error) {
+func (b *fixture) pass(after int, source Source, err error) {
 	b.clock.SetTime(b.clock.Now().Add(time.Duration(after) * time.Second))
 	d := b.keeper.Begin(b.app)
 	d.Ended(nil)
@@ -51,7 +51,7 @@ func (b *bench) pass(after int, source Source, err error) {
 }
 
 // seen are the deliveries of the status, each as a line.
-func (b *bench) seen() []string {
+func (b *fixture) seen() []string {
 	var all []string
 	for _, d := range b.app.Status.Deliveries {
 		line := fmt.Sprintf("%s %s %s", d.Revision, d.Result, d.Reason)
@@ -63,7 +63,7 @@ func (b *bench) seen() []string {
 	return all
 }
 
-func (b *bench) want(deliveries ...string) {
+func (b *fixture) want(deliveries ...string) {
 	b.t.Helper()
 	if diff := cmp.Diff(deliveries, b.seen()); diff != "" {
 		b.t.Errorf("deliveries (-want +got):\n%s", diff)
@@ -76,7 +76,7 @@ var (
 )
 
 func TestADeliveryIsRecordedOnceWithItsAuthorAndDuration(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.declare(one, "Ann")
 	source := Source{Revision: "main@sha1:" + one}
 	b.pass(0, source, waits)
@@ -97,7 +97,7 @@ func TestADeliveryIsRecordedOnceWithItsAuthorAndDuration(t *testing.T) {
 }
 
 func TestAFailedDeliveryMaySucceedInTheEnd(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	source := Source{Revision: "1.2.3", Release: 1}
 	b.pass(0, source, unhealthy)
 	b.pass(60, source, unhealthy)
@@ -112,19 +112,19 @@ func TestAFailedDeliveryMaySucceedInTheEnd(t *testing.T) {
 func TestWhatMakesAnotherDelivery(t *testing.T) {
 	first := Source{Revision: "main@sha1:" + one, Author: "Ann", Image: "r.example/web:v1", Release: 1}
 	for name, c := range map[string]struct {
-		change func(*bench, *Source)
+		change func(*fixture, *Source)
 		want   int
 	}{
-		"nothing":              {func(*bench, *Source) {}, 1},
-		"another commit":       {func(_ *bench, s *Source) { s.Revision = "main@sha1:" + two }, 2},
-		"another spec":         {func(b *bench, _ *Source) { b.app.Generation++ }, 2},
-		"another image":        {func(_ *bench, s *Source) { s.Image = "r.example/web:v2" }, 2},
-		"an upgrade":           {func(_ *bench, s *Source) { s.Release++ }, 2},
-		"an unknown revision":  {func(_ *bench, s *Source) { s.Revision = "" }, 1},
-		"a cache that is late": {func(b *bench, _ *Source) { b.app.Status.Deliveries = nil }, 1},
+		"nothing":              {func(*fixture, *Source) {}, 1},
+		"another commit":       {func(_ *fixture, s *Source) { s.Revision = "main@sha1:" + two }, 2},
+		"another spec":         {func(b *fixture, _ *Source) { b.app.Generation++ }, 2},
+		"another image":        {func(_ *fixture, s *Source) { s.Image = "r.example/web:v2" }, 2},
+		"an upgrade":           {func(_ *fixture, s *Source) { s.Release++ }, 2},
+		"an unknown revision":  {func(_ *fixture, s *Source) { s.Revision = "" }, 1},
+		"a cache that is late": {func(b *fixture, _ *Source) { b.app.Status.Deliveries = nil }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, source := newBench(t), first
+			b, source := newFixture(t), first
 			b.pass(0, source, nil)
 			c.change(b, &source)
 			b.pass(1, source, nil)
@@ -145,7 +145,7 @@ func TestTheCommitIsThatOfTheSourceOrOfTheApp(t *testing.T) {
 		"a chart":        {Source{Revision: "1.2.3"}, one, "Ann"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.declare(one, "Ann")
 			b.pass(0, c.source, nil)
 			if d := b.app.Status.Deliveries[0]; d.Commit != c.commit || d.Author != c.author {
@@ -157,7 +157,7 @@ func TestTheCommitIsThatOfTheSourceOrOfTheApp(t *testing.T) {
 
 // TestAnOlderAppGetsNoDeliveryForWhatRuns: after an upgrade of kubeop, nothing is delivered anew.
 func TestAnOlderAppGetsNoDeliveryForWhatRuns(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	source := Source{Revision: "main@sha1:" + one}
 	b.app.Status.LastAppliedRevision, b.app.Status.ObservedGeneration = source.Revision, 1
 	b.app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue}}
@@ -169,7 +169,7 @@ func TestAnOlderAppGetsNoDeliveryForWhatRuns(t *testing.T) {
 }
 
 func TestTenDeliveriesAreKept(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for i := range 15 {
 		b.pass(1, Source{Revision: fmt.Sprintf("1.0.%d", i)}, nil)
 	}
@@ -179,7 +179,7 @@ func TestTenDeliveriesAreKept(t *testing.T) {
 }
 
 func TestAForgottenAppBeginsAnew(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.pass(0, Source{Revision: "1.0.0"}, nil)
 	b.keeper.Forget(b.app)
 	b.app.Status.Deliveries = nil

@@ -30,8 +30,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/jobs"
 )
 
-// hookBench is an app with one hook, and the objects in its namespace.
-type hookBench struct {
+// hookFixture is an app with one hook, and the objects in its namespace.
+type hookFixture struct {
 	*Runner
 	s     *subject.Subject
 	plan  *Plan
@@ -39,11 +39,11 @@ type hookBench struct {
 	clock *clocktesting.FakePassiveClock
 }
 
-func newHookBench(hook *v1alpha1.Hook, logs string, held ...client.Object) *hookBench {
+func newHookFixture(hook *v1alpha1.Hook, logs string, held ...client.Object) *hookFixture {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
 	c := fake.NewClientBuilder().WithObjects(held...).Build()
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	b := &hookBench{
+	b := &hookFixture{
 		Runner: &Runner{Inputs: &inputs.Reader{}}, clock: clock,
 		s: (&subject.Subjects{Clock: clock}).New(app),
 		h: &run{Run: jobs.Run{App: app, Phase: jobs.Pre, Hook: hook, Input: "0123"}},
@@ -58,7 +58,7 @@ func newHookBench(hook *v1alpha1.Hook, logs string, held ...client.Object) *hook
 }
 
 // failed is the hook's Job, with the reason and message of its failure.
-func (b *hookBench) failed(t *testing.T, reason, message string) *unstructured.Unstructured {
+func (b *hookFixture) failed(t *testing.T, reason, message string) *unstructured.Unstructured {
 	t.Helper()
 	job := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
@@ -99,7 +99,7 @@ func TestMessageAndLogOfAHookAreMasked(t *testing.T) {
 		Name: "migrate", Env: []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: from("db")}, {Name: "DSN", ValueFrom: from("dsn")}},
 		EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none-such"}}}},
 	}
-	b := newHookBench(hook, logs, held...)
+	b := newHookFixture(hook, logs, held...)
 	b.s.App.Spec.Image = &v1alpha1.ImageSource{
 		Env:         []corev1.EnvVar{{Name: "TOKEN", ValueFrom: from("app")}},
 		SecretFiles: []v1alpha1.ImageSecretFiles{{SecretRef: v1alpha1.LocalSecretReference{Name: "cert"}}},
@@ -124,7 +124,7 @@ func TestMessageAndLogOfAHookAreMasked(t *testing.T) {
 
 // TestTheReasonOfAnUnschedulableHookIsKept: the pod that showed it is gone when the Job's time is over.
 func TestTheReasonOfAnUnschedulableHookIsKept(t *testing.T) {
-	b := newHookBench(&v1alpha1.Hook{Name: "migrate", Timeout: &metav1.Duration{Duration: time.Minute}}, "")
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate", Timeout: &metav1.Duration{Duration: time.Minute}}, "")
 	b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: b.h.Name(), Message: "Job/web-migrate: its last pod is not scheduled: too little cpu"}
 	if err := b.finish(t.Context(), b.s, b.plan, b.h, b.failed(t, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestTheReasonOfAnUnschedulableHookIsKept(t *testing.T) {
 // TestOnlyTheJobThatWasReadIsDeleted: another Job of the name is created between read and deletion.
 func TestOnlyTheJobThatWasReadIsDeleted(t *testing.T) {
 	seen := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web-former", UID: "former"}}
-	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "", seen)
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "", seen)
 	kind := jobs.Kind.GroupVersion().WithResource("jobs").GroupResource()
 	b.s.Client = interceptor.NewClient(b.s.Client.(client.WithWatch), interceptor.Funcs{
 		// The fake knows no precondition on the UID; this is the API server's.

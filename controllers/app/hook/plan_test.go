@@ -23,7 +23,7 @@ import (
 )
 
 // planned is the plan of an app with a hook in each phase, whose delivered content is a text.
-func planned(t *testing.T, b *hookBench, delivered string) *Plan {
+func planned(t *testing.T, b *hookFixture, delivered string) *Plan {
 	t.Helper()
 	plan := &Plan{}
 	if err := plan.plan(b.s, Revision{Name: "main@sha1:1", Delivered: delivered, Image: "none.example/web"}); err != nil {
@@ -33,14 +33,14 @@ func planned(t *testing.T, b *hookBench, delivered string) *Plan {
 }
 
 // withHooks is an app with a pre hook "migrate" and a post hook "notify".
-func withHooks() *hookBench {
-	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "")
+func withHooks() *hookFixture {
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "")
 	b.s.App.Spec.Hooks = v1alpha1.Hooks{Pre: []v1alpha1.Hook{{Name: "migrate"}}, Post: []v1alpha1.Hook{{Name: "notify"}}}
 	return b
 }
 
 // ended writes a status in which all hooks of a plan have this result.
-func ended(b *hookBench, plan *Plan, result string) {
+func ended(b *hookFixture, plan *Plan, result string) {
 	for _, h := range plan.runs {
 		h.result = &v1alpha1.HookStatus{Phase: h.Phase, Name: h.Hook.Name, Input: h.Input, Result: result}
 	}
@@ -199,7 +199,7 @@ func TestHooksOfOtherPhasesDoNotRun(t *testing.T) {
 	}
 }
 
-// job is the Job of a hook of the bench's app.
+// job is the Job of a hook of the app web.
 func job(name string, status batchv1.JobStatus) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: name, UID: "1", Labels: map[string]string{v1alpha1.AppLabel: "web", v1alpha1.HookLabel: "pre-migrate"}}, Status: status}
 }
@@ -226,7 +226,7 @@ func TestAHookWaitsForJobsOfEarlierRevisions(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "", c.job)
+			b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "", c.job)
 			all, err := unfinished(t.Context(), b.s, "now")
 			if (err != nil) != c.waits || len(all) != c.found || (err != nil && !step.Waits(err)) {
 				t.Errorf("found %d Jobs, error %v", len(all), err)
@@ -266,7 +266,7 @@ func TestAHookThatLeftTheSpecIsAwaitedWhileItRuns(t *testing.T) {
 
 // TestOnlyJobsOfOtherRevisionsAreDeleted: the Job of this revision stays for its log.
 func TestOnlyJobsOfOtherRevisionsAreDeleted(t *testing.T) {
-	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "", job("old", completed))
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "", job("old", completed))
 	present := b.failed(t, "", "")
 	present.SetLabels(map[string]string{v1alpha1.AppLabel: "web"})
 	b.h.Mark(present)
@@ -302,7 +302,7 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newHookBench(&v1alpha1.Hook{Name: "migrate", Image: c.image}, "")
+			b := newHookFixture(&v1alpha1.Hook{Name: "migrate", Image: c.image}, "")
 			created := false
 			b.s.Client = interceptor.NewClient(b.s.Client.(client.WithWatch), interceptor.Funcs{
 				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
@@ -325,7 +325,7 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 }
 
 func TestAJobIsMarkedAfterItWasAdmitted(t *testing.T) {
-	b := newHookBench(&v1alpha1.Hook{Name: "migrate", Image: "a/b"}, "")
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate", Image: "a/b"}, "")
 	err := b.start(t.Context(), b.s, b.plan, b.h, beginning{admit: func(job *unstructured.Unstructured) error {
 		job.SetLabels(map[string]string{v1alpha1.AppLabel: "web", v1alpha1.HookLabel: "forged"})
 		return nil
@@ -348,7 +348,7 @@ func TestAJobIsMarkedAfterItWasAdmitted(t *testing.T) {
 }
 
 func TestASucceededHookHasNoMessage(t *testing.T) {
-	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "a line of the log")
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "a line of the log")
 	done := b.failed(t, "", "")
 	if err := unstructured.SetNestedSlice(done.Object, []any{map[string]any{"type": "Complete", "status": "True"}}, "status", "conditions"); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ import (
 )
 
 // runningJob is the hook's Job before it ended.
-func (b *hookBench) runningJob(change ...func(*batchv1.Job)) *batchv1.Job {
+func (b *hookFixture) runningJob(change ...func(*batchv1.Job)) *batchv1.Job {
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.s.App.Namespace, Name: b.h.Name(), UID: "2"},
 		Spec:       batchv1.JobSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": "hook"}}},
@@ -44,7 +44,7 @@ func (b *hookBench) runningJob(change ...func(*batchv1.Job)) *batchv1.Job {
 }
 
 // in puts objects into the cluster, with a watch of its Jobs.
-func (b *hookBench) in(t *testing.T, objects ...client.Object) *hookBench {
+func (b *hookFixture) in(t *testing.T, objects ...client.Object) *hookFixture {
 	t.Helper()
 	api := fake.NewClientBuilder().WithObjects(objects...).WithRESTMapper(watchtest.Mapper(clientgoscheme.Scheme, "")).Build()
 	explain := b.Explainer
@@ -80,7 +80,7 @@ func TestARunningHookIsReportedAfterAWhile(t *testing.T) {
 		"its container crashes":   {[]client.Object{crashing}, 2 * time.Second, "waits Progressing: running pre hook migrate: ", "cannot log in with ***", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newHookBench(hook, "")
+			b := newHookFixture(hook, "")
 			job := b.runningJob()
 			b.in(t, append(c.pods, secretOf("db", "password", "pa55-w0rd"), job)...)
 			b.s.Waited("hook " + job.Name)
@@ -102,7 +102,7 @@ func TestNothingIsReportedOfAHookWhoseSecretsCannotBeRead(t *testing.T) {
 	hook := &v1alpha1.Hook{Name: "migrate", EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}}}}}
 	for name, ended := range map[string]bool{"it runs": false, "it failed": true} {
 		t.Run(name, func(t *testing.T) {
-			b := newHookBench(hook, "")
+			b := newHookFixture(hook, "")
 			job := b.runningJob(func(job *batchv1.Job) {
 				if ended {
 					job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Message: "no more tries"}}
@@ -144,7 +144,7 @@ func TestTheResultOfAJobIsReported(t *testing.T) {
 		"it failed":    {condition(batchv1.JobFailed), v1alpha1.HookStatus{Result: v1alpha1.HookFailed, Message: failure}, "stopped PreHookFailed: pre hook migrate failed: " + failure + "; held until"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "last words")
+			b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "last words")
 			job := b.runningJob(c.change)
 			b.in(t, job, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web-1", Labels: map[string]string{"of": "hook"}},
@@ -170,7 +170,7 @@ func TestTheResultOfAJobIsReported(t *testing.T) {
 
 // TestARunningJobIsFoundWithoutAList: the watch shows it, so the API server is not asked in each Reconcile.
 func TestARunningJobIsFoundWithoutAList(t *testing.T) {
-	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "")
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "")
 	job := b.runningJob()
 	b.in(t, job)
 	lists := 0
@@ -193,7 +193,7 @@ func TestARunningJobIsFoundWithoutAList(t *testing.T) {
 
 // TestAHookThatAPersonRepeatedIsForced, so that the request counts as handled.
 func TestAHookThatAPersonRepeatedIsForced(t *testing.T) {
-	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "")
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "")
 	b.h.Input = jobs.Again("0123", "now")
 	if err := b.finish(t.Context(), b.s, b.plan, b.h, b.failed(t, "R", "no")); err != nil || !b.plan.forced {
 		t.Errorf("forced is %t, %v", b.plan.forced, err)
@@ -202,7 +202,7 @@ func TestAHookThatAPersonRepeatedIsForced(t *testing.T) {
 
 // TestPreAndPostRunTheirOwnPhase: pre hooks run before anything is applied.
 func TestPreAndPostRunTheirOwnPhase(t *testing.T) {
-	b := newHookBench(&v1alpha1.Hook{Name: "migrate", Image: "none.example/migrate"}, "").in(t)
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate", Image: "none.example/migrate"}, "").in(t)
 	b.s.App.Spec.Hooks.Pre, b.s.App.Spec.Hooks.Post = []v1alpha1.Hook{*b.h.Hook}, []v1alpha1.Hook{{Name: "notify", Image: "none.example/notify"}}
 	var admitted []string
 	admit := func(job metav1.Object) error {
@@ -231,23 +231,23 @@ func TestPreAndPostRunTheirOwnPhase(t *testing.T) {
 // TestAProcessLooksOnceForJobsThatAnEarlierOneLeft, and then only for hooks that left the spec.
 func TestAProcessLooksOnceForJobsThatAnEarlierOneLeft(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*hookBench)
+		change func(*hookFixture)
 		waits  bool
 	}{
-		"nothing is known to run": {func(*hookBench) {}, false},
-		"a hook is reported as running": {func(b *hookBench) {
+		"nothing is known to run": {func(*hookFixture) {}, false},
+		"a hook is reported as running": {func(b *hookFixture) {
 			conditions.MarkUnknown(b.s.App, v1alpha1.HooksSucceededCondition, "Progressing", "")
 		}, true},
-		"this process looked": {func(b *hookBench) {
+		"this process looked": {func(b *hookFixture) {
 			conditions.MarkUnknown(b.s.App, v1alpha1.HooksSucceededCondition, "Progressing", "")
 			b.seen.Get(b.s.App).looked = true
 		}, false},
-		"the next hook runs":            {func(b *hookBench) { b.seen.Get(b.s.App).running = b.h.Name() }, false},
-		"another hook ran":              {func(b *hookBench) { b.seen.Get(b.s.App).running = "web-former" }, true},
-		"the App has no hooks any more": {func(b *hookBench) { b.plan.runs = nil }, true},
+		"the next hook runs":            {func(b *hookFixture) { b.seen.Get(b.s.App).running = b.h.Name() }, false},
+		"another hook ran":              {func(b *hookFixture) { b.seen.Get(b.s.App).running = "web-former" }, true},
+		"the App has no hooks any more": {func(b *hookFixture) { b.plan.runs = nil }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "")
+			b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "")
 			b.in(t, b.runningJob(func(job *batchv1.Job) { job.Name = "web-former" }))
 			conditions.MarkTrue(b.s.App, v1alpha1.HooksSucceededCondition, "Succeeded", "")
 			c.change(b)

@@ -26,7 +26,7 @@ func unwatched() *kube.Watch {
 func TestAJobWithTheNameOfAHooksJobStopsTheApp(t *testing.T) {
 	for phase, reason := range map[string]string{jobs.Pre: v1alpha1.PreHookFailedReason, jobs.Post: v1alpha1.PostHookFailedReason} {
 		t.Run(phase, func(t *testing.T) {
-			b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "")
+			b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "")
 			b.Watch, b.h.Phase = unwatched(), phase
 			another := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
 				Namespace: b.s.App.Namespace, Name: b.h.Name(), Labels: map[string]string{v1alpha1.AppLabel: b.s.App.Name, v1alpha1.HookLabel: "pre-other"},
@@ -51,7 +51,7 @@ func TestAHookWaitsForTheJobOfAnEarlierRevision(t *testing.T) {
 	former := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "kubeop-a-b", Name: "web-former", Labels: map[string]string{v1alpha1.AppLabel: "web", v1alpha1.HookLabel: "pre-migrate"},
 	}}
-	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "", former)
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "", former)
 	b.Watch = unwatched()
 	got := steptest.Outcome(t, b.runPhase(t.Context(), b.s, b.plan, jobs.Pre, nil))
 	if want := "waits Progressing: waits for Job/web-former, a hook of an earlier revision, to end, after 15s"; got != want {

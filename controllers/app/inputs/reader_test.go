@@ -18,8 +18,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
-// bench is a Reader with a fake API server that counts reads, and the subject of an App.
-type bench struct {
+// fixture is a Reader with a fake API server that counts reads, and the subject of an App.
+type fixture struct {
 	*Reader
 	s     *subject.Subject
 	reads int
@@ -28,8 +28,8 @@ type bench struct {
 	failure error
 }
 
-func newBench(objects ...client.Object) *bench {
-	b := &bench{version: "1"}
+func newFixture(objects ...client.Object) *fixture {
+	b := &fixture{version: "1"}
 	b.Reader = &Reader{Version: func(context.Context, string, string, string) (string, error) { return b.version, nil }}
 	b.s = (&subject.Subjects{}).New(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web"}})
 	b.s.Client = interceptor.NewClient(fake.NewClientBuilder().WithObjects(objects...).Build(), interceptor.Funcs{
@@ -49,7 +49,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 }
 
 func TestASecretIsReadOncePerVersionAndMaskedEachTime(t *testing.T) {
-	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"password": []byte("hunter22")}})
+	b := newFixture(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"password": []byte("hunter22")}})
 	for range 2 {
 		data, err := b.Data(t.Context(), b.s, Secret, "db")
 		if err != nil || string(data["password"]) != "hunter22" {
@@ -70,7 +70,7 @@ func TestASecretIsReadOncePerVersionAndMaskedEachTime(t *testing.T) {
 }
 
 func TestAConfigMapHasTextAndBinaryDataAndIsNotMasked(t *testing.T) {
-	b := newBench(&corev1.ConfigMap{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string]string{"a": "text"}, BinaryData: map[string][]byte{"b": {0xff}}})
+	b := newFixture(&corev1.ConfigMap{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string]string{"a": "text"}, BinaryData: map[string][]byte{"b": {0xff}}})
 	data, err := b.Data(t.Context(), b.s, ConfigMap, "db")
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestAConfigMapHasTextAndBinaryDataAndIsNotMasked(t *testing.T) {
 }
 
 func TestASecretAndAConfigMapOfOneNameAreDistinguished(t *testing.T) {
-	b := newBench(&corev1.ConfigMap{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string]string{"a": "config"}},
+	b := newFixture(&corev1.ConfigMap{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string]string{"a": "config"}},
 		&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("secret")}})
 	for kind, want := range map[string]string{ConfigMap: "config", Secret: "secret"} {
 		if data, err := b.Data(t.Context(), b.s, kind, "db"); err != nil || string(data["a"]) != want {
@@ -94,7 +94,7 @@ func TestASecretAndAConfigMapOfOneNameAreDistinguished(t *testing.T) {
 }
 
 func TestAppsOfOtherNamespacesShareNoContent(t *testing.T) {
-	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("theirs")}})
+	b := newFixture(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("theirs")}})
 	if _, err := b.Data(t.Context(), b.s, Secret, "db"); err != nil {
 		t.Fatal(err)
 	}
@@ -107,20 +107,20 @@ func TestAppsOfOtherNamespacesShareNoContent(t *testing.T) {
 func TestErrorsOfReadsAreDistinguishedFromMissingObjects(t *testing.T) {
 	down := errors.New("down")
 	cases := map[string]struct {
-		change  func(*bench)
+		change  func(*fixture)
 		missing bool
 		want    string
 	}{
-		"not in the watch": {func(b *bench) { b.version = "" }, true, ""},
-		"deleted since":    {func(*bench) {}, true, ""},
-		"the watch fails": {func(b *bench) {
+		"not in the watch": {func(b *fixture) { b.version = "" }, true, ""},
+		"deleted since":    {func(*fixture) {}, true, ""},
+		"the watch fails": {func(b *fixture) {
 			b.Version = func(context.Context, string, string, string) (string, error) { return "1", down }
 		}, false, "reading from the API server: Secret db: down"},
-		"the API server fails": {func(b *bench) { b.failure = down }, false, "reading from the API server: Secret db: down"},
+		"the API server fails": {func(b *fixture) { b.failure = down }, false, "reading from the API server: Secret db: down"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench()
+			b := newFixture()
 			c.change(b)
 			_, err := b.Lookup(t.Context(), b.s)(Secret, "db")
 			if errors.Is(err, render.ErrMissing) != c.missing || errors.Is(err, ErrReading) == c.missing {
@@ -134,7 +134,7 @@ func TestErrorsOfReadsAreDistinguishedFromMissingObjects(t *testing.T) {
 }
 
 func TestAFailedReadIsNotCached(t *testing.T) {
-	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("b")}})
+	b := newFixture(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("b")}})
 	b.failure = errors.New("down")
 	if _, err := b.Data(t.Context(), b.s, Secret, "db"); err == nil {
 		t.Fatal("there is no error")
@@ -146,7 +146,7 @@ func TestAFailedReadIsNotCached(t *testing.T) {
 }
 
 func TestHideSecretReadsWithoutTheCache(t *testing.T) {
-	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("hunter22")}})
+	b := newFixture(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("hunter22")}})
 	for range 2 {
 		if err := b.HideSecret(t.Context(), b.s, "db"); err != nil {
 			t.Fatal(err)
@@ -166,7 +166,7 @@ func TestHideSecretReadsWithoutTheCache(t *testing.T) {
 
 // TestSecretsAreReadOncePerVersion: two apps of a project log in with one Secret.
 func TestSecretsAreReadOncePerVersion(t *testing.T) {
-	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "login"), Data: map[string][]byte{"a": []byte("b")}})
+	b := newFixture(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "login"), Data: map[string][]byte{"a": []byte("b")}})
 	reader, key := b.Secrets(b.s), client.ObjectKey{Namespace: "kubeop-a-b", Name: "login"}
 	get := func() *corev1.Secret {
 		t.Helper()

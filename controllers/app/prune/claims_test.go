@@ -34,7 +34,7 @@ func TestClaimsAreRetainedUnlessTheInnermostPolicyIsDelete(t *testing.T) {
 			project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}}
 			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 			project.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy = c.project, c.tenant
-			b := newBench(t, app, interceptor.Funcs{}, project, tenant)
+			b := newFixture(t, app, interceptor.Funcs{}, project, tenant)
 			got, err := b.Retains(t.Context(), b.s)
 			if err != nil || got != c.want {
 				t.Errorf("retained: %t, error %v", got, err)
@@ -47,7 +47,7 @@ func TestAPolicyThatCannotBeReadIsAnError(t *testing.T) {
 	for want, unread := range map[string]client.Object{
 		"reading project kubeop-acme/shop: down": &v1alpha1.Project{}, "reading tenant acme: down": &v1alpha1.Tenant{},
 	} {
-		b := newBench(t, webApp(), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		b := newFixture(t, webApp(), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			_, project := o.(*v1alpha1.Project)
 			if _, fails := unread.(*v1alpha1.Project); fails == project {
 				return errors.New("down")
@@ -75,7 +75,7 @@ func TestOnlyClaimsOfTheAppAreDeletedWithItsRelease(t *testing.T) {
 	elsewhere.SetNamespace("kubeop-acme-other")
 	otherTenant := labelled(boundClaim("tenant"), "web")
 	otherTenant.GetLabels()[v1alpha1.TenantLabel] = "beta"
-	b := newBench(t, webApp(), interceptor.Funcs{}, labelled(boundClaim("data"), "web"), labelled(boundClaim("other"), "api"), elsewhere, otherTenant)
+	b := newFixture(t, webApp(), interceptor.Funcs{}, labelled(boundClaim("data"), "web"), labelled(boundClaim("other"), "api"), elsewhere, otherTenant)
 	if err := DeleteClaims(t.Context(), b.s); err != nil {
 		t.Fatal(err)
 	}

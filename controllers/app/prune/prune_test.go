@@ -31,8 +31,8 @@ import (
 
 const shop = "kubeop-acme-shop"
 
-// bench is a Pruner of the app "web" of project "shop" of tenant "acme"with a fake API server.
-type bench struct {
+// fixture is a Pruner of the app "web" of project "shop" of tenant "acme" with a fake API server.
+type fixture struct {
 	*Pruner
 	t      *testing.T
 	api    client.WithWatch
@@ -45,14 +45,14 @@ func webApp() *v1alpha1.App {
 	return &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "web"}}
 }
 
-func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects ...client.Object) *bench {
+func newFixture(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects ...client.Object) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, app)...).WithStatusSubresource(app).Build()
-	b := &bench{t: t, api: api, events: events.NewFakeRecorder(10)}
+	b := &fixture{t: t, api: api, events: events.NewFakeRecorder(10)}
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(app), app); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func entry(kind, name string) v1alpha1.InventoryEntry {
 }
 
 // has reports whether the API server still has an object.
-func (b *bench) has(o client.Object, name string) bool {
+func (b *fixture) has(o client.Object, name string) bool {
 	b.t.Helper()
 	err := b.api.Get(b.t.Context(), client.ObjectKey{Namespace: shop, Name: name}, o)
 	if client.IgnoreNotFound(err) != nil {
@@ -102,7 +102,7 @@ func (b *bench) has(o client.Object, name string) bool {
 }
 
 // confirm annotates the app with a confirmation, as a person would.
-func (b *bench) confirm(value string) {
+func (b *fixture) confirm(value string) {
 	b.t.Helper()
 	b.s.App.SetAnnotations(map[string]string{v1alpha1.ConfirmAnnotation: value, "a": "b"})
 	if err := b.api.Update(b.t.Context(), b.s.App); err != nil {
@@ -110,7 +110,7 @@ func (b *bench) confirm(value string) {
 	}
 }
 
-func (b *bench) confirmation() (string, bool) {
+func (b *fixture) confirmation() (string, bool) {
 	b.t.Helper()
 	app := &v1alpha1.App{}
 	if err := b.api.Get(b.t.Context(), b.s.Key(), app); err != nil {
@@ -127,7 +127,7 @@ func set(entries ...v1alpha1.InventoryEntry) Set {
 func TestOnlyObjectsOfTheAppAreDeleted(t *testing.T) {
 	otherTenant := labelled(configMap("tenant"), "web")
 	otherTenant.GetLabels()[v1alpha1.TenantLabel] = "beta"
-	b := newBench(t, webApp(), interceptor.Funcs{}, labelled(configMap("own"), "web"), labelled(configMap("moved"), "api"), otherTenant)
+	b := newFixture(t, webApp(), interceptor.Funcs{}, labelled(configMap("own"), "web"), labelled(configMap("moved"), "api"), otherTenant)
 	removed, err := b.Prune(t.Context(), b.s, set(entry("ConfigMap", "own"), entry("ConfigMap", "moved"), entry("ConfigMap", "tenant"), entry("ConfigMap", "absent")))
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestProtectedObjectsAreDeletedOnlyAfterConfirmationOfTheirList(t *testing.T
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, webApp(), interceptor.Funcs{},
+			b := newFixture(t, webApp(), interceptor.Funcs{},
 				labelled(configMap("a"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm), labelled(configMap("b"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm))
 			b.confirm(c.confirmation)
 			removed, err := b.Prune(t.Context(), b.s, set(entries...))
@@ -184,7 +184,7 @@ func TestProtectedObjectsAreDeletedOnlyAfterConfirmationOfTheirList(t *testing.T
 
 // TestWithoutARevisionNothingIsConfirmed: the token is empty then, like the annotation of an app without one.
 func TestWithoutARevisionNothingIsConfirmed(t *testing.T) {
-	b := newBench(t, webApp(), interceptor.Funcs{}, labelled(configMap("a"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm))
+	b := newFixture(t, webApp(), interceptor.Funcs{}, labelled(configMap("a"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm))
 	what := set(entry("ConfigMap", "a"))
 	what.Revision = ""
 	removed, err := b.Prune(t.Context(), b.s, what)
@@ -197,13 +197,13 @@ func TestWithoutARevisionNothingIsConfirmed(t *testing.T) {
 }
 
 func TestNothingIsDeletedUnlessTheConfirmationCouldBeRemoved(t *testing.T) {
-	cases := map[string]func(*bench){
-		"the API server refuses": func(b *bench) {
+	cases := map[string]func(*fixture){
+		"the API server refuses": func(b *fixture) {
 			b.Client = interceptor.NewClient(b.api, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 				return errors.New("down")
 			}})
 		},
-		"the app was changed meanwhile": func(b *bench) {
+		"the app was changed meanwhile": func(b *fixture) {
 			now := b.s.App.DeepCopy()
 			now.Annotations["a"] = "c"
 			if err := b.api.Update(b.t.Context(), now); err != nil {
@@ -213,7 +213,7 @@ func TestNothingIsDeletedUnlessTheConfirmationCouldBeRemoved(t *testing.T) {
 	}
 	for name, fault := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, webApp(), interceptor.Funcs{}, labelled(configMap("a"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm))
+			b := newFixture(t, webApp(), interceptor.Funcs{}, labelled(configMap("a"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm))
 			b.confirm(token("one", []v1alpha1.InventoryEntry{entry("ConfigMap", "a")}, false))
 			fault(b)
 			removed, err := b.Prune(t.Context(), b.s, set(entry("ConfigMap", "a")))
@@ -231,7 +231,7 @@ func TestNothingIsDeletedUnlessTheConfirmationCouldBeRemoved(t *testing.T) {
 func TestAConfirmedDeletionKeepsTheRestInTheInventory(t *testing.T) {
 	blocked := labelled(configMap("blocked"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm)
 	blocked.SetFinalizers([]string{"example.com/wait"})
-	b := newBench(t, webApp(), interceptor.Funcs{}, blocked, labelled(configMap("free"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm),
+	b := newFixture(t, webApp(), interceptor.Funcs{}, blocked, labelled(configMap("free"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm),
 		labelled(configMap("wanted"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm), labelled(configMap("early"), "web"))
 	entries := []v1alpha1.InventoryEntry{entry("ConfigMap", "blocked"), entry("ConfigMap", "early"), entry("ConfigMap", "free"), entry("ConfigMap", "wanted")}
 	b.confirm(token("one", []v1alpha1.InventoryEntry{entries[0], entries[2], entries[3]}, false))
@@ -274,7 +274,7 @@ func TestClaimsStayUnderThePolicyRetainEvenWhenConfirmed(t *testing.T) {
 		t.Run("policy "+string(policy), func(t *testing.T) {
 			app := webApp()
 			app.Spec.ClaimDeletionPolicy = policy
-			b := newBench(t, app, interceptor.Funcs{}, labelled(boundClaim("data"), "web"))
+			b := newFixture(t, app, interceptor.Funcs{}, labelled(boundClaim("data"), "web"))
 			entries := []v1alpha1.InventoryEntry{entry("PersistentVolumeClaim", "data")}
 			b.confirm(token("one", entries, !deleted))
 			what := set(entries...)
@@ -294,7 +294,7 @@ func TestClaimsStayUnderThePolicyRetainEvenWhenConfirmed(t *testing.T) {
 }
 
 func TestNothingIsDeletedWhileTheClaimPolicyCannotBeRead(t *testing.T) {
-	b := newBench(t, webApp(), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	b := newFixture(t, webApp(), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if _, ok := o.(*v1alpha1.Tenant); ok {
 			return errors.New("down")
 		}
@@ -312,7 +312,7 @@ func TestNothingIsDeletedWhileTheClaimPolicyCannotBeRead(t *testing.T) {
 }
 
 func TestObjectsThatAreNeverDeletedAreReportedOnce(t *testing.T) {
-	b := newBench(t, webApp(), interceptor.Funcs{}, labelled(configMap("kept"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneDisabled))
+	b := newFixture(t, webApp(), interceptor.Funcs{}, labelled(configMap("kept"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneDisabled))
 	removed, err := b.Prune(t.Context(), b.s, set(entry("ConfigMap", "kept")))
 	if err != nil {
 		t.Fatal(err)
@@ -345,7 +345,7 @@ func TestAFailedDeletionIsRetriedAndStaysInTheInventory(t *testing.T) {
 		"it is forbidden":      {forbidden, "an administrator of the cluster may run: kubectl delete configmap own -n " + shop + ", or let the project do so: what is cluster-scoped by spec.clusterKinds of the Tenant"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, webApp(), interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.err }},
+			b := newFixture(t, webApp(), interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.err }},
 				labelled(configMap("own"), "web"))
 			removed, err := b.Prune(t.Context(), b.s, set(entry("ConfigMap", "own")))
 			if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, c.err) || step.Waits(err) {
@@ -380,7 +380,7 @@ func TestOnlyAForbiddenDeletionNeedsAdministrators(t *testing.T) {
 }
 
 func TestAwaitGoneNamesDeletionsInProgress(t *testing.T) {
-	s := newBench(t, webApp(), interceptor.Funcs{}).s
+	s := newFixture(t, webApp(), interceptor.Funcs{}).s
 	if err := AwaitGone(s, v1alpha1.ProgressingReason, nil); err != nil {
 		t.Errorf("AwaitGone without objects: got %v, want nil", err)
 	}

@@ -55,8 +55,8 @@ func (s *tagServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// bench is an Image app with a policy; restart drops the memory of the process.
-type bench struct {
+// fixture is an Image app with a policy; restart drops the memory of the process.
+type fixture struct {
 	t *testing.T
 	*tagServer
 	*Fetcher
@@ -66,9 +66,9 @@ type bench struct {
 	woken    chan types.NamespacedName
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	b := &bench{t: t, tagServer: &tagServer{tags: `"1.0.0"`, other: "a"}, clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))}
+	b := &fixture{t: t, tagServer: &tagServer{tags: `"1.0.0"`, other: "a"}, clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))}
 	b.Server = httptest.NewServer(b.tagServer)
 	t.Cleanup(b.Close)
 	b.app = &v1alpha1.App{
@@ -81,7 +81,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) restart() {
+func (b *fixture) restart() {
 	b.woken = make(chan types.NamespacedName, 10)
 	woken := b.woken
 	b.subjects = &subject.Subjects{Clock: b.clock}
@@ -90,7 +90,7 @@ func (b *bench) restart() {
 }
 
 // choose takes the step, and again once the registry has answered.
-func (b *bench) choose(p *pass) error {
+func (b *fixture) choose(p *pass) error {
 	for {
 		err := b.chooseImage(context.Background(), p)
 		if !errors.As(err, new(*cache.Unanswered)) {
@@ -101,13 +101,13 @@ func (b *bench) choose(p *pass) error {
 }
 
 // begin starts a search for the source.
-func (b *bench) begin() *pass {
+func (b *fixture) begin() *pass {
 	asked := b.queries.Get(b.app)
 	return &pass{b.subjects.New(b.app), &Found{image: &asked.image}, asked}
 }
 
 // look runs the step and writes the status as the runner does. It returns the number of requests to the registry.
-func (b *bench) look() (*pass, int, error) {
+func (b *fixture) look() (*pass, int, error) {
 	b.t.Helper()
 	before := b.asked
 	p := b.begin()
@@ -123,7 +123,7 @@ func (b *bench) look() (*pass, int, error) {
 }
 
 // chooses runs look, and wants this tag, number of requests, and events.
-func (b *bench) chooses(tag string, asked int, events ...string) *pass {
+func (b *fixture) chooses(tag string, asked int, events ...string) *pass {
 	b.t.Helper()
 	p, times, err := b.look()
 	if err != nil || times != asked || b.app.Status.Image == nil || b.app.Status.Image.Tag != tag {
@@ -144,16 +144,16 @@ func (b *bench) chooses(tag string, asked int, events ...string) *pass {
 	return p
 }
 
-func (b *bench) pass(d time.Duration) { b.clock.SetTime(b.clock.Now().Add(d)) }
+func (b *fixture) pass(d time.Duration) { b.clock.SetTime(b.clock.Now().Add(d)) }
 
-func (b *bench) server(change func()) {
+func (b *fixture) server(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change()
 }
 
 func TestImagePolicyFollowsTheRegistry(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	s := b.chooses("1.0.0", 2, "Normal web: 1.0.0")
 	first := b.app.Status.Image.Reference
 	if want := b.app.Spec.Image.Reference + ":1.0.0@sha256:" + strings.Repeat("a", 64); first != want || s.Again() != 5*time.Minute {
@@ -187,7 +187,7 @@ func TestImagePolicyFollowsTheRegistry(t *testing.T) {
 }
 
 func TestImagePolicyKeepsItsChoice(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.server(func() { b.down = true })
 	if _, _, err := b.look(); !errors.Is(err, failure.ErrUnavailable) || b.app.Status.Image != nil {
 		t.Fatalf("without a choice: %v, %+v", err, b.app.Status.Image)
@@ -227,7 +227,7 @@ func TestImagePolicyKeepsItsChoice(t *testing.T) {
 }
 
 func TestImagePolicyAfterARestart(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.chooses("1.0.0", 2, "Normal web: 1.0.0")
 	b.server(func() { b.tags = `"1.1.0"` })
 	b.restart()
@@ -254,7 +254,7 @@ func TestImagePolicyAfterARestart(t *testing.T) {
 
 // An image that was not reported because the status was not written is reported later.
 func TestAnImageIsReportedOnce(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	p := b.begin()
 	if err := b.choose(p); err != nil {
 		t.Fatal(err)

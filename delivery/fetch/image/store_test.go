@@ -109,30 +109,30 @@ func (s *imageServer) requests() []string {
 
 func (s *imageServer) host() string { return s.Listener.Addr().String() }
 
-// tagBench is a store with a clock that tests move.
-type tagBench struct {
+// tagFixture is a store with a clock that tests move.
+type tagFixture struct {
 	*Store
 	*imageServer
 	clock atomic.Int64
 }
 
-func newTagBench(t *testing.T, tags ...string) *tagBench {
+func newTagFixture(t *testing.T, tags ...string) *tagFixture {
 	t.Helper()
-	b := &tagBench{imageServer: serveImages(t, httptest.NewServer, tags...)}
+	b := &tagFixture{imageServer: serveImages(t, httptest.NewServer, tags...)}
 	b.Store = NewStore(loopback, func() time.Time { return time.Unix(b.clock.Load(), 0) }, []string{b.host()}, apart.Runner{})
 	return b
 }
 
-func (b *tagBench) image() Repository {
+func (b *tagFixture) image() Repository {
 	return Repository{Name: b.host() + "/acme/web", Tenant: "acme"}
 }
 
-func (b *tagBench) pass(d time.Duration) { b.clock.Add(int64(d / time.Second)) }
+func (b *tagFixture) pass(d time.Duration) { b.clock.Add(int64(d / time.Second)) }
 
 var anyVersion = &v1alpha1.ImagePolicy{SemVer: "*"}
 
 func TestChooseSendsOneRequestPerInterval(t *testing.T) {
-	b := newTagBench(t, "1.0.0", "1.1.0", "1.2.0", "1.3.0", "latest")
+	b := newTagFixture(t, "1.0.0", "1.1.0", "1.2.0", "1.3.0", "latest")
 	want := b.host() + "/acme/web:1.3.0@" + digest.FromString("1.3.0").String()
 	var all sync.WaitGroup
 	for range 100 {
@@ -167,7 +167,7 @@ func TestChooseSendsOneRequestPerInterval(t *testing.T) {
 
 // TestATimeoutOfTheCallerIsNoFailureOfTheRegistry: apps of many tenants share the answers of a public registry.
 func TestATimeoutOfTheCallerIsNoFailureOfTheRegistry(t *testing.T) {
-	b := newTagBench(t, "1.0.0")
+	b := newTagFixture(t, "1.0.0")
 	hurried, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	b.set(func() { b.fault = func(http.ResponseWriter, *http.Request) { <-hurried.Done() } })
@@ -210,7 +210,7 @@ func TestChooseFaults(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := newTagBench(t)
+			b := newTagFixture(t)
 			b.set(func() { b.fault = tc.fault })
 			_, err := b.Choose(t.Context(), b.image(), anyVersion, false)
 			if err == nil || !errors.Is(err, tc.kind) {
@@ -228,7 +228,7 @@ func TestChooseFaults(t *testing.T) {
 }
 
 func TestChooseWithoutAnAnswer(t *testing.T) {
-	b := newTagBench(t)
+	b := newTagFixture(t)
 	b.Close()
 	_, err := b.Choose(t.Context(), b.image(), anyVersion, false)
 	if !errors.Is(err, failure.ErrUnavailable) {
@@ -237,7 +237,7 @@ func TestChooseWithoutAnAnswer(t *testing.T) {
 }
 
 func TestChooseOfANameThatIsNone(t *testing.T) {
-	b := newTagBench(t)
+	b := newTagFixture(t)
 	image := b.image()
 	image.Name = b.host() + "/Acme/web"
 	_, err := b.Choose(t.Context(), image, anyVersion, false)
@@ -248,7 +248,7 @@ func TestChooseOfANameThatIsNone(t *testing.T) {
 
 // TestChooseForEachTenant: one tenant cancels its request to a registry, and another sends the same request.
 func TestChooseForEachTenant(t *testing.T) {
-	b := newTagBench(t, "1.0.0")
+	b := newTagFixture(t, "1.0.0")
 	hasty, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
 	other := b.image()
@@ -262,7 +262,7 @@ func TestChooseForEachTenant(t *testing.T) {
 }
 
 func TestChooseGivesUpASilentServer(t *testing.T) {
-	b := newTagBench(t)
+	b := newTagFixture(t)
 	b.limits.Answer = 50 * time.Millisecond
 	hang := make(chan struct{})
 	b.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang })
@@ -274,7 +274,7 @@ func TestChooseGivesUpASilentServer(t *testing.T) {
 }
 
 func TestChooseWithoutADigest(t *testing.T) {
-	b := newTagBench(t, "1.0.0")
+	b := newTagFixture(t, "1.0.0")
 	b.set(func() { b.tags["1.0.0"] = "sha256:short" })
 	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); !errors.Is(err, failure.ErrUnavailable) {
 		t.Errorf("got %+v, %v", got, err)
@@ -287,7 +287,7 @@ func dockerConfig(place, password string) transport.Auth {
 }
 
 func TestChooseWithPullSecrets(t *testing.T) {
-	b := newTagBench(t, "1.0.0")
+	b := newTagFixture(t, "1.0.0")
 	b.set(func() { b.password = "tiger-word" })
 	image := b.image()
 	image.Pull = []transport.Auth{dockerConfig("elsewhere.example", "wrong"), dockerConfig(b.host()+"/acme", "tiger-word")}
@@ -436,7 +436,7 @@ func TestAnExpensivePatternIsEvaluatedInAnotherProcess(t *testing.T) {
 	}
 	var over error
 	calls := 0
-	b := newTagBench(t, tags...)
+	b := newTagFixture(t, tags...)
 	b.apart.Run = func(ctx context.Context, c apart.Call) ([]byte, error) {
 		if calls++; over != nil {
 			return nil, over
@@ -491,7 +491,7 @@ func TestLimitsPerHostCountRegistriesByName(t *testing.T) {
 
 // TestAppsThatChooseTheSameTagGetTheSameDigest by different policies: the second App finds the digest that the first one asked for.
 func TestAppsThatChooseTheSameTagGetTheSameDigest(t *testing.T) {
-	b := newTagBench(t, "1.0.0")
+	b := newTagFixture(t, "1.0.0")
 	want := b.host() + "/acme/web:1.0.0@" + digest.FromString("1.0.0").String()
 	for _, versions := range []string{"*", "1.x", "1.0.x"} {
 		policy := &v1alpha1.ImagePolicy{SemVer: versions}

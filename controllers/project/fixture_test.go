@@ -61,8 +61,8 @@ func (n *networks) Except(_ context.Context, within netip.Prefix) ([]netip.Prefi
 
 func (n *networks) OnChange(f func()) { n.change = f }
 
-// bench is a reconciler over a fake API server, and another server that deployers reach.
-type bench struct {
+// fixture is a reconciler over a fake API server, and another server that deployers reach.
+type fixture struct {
 	*Reconciler
 	t        *testing.T
 	api      client.WithWatch
@@ -77,13 +77,13 @@ type bench struct {
 	fault func(verb string, o any, data string) error
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, events: events.NewFakeRecorder(20), clock: clocktesting.NewFakeClock(deletedAt), networks: &networks{}, fault: func(string, any, string) error { return nil }}
+	b := &fixture{t: t, events: events.NewFakeRecorder(20), clock: clocktesting.NewFakeClock(deletedAt), networks: &networks{}, fault: func(string, any, string) error { return nil }}
 	mapper := mapperOf(scheme)
 	b.api = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithInterceptorFuncs(b.faults()).Build()
@@ -123,7 +123,7 @@ func mapperOf(scheme *runtime.Scheme) meta.RESTMapper {
 	return mapper
 }
 
-func (b *bench) faults() interceptor.Funcs {
+func (b *fixture) faults() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if err := b.fault("get", o, ""); err != nil {
@@ -171,7 +171,7 @@ func (served) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResou
 	return nil, []*metav1.APIResourceList{list}, nil
 }
 
-func (b *bench) live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+func (b *fixture) live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(kind)
 	err := b.api.Get(ctx, key, o)
@@ -182,7 +182,7 @@ func (b *bench) live(ctx context.Context, kind schema.GroupVersionKind, key type
 }
 
 // deployer answers as the API server does to deployers: lists of pods, and empty lists of all else.
-func (b *bench) deployer(w http.ResponseWriter, req *http.Request) {
+func (b *fixture) deployer(w http.ResponseWriter, req *http.Request) {
 	b.requests = append(b.requests, req.Header.Get("Impersonate-User")+" "+req.Method+" "+req.URL.Path)
 	w.Header().Set("Content-Type", "application/json")
 	list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
@@ -219,19 +219,19 @@ func appOf(namespace, name string) *v1alpha1.App {
 }
 
 // with returns the scope of a project whose tenant is known.
-func (b *bench) with(project *v1alpha1.Project, tenant *v1alpha1.Tenant) *scope {
+func (b *fixture) with(project *v1alpha1.Project, tenant *v1alpha1.Tenant) *scope {
 	s := b.newScope(project)
 	s.tenant = tenant
 	return s
 }
 
 // again returns the scope of the next Reconcile of the same project.
-func (b *bench) again(s *scope) *scope {
+func (b *fixture) again(s *scope) *scope {
 	s.Record()
 	return b.with(s.project, s.tenant)
 }
 
-func (b *bench) get(o client.Object) bool {
+func (b *fixture) get(o client.Object) bool {
 	b.t.Helper()
 	err := b.api.Get(b.t.Context(), client.ObjectKeyFromObject(o), o)
 	if client.IgnoreNotFound(err) != nil {
@@ -241,7 +241,7 @@ func (b *bench) get(o client.Object) bool {
 }
 
 // resources returns those that the deployer may write in the whole cluster, nil where it has no role.
-func (b *bench) resources() []string {
+func (b *fixture) resources() []string {
 	b.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-cluster-acme-shop"}}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-cluster-acme-shop"}}

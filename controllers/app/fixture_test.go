@@ -67,8 +67,8 @@ func (o *objectsSeen) Namespace(_ context.Context, name string) (metav1.Object, 
 	return nil, o.err
 }
 
-// bench is a Reconciler of the app "web" of project "shop" of tenant "acme"with a fake API server.
-type bench struct {
+// fixture is a Reconciler of the app "web" of project "shop" of tenant "acme" with a fake API server.
+type fixture struct {
 	*Reconciler
 	t      *testing.T
 	api    client.WithWatch
@@ -99,14 +99,14 @@ func endingNamespace() *corev1.Namespace {
 	return ns
 }
 
-// newBench starts with the app and objects in the API server; requests of the deployer go through faults.
-func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects ...client.Object) *bench {
+// newFixture starts with the app and objects in the API server; requests of the deployer go through faults.
+func newFixture(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects ...client.Object) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, events: events.NewFakeRecorder(20), clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0))}
+	b := &fixture{t: t, events: events.NewFakeRecorder(20), clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0))}
 	b.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, app)...).WithStatusSubresource(app).Build()
 	b.app = &v1alpha1.App{}
 	if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(app), b.app); err != nil {
@@ -139,7 +139,7 @@ func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects
 }
 
 // ended describes how a step ended.
-func (b *bench) ended(err error) string {
+func (b *fixture) ended(err error) string {
 	b.t.Helper()
 	return steptest.Outcome(b.t, err)
 }
@@ -150,7 +150,7 @@ func endsAs(got, want string) bool {
 }
 
 // has reports whether the API server still has a ConfigMap or claim.
-func (b *bench) has(kind, name string) bool {
+func (b *fixture) has(kind, name string) bool {
 	b.t.Helper()
 	o := map[string]client.Object{
 		"ConfigMap": &corev1.ConfigMap{}, "PersistentVolumeClaim": &corev1.PersistentVolumeClaim{}, "PersistentVolume": &corev1.PersistentVolume{},
@@ -167,7 +167,7 @@ func (b *bench) has(kind, name string) bool {
 }
 
 // recorded are the IDs in the inventory.
-func (b *bench) recorded() string {
+func (b *fixture) recorded() string {
 	var ids []string
 	for _, e := range b.s.inventory.Entries {
 		ids = append(ids, e.ID)
@@ -176,7 +176,7 @@ func (b *bench) recorded() string {
 }
 
 // sent returns the events so far.
-func (b *bench) sent() string {
+func (b *fixture) sent() string {
 	var all []string
 	for {
 		select {

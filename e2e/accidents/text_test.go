@@ -17,39 +17,39 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// where reads the text of a status, an event or a kubectl command.
-type where func(*scene) (string, error)
+// reader reads the text of a status, an event or a kubectl command.
+type reader func(*subject) (string, error)
 
-func refusal(s *scene) (string, error) { return s.refusal, nil }
+func refusal(s *subject) (string, error) { return s.refusal, nil }
 
-func repository(s *scene) (string, error) {
+func repository(s *subject) (string, error) {
 	return status(s, &v1alpha1.Repository{}, "", s.repository())
 }
 
-func platformRepository(s *scene) (string, error) {
+func platformRepository(s *subject) (string, error) {
 	return status(s, &v1alpha1.Repository{}, "", v1alpha1.PlatformRepository)
 }
 
-func tenantStatus(s *scene) (string, error) { return status(s, &v1alpha1.Tenant{}, "", s.tenant) }
+func tenantStatus(s *subject) (string, error) { return status(s, &v1alpha1.Tenant{}, "", s.tenant) }
 
-func project(s *scene) (string, error) {
+func project(s *subject) (string, error) {
 	return status(s, &v1alpha1.Project{}, v1alpha1.HomeNamespace(s.tenant), "shop")
 }
 
-func app(name string) where { return appIn("shop", name) }
+func app(name string) reader { return appIn("shop", name) }
 
-func appIn(project, name string) where {
-	return func(s *scene) (string, error) {
+func appIn(project, name string) reader {
+	return func(s *subject) (string, error) {
 		return status(s, &v1alpha1.App{}, v1alpha1.ProjectNamespace(s.tenant, project), name)
 	}
 }
 
-// each joins the texts of several places.
-func each(places ...where) where {
-	return func(s *scene) (string, error) {
+// each joins the texts of several readers.
+func each(readers ...reader) reader {
+	return func(s *subject) (string, error) {
 		var all []string
-		for _, place := range places {
-			text, err := place(s)
+		for _, read := range readers {
+			text, err := read(s)
 			if err != nil {
 				return "", err
 			}
@@ -60,7 +60,7 @@ func each(places ...where) where {
 }
 
 // events are the events of the tenant's objects since the accident began.
-func events(s *scene) (string, error) {
+func events(s *subject) (string, error) {
 	list := &eventsv1.EventList{}
 	if err := platform.Client.List(s.t.Context(), list); err != nil {
 		return "", err
@@ -82,12 +82,12 @@ func events(s *scene) (string, error) {
 }
 
 // output reads the output of kubectl.
-func output(args string) where {
-	return func(s *scene) (string, error) { return platform.Kubectl(s.t.Context(), words(s.expand(args))...) }
+func output(args string) reader {
+	return func(s *subject) (string, error) { return platform.Kubectl(s.t.Context(), words(s.expand(args))...) }
 }
 
 // status is the status of an object as JSON, without HTML escapes. The inventory is left out because it names every object.
-func status(s *scene, o client.Object, namespace, name string) (string, error) {
+func status(s *subject, o client.Object, namespace, name string) (string, error) {
 	if err := platform.Client.Get(s.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
 		return "", err
 	}
@@ -109,11 +109,11 @@ func status(s *scene, o client.Object, namespace, name string) (string, error) {
 	return out.String(), err
 }
 
-// mustReport waits until the text of a place contains all words.
-func (s *scene) mustReport(place where, wanted []string) {
+// mustReport waits until the text that read returns contains all words.
+func (s *subject) mustReport(read reader, wanted []string) {
 	s.t.Helper()
 	s.until("the status reports it", func(context.Context) error {
-		text, err := place(s)
+		text, err := read(s)
 		if err != nil {
 			return err
 		}
@@ -130,11 +130,11 @@ func (s *scene) mustReport(place where, wanted []string) {
 	})
 }
 
-// untilText waits until judge accepts the text of a place.
-func (s *scene) untilText(what string, place where, judge func(string) bool) {
+// untilText waits until judge accepts the text that read returns.
+func (s *subject) untilText(what string, read reader, judge func(string) bool) {
 	s.t.Helper()
 	s.until(what, func(context.Context) error {
-		text, err := place(s)
+		text, err := read(s)
 		if err == nil && !judge(text) {
 			err = fmt.Errorf("it is %s", text)
 		}

@@ -34,15 +34,15 @@ import (
 const convergeTimeout = 4 * time.Minute
 
 const (
-	islandTenant = "isle"
-	islandHome   = "kubeop-isle"
-	islandShop   = "kubeop-isle-shop"
-	tenantFile   = `apiVersion: paas.kubeop.io/v1alpha1
+	acmeTenant = "acme"
+	acmeHome   = "kubeop-acme"
+	acmeShop   = "kubeop-acme-shop"
+	tenantFile = `apiVersion: paas.kubeop.io/v1alpha1
 kind: Tenant
-metadata: {name: isle}
+metadata: {name: acme}
 spec:
   owners: [{kind: User, name: lead, role: admin}]
-  repository: {url: %q, secretRef: {name: isle-git}, interval: 1s}
+  repository: {url: %q, secretRef: {name: acme-git}, interval: 1s}
 `
 	imageSpec = `{type: Image, image: {reference: registry.example/web:v1, ports: [{name: http, port: 80}], volumes: [{name: data, mountPath: /data, size: 1Gi}]}}`
 	webChart  = `apiVersion: apps/v1
@@ -57,8 +57,8 @@ spec:
 `
 )
 
-// island is a control plane of its own that a test may break, with a tenant that the platform repository declares and an app of each type.
-type island struct {
+// testCluster is a control plane of its own that a test may break, with a tenant that the platform repository declares and an app of each type.
+type testCluster struct {
 	client.Client
 	t        *testing.T
 	env      *testenv.Env
@@ -88,29 +88,29 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// newIsland starts an island with its operator, and waits until all apps are delivered.
-func newIsland(t *testing.T) *island {
+// newTestCluster starts a test cluster with its operator, and waits until all apps are delivered.
+func newTestCluster(t *testing.T) *testCluster {
 	t.Helper()
 	t.Parallel()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	i := &island{t: t, env: testenv.Start(t), log: &logged{}}
+	i := &testCluster{t: t, env: testenv.Start(t), log: &logged{}}
 	admin, err := client.New(i.env.Config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
 	i.Client = admin
-	i.killed = &killed{Client: admin, t: t, namespace: islandShop, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	i.killed = &killed{Client: admin, t: t, namespace: acmeShop, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	i.install()
-	i.platform, i.repo = i.env.Repo(t, "platform", "", ""), i.env.Repo(t, islandTenant, "", "")
+	i.platform, i.repo = i.env.Repo(t, "platform", "", ""), i.env.Repo(t, acmeTenant, "", "")
 	source := i.env.Repo(t, "source", "", "")
-	for name, repo := range map[string]*testenv.Repo{"platform-git": i.platform, "isle-git": i.repo} {
+	for name, repo := range map[string]*testenv.Repo{"platform-git": i.platform, "acme-git": i.repo} {
 		i.secret(testenv.Namespace, name, repo)
 	}
 	source.Push(map[string]string{"config.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: from-git}}"})
-	i.platform.Push(map[string]string{"kubeop.yaml": "layout: v1\n", "tenants/isle/tenant.yaml": fmt.Sprintf(tenantFile, i.repo.URL)})
+	i.platform.Push(map[string]string{"kubeop.yaml": "layout: v1\n", "tenants/acme/tenant.yaml": fmt.Sprintf(tenantFile, i.repo.URL)})
 	i.commit = i.repo.Push(map[string]string{
 		"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile,
 		"projects/shop/apps/raw/app.yaml":                  fmt.Sprintf(app, "raw", "{type: Raw, raw: {path: manifests}}"),
@@ -123,15 +123,15 @@ func newIsland(t *testing.T) *island {
 	})
 	i.start()
 	i.eventually("the project is there", func() error {
-		return i.Get(t.Context(), client.ObjectKey{Name: islandShop}, &corev1.Namespace{})
+		return i.Get(t.Context(), client.ObjectKey{Name: acmeShop}, &corev1.Namespace{})
 	})
-	i.secret(islandShop, "source", source)
+	i.secret(acmeShop, "source", source)
 	i.converges()
 	return i
 }
 
 // install installs the chart, for the first time or again.
-func (i *island) install() {
+func (i *testCluster) install() {
 	i.t.Helper()
 	config, err := i.env.InstallChart(i.t.Context())
 	if err != nil {
@@ -142,7 +142,7 @@ func (i *island) install() {
 	}
 }
 
-func (i *island) secret(namespace, name string, repo *testenv.Repo) {
+func (i *testCluster) secret(namespace, name string, repo *testenv.Repo) {
 	i.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	secret.StringData = map[string]string{"username": repo.User, "password": repo.Password}
@@ -151,11 +151,11 @@ func (i *island) secret(namespace, name string, repo *testenv.Repo) {
 	}
 }
 
-func (i *island) settings() []string {
+func (i *testCluster) settings() []string {
 	return []string{"LOG_LEVEL=info", "OPERATOR_DEPLOYMENT=kubeop", "PLATFORM_URL=" + i.platform.URL, "PLATFORM_SECRET=platform-git", "PLATFORM_INTERVAL=1s"}
 }
 
-func (i *island) start() {
+func (i *testCluster) start() {
 	i.t.Helper()
 	i.operator = i.killed.command(i.settings()...)
 	i.operator.Stderr, i.operator.Stdout = i.log, i.log
@@ -180,11 +180,11 @@ func (i *island) start() {
 }
 
 // converges waits until the tenant is ready, and every app's status reports the last commit as delivered.
-func (i *island) converges() {
+func (i *testCluster) converges() {
 	i.t.Helper()
 	i.eventually("the tenant is ready", func() error {
 		tenant := &v1alpha1.Tenant{}
-		err := i.Get(i.t.Context(), client.ObjectKey{Name: islandTenant}, tenant)
+		err := i.Get(i.t.Context(), client.ObjectKey{Name: acmeTenant}, tenant)
 		if err == nil && (!conditions.IsReady(tenant) || tenant.DeletionTimestamp != nil) {
 			err = fmt.Errorf("deleted %v, conditions %+v", tenant.DeletionTimestamp, tenant.Status.Conditions)
 		}
@@ -193,7 +193,7 @@ func (i *island) converges() {
 	for name, condition := range map[string]string{"raw": v1alpha1.ReadyCondition, "git": v1alpha1.ReadyCondition, "helm": v1alpha1.ReadyCondition, "image": v1alpha1.AppliedCondition} {
 		i.eventually("app "+name+" is delivered", func() error {
 			a := &v1alpha1.App{}
-			if err := i.Get(i.t.Context(), client.ObjectKey{Namespace: islandShop, Name: name}, a); err != nil {
+			if err := i.Get(i.t.Context(), client.ObjectKey{Namespace: acmeShop, Name: name}, a); err != nil {
 				return err
 			}
 			if !conditions.IsTrue(a, condition) || a.DeletionTimestamp != nil || !strings.HasSuffix(a.Status.LastAttemptedRevision, revisionOf(name, i.commit)) {
@@ -213,7 +213,7 @@ func revisionOf(name, commit string) string {
 }
 
 // eventually calls look until it returns no error.
-func (i *island) eventually(what string, look func() error) {
+func (i *testCluster) eventually(what string, look func() error) {
 	i.t.Helper()
 	ctx, cancel := context.WithTimeout(i.t.Context(), convergeTimeout)
 	defer cancel()
@@ -242,7 +242,7 @@ var runs = []schema.GroupVersionKind{
 }
 
 // running returns the UID and, for kinds that have one, the generation of each of the tenant's objects.
-func (i *island) running() map[string]string {
+func (i *testCluster) running() map[string]string {
 	i.t.Helper()
 	found := map[string]string{}
 	for _, kind := range runs {
@@ -252,7 +252,7 @@ func (i *island) running() map[string]string {
 			i.t.Fatal(err)
 		}
 		for _, o := range list.Items {
-			ours := strings.HasPrefix(o.Namespace, islandHome) || (o.Namespace == "" && o.Labels[v1alpha1.TenantLabel] == islandTenant)
+			ours := strings.HasPrefix(o.Namespace, acmeHome) || (o.Namespace == "" && o.Labels[v1alpha1.TenantLabel] == acmeTenant)
 			if ours && o.DeletionTimestamp == nil {
 				found[fmt.Sprintf("%s %s/%s", kind.Kind, o.Namespace, o.Name)] = fmt.Sprintf("%s, generation %d", o.UID, o.Generation)
 			}
@@ -262,7 +262,7 @@ func (i *island) running() map[string]string {
 }
 
 // unchanged checks that the tenant's objects are the same as before.
-func (i *island) unchanged(when string, before map[string]string) {
+func (i *testCluster) unchanged(when string, before map[string]string) {
 	i.t.Helper()
 	now := i.running()
 	for name := range maps.Keys(now) {
@@ -283,7 +283,7 @@ func definitionOf(resource string) *unstructured.Unstructured {
 }
 
 // undefine deletes CustomResourceDefinitions and waits until they are gone.
-func (i *island) undefine(resources ...string) {
+func (i *testCluster) undefine(resources ...string) {
 	i.t.Helper()
 	for _, r := range resources {
 		if err := testenv.DeleteOnPurpose(i.t.Context(), i, definitionOf(r), false); err != nil {
@@ -303,7 +303,7 @@ func (i *island) undefine(resources ...string) {
 }
 
 // define applies CustomResourceDefinitions of the chart.
-func (i *island) define(resources ...string) {
+func (i *testCluster) define(resources ...string) {
 	i.t.Helper()
 	for _, r := range resources {
 		text, err := os.ReadFile(filepath.Join(i.env.Chart(), "crds", v1alpha1.GroupVersion.Group+"_"+r+".yaml"))

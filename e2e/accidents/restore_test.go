@@ -14,13 +14,13 @@ import (
 // ofNamespace are the kinds of a project namespace that no controller recreates.
 const ofNamespace = "serviceaccounts,roles,rolebindings,resourcequotas,limitranges,networkpolicies,configmaps,persistentvolumeclaims,services,deployments,apps.paas.kubeop.io -n $ns"
 
-// worldAccidents change more than kubeop's own objects: they restore backups and set clocks.
-var worldAccidents = []accident{
+// restoreAccidents change more than kubeop's own objects: they restore backups and set clocks.
+var restoreAccidents = []accident{
 	{
 		mistake: "a namespace is deleted, and restored by a tool that drops UIDs and owners", on: own,
 		outcome: "everything in it is managed again, the claim with its volume", recovery: "by itself",
-		reports: []string{"Succeeded"}, place: each(project, app("store")), undo: requestReconcile, newPods: true, newClaims: true,
-		do: func(s *scene) {
+		reports: []string{"Succeeded"}, read: each(project, app("store")), undo: requestReconcile, newPods: true, newClaims: true,
+		do: func(s *subject) {
 			allowNamespace(s)
 			operatorDown(s)
 			namespace, saved := s.backUp("namespaces --field-selector metadata.name=$ns"), s.backUp(ofNamespace)
@@ -38,8 +38,8 @@ var worldAccidents = []accident{
 	{
 		mistake: "all Tenants, Projects, Apps and Repositories are lost, and restored from a backup older than Git", on: own,
 		outcome: "every namespace belongs to its tenant again, although the tenant has another UID, and Git's newest commit is applied", recovery: "by itself",
-		reports: []string{"NamespaceAdopted", "Succeeded", "after the backup"}, place: each(events, tenantStatus, app("store"), noteText("note0")), undo: all(revert, requestReconcile),
-		do: func(s *scene) {
+		reports: []string{"NamespaceAdopted", "Succeeded", "after the backup"}, read: each(events, tenantStatus, app("store"), noteText("note0")), undo: all(revert, requestReconcile),
+		do: func(s *subject) {
 			operatorDown(s)
 			saved := s.backUp("tenants,repositories,projects,apps.paas.kubeop.io -A")
 			s.lose(saved)
@@ -54,8 +54,8 @@ var worldAccidents = []accident{
 		mistake: "etcd is restored from a snapshot older than Git", on: own,
 		outcome: "the operator ends, and the next one applies what Git declares", recovery: "by itself",
 		reports: []string{"the cluster went back in time", "Kubernetes was restored from a backup"}, undo: all(revert, requestReconcile),
-		place: output("logs deployment/kubeop -n kubeop-system --previous"),
-		do: func(s *scene) {
+		read: output("logs deployment/kubeop -n kubeop-system --previous"),
+		do: func(s *subject) {
 			snapshot := platform.Path("snapshot")
 			s.must(platform.SnapshotEtcd(snapshot))
 			s.commit("Change note0, remove note5, add note6", func() {
@@ -83,15 +83,15 @@ func clockJumps(change string, off time.Duration) accident {
 	return accident{
 		mistake: "the operator's clock jumps " + change, on: own,
 		outcome: "pushes are applied as usual, and the operator continues without a restart", recovery: "the clock is corrected, which is a jump in the other direction",
-		reports: []string{"Succeeded", "by another clock"}, place: each(repository, noteText("note0")),
-		do: func(s *scene) {
+		reports: []string{"Succeeded", "by another clock"}, read: each(repository, noteText("note0")),
+		do: func(s *subject) {
 			before := restarts(s)
 			s.setClock(off)
 			edit("$r/apps/note0/app.yaml", "hello", "by another clock")(s)
 			s.mustReport(noteText("note0"), []string{"by another clock"})
 			s.sameOperator(before)
 		},
-		undo: func(s *scene) {
+		undo: func(s *subject) {
 			before := restarts(s)
 			s.setClock(0)
 			revert(s)
@@ -102,7 +102,7 @@ func clockJumps(change string, off time.Duration) accident {
 }
 
 // setClock sets the operator's clock to an offset and waits until the lease is renewed with it.
-func (s *scene) setClock(off time.Duration) {
+func (s *subject) setClock(off time.Duration) {
 	s.t.Helper()
 	s.must(platform.SetOperatorClock(s.t.Context(), off))
 	s.until("the lease is renewed by that clock", func(ctx context.Context) error {
@@ -119,7 +119,7 @@ func (s *scene) setClock(off time.Duration) {
 }
 
 // allowNamespace allows the deletion of the project's namespace and waits until its volumes are set to Retain.
-func allowNamespace(s *scene) {
+func allowNamespace(s *subject) {
 	kubectl("annotate namespace $ns --overwrite paas.kubeop.io/allow-deletion=$ns")(s)
 	s.mustReport(output(`get namespace $ns -o jsonpath={.metadata.annotations.paas\.kubeop\.io/volumes-retained}`), []string{s.volume()})
 }

@@ -15,23 +15,23 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// act is an action on a tenant.
-type act func(*scene)
+// action is an action on a tenant.
+type action func(*subject)
 
-// all runs several acts in order.
-func all(acts ...act) act {
-	return func(s *scene) {
-		for _, do := range acts {
+// all runs several actions in order.
+func all(actions ...action) action {
+	return func(s *subject) {
+		for _, do := range actions {
 			do(s)
 		}
 	}
 }
 
-// Acts in the repository that the tenant pushes to. Names and contents may contain $t, $ns and $r.
+// Actions in the repository that the tenant pushes to. Names and contents may contain $t, $ns and $r.
 
 // remove deletes files or folders in one commit.
-func remove(names ...string) act {
-	return func(s *scene) {
+func remove(names ...string) action {
+	return func(s *subject) {
 		s.commit("Remove "+strings.Join(names, ", "), func() {
 			for _, name := range names {
 				s.must(s.repo.Remove(s.expand(name)))
@@ -41,15 +41,15 @@ func remove(names ...string) act {
 }
 
 // write writes a file.
-func write(name, content string) act {
-	return func(s *scene) {
+func write(name, content string) action {
+	return func(s *subject) {
 		s.commit("Write "+name, func() { s.must(s.repo.Write(s.expand(name), []byte(s.expand(content)))) })
 	}
 }
 
 // edit replaces text in a file.
-func edit(name, old, now string) act {
-	return func(s *scene) {
+func edit(name, old, now string) action {
+	return func(s *subject) {
 		s.commit("Edit "+name, func() {
 			content, err := s.repo.Read(s.expand(name))
 			s.must(err)
@@ -62,8 +62,8 @@ func edit(name, old, now string) act {
 }
 
 // editTenant replaces text in the tenant's tenant.yaml in the platform repository.
-func editTenant(old, now string) act {
-	return func(s *scene) {
+func editTenant(old, now string) action {
+	return func(s *subject) {
 		s.inRoot("Edit the tenant "+s.tenant, func() {
 			name := s.expand("tenants/$t/tenant.yaml")
 			content, err := root.Read(name)
@@ -74,8 +74,8 @@ func editTenant(old, now string) act {
 }
 
 // move moves a file or folder.
-func move(from, to string) act {
-	return func(s *scene) {
+func move(from, to string) action {
+	return func(s *subject) {
 		s.commit("Move "+from, func() {
 			_, err := s.repo.Git(s.t.Context(), "mv", s.expand(from), s.expand(to))
 			s.must(err)
@@ -84,28 +84,28 @@ func move(from, to string) act {
 }
 
 // revert restores the files and pushes them.
-func revert(s *scene) { s.commit("Revert", s.restoreFiles) }
+func revert(s *subject) { s.commit("Revert", s.restoreFiles) }
 
 // revertTenant restores the tenant's tenant.yaml in the platform repository and pushes it.
-func revertTenant(s *scene) {
+func revertTenant(s *subject) {
 	s.inRoot("Revert the tenant "+s.tenant, func() {
 		s.must(root.Write(s.expand("tenants/$t/tenant.yaml"), []byte(s.tenantFile)))
 	})
 }
 
-// Acts with kubectl, as the administrator.
+// Actions with kubectl, as the administrator.
 
 // kubectl runs a command that must succeed.
-func kubectl(args string) act {
-	return func(s *scene) {
+func kubectl(args string) action {
+	return func(s *subject) {
 		_, err := platform.Kubectl(s.t.Context(), words(s.expand(args))...)
 		s.must(err)
 	}
 }
 
-// refused runs a command that must fail. Its error becomes the scene's refusal.
-func refused(args string) act {
-	return func(s *scene) {
+// refused runs a command that must fail. Its error becomes the subject's refusal.
+func refused(args string) action {
+	return func(s *subject) {
 		out, err := platform.Kubectl(s.t.Context(), words(s.expand(args))...)
 		if err == nil {
 			s.t.Fatalf("kubectl %s is not refused: %s", s.expand(args), out)
@@ -128,25 +128,25 @@ func words(command string) []string {
 }
 
 // none does nothing: kubeop refused the mistake, or recovered without help.
-func none(*scene) {}
+func none(*subject) {}
 
 // requestReconcile requests a reconciliation of the tenant's Repository.
-func requestReconcile(s *scene) { requestReconcileOf("repository " + s.repository())(s) }
+func requestReconcile(s *subject) { requestReconcileOf("repository " + s.repository())(s) }
 
-func requestReconcileOf(what string) act {
-	return func(s *scene) {
+func requestReconcileOf(what string) action {
+	return func(s *subject) {
 		kubectl("annotate " + what + " --overwrite reconcile.fluxcd.io/requestedAt=" + strconv.FormatInt(time.Now().UnixNano(), 10))(s)
 	}
 }
 
 // confirm waits until deletions are held, and confirms them as the Repository's status says.
-func confirm(s *scene) {
+func confirm(s *subject) {
 	s.t.Helper()
 	s.confirmIn(s.repository())
 }
 
 // confirmIn confirms the deletions that a Repository holds until it holds none. The list may change meanwhile.
-func (s *scene) confirmIn(repository string) {
+func (s *subject) confirmIn(repository string) {
 	s.t.Helper()
 	held := false
 	s.until("what "+repository+" holds is confirmed", func(ctx context.Context) error {

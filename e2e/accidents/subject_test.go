@@ -31,8 +31,8 @@ const (
 	inPlatform
 )
 
-// scene is the tenant of an accident. Its project shop has the app store, which has written to a volume, and six small apps.
-type scene struct {
+// subject is the tenant of an accident. Its project shop has the app store, which has written to a volume, and six small apps.
+type subject struct {
 	t      *testing.T
 	tenant string
 	layout layout
@@ -93,10 +93,10 @@ spec:
 // notes are the small apps.
 const notes = 6
 
-// newScene creates a tenant and waits until its app has written to its volume.
-func newScene(t *testing.T, name string, l layout) *scene {
+// newSubject creates a tenant and waits until its app has written to its volume.
+func newSubject(t *testing.T, name string, l layout) *subject {
 	t.Helper()
-	s := &scene{t: t, tenant: name, layout: l, repo: root, good: map[string]string{}, vars: map[string]string{}, began: time.Now()}
+	s := &subject{t: t, tenant: name, layout: l, repo: root, good: map[string]string{}, vars: map[string]string{}, began: time.Now()}
 	s.tenantFile = fmt.Sprintf(tenantYAML, name)
 	if l == own {
 		var err error
@@ -127,7 +127,7 @@ func newScene(t *testing.T, name string, l layout) *scene {
 }
 
 // expand replaces $t with the tenant, $home and $ns with its namespaces, and $r with the folder of the project shop in repo.
-func (s *scene) expand(text string) string {
+func (s *subject) expand(text string) string {
 	folder := "projects/shop"
 	if s.layout == inPlatform {
 		folder = "tenants/" + s.tenant + "/" + folder
@@ -135,10 +135,10 @@ func (s *scene) expand(text string) string {
 	return strings.NewReplacer("$home", v1alpha1.HomeNamespace(s.tenant), "$ns", s.namespace(), "$t", s.tenant, "$r", folder).Replace(text)
 }
 
-func (s *scene) namespace() string { return v1alpha1.ProjectNamespace(s.tenant, "shop") }
+func (s *subject) namespace() string { return v1alpha1.ProjectNamespace(s.tenant, "shop") }
 
 // repository is the name of the Repository that declares the tenant's projects.
-func (s *scene) repository() string {
+func (s *subject) repository() string {
 	if s.layout == inPlatform {
 		return v1alpha1.PlatformRepository
 	}
@@ -146,7 +146,7 @@ func (s *scene) repository() string {
 }
 
 // inRoot changes the platform repository and pushes it.
-func (s *scene) inRoot(message string, change func()) {
+func (s *subject) inRoot(message string, change func()) {
 	s.t.Helper()
 	rootLock.Lock()
 	defer rootLock.Unlock()
@@ -158,7 +158,7 @@ func (s *scene) inRoot(message string, change func()) {
 }
 
 // commit changes the repository that the tenant pushes to, and pushes it.
-func (s *scene) commit(message string, change func()) {
+func (s *subject) commit(message string, change func()) {
 	s.t.Helper()
 	if s.layout == inPlatform {
 		s.inRoot(message, change)
@@ -168,13 +168,13 @@ func (s *scene) commit(message string, change func()) {
 	s.push(message)
 }
 
-func (s *scene) push(message string) {
+func (s *subject) push(message string) {
 	s.t.Helper()
 	s.must(s.repo.Push(s.t.Context(), message))
 }
 
 // restoreFiles restores the tenant's correct files.
-func (s *scene) restoreFiles() {
+func (s *subject) restoreFiles() {
 	s.t.Helper()
 	if s.layout == inPlatform {
 		s.must(root.Remove("tenants/" + s.tenant))
@@ -204,14 +204,14 @@ type claim struct {
 }
 
 // mustReadState reads the current state. It skips claims that are being deleted.
-func (s *scene) mustReadState() state {
+func (s *subject) mustReadState() state {
 	s.t.Helper()
 	found, err := s.readState()
 	s.must(err)
 	return found
 }
 
-func (s *scene) readState() (state, error) {
+func (s *subject) readState() (state, error) {
 	ctx := s.t.Context()
 	found := state{Claims: map[string]claim{}, Pods: map[string]string{}}
 	claims := &corev1.PersistentVolumeClaimList{}
@@ -261,7 +261,7 @@ func word(volume string) string {
 type keep struct{ pods, claims bool }
 
 // lost compares the state with that before the accident, and returns what is missing.
-func (s *scene) lost(keep keep) error {
+func (s *subject) lost(keep keep) error {
 	now, err := s.readState()
 	if err != nil {
 		return err
@@ -286,7 +286,7 @@ func (s *scene) lost(keep keep) error {
 }
 
 // mustKeep checks several times that nothing is lost, because a deletion may be delayed.
-func (s *scene) mustKeep(keep keep, looks int) {
+func (s *subject) mustKeep(keep keep, looks int) {
 	s.t.Helper()
 	for n := range looks {
 		if n > 0 {
@@ -301,10 +301,10 @@ func (s *scene) mustKeep(keep keep, looks int) {
 }
 
 // volume is the volume of the store's claim, as before the accident.
-func (s *scene) volume() string { return s.before.Claims[s.namespace()+"/store-data"].Volume }
+func (s *subject) volume() string { return s.before.Claims[s.namespace()+"/store-data"].Volume }
 
 // hasVolume checks that the store's claim, which may be new, is bound to the same volume as before.
-func (s *scene) hasVolume(context.Context) error {
+func (s *subject) hasVolume(context.Context) error {
 	now, err := s.readState()
 	if is := now.Claims[s.namespace()+"/store-data"].Volume; err == nil && is != s.volume() {
 		err = fmt.Errorf("the claim had volume %s and has %q", s.volume(), is)
@@ -313,7 +313,7 @@ func (s *scene) hasVolume(context.Context) error {
 }
 
 // waitUntilReady waits until all objects of the tenant match Git and the store has written to its volume.
-func (s *scene) waitUntilReady() {
+func (s *subject) waitUntilReady() {
 	s.t.Helper()
 	s.until("all is well", func(ctx context.Context) error {
 		for _, one := range []struct {
@@ -340,7 +340,7 @@ func (s *scene) waitUntilReady() {
 
 // synced checks that the tenant's and the platform's repository have processed the last push. The platform's repository may be not
 // Ready because of another tenant's accident.
-func (s *scene) synced(ctx context.Context) error {
+func (s *subject) synced(ctx context.Context) error {
 	if s.layout == own {
 		if err := platform.Ready(ctx, &v1alpha1.Repository{}, "", s.tenant); err != nil {
 			return err
@@ -350,7 +350,7 @@ func (s *scene) synced(ctx context.Context) error {
 }
 
 // attempted checks that a Repository has processed this tenant's last push to it.
-func (s *scene) attempted(ctx context.Context, repository string) error {
+func (s *subject) attempted(ctx context.Context, repository string) error {
 	clone, pushed := s.repo, "HEAD"
 	if repository == root.Name {
 		clone, pushed = root, s.vars["pushed"]
@@ -367,7 +367,7 @@ func (s *scene) attempted(ctx context.Context, repository string) error {
 }
 
 // storeRuns checks that the store runs with its claim.
-func (s *scene) storeRuns(ctx context.Context) error {
+func (s *subject) storeRuns(ctx context.Context) error {
 	c := &corev1.PersistentVolumeClaim{}
 	if err := platform.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: "store-data"}, c); err != nil {
 		return err
@@ -383,7 +383,7 @@ func (s *scene) storeRuns(ctx context.Context) error {
 }
 
 // until waits for a condition. If it times out, the operator's log is shown.
-func (s *scene) until(what string, look func(context.Context) error) {
+func (s *subject) until(what string, look func(context.Context) error) {
 	s.t.Helper()
 	if err := stage.Until(s.t.Context(), stepTimeout, what, look); err != nil {
 		s.t.Fatalf("tenant %s: %v\nthe operator's log ends:\n%s", s.tenant, err, s.log())
@@ -391,7 +391,7 @@ func (s *scene) until(what string, look func(context.Context) error) {
 }
 
 // log is the part of the operator's log that mentions this tenant.
-func (s *scene) log() string {
+func (s *subject) log() string {
 	var mine []string
 	for line := range strings.Lines(platform.OperatorLog(context.WithoutCancel(s.t.Context()))) {
 		if strings.Contains(line, s.tenant) {
@@ -401,15 +401,15 @@ func (s *scene) log() string {
 	return strings.Join(mine, "")
 }
 
-func (s *scene) must(err error) {
+func (s *subject) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatalf("tenant %s: %v", s.tenant, err)
 	}
 }
 
-// clone copies the scene for another test.
-func (s *scene) clone(t *testing.T) *scene {
+// clone copies the subject for another test.
+func (s *subject) clone(t *testing.T) *subject {
 	c := *s
 	c.t, c.began = t, time.Now()
 	c.refusal, c.vars, c.good = "", map[string]string{"pushed": s.vars["pushed"]}, maps.Clone(s.good)
