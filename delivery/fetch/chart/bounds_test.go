@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // loopback is the Network of tests; their servers run on this machine.
@@ -75,5 +79,46 @@ func TestRepositoriesThatFailAreForgotten(t *testing.T) {
 	}
 	if len(store.indexes)+store.Used.Len() > 0 {
 		t.Errorf("%v and %d uses are left", store.indexes, store.Used.Len())
+	}
+}
+
+// TestAnIndexCountsForItsTenantWhileItIsDownloaded: an index that exceeds the tenant's part of the disk is not kept.
+func TestAnIndexCountsForItsTenantWhileItIsDownloaded(t *testing.T) {
+	server := sources.ServeHelm(t)
+	server.Publish(t, "1.0.0")
+	store := NewStore(t.TempDir(), loopback)
+	store.Disk = disk.New(time.Now, store)
+	store.Disk.Limits.Bytes = 50
+	src := Source{Repository: server.URL + "/stable", Name: "web", Tenant: "acme"}
+	_, err := store.Fetch(t.Context(), src)
+	sources.WantError(t, err, failure.ErrTooLarge, "the sources of tenant acme take ")
+	if kept, _ := filepath.Glob(filepath.Join(store.Dir, "*", "*")); len(kept) != 0 {
+		t.Errorf("it was kept: %v", kept)
+	}
+	if used := store.Disk.Used("acme"); used != 0 {
+		t.Errorf("%d bytes count after the download", used)
+	}
+	store.Disk.Limits.Bytes = limit.MiB
+	if _, err := store.Fetch(t.Context(), src); err != nil {
+		t.Errorf("within the limit: %v", err)
+	}
+}
+
+// TestARepositoryWithoutClientIsNotRemembered: otherwise the next fetch would use a client that does not exist.
+func TestARepositoryWithoutClientIsNotRemembered(t *testing.T) {
+	s := NewStore(t.TempDir(), loopback)
+	base, err := url.Parse("https://charts.example.com/stable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for says, auth := range map[string]transport.Auth{
+		"ca.crt of the Secret holds no certificate in PEM": {CA: []byte("no certificate")},
+		".dockerconfigjson": {DockerConfig: []byte("no JSON")},
+	} {
+		known, err := s.helmRepository(request{Source: Source{Name: "web", Auth: auth}, base: base, folder: "a"})
+		sources.WantError(t, err, failure.ErrInvalid, says)
+		if known != nil || len(s.indexes) != 0 {
+			t.Errorf("got %+v, and %d are remembered", known, len(s.indexes))
+		}
 	}
 }

@@ -99,6 +99,9 @@ func TestBuildWithErrors(t *testing.T) {
 					t.Errorf("got %v, want %q in it", err, want)
 				}
 			}
+			if err != nil && strings.Contains(err.Error(), "patches[") != strings.Contains(tc.want[0], "patches[") {
+				t.Errorf("%v blames a patch that is not the cause", err)
+			}
 		})
 	}
 }
