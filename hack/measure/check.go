@@ -43,32 +43,11 @@ func check(module, allowed string, patterns []string) ([]string, error) {
 		}
 	}
 	for _, p := range packages {
-		name := strings.TrimPrefix(p.path, module+"/")
-		if len(p.files) > maxFiles {
-			report("%s: %d files, at most %d", name, len(p.files), maxFiles)
-		}
-		api := strings.HasPrefix(name, "api/") // A version of the API is one package, as generators and clients expect; its kinds have many fields.
-		if p.lines > maxLines && !api {
-			report("%s: %d lines, at most %d", name, p.lines, maxLines)
-		}
-		for _, c := range p.calls.circles() {
-			report("%s: control runs in a circle: %s -> %s", name, c.from, c.to)
-		}
-		for _, s := range slices.Sorted(maps.Keys(p.wide)) {
-			if p.wide[s] > maxFields && !api {
-				report("%s: %s has %d fields, at most %d", name, s, p.wide[s], maxFields)
-			}
-		}
-		for _, f := range slices.Sorted(maps.Keys(p.deep)) {
-			report("%s: %s nests blocks %d deep, at most %d", name, f, p.deep[f], maxNesting)
-		}
-		for _, f := range slices.Sorted(maps.Keys(p.tests)) {
-			if p.tests[f] > maxTestLines {
-				report("%s: %s has %d lines, at most %d", name, f, p.tests[f], maxTestLines)
-			}
-		}
+		checkPackage(p, strings.TrimPrefix(p.path, module+"/"), report)
 	}
-	checkImports(module, report)
+	if err := checkImports(module, report); err != nil {
+		return nil, err
+	}
 	for what := range allow {
 		broken = append(broken, allowed+": nothing breaks this rule any more: "+what)
 	}
@@ -76,9 +55,40 @@ func check(module, allowed string, patterns []string) ([]string, error) {
 	return broken, nil
 }
 
+// checkPackage checks the sizes and calls of one package.
+func checkPackage(p checked, name string, report func(format string, args ...any)) {
+	if len(p.files) > maxFiles {
+		report("%s: %d files, at most %d", name, len(p.files), maxFiles)
+	}
+	api := strings.HasPrefix(name, "api/") // A version of the API is one package, as generators and clients expect; its kinds have many fields.
+	if p.lines > maxLines && !api {
+		report("%s: %d lines, at most %d", name, p.lines, maxLines)
+	}
+	for _, c := range p.calls.circles() {
+		report("%s: control runs in a circle: %s -> %s", name, c.from, c.to)
+	}
+	for _, s := range slices.Sorted(maps.Keys(p.wide)) {
+		if p.wide[s] > maxFields && !api {
+			report("%s: %s has %d fields, at most %d", name, s, p.wide[s], maxFields)
+		}
+	}
+	for _, f := range slices.Sorted(maps.Keys(p.deep)) {
+		report("%s: %s nests blocks %d deep, at most %d", name, f, p.deep[f], maxNesting)
+	}
+	for _, f := range slices.Sorted(maps.Keys(p.tests)) {
+		if p.tests[f] > maxTestLines {
+			report("%s: %s has %d lines, at most %d", name, f, p.tests[f], maxTestLines)
+		}
+	}
+}
+
 // checkImports checks the chains of imports.
-func checkImports(module string, report func(format string, args ...any)) {
-	g := readGraph(module, ".", "").counted()
+func checkImports(module string, report func(format string, args ...any)) error {
+	g, err := readGraph(module, ".", "")
+	if err != nil {
+		return err
+	}
+	g = g.counted()
 	level := g.levels()
 	for p, l := range level {
 		if l > maxLevels {
@@ -89,6 +99,7 @@ func checkImports(module string, report func(format string, args ...any)) {
 	if percent := leaves * 100 / max(len(g), 1); percent < minLeaves {
 		report("%d of %d packages import no other, at least %d %%", leaves, len(g), minLeaves)
 	}
+	return nil
 }
 
 // allowance is the set of allowed violations that were not found yet.
@@ -108,7 +119,8 @@ func readAllowed(path string) (allowance, error) {
 	}
 	defer f.Close()
 	all := allowance{}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
@@ -118,6 +130,9 @@ func readAllowed(path string) (allowance, error) {
 			return nil, fmt.Errorf("%s: no reason: %s", path, line)
 		}
 		all[strings.TrimSpace(what)] = true
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return all, nil
 }

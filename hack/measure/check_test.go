@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,9 +131,51 @@ func TestNestingCountsBlocksInBlocks(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			inModule(t, map[string]string{"a.go": "package a\n\nfunc f() {\n\t" + test.body + "\n}\n"})
-			s := newSizes([]string{"."})
+			s, err := newSizes([]string{"."})
+			if err != nil {
+				t.Fatal(err)
+			}
 			if len(s.funcs) != 1 || s.funcs[0].depth != test.want {
 				t.Errorf("the functions are %+v, want one of depth %d", s.funcs, test.want)
+			}
+		})
+	}
+}
+
+// TestFilesThatCannotBeReadAreErrors: figures without them would be wrong.
+func TestFilesThatCannotBeReadAreErrors(t *testing.T) {
+	read := map[string]func() error{
+		"sizes":   func() error { _, err := newSizes([]string{"."}); return err },
+		"imports": func() error { _, err := readGraph("example", ".", ""); return err },
+	}
+	tests := map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"all can be read":          {map[string]string{"a/a.go": "package a\n"}, ""},
+		"a file is not Go":         {map[string]string{"a/a.go": "package\n"}, "a/a.go:1:9"},
+		"a file has no end":        {map[string]string{"a/a.go": "package a\n\nimport (\n"}, "a/a.go"},
+		"one in testdata is no Go": {map[string]string{"a/a.go": "package a\n", "a/testdata/b.go": "package\n"}, ""},
+	}
+	for name, test := range tests {
+		for of, read := range read {
+			t.Run(name+", "+of, func(t *testing.T) {
+				inModule(t, test.files)
+				err := read()
+				if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+					t.Errorf("the error is %v, want %q", err, test.want)
+				}
+			})
+		}
+	}
+	for of, read := range map[string]func() error{
+		"sizes":   func() error { _, err := newSizes([]string{"none"}); return err },
+		"imports": func() error { _, err := readGraph("example", "none", ""); return err },
+	} {
+		t.Run("no such folder, "+of, func(t *testing.T) {
+			inModule(t, map[string]string{})
+			if err := read(); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the error is %v", err)
 			}
 		})
 	}

@@ -97,7 +97,12 @@ func (r *rows) object(row metav1.TableRow) metav1.PartialObjectMetadata {
 	return object
 }
 
-func (r *rows) write(w io.Writer) error { return r.columns.Write(w, "") }
+func (r *rows) write(w io.Writer) error {
+	if err := r.columns.Write(w, ""); err != nil {
+		return fmt.Errorf("writing rows: %w", err)
+	}
+	return nil
+}
 
 // paintStatus colours a text by the status of a condition.
 func paintStatus(paint output.Paint, status metav1.ConditionStatus, text string) string {

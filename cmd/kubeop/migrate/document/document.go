@@ -139,15 +139,15 @@ func (d Documents) Of(o *unstructured.Unstructured, folder string) []*Document {
 func Decode(node *yaml.Node) (*unstructured.Unstructured, error) {
 	text, err := yaml.Marshal(node)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("writing the document as YAML: %w", err)
 	}
 	data, err := sigsyaml.YAMLToJSON(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("converting the document to JSON: %w", err)
 	}
 	object := map[string]any{}
 	if err := utiljson.Unmarshal(data, &object); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("decoding the document: %w", err)
 	}
 	return &unstructured.Unstructured{Object: object}, nil
 }

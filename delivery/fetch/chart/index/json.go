@@ -3,6 +3,7 @@ package index
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -46,7 +47,11 @@ func writeJSON(index io.Reader, on *writer) error {
 // token returns the next token, and frees what came before.
 func (j jsonIndex) token() (json.Token, error) {
 	j.window.seen = 0
-	return j.Token()
+	token, err := j.Token()
+	if err != nil {
+		return nil, fmt.Errorf("reading the index.yaml: %w", err)
+	}
+	return token, nil
 }
 
 // object calls value for each key of the next object, or of a null in its place.
@@ -83,7 +88,7 @@ func (j jsonIndex) versions(on *writer) error {
 		var entry indexEntry
 		j.window.seen = 0
 		if err := j.Decode(&entry); err != nil {
-			return err
+			return fmt.Errorf("reading a version in the index.yaml: %w", err)
 		}
 		if err := on.entry(entry); err != nil {
 			return err

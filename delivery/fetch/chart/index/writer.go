@@ -4,6 +4,7 @@ package index
 import (
 	"archive/zip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 
@@ -41,8 +42,11 @@ func (s *writer) begin(chart string) error {
 		return failure.TooMany("the number of charts in the repository's index.yaml", maxIndexCharts)
 	}
 	part, err := s.zip.CreateHeader(&zip.FileHeader{Name: chart, Method: zip.Deflate})
+	if err != nil {
+		return fmt.Errorf("writing the chart %s of the index.yaml: %w", chart, err)
+	}
 	s.part = part
-	return err
+	return nil
 }
 
 // line adds a line to the current chart.
@@ -50,11 +54,12 @@ func (s *writer) line(line []byte) error {
 	if s.part == nil {
 		return nil
 	}
-	if _, err := s.part.Write(line); err != nil {
-		return err
+	for _, part := range [][]byte{line, []byte("\n")} {
+		if _, err := s.part.Write(part); err != nil {
+			return fmt.Errorf("writing a line of the index.yaml: %w", err)
+		}
 	}
-	_, err := s.part.Write([]byte("\n"))
-	return err
+	return nil
 }
 
 // entry adds a version to the current chart; JSON is YAML.
@@ -69,7 +74,7 @@ func (s *writer) entry(entry indexEntry) error {
 	}
 	text, err := json.Marshal(entry)
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding a version of the index.yaml: %w", err)
 	}
 	if len(text) >= maxIndexLine {
 		return failure.TooLarge("a value in the repository's index.yaml", maxIndexLine)
@@ -80,22 +85,27 @@ func (s *writer) entry(entry indexEntry) error {
 // clear empties the file.
 func (s *writer) clear() error {
 	if err := s.file.Truncate(0); err != nil {
-		return err
+		return fmt.Errorf("emptying the file of the index.yaml: %w", err)
 	}
-	_, err := s.file.Seek(0, io.SeekStart)
+	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("returning to the start of the file of the index.yaml: %w", err)
+	}
 	s.zip, s.part, s.charts = zip.NewWriter(s.file), nil, 0
-	return err
+	return nil
 }
 
 func (s *writer) close(from Stamp) error {
 	text, err := json.Marshal(from)
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding the stamp of the index.yaml: %w", err)
 	}
 	if len(text) < maxStamp {
 		if err := s.zip.SetComment(string(text)); err != nil {
-			return err
+			return fmt.Errorf("adding the stamp of the index.yaml: %w", err)
 		}
 	}
-	return s.zip.Close()
+	if err := s.zip.Close(); err != nil {
+		return fmt.Errorf("finishing the file of the index.yaml: %w", err)
+	}
+	return nil
 }
