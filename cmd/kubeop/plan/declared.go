@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,50 +64,60 @@ func compare(ctx context.Context, c client.Client, repository *v1alpha1.Reposito
 	return cmp, nil
 }
 
-// live reads the objects that the Repository has declared, with the rights that owners have: in the namespaces of the tenant.
+// live reads the objects that the Repository has declared. Who may list them in all namespaces reads them with few requests; owners of a tenant
+// read them in each of its namespaces.
 func (c *comparison) live(ctx context.Context) (map[identity.Ref]client.Object, error) {
 	there := map[identity.Ref]client.Object{}
-	add := func(o client.Object) {
+	tenants, projects, apps := &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}
+	tenant := c.repository.Spec.Tenant
+	if tenant == "" {
+		if err := c.list(ctx, tenants, ""); err != nil {
+			return nil, err
+		}
+		there = gather(there, tenants)
+	}
+	home := ""
+	if tenant != "" {
+		home = v1alpha1.HomeNamespace(tenant)
+	}
+	if err := c.list(ctx, projects, home); err != nil {
+		return nil, err
+	}
+	there = gather(there, projects)
+	err := c.list(ctx, apps, "")
+	if tenant == "" || !apierrors.IsForbidden(err) {
+		return gather(there, apps), err
+	}
+	for i := range projects.Items {
+		found := &v1alpha1.AppList{}
+		if err := c.list(ctx, found, v1alpha1.ProjectNamespace(tenant, projects.Items[i].Name)); err != nil {
+			return nil, err
+		}
+		there = gather(there, found)
+	}
+	return there, nil
+}
+
+// list lists what the Repository has declared.
+func (c *comparison) list(ctx context.Context, of client.ObjectList, namespace string) error {
+	err := c.client.List(ctx, of, client.MatchingLabels{v1alpha1.RepositoryLabel: c.repository.Name}, client.InNamespace(namespace))
+	if err != nil {
+		return fmt.Errorf("listing what repository %s declared: %w", c.repository.Name, err)
+	}
+	return nil
+}
+
+// gather adds the objects of a list that kubeop has applied and that are not being deleted.
+func gather(there map[identity.Ref]client.Object, list client.ObjectList) map[identity.Ref]client.Object {
+	// The items of these lists are always objects, so the function returns no error.
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		o, _ := item.(client.Object)
 		if ref, ours := identity.Of(o); ours && o.GetDeletionTimestamp() == nil && fieldmanager.Applied(o) {
 			there[ref] = o
 		}
-	}
-	list := func(of client.ObjectList, in string) error {
-		options := []client.ListOption{client.MatchingLabels{v1alpha1.RepositoryLabel: c.repository.Name}, client.InNamespace(in)}
-		if err := c.client.List(ctx, of, options...); err != nil {
-			return fmt.Errorf("listing what repository %s declared: %w", c.repository.Name, err)
-		}
 		return nil
-	}
-	home, apps := "", []string{""}
-	tenants, projects := &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}
-	if tenant := c.repository.Spec.Tenant; tenant != "" {
-		home, apps = v1alpha1.HomeNamespace(tenant), nil
-	} else if err := list(tenants, ""); err != nil {
-		return nil, err
-	}
-	if err := list(projects, home); err != nil {
-		return nil, err
-	}
-	for i := range tenants.Items {
-		add(&tenants.Items[i])
-	}
-	for i := range projects.Items {
-		add(&projects.Items[i])
-		if home != "" {
-			apps = append(apps, v1alpha1.ProjectNamespace(c.repository.Spec.Tenant, projects.Items[i].Name))
-		}
-	}
-	for _, namespace := range apps {
-		found := &v1alpha1.AppList{}
-		if err := list(found, namespace); err != nil {
-			return nil, err
-		}
-		for i := range found.Items {
-			add(&found.Items[i])
-		}
-	}
-	return there, nil
+	})
+	return there
 }
 
 // changes returns what the commit changes of Tenants, Projects and Apps, and why deletions are held.
