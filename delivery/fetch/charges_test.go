@@ -150,3 +150,42 @@ func TestPacksCountForTheTenantThatFetchedThem(t *testing.T) {
 	fetch("other")
 	want("other", 10*limit.KiB, 50*limit.KiB)
 }
+
+// TestTheLimitsOfEachTenantHoldInAllStores: the size on disk counts for every source, the inflated size for packs of Git.
+func TestTheLimitsOfEachTenantHoldInAllStores(t *testing.T) {
+	helm := sources.ServeHelm(t)
+	helm.Publish(t, "1.0.0")
+	repo := sources.NewGitRepo(t)
+	repo.Write("large.yaml", sources.Noise(1, 64*limit.KiB))
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	bounds := map[string]Bounds{
+		"wide":          {Kept: limit.MiB, Inflated: limit.MiB},
+		"little space":  {Kept: 50, Inflated: limit.MiB},
+		"packs too big": {Kept: limit.MiB, Inflated: limit.KiB},
+	}
+	for tenant, says := range map[string]struct{ chart, git string }{
+		"wide":          {},
+		"little space":  {"operator's disk together, and the limit is 50 bytes", "operator's disk together, and the limit is 50 bytes"},
+		"packs too big": {"", "together, is larger than the limit of 1 KiB"},
+	} {
+		t.Run(tenant, func(t *testing.T) {
+			stores := NewStores(t.TempDir(), loopback, time.Now)
+			stores.Limit(func(name string) Bounds { return bounds[name] })
+			_, err := stores.Charts.Fetch(t.Context(), chart.Source{Repository: helm.URL + "/stable", Name: "web", Tenant: tenant})
+			sources.WantError(t, err, kindOf(says.chart), says.chart)
+			_, err = stores.Git.Fetch(t.Context(), git.Source{URL: server.RepoURL(), Tenant: tenant})
+			sources.WantError(t, err, kindOf(says.git), says.git)
+			if used := stores.Used(tenant); (used > 0) != (says.git == "" || says.chart == "") || used > bounds[tenant].Kept {
+				t.Errorf("%d bytes count", used)
+			}
+		})
+	}
+}
+
+func kindOf(says string) error {
+	if says == "" {
+		return nil
+	}
+	return failure.ErrTooLarge
+}

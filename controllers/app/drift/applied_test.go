@@ -7,13 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/kustomize"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -166,5 +170,119 @@ func TestObjectsThatWereNotComparedAreUnknown(t *testing.T) {
 	}
 	if _, message, again := w.pass(); message != "" || again != 0 || w.report.Notes[0].Status != "False" {
 		t.Errorf("the condition is %s, %s; it comes again after %s", w.report.Notes[0].Status, message, again)
+	}
+}
+
+// result compares with the outcome of an apply, writes the report, and returns the condition and when the App comes again.
+func (w *watched) result(result apply.Result) (step.Note, time.Duration) {
+	w.Helper()
+	w.begin()
+	report, err := w.a.Compare(w.Context(), w.s, result)
+	if err != nil {
+		w.Fatal(err)
+	}
+	report.Reported()
+	if len(report.Notes) == 0 {
+		return step.Note{}, w.s.Again()
+	}
+	return report.Notes[0], w.s.Again()
+}
+
+func TestTheModeDecidesWhatIsReported(t *testing.T) {
+	corrected := apply.Result{Corrected: []v1alpha1.InventoryEntry{{ID: "_web__ConfigMap"}}}
+	for name, tc := range map[string]struct {
+		mode           v1alpha1.DriftMode
+		result         func(*watched) apply.Result
+		status, reason string
+		asked          int
+	}{
+		"off, changed":       {v1alpha1.DriftOff, func(w *watched) apply.Result { return apply.Result{Moved: w.moved} }, "", "", 0},
+		"warn, changed":      {v1alpha1.DriftWarn, func(w *watched) apply.Result { return apply.Result{Moved: w.moved} }, "True", v1alpha1.DriftDetectedReason, 1},
+		"warn, the same":     {v1alpha1.DriftWarn, func(*watched) apply.Result { return apply.Result{} }, "False", v1alpha1.NoDriftDetectedReason, 0},
+		"correct, corrected": {v1alpha1.DriftCorrect, func(*watched) apply.Result { return corrected }, "False", v1alpha1.DriftCorrectedReason, 0},
+		"correct, left":      {v1alpha1.DriftCorrect, func(w *watched) apply.Result { return apply.Result{Moved: w.moved} }, "True", v1alpha1.DriftDetectedReason, 0},
+		"correct, the same":  {v1alpha1.DriftCorrect, func(*watched) apply.Result { return apply.Result{} }, "False", v1alpha1.NoDriftDetectedReason, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatched(t, 1)
+			w.moved[0].Entry.ID = "_c000__ConfigMap"
+			w.app.Spec.Drift.Mode = tc.mode
+			note, _ := w.result(tc.result(w))
+			if note.Condition != v1alpha1.DriftedCondition || string(note.Status) != tc.status || note.Reason != tc.reason || w.asked["c000"] != tc.asked {
+				t.Errorf("reported as %+v after %d dry runs", note, w.asked["c000"])
+			}
+		})
+	}
+}
+
+// TestDriftIsLeftDuringThePause corrects until the pause begins, and looks again when it ends.
+func TestDriftIsLeftDuringThePause(t *testing.T) {
+	w := newWatched(t, 1)
+	w.moved[0].Entry.ID = "_c000__ConfigMap"
+	w.app.Spec.Drift.Mode = v1alpha1.DriftCorrect
+	set := apply.Set{}
+	for range freeCorrections {
+		if err := w.a.Prepare(w.s, &record.Writes{}, &set); err != nil || set.Leave {
+			t.Fatalf("drift is left before the pause: %v", err)
+		}
+		w.result(apply.Result{Corrected: []v1alpha1.InventoryEntry{w.moved[0].Entry}})
+	}
+	if err := w.a.Prepare(w.s, &record.Writes{}, &set); err != nil || !set.Leave {
+		t.Errorf("drift is corrected in the pause: %v", err)
+	}
+	note, again := w.result(apply.Result{Moved: w.moved})
+	if want := "changed again after it was put back 3 times; someone else keeps changing it: ConfigMap/c000"; note.Message != want {
+		t.Errorf("the message is %q", note.Message)
+	}
+	if rest := w.a.Get(w.app).Rest(w.clock.Now()); rest <= 0 || again != max(rest, backoff.First) {
+		t.Errorf("the app comes again after %s, and the pause lasts %s", again, rest)
+	}
+	w.clock.SetTime(w.clock.Now().Add(again))
+	if err := w.a.Prepare(w.s, &record.Writes{}, &set); err != nil || set.Leave {
+		t.Errorf("drift is left after the pause: %v", err)
+	}
+	w.a.Forget(w.app)
+	if got := w.a.Get(w.app).corrections; got != 0 {
+		t.Errorf("a forgotten app had %d corrections", got)
+	}
+}
+
+func TestWhatIsSetForAnApply(t *testing.T) {
+	w := newWatched(t, 0)
+	writes := &record.Writes{}
+	entries := []v1alpha1.InventoryEntry{{ID: "a"}}
+	writes.Add(entries, map[string]string{"a": "7"}, w.clock.Now())
+	set := apply.Set{}
+	if err := w.a.Prepare(w.s, writes, &set); err != nil || !set.Leave || !set.Fresh || set.Floors["a"] != "7" {
+		t.Errorf("after a write: %+v, %v", set, err)
+	}
+	w.clock.SetTime(w.clock.Now().Add(step.Quiet))
+	if err := w.a.Prepare(w.s, writes, &set); err != nil || set.Fresh {
+		t.Errorf("%s after a write: %+v, %v", step.Quiet, set, err)
+	}
+	w.app.Spec.Drift.Ignore = []v1alpha1.IgnoreRule{{Paths: []string{"/spec"}, Target: &kustomize.Selector{LabelSelector: "a in ("}}}
+	err := w.a.Prepare(w.s, writes, &set)
+	if reason, failed := step.Failure(err); !failed || step.Fails(err) || reason != v1alpha1.RenderFailedReason {
+		t.Errorf("rules that cannot be read end as %v, %s", err, reason)
+	}
+}
+
+// TestAnObjectThatIsGoneIsReported, and an operator that stops reports nothing.
+func TestAnObjectThatIsGoneIsReported(t *testing.T) {
+	w := newWatched(t, 1)
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "c000")
+	why := error(missing)
+	w.client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return why
+		},
+	})
+	if _, message, again := w.pass(); message != "ConfigMap/c000 is gone" || again != 0 {
+		t.Errorf("it reports %q, and comes again after %s", message, again)
+	}
+	why, w.moved[0].Entry.Digest = context.Canceled, "2"
+	w.begin()
+	if report, err := w.a.Compare(t.Context(), w.s, apply.Result{Moved: w.moved}); !errors.Is(err, context.Canceled) || len(report.Notes) != 0 {
+		t.Errorf("the operator stops: %+v, %v", report, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/delivery/differ"
 )
 
 // TestACorrectionIsReportedUntilTheStatusHasIt, even if the status hides part of the message.
@@ -49,5 +50,46 @@ func TestRepeatedCorrectionsBackOff(t *testing.T) {
 	}
 	if now = now.Add(time.Hour); state.Rest(now) > 0 || state.corrections != 0 {
 		t.Error("the pause is not reset after an hour without a correction")
+	}
+}
+
+// TestAReleaseIsComparedOncePerState: without a key, nothing is known about the state.
+func TestAReleaseIsComparedOncePerState(t *testing.T) {
+	app, state := &v1alpha1.App{}, &State{}
+	if state.Compared("") || state.Compared("1") {
+		t.Error("a new state is compared")
+	}
+	state.Found("1", []string{"ConfigMap/web is gone"})
+	if !state.Compared("1") || state.Compared("2") || state.Compared("") {
+		t.Error("the state with the key 1 alone was compared")
+	}
+	app.Spec.Drift.Mode = v1alpha1.DriftWarn
+	s := (&subject.Subjects{}).New(app)
+	if n := state.Report(s).Notes[0]; n.Status != "True" || n.Reason != v1alpha1.DriftDetectedReason || n.Message != "ConfigMap/web is gone" || n.Event != "Warning" {
+		t.Errorf("drift is reported as %+v", n)
+	}
+	if state.Found("", nil); state.Compared("") || state.Compared("1") {
+		t.Error("a state that could not be identified is compared")
+	}
+	if n := state.Report(s).Notes[0]; n.Status != "False" || n.Reason != v1alpha1.NoDriftDetectedReason || n.Event != "" {
+		t.Errorf("no drift is reported as %+v", n)
+	}
+}
+
+func TestADifferenceSaysWhatEachSideHas(t *testing.T) {
+	for name, tc := range map[string]struct {
+		missing bool
+		fields  []differ.Change
+		want    string
+	}{
+		"no object":       {true, nil, "Service/web is gone"},
+		"another value":   {false, []differ.Change{{Path: "/a", Want: "1", Have: "2"}}, "Service/web: /a is 2, the source says 1"},
+		"a missing field": {false, []differ.Change{{Path: "/a", Want: "1"}}, "Service/web: /a is gone, the source says 1"},
+		"a field more":    {false, []differ.Change{{Path: "/a", Have: "2"}}, "Service/web: /a is 2, the source has none"},
+		"several":         {false, []differ.Change{{Path: "/a", Have: "2"}, {Path: "/b", Want: "3"}}, "Service/web: /a is 2, the source has none, /b is gone, the source says 3"},
+	} {
+		if got := Describe("Service/web", tc.missing, tc.fields, "the source"); got != tc.want {
+			t.Errorf("%s: got %q", name, got)
+		}
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/own"
 )
 
 // TestAQuoteIsMaskedBeforeItIsCut cuts the text in the middle of a secret.
@@ -75,5 +77,94 @@ func TestAnAnnotationRequestsOncePerValue(t *testing.T) {
 				t.Errorf("forced is %t, reset %t", s.Forced(), s.Reset())
 			}
 		})
+	}
+}
+
+// TestAReconcileIsRequestedOncePerToken: the annotation of a request stays on the App after it was handled.
+func TestAReconcileIsRequestedOncePerToken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		handled     string
+		want        bool
+	}{
+		"no annotation":        {nil, "", false},
+		"a new token":          {map[string]string{meta.ReconcileRequestAnnotation: "1"}, "", true},
+		"another token":        {map[string]string{meta.ReconcileRequestAnnotation: "2"}, "1", true},
+		"a token that is done": {map[string]string{meta.ReconcileRequestAnnotation: "1"}, "1", false},
+		"a token taken away":   {nil, "1", false},
+	} {
+		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
+		app.Status.SetLastHandledReconcileRequest(tc.handled)
+		if got := (&Subjects{}).New(app).Requested(); got != tc.want {
+			t.Errorf("%s: requested is %t", name, got)
+		}
+	}
+}
+
+func TestTheDeclaredRevisionIsTheCommitOrElseTheGeneration(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Generation: 7}}
+	s := (&Subjects{}).New(app)
+	if got := s.DeclaredRevision(); got != "generation 7" {
+		t.Errorf("an app of no commit has the revision %q", got)
+	}
+	app.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "main@sha1:abc"}
+	if got := s.DeclaredRevision(); got != "main@sha1:abc" {
+		t.Errorf("an app of a commit has the revision %q", got)
+	}
+}
+
+func TestTheLabelsOfObjectsNameTheOwner(t *testing.T) {
+	s := (&Subjects{}).New(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "web"}})
+	if s.OfPlatform() {
+		t.Error("an app whose project is not known is taken for one of the platform")
+	}
+	s.Owner = own.Owner{Tenant: "acme", Project: "shop", App: "web"}
+	want := map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", v1alpha1.AppLabel: "web"}
+	if diff := cmp.Diff(want, s.Labels()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if s.OfPlatform() {
+		t.Error("an app of a tenant is taken for one of the platform")
+	}
+	if s.Owner.Tenant = v1alpha1.PlatformTenant; !s.OfPlatform() {
+		t.Error("an app of the platform is taken for one of a tenant")
+	}
+	if key := s.Key(); key.Namespace != "kubeop-acme-shop" || key.Name != "web" {
+		t.Errorf("the key is %s", key)
+	}
+}
+
+// TestAShortQuoteIsWhole counts characters, not bytes.
+func TestAShortQuoteIsWhole(t *testing.T) {
+	s := (&Subjects{}).New(&v1alpha1.App{})
+	for text, want := range map[string]string{
+		"short":                           "short",
+		strings.Repeat("é", maxQuoted):    strings.Repeat("é", maxQuoted),
+		strings.Repeat("é", maxQuoted+1):  strings.Repeat("é", maxQuoted-1) + "…",
+		strings.Repeat("é", 10*maxQuoted): strings.Repeat("é", maxQuoted-1) + "…",
+	} {
+		if got := s.Quote(text); got != want {
+			t.Errorf("%d characters are quoted as %d", len([]rune(text)), len([]rune(got)))
+		}
+	}
+}
+
+// TestTheStateOfAnAppEndsWithIt: an App with the same name and another UID has a state of its own.
+func TestTheStateOfAnAppEndsWithIt(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(100, 0))
+	subjects, began := &Subjects{Clock: clock}, clock.Now()
+	first := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "1"}}
+	second := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "2"}}
+	subjects.New(first).Since("release")
+	clock.SetTime(began.Add(time.Minute))
+	if got := subjects.New(second).Waited("release"); got != 0 {
+		t.Errorf("another app has waited for %s", got)
+	}
+	if got := subjects.New(first).Waited("release"); got != time.Minute {
+		t.Errorf("the app has waited for %s", got)
+	}
+	subjects.Forget(first)
+	if got := subjects.New(first).Waited("release"); got != 0 {
+		t.Errorf("a forgotten app has waited for %s", got)
 	}
 }

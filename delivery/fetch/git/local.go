@@ -18,13 +18,16 @@ import (
 // Local returns a folder of a Git repository on this machine. dir is the directory with the repository's objects, and tree the hash of the
 // folder.
 func Local(dir, tree string) *folder.Folder {
-	alternates := filesystem.Options{AlternatesFS: osfs.New("/", osfs.WithBoundOS())}
-	store := filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRUDefault(), alternates)
-	return folder.New(local{store}, plumbing.NewHash(tree), folder.DefaultLimits())
+	return folder.New(localOf(dir), plumbing.NewHash(tree), folder.DefaultLimits())
 }
 
 // local are the objects of a repository on this machine. It implements folder.Objects.
 type local struct{ store *filesystem.Storage }
+
+func localOf(dir string) local {
+	alternates := filesystem.Options{AlternatesFS: osfs.New("/", osfs.WithBoundOS())}
+	return local{filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRUDefault(), alternates)}
+}
 
 // Tree implements folder.Objects, as the other methods do.
 func (l local) Tree(hash plumbing.Hash) (*object.Tree, error) {
