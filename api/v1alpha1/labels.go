@@ -47,8 +47,8 @@ const (
 	SuspendAnnotation = "paas.kubeop.io/suspend-until"
 	// ResetAnnotation on an App requests that its failures are forgotten. It is Flux's annotation; Flux's API has no constant for it.
 	ResetAnnotation = "reconcile.fluxcd.io/resetAt"
-	// PushedAnnotation on a Repository reports a push to another Git repository that is a source of the tenant's apps. Its value is the
-	// time, a space and the URL. The push hook sets it.
+	// PushedAnnotation on a Repository reports a push to another repository, of Git, charts or images, from which the tenant's apps are made.
+	// Its value is the time, a space and the URL. The push hook sets it.
 	PushedAnnotation = "paas.kubeop.io/pushed"
 	// HookCalledAnnotation on a Repository is the time, in RFC 3339, of the last push to it that the push hook reported.
 	HookCalledAnnotation = "paas.kubeop.io/hook-called"

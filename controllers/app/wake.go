@@ -48,7 +48,7 @@ func (r *Reconciler) Wake(app types.NamespacedName) { r.wakes.queue.Add(app) }
 // SetupWithManager adds the controller. It is the one list of what wakes an App. ended delivers the Apps whose Helm action ended.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.GenericEvent, options controller.Options) error {
 	w := r.wakes
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.App{}, source.ByGitURL, source.GitURLs); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.App{}, source.ByURL, source.URLs); err != nil {
 		return fmt.Errorf("indexing apps by their Git repository: %w", err)
 	}
 	c, err := ctrl.NewControllerManagedBy(mgr).

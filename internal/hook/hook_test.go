@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"io"
 	"net/http"
@@ -33,20 +34,28 @@ func TestPush(t *testing.T) {
 		path, header, value string
 		want                int
 	}{
-		"generic":                     {"/hook/acme", "X-Signature", "sha256=" + mac, 202},
-		"GitHub":                      {"/hook/acme", "X-Hub-Signature-256", "sha256=" + mac, 202},
-		"Gitea":                       {"/hook/acme", "X-Gitea-Signature", mac, 202},
-		"GitLab":                      {"/hook/acme", "X-Gitlab-Token", key, 202},
-		"no signature":                {"/hook/acme", "X-Other", mac, 401},
-		"another key":                 {"/hook/acme", "X-Signature", "sha256=" + wrong, 401},
-		"no hex":                      {"/hook/acme", "X-Signature", "sha256=zz", 401},
-		"a wrong token":               {"/hook/acme", "X-Gitlab-Token", "hook-kez", 401},
-		"a wrong one beside a right":  {"/hook/acme", "X-Signature", "sha256=", 401},
-		"no such repository":          {"/hook/other", "X-Signature", "sha256=" + mac, 401},
-		"a repository without a hook": {"/hook/closed", "X-Signature", "sha256=" + mac, 401},
-		"half a signature":            {"/hook/acme", "X-Signature", "sha256=" + mac[:32], 401},
-		"the key of no key":           {"/hook/closed", "X-Signature", "sha256=" + sign([]byte(body), nil), 401},
-		"another path":                {"/hook/acme/x", "X-Signature", "sha256=" + mac, 404},
+		"generic":                         {"/hook/acme", "X-Signature", "sha256=" + mac, 202},
+		"GitHub":                          {"/hook/acme", "X-Hub-Signature-256", "sha256=" + mac, 202},
+		"Gitea":                           {"/hook/acme", "X-Gitea-Signature", mac, 202},
+		"GitLab":                          {"/hook/acme", "X-Gitlab-Token", key, 202},
+		"Bitbucket":                       {"/hook/acme", "X-Hub-Signature", "sha256=" + mac, 202},
+		"Azure DevOps":                    {"/hook/acme", "Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte("anyone:"+key)), 202},
+		"a registry":                      {"/hook/acme", "Authorization", "Bearer " + key, 202},
+		"Harbor":                          {"/hook/acme", "Authorization", key, 202},
+		"a wrong password":                {"/hook/acme", "Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(key+":another")), 401},
+		"the key as basic authentication": {"/hook/acme", "Authorization", "Basic " + key, 401},
+		"an empty password":               {"/hook/closed", "Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte("anyone:")), 401},
+		"a signature with SHA-1":          {"/hook/acme", "X-Hub-Signature", "sha1=" + mac[:40], 401},
+		"no signature":                    {"/hook/acme", "X-Other", mac, 401},
+		"another key":                     {"/hook/acme", "X-Signature", "sha256=" + wrong, 401},
+		"no hex":                          {"/hook/acme", "X-Signature", "sha256=zz", 401},
+		"a wrong token":                   {"/hook/acme", "X-Gitlab-Token", "hook-kez", 401},
+		"a wrong one beside a right":      {"/hook/acme", "X-Signature", "sha256=", 401},
+		"no such repository":              {"/hook/other", "X-Signature", "sha256=" + mac, 401},
+		"a repository without a hook":     {"/hook/closed", "X-Signature", "sha256=" + mac, 401},
+		"half a signature":                {"/hook/acme", "X-Signature", "sha256=" + mac[:32], 401},
+		"the key of no key":               {"/hook/closed", "X-Signature", "sha256=" + sign([]byte(body), nil), 401},
+		"another path":                    {"/hook/acme/x", "X-Signature", "sha256=" + mac, 404},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -13,10 +14,12 @@ import (
 
 // signatures are the headers in which Git hosts send the HMAC-SHA256 of the body, in hex, some with the prefix "sha256=".
 //
-// Sources: GitHub's "Validating webhook deliveries"; Gitea's and Forgejo's "Webhooks"; Flux's receiver of type generic-hmac.
-var signatures = []string{"X-Signature", "X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature"}
+// Sources: GitHub's "Validating webhook deliveries"; Gitea's and Forgejo's "Webhooks"; Bitbucket's "Manage webhooks", for X-Hub-Signature; Flux's
+// receiver of type generic-hmac. GitHub also sends X-Hub-Signature, with SHA-1.
+var signatures = []string{"X-Signature", "X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Hub-Signature"}
 
-// gitlabToken is the header in which GitLab sends the key itself.
+// gitlabToken is the header in which GitLab sends the key itself. Others send it as Authorization: Azure DevOps as the password of basic
+// authentication, registries such as Harbor as a bearer token or alone.
 const gitlabToken = "X-Gitlab-Token"
 
 // proof is the evidence that the caller knows the key: the HMAC of the body, or the key itself.
@@ -32,8 +35,22 @@ func proofOf(header http.Header) (proof, bool) {
 		mac, err := hex.DecodeString(given)
 		return proof{mac: mac}, err == nil && len(mac) == sha256.Size
 	}
-	token := header.Get(gitlabToken)
+	token := cmp.Or(header.Get(gitlabToken), tokenOf(header.Get("Authorization")))
 	return proof{token: []byte(token)}, token != ""
+}
+
+// tokenOf returns the key in an Authorization header; "" if there is none.
+func tokenOf(authorization string) string {
+	scheme, value, two := strings.Cut(strings.TrimSpace(authorization), " ")
+	switch {
+	case !two:
+		return scheme
+	case strings.EqualFold(scheme, "Bearer"):
+		return strings.TrimSpace(value)
+	}
+	request := http.Request{Header: http.Header{"Authorization": {authorization}}}
+	_, password, _ := request.BasicAuth()
+	return password
 }
 
 // pieces are buffers for reading bodies. Many bodies are read at once.

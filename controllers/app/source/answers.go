@@ -93,7 +93,7 @@ func (p *pass) justQueried(err error) bool {
 func (f *Fetcher) question(ctx context.Context, p *pass) (cache.Question, error) {
 	q := cache.QuestionOf(p.App)
 	versions, err := f.secretVersions(ctx, p)
-	q.Request += " " + f.pushes.of(p.Owner.Tenant, gitURL(&p.App.Spec)) + versions
+	q.Request += " " + f.pushes.of(p.Owner.Tenant, sourceURL(&p.App.Spec)) + versions
 	return q, err
 }
 

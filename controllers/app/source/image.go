@@ -27,8 +27,8 @@ const registryPause = 30 * time.Second
 type imageMemory struct {
 	// trusted is the time until which the choice in the status is used without a request to the registry; zero before the first check.
 	trusted time.Time
-	// request is the last reconcile request for which the registry was contacted.
-	request string
+	// request and push are the last reconcile request and the last push for which the registry was contacted.
+	request, push string
 	// change describes a new choice, for an event; "" for none.
 	change string
 }
@@ -45,12 +45,13 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 		last = nil
 	}
 	now := p.Now()
-	if p.trustsImage(last, now) {
+	push := f.pushes.of(p.Owner.Tenant, sourceURL(&p.App.Spec))
+	if p.last.image.push == push && p.trustsImage(last, now) {
 		p.found.Image = last
 		p.LookAgain(p.last.image.trusted.Sub(now))
 		return nil
 	}
-	chosen, err := f.queryRegistry(ctx, p)
+	chosen, err := f.queryRegistry(ctx, p, push)
 	switch {
 	case err == nil:
 		p.found.Image = p.choiceOf(chosen, now)
@@ -81,8 +82,8 @@ func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
 	return true
 }
 
-// queryRegistry contacts the registry with the credentials of the pull secrets. A reconcile request causes one new request.
-func (f *Fetcher) queryRegistry(ctx context.Context, p *pass) (image.Chosen, error) {
+// queryRegistry contacts the registry with the credentials of the pull secrets. A reconcile request or a push causes one new request.
+func (f *Fetcher) queryRegistry(ctx context.Context, p *pass, push string) (image.Chosen, error) {
 	spec := p.App.Spec.Image
 	repository := image.Repository{Name: spec.Reference, Tenant: p.Owner.Tenant}
 	for _, ref := range spec.PullSecrets {
@@ -101,7 +102,7 @@ func (f *Fetcher) queryRegistry(ctx context.Context, p *pass) (image.Chosen, err
 		repository.Pull = append(repository.Pull, auth)
 	}
 	token, _ := meta.ReconcileAnnotationValue(p.App.Annotations)
-	anew := p.Requested() && p.last.image.request != token
+	anew := p.Requested() && p.last.image.request != token || p.last.image.push != push
 	if !anew {
 		if chosen, ok := f.Tags.Known(repository, spec.Policy); ok {
 			return chosen, nil
@@ -109,7 +110,7 @@ func (f *Fetcher) queryRegistry(ctx context.Context, p *pass) (image.Chosen, err
 	}
 	chosen, err := f.choose(ctx, p, repository, anew)
 	if !errors.As(err, new(*cache.Unanswered)) {
-		p.last.image.request = token
+		p.last.image.request, p.last.image.push = token, push
 	}
 	return chosen, err
 }

@@ -180,6 +180,12 @@ func TestImagePolicyFollowsTheRegistry(t *testing.T) {
 	b.chooses("1.2.0", 2, "Normal web: 1.1.0 → 1.2.0")
 	b.chooses("1.2.0", 0)
 
+	// So does a push, at once.
+	b.server(func() { b.tags = `"1.3.0"` })
+	b.pushes.note("", normalized("oci://"+b.app.Spec.Image.Reference), "now")
+	b.chooses("1.3.0", 2, "Normal web: 1.2.0 → 1.3.0")
+	b.chooses("1.3.0", 0)
+
 	b.app.Spec.Image.Policy = nil
 	if _, asked, err := b.look(); err != nil || asked > 0 || b.app.Status.Image != nil {
 		t.Errorf("without a policy: %d requests, %v, %+v", asked, err, b.app.Status.Image)

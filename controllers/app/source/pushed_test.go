@@ -24,7 +24,7 @@ func TestAPushWakesTheAppsMadeFromIt(t *testing.T) {
 	}
 	chart := app("alpha", "chart", "")
 	chart.Spec.Helm = &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{URL: "https://git.example.com/Alpha/web.git"}}
-	r := &Fetcher{Client: fake.NewClientBuilder().WithScheme(schemeOf(t)).WithIndex(&v1alpha1.App{}, ByGitURL, GitURLs).WithObjects(
+	r := &Fetcher{Client: fake.NewClientBuilder().WithScheme(schemeOf(t)).WithIndex(&v1alpha1.App{}, ByURL, URLs).WithObjects(
 		app("alpha", "web", "https://git.example.com/alpha/web"), chart, app("alpha", "other", "https://git.example.com/alpha/other"),
 		app("alpha", "raw", ""), app("beta", "web", "https://git.example.com/alpha/web/"),
 	).Build()}

@@ -13,11 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/lru"
 )
 
-// pushes remembers the last reported push to each Git repository that is the source of an App. For a repository that declares Apps, a new
-// commit in its status reports the push; for others, the push hook does. An App fetches its source after a push, and otherwise when its
+// pushes remembers the last reported push to each repository, of Git, charts or images, that is the source of an App. For a repository that
+// declares Apps, a new commit in its status reports the push; for others, the push hook does. An App fetches its source after a push, and otherwise when its
 // interval is over. pushes remembers maxPushes repositories of each tenant. If one is evicted, its Apps fetch once more.
 type pushes struct {
 	mu sync.Mutex
@@ -58,18 +59,33 @@ func (p *pushes) one(tenant, url string) string {
 	return what
 }
 
-// normalized returns a Git URL without the parts that most hosts ignore.
+// normalized returns a URL without the parts that most hosts ignore. An oci:// URL has the name that an image of that repository has in full.
 func normalized(url string) string {
-	return strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git"))
+	url = strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git"))
+	if name, ok := strings.CutPrefix(url, ociScheme); ok {
+		return ociScheme + image.FullName(name)
+	}
+	return url
 }
 
-// gitURL returns the URL of an App's Git source; "" if it has none.
-func gitURL(spec *v1alpha1.AppSpec) string {
+const ociScheme = "oci://"
+
+// sourceURL returns the URL of what an App is made from, other than its folder; "" if there is none. For a chart or an artifact in a registry,
+// and for an image that a policy chooses, it is the oci:// URL of the repository there.
+func sourceURL(spec *v1alpha1.AppSpec) string {
 	switch {
+	case spec.Git != nil && spec.Git.OCI != nil:
+		return spec.Git.OCI.URL
 	case spec.Git != nil:
 		return spec.Git.URL
+	case spec.Image != nil && spec.Image.Policy != nil:
+		return ociScheme + spec.Image.Reference
 	case spec.Helm != nil && spec.Helm.Git != nil:
 		return spec.Helm.Git.URL
+	case spec.Helm != nil && strings.HasPrefix(spec.Helm.Repository, ociScheme):
+		return strings.TrimSuffix(spec.Helm.Repository, "/") + "/" + spec.Helm.Chart
+	case spec.Helm != nil:
+		return spec.Helm.Repository
 	}
 	return ""
 }
@@ -105,7 +121,7 @@ func (f *Fetcher) pushed(ctx context.Context, repository *v1alpha1.Repository) [
 	var made []types.NamespacedName
 	for url, what := range reported {
 		apps := &v1alpha1.AppList{}
-		if err := f.Client.List(ctx, apps, client.MatchingFields{ByGitURL: url}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := f.Client.List(ctx, apps, client.MatchingFields{ByURL: url}, client.UnsafeDisableDeepCopy); err != nil {
 			continue // The Apps fetch when their interval is over.
 		}
 		before := len(made)
@@ -121,12 +137,12 @@ func (f *Fetcher) pushed(ctx context.Context, repository *v1alpha1.Repository) [
 	return made
 }
 
-// ByGitURL is the name of the cache's index of Apps by the URL of their Git source. It finds the Apps of a push.
-const ByGitURL = "spec.git.url"
+// ByURL is the name of the cache's index of Apps by the URL of their source. It finds the Apps of a push.
+const ByURL = "source.url"
 
-// GitURLs returns the keys of an App in the index ByGitURL.
-func GitURLs(o client.Object) []string {
-	if url := gitURL(&o.(*v1alpha1.App).Spec); url != "" {
+// URLs returns the keys of an App in the index ByURL.
+func URLs(o client.Object) []string {
+	if url := sourceURL(&o.(*v1alpha1.App).Spec); url != "" {
 		return []string{normalized(url)}
 	}
 	return nil

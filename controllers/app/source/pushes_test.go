@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,7 @@ func TestOnlyPushesToSourcesOfAppsAreRemembered(t *testing.T) {
 			Spec:       v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example.com/" + tenant + ".git"}},
 		}
 	}
-	c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(made("acme"), made("beta")).WithIndex(&v1alpha1.App{}, ByGitURL, GitURLs).Build()
+	c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(made("acme"), made("beta")).WithIndex(&v1alpha1.App{}, ByURL, URLs).Build()
 	r := &Fetcher{Client: c}
 	notify := func(source string) int {
 		return len(r.pushed(t.Context(), &v1alpha1.Repository{
@@ -62,7 +63,7 @@ func TestAWokenAppFindsThePush(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "web", Labels: map[string]string{v1alpha1.TenantLabel: "acme"}},
 		Spec:       v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: url}},
 	}
-	r := &Fetcher{Client: fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(made).WithIndex(&v1alpha1.App{}, ByGitURL, GitURLs).Build()}
+	r := &Fetcher{Client: fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(made).WithIndex(&v1alpha1.App{}, ByURL, URLs).Build()}
 	was := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.RepositorySpec{Tenant: "acme", URL: url}}
 	was.Status.LastAttemptedRevision = "main@sha1:1"
 	is := was.DeepCopy()
@@ -86,5 +87,51 @@ func TestRememberedPushesOfATenantAreLimited(t *testing.T) {
 	}
 	if p.of("acme", "9") != "" || p.of("acme", "10") != "1" || p.of("beta", "of-beta") != "1" {
 		t.Errorf("the tenth push is remembered as %q, the eleventh as %q, another tenant's as %q", p.of("acme", "9"), p.of("acme", "10"), p.of("beta", "of-beta"))
+	}
+}
+
+// TestAPushToARegistryWakesItsApps: the hook names the repository as app.yaml does, or in full.
+func TestAPushToARegistryWakesItsApps(t *testing.T) {
+	policy := &v1alpha1.ImagePolicy{SemVer: "*"}
+	specs := map[string]v1alpha1.AppSpec{
+		"image":    {Image: &v1alpha1.ImageSource{Reference: "acme/web", Policy: policy}},
+		"library":  {Image: &v1alpha1.ImageSource{Reference: "index.docker.io/nginx", Policy: policy}},
+		"fixed":    {Image: &v1alpha1.ImageSource{Reference: "acme/web:1"}},
+		"artifact": {Git: &v1alpha1.GitSource{OCI: &v1alpha1.OCISource{URL: "oci://registry.example.com/acme/deploy"}}},
+		"chart":    {Helm: &v1alpha1.HelmSource{Repository: "oci://registry.example.com/charts/", Chart: "db"}},
+		"index":    {Helm: &v1alpha1.HelmSource{Repository: "https://charts.example.com", Chart: "db"}},
+		"folder":   {Helm: &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{URL: "https://git.example.com/charts"}}},
+		"beside":   {Helm: &v1alpha1.HelmSource{Path: "chart"}},
+	}
+	apps := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithIndex(&v1alpha1.App{}, ByURL, URLs)
+	for name, spec := range specs {
+		labels := map[string]string{v1alpha1.TenantLabel: "acme"}
+		apps = apps.WithObjects(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: name, Labels: labels}, Spec: spec})
+	}
+	r := &Fetcher{Client: apps.Build()}
+	for source, want := range map[string]string{
+		"oci://docker.io/acme/web":               "image",
+		"oci://acme/web":                         "image",
+		"oci://docker.io/library/nginx":          "library",
+		"oci://registry.example.com/acme/deploy": "artifact",
+		"oci://registry.example.com/charts/db/":  "chart",
+		"oci://registry.example.com/charts":      "",
+		"https://charts.example.com/":            "index",
+		"https://git.example.com/charts.git":     "folder",
+	} {
+		woken := r.pushed(t.Context(), &v1alpha1.Repository{
+			ObjectMeta: metav1.ObjectMeta{Name: "acme", Annotations: map[string]string{v1alpha1.PushedAnnotation: "now " + source}},
+			Spec:       v1alpha1.RepositorySpec{Tenant: "acme", URL: "https://git.example.com/declares"},
+		})
+		var names []string
+		for _, app := range woken {
+			names = append(names, app.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("a push to %s wakes %q, want %q", source, got, want)
+		}
+		if spec := specs[want]; want != "" && r.pushes.of("acme", sourceURL(&spec)) != "now" {
+			t.Errorf("the app %s does not find the push to %s", want, source)
+		}
 	}
 }

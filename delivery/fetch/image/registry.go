@@ -108,6 +108,15 @@ func (r *imageRepository) explain(err error, what string) error {
 	return err
 }
 
+// FullName returns the name of an image repository with its registry, such as "docker.io/library/nginx" for "nginx".
+func FullName(name string) string {
+	host, repository := split(name)
+	if host == "index."+hub {
+		host = hub
+	}
+	return host + "/" + repository
+}
+
 // Host returns the registry of an image, for pool.Source.
 func Host(name string) string {
 	host, _ := split(name)
