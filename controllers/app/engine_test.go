@@ -349,3 +349,20 @@ func TestHooksRunForWhatIsDelivered(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingIsHeldOnceTheChartHasItAgain: an object that waited for a confirmation is in the chart again.
+func TestNothingIsHeldOnceTheChartHasItAgain(t *testing.T) {
+	b := newHelmFixture(t, &engine{}, func(app *v1alpha1.App) {
+		app.Status.Held, app.Status.HeldToken = []string{"CustomResourceDefinition shirts.example.com: holds data"}, "0123"
+	})
+	b.s.held = b.releaser.pruner.Held(b.app)
+	if b.s.held.Token != "0123" {
+		t.Fatalf("the held objects are %+v", b.s.held)
+	}
+	if got := b.ended(b.releaser.pruneClusterScoped(t.Context(), b.s)); got != "done" {
+		t.Fatalf("got %q", got)
+	}
+	if b.s.Record(); b.app.Status.HeldToken != "" || len(b.app.Status.Held) != 0 {
+		t.Errorf("the status has the held objects %v, and the token %q", b.app.Status.Held, b.app.Status.HeldToken)
+	}
+}

@@ -268,3 +268,19 @@ func TestTheSummaryNamesOnlyObjectsThatAreLeftForOthersForTooLong(t *testing.T) 
 		}
 	}
 }
+
+// TestTheStatusSaysWhereTheAppIsAndWhatRuns: kubectl get shows both.
+func TestTheStatusSaysWhereTheAppIsAndWhatRuns(t *testing.T) {
+	b := newFixture(t, webApp(func(app *v1alpha1.App) {
+		app.Spec.Hosts = []v1alpha1.AppHost{{Host: "shop.example.com", Path: "/web"}}
+	}), interceptor.Funcs{})
+	b.s.found.Revision = "main@sha1:0123456789abcdef0123456789abcdef01234567"
+	if b.s.Record(); b.app.Status.ShortRevision != "" || b.app.Status.URL != "shop.example.com/web" {
+		t.Errorf("before the app is applied, the status has the revision %q and the URL %q", b.app.Status.ShortRevision, b.app.Status.URL)
+	}
+	b.s.outcome.applied = true
+	want := step.ShortRevision(b.s.found.Revision)
+	if b.s.Record(); b.app.Status.LastAppliedRevision != b.s.found.Revision || b.app.Status.ShortRevision != want || len(want) >= len(b.s.found.Revision) {
+		t.Errorf("the status has the revision %q, in short %q", b.app.Status.LastAppliedRevision, b.app.Status.ShortRevision)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -492,5 +493,28 @@ func TestChangesByOthersWakeTheRepositoriesOfBeforeAndNow(t *testing.T) {
 	newNamespaces.Create(t.Context(), event.CreateEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "acme"}}}}, w)
 	if diff := cmp.Diff([]string{"platform", "acme"}, w.names); diff != "" {
 		t.Errorf("a new namespace (-want +got):\n%s", diff)
+	}
+}
+
+// TestTheVersionsOfSecretsAreThoseThatCanBeRead: a change of any of them is a reason to fetch.
+func TestTheVersionsOfSecretsAreThoseThatCanBeRead(t *testing.T) {
+	secret := func(name, version string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: name, ResourceVersion: version}}
+	}
+	api := fake.NewClientBuilder().WithObjects(secret("git", "7"), secret("hook", "9"), secret("other", "11")).Build()
+	r := &Reconciler{Secrets: api, Namespace: "kubeop-system"}
+	named := func(name string) *v1alpha1.LocalSecretReference { return &v1alpha1.LocalSecretReference{Name: name} }
+	for name, tc := range map[string]struct {
+		spec v1alpha1.RepositorySpec
+		want string
+	}{
+		"none":             {v1alpha1.RepositorySpec{}, ""},
+		"one":              {v1alpha1.RepositorySpec{SecretRef: named("git")}, " 7"},
+		"two":              {v1alpha1.RepositorySpec{SecretRef: named("git"), HookSecretRef: named("hook")}, " 7 9"},
+		"one that is gone": {v1alpha1.RepositorySpec{SecretRef: named("none"), HookSecretRef: named("hook")}, " 9"},
+	} {
+		if got := r.secretVersions(&v1alpha1.Repository{Spec: tc.spec}); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
 	}
 }

@@ -47,6 +47,13 @@ func TestFieldsAddedByHandAreRemoved(t *testing.T) {
 		"items with a field more": {
 			`[{"name":"a","x":"y"},{"name":"b","x":"y"}]`, `{"f:list":{"k:{\"name\":\"a\"}":{"f:x":{}},"k:{\"name\":\"b\"}":{"f:x":{}}}}`, `{}`, `[{"name":"a"},{"name":"b"}]`,
 		},
+		"an item in which others own a field": {
+			`[{"name":"a","x":"y","z":1}]`, `{"f:list":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:x":{}}}}`, `{"f:list":{"k:{\"name\":\"a\"}":{"f:name":{},"f:z":{}}}}`,
+			`[{"name":"a","z":1}]`,
+		},
+		"an item that others own, and its fields": {
+			`[{"name":"a","x":"y"}]`, `{"f:list":{"k:{\"name\":\"a\"}":{"f:name":{},"f:x":{}}}}`, `{"f:list":{"k:{\"name\":\"a\"}":{".":{}}}}`, `[{}]`,
+		},
 		"nothing of items without the keys": {`[{"x":1},{"name":{"a":1}},[1],"a"]`, `{"f:list":{"k:{\"name\":\"a\"}":{".":{}}}}`, `{}`, `[{"x":1},{"name":{"a":1}},[1],"a"]`},
 	}
 	for name, c := range cases {

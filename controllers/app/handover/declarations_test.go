@@ -153,3 +153,28 @@ func TestSiblingsAreWokenOncePerRevision(t *testing.T) {
 		t.Error("a sibling is not woken for another revision")
 	}
 }
+
+// TestADeclarationIsNewsIfAnyPartOfItChanged, because siblings are reconciled then.
+func TestADeclarationIsNewsIfAnyPartOfItChanged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		next Pass
+		want bool
+	}{
+		"the same":                        {declaring(gitApp(1), "one", "a", "b"), false},
+		"the same in another order":       {declaring(gitApp(1), "one", "b", "a"), false},
+		"another generation":              {declaring(gitApp(2), "one", "a", "b"), true},
+		"another revision":                {declaring(gitApp(1), "two", "a", "b"), true},
+		"other objects":                   {declaring(gitApp(1), "one", "a", "c"), true},
+		"another revision, other objects": {declaring(gitApp(1), "two", "a"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all declarations
+			if !all.note(declaring(gitApp(1), "one", "a", "b")) {
+				t.Error("the first declaration is no news")
+			}
+			if got := all.note(tc.next); got != tc.want {
+				t.Errorf("the declaration is news: %t", got)
+			}
+		})
+	}
+}

@@ -199,3 +199,22 @@ func TestHooksReportedWithUnsealedDigestsDoNotRunAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestTheMessageOfAnotherJobIsNotAReason: the status still has that of an earlier hook, or none after a restart.
+func TestTheMessageOfAnotherJobIsNotAReason(t *testing.T) {
+	for name, running := range map[string]*v1alpha1.RunningHook{
+		"no hook in the status": nil,
+		"another hook":          {Job: "web-other", Message: "Job/web-other: too little cpu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newHookFixture(&v1alpha1.Hook{Name: "migrate", Timeout: &metav1.Duration{Duration: time.Minute}}, "")
+			b.s.App.Status.RunningHook = running
+			if err := b.finish(t.Context(), b.s, b.plan, b.h, b.failed(t, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")); err != nil {
+				t.Fatal(err)
+			}
+			if h := b.h.result; h.Message != "no pod of it ended within its timeout of 1m0s" || h.Result != v1alpha1.HookFailed {
+				t.Errorf("got %+v", h)
+			}
+		})
+	}
+}

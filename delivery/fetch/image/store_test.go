@@ -151,6 +151,12 @@ func TestChooseSendsOneRequestPerInterval(t *testing.T) {
 
 	b.set(func() { b.tags["1.4.0"] = digest.FromString("new").String() })
 	b.pass(299 * time.Second)
+	if got, ok := b.Known(b.image(), anyVersion); !ok || got.Reference != want || len(b.requests()) > 0 {
+		t.Errorf("within the interval %+v is known: %t", got, ok)
+	}
+	if got, ok := b.Known(b.image(), &v1alpha1.ImagePolicy{SemVer: "1.0.x"}); ok {
+		t.Errorf("%+v is known of a policy that was never asked for", got)
+	}
 	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); err != nil || got.Tag != "1.3.0" || len(b.requests()) > 0 {
 		t.Errorf("within the interval: %+v, %v", got, err)
 	}
@@ -160,6 +166,9 @@ func TestChooseSendsOneRequestPerInterval(t *testing.T) {
 	b.requests()
 	b.set(func() { b.tags["1.4.0"] = digest.FromString("moved").String() })
 	b.pass(300 * time.Second)
+	if got, ok := b.Known(b.image(), anyVersion); ok {
+		t.Errorf("%+v is known after the interval", got)
+	}
 	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); err != nil || !strings.HasSuffix(got.Reference, digest.FromString("moved").String()) {
 		t.Errorf("a tag that was moved: %+v, %v", got, err)
 	}

@@ -1,8 +1,12 @@
 package records
 
 import (
+	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -335,4 +339,51 @@ func TestTheMemoKnowsARecordThatWasFound(t *testing.T) {
 	if diff := cmp.Diff(map[int]string{1: "failed"}, decide.StateOf("web", memory.Correct(nil, noon)).Statuses()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+}
+
+// TestTheFenceExpectsTheVersionThatTheActionWrote: otherwise the action would take its own write for that of another process.
+func TestTheFenceExpectsTheVersionThatTheActionWrote(t *testing.T) {
+	api, r := recordsOf(t, helm.StatusDeployed)
+	now := noon
+	r.fence = fence.New(func() time.Time { return now }, func(ctx context.Context, record string) (string, error) {
+		secret, err := api.CoreV1().Secrets("team").Get(ctx, record, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		return secret.ResourceVersion, nil
+	})
+	next := func() error {
+		now = now.Add(time.Hour)
+		_, err := r.fence.Wrap(answered{}).RoundTrip(httptest.NewRequest(http.MethodPost, "/api/v1/namespaces/team/services", nil))
+		return err
+	}
+	version := 100
+	api.PrependReactor("*", "secrets", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		if put, ok := a.(k8stesting.UpdateAction); ok { // The fake API server gives objects no version.
+			version++
+			put.GetObject().(*corev1.Secret).ResourceVersion = strconv.Itoa(version)
+		}
+		return false, nil, nil
+	})
+	rel := recorded(2, helm.StatusPendingUpgrade)
+	if err := errors.Join(r.Create("", rel), next()); err != nil {
+		t.Fatalf("after the record was created: %v", err)
+	}
+	rel.Info.Status = helm.StatusFailed
+	if err := errors.Join(r.Put(rel), next()); err != nil {
+		t.Errorf("after the record was written again: %v", err)
+	}
+	if err := api.CoreV1().Secrets("team").Delete(t.Context(), decide.KeyOf("web", 2), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := next(); err == nil {
+		t.Error("a write follows the deletion of the record")
+	}
+}
+
+// answered answers every request.
+type answered struct{}
+
+func (answered) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
