@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -302,5 +304,30 @@ func TestTooManyEntriesAreRefused(t *testing.T) {
 	}
 	if !errors.Is(refused, ErrFull) || j.size > maxSize {
 		t.Errorf("%d bytes are held; the last was answered %v", j.size, refused)
+	}
+}
+
+// TestAShortFailureOfTheAPIServerIsRetriedAtOnce, because many callers wait for one write. A lasting one is reported.
+func TestAShortFailureOfTheAPIServerIsRetriedAtOnce(t *testing.T) {
+	kind := schema.GroupResource{Resource: "configmaps"}
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"an internal error":    {apierrors.NewInternalError(errors.New("etcd has no leader")), true},
+		"no answer in time":    {apierrors.NewServerTimeout(kind, "patch", 1), true},
+		"a timeout":            {apierrors.NewTimeoutError("too slow", 1), true},
+		"too many requests":    {apierrors.NewTooManyRequests("later", 1), true},
+		"created by another":   {apierrors.NewAlreadyExists(kind, Name), true},
+		"written by another":   {apierrors.NewConflict(kind, Name, errors.New("changed")), true},
+		"a refused connection": {syscall.ECONNREFUSED, true},
+		"a reset connection":   {syscall.ECONNRESET, true},
+		"a missing right":      {apierrors.NewForbidden(kind, Name, errors.New("no")), false},
+		"an invalid object":    {apierrors.NewBadRequest("no"), false},
+		"given up":             {context.DeadlineExceeded, false},
+	} {
+		if got := passing(tc.err); got != tc.want {
+			t.Errorf("%s: retried at once: %t", name, got)
+		}
 	}
 }

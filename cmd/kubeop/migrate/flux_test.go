@@ -194,7 +194,13 @@ func TestWhatIsLeftOutOfFlux(t *testing.T) {
 			[]string{"kubeop reads no charts from a Bucket, so the release is left out"}},
 		"an object without a Kustomization": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n", []string{"a.yaml:1: ConfigMap shop/a: no Kustomization of Flux here applies it"}},
 		"twice":                             {release + charts + "---\n" + release, []string{"HelmRelease shop/web: it is declared twice"}},
-		"a wrong type":                      {release + "  timeout: [1]\n" + charts, []string{"spec.timeout: it has no counterpart"}},
+		"the health of other apps": {
+			"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: shop}\nspec:\n  path: ./\n  prune: true\n" +
+				"  sourceRef: {kind: GitRepository, name: fleet}\n  healthChecks:\n  - {kind: HelmRelease, name: db}\n  - {kind: Kustomization, name: base}\n  - {kind: Deployment, name: web}\n" +
+				"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: fleet, namespace: shop}\nspec: {url: \"https://git.example.com/fleet.git\"}\n",
+			[]string{"spec.healthChecks: the HelmRelease db is an app of its own", "spec.healthChecks: the Kustomization base is an app of its own"},
+		},
+		"a wrong type": {release + "  timeout: [1]\n" + charts, []string{"spec.timeout: it has no counterpart"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder, out := t.TempDir(), t.TempDir()
