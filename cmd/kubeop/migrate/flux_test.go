@@ -303,3 +303,24 @@ func TestReleaseNamesAreThoseOfFlux(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAKustomizationAppliesIsInItsNamespace if it names none, as Flux does it.
+func TestWhatAKustomizationAppliesIsInItsNamespace(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "apps"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"a.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: shop}\nspec: {path: ./apps, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}\n" +
+			"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: flux-system, namespace: shop}\nspec: {url: \"https://git.example.com/fleet.git\"}\n---\n" + charts,
+		"apps/web.yaml": strings.Replace(release, ", namespace: shop}", "}", 1) + "  banana: {size: 3}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report, err := run(t, "flux", folder, "--tenant", "acme", "--project", "shop", "--out", t.TempDir())
+	if !strings.Contains(report, "HelmRelease shop/web spec.banana.size") {
+		t.Errorf("%v\n%s", err, report)
+	}
+}
