@@ -33,7 +33,9 @@ type sources struct {
 	fetches *pool.Pool
 	stores  *fetch.Stores
 	// reporter finds out what Git hosts should be told of commits, and reports sends it.
+	// notifier finds out what the receivers of tenants should be told.
 	reporter *report.Reporter
+	notifier *report.Notifier
 	reports  *gitreport.Queue
 }
 

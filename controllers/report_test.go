@@ -3,6 +3,7 @@ package controllers
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,6 +147,57 @@ func TestCommitStatuses(t *testing.T) {
 	if g.requests > 5 {
 		t.Errorf("%d requests for three commits", g.requests)
 	}
+}
+
+// TestNotifications: a receiver of the tenant hears of a failure once, of the recovery, and of deliveries.
+func TestNotifications(t *testing.T) {
+	n := newTeam(t, "notified")
+	heard := make(chan string, 100)
+	refuses := &atomic.Bool{}
+	refuses.Store(true)
+	chat := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case refuses.Load():
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			heard <- string(body)
+		}
+	}))
+	t.Cleanup(chat.Close)
+	hears := func(want string) {
+		t.Helper()
+		select {
+		case got := <-heard:
+			if !strings.Contains(got, want) {
+				t.Errorf("the chat got %s, want %q in it", got, want)
+			}
+		case <-time.After(60 * time.Second):
+			t.Fatalf("nothing came, want %q\n%s", want, n.state())
+		}
+	}
+	n.push(shopFiles("shop", "web"))
+	n.ready(n.app("shop", "web"), n.repository())
+	n.secret("notified-chat", map[string]string{"address": chat.URL + "/hooks/s3cr3t"})
+	n.tenanted(func(s *v1alpha1.TenantSpec) {
+		s.Notifications = []v1alpha1.Notification{{Name: "chat", Type: "slack", SecretRef: v1alpha1.LocalSecretReference{Name: "notified-chat"}}}
+	})
+	n.push(map[string]string{"projects/shop/apps/web/app.yaml": fmt.Sprintf(rawFile, "web", "web", "bye")})
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
+	message := n.until(tenant, v1alpha1.NotificationFailedCondition, metav1.ConditionTrue, v1alpha1.AuthenticationFailedReason)
+	if !strings.Contains(message, "notification chat: ") || strings.Contains(message, "s3cr3t") {
+		t.Errorf("the message is %q", message)
+	}
+	refuses.Store(false)
+	hears("notified/shop/web: Delivered")
+	n.eventually(func() error { return n.has(v1alpha1.NotificationFailedCondition, tenant) })
+
+	n.push(map[string]string{"projects/shop/apps/web/app.yaml": "spec: {type: Nonsense}"})
+	hears("notified: InvalidTree: projects/shop/apps/web/app.yaml:1:")
+	n.push(shopFiles("shop", "web"))
+	hears("notified: Recovered: ")
 }
 
 // TestARefusedCommitStatusIsReported, and does not hold up what is delivered. A corrected Secret is used at once.

@@ -65,6 +65,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"project", controller(k.project), leader},
 		{"app", controller(k.app), leader},
 		{"report", controller(k.report), leader},
+		{"notification", controller(k.notification), leader},
 
 		{"weights of tenants", handler(s.weights.follow), everyReplica},
 		{"limits of tenants", handler(s.limits.follow), everyReplica},
@@ -105,7 +106,7 @@ func (s *shared) parts(k *reconcilers) []part {
 }
 
 // reconcilers are the functions that add the controller of each kind to the manager.
-type reconcilers struct{ volumes, repository, tenant, project, app, report func() error }
+type reconcilers struct{ volumes, repository, tenant, project, app, report, notification func() error }
 
 // reconcilers creates the controllers.
 func (s *shared) reconcilers() (*reconcilers, error) {
@@ -117,7 +118,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	kinds := &quota.Kinds{Roles: mgr.GetClient(), Served: s.served, Now: s.clock.Now}
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
-		Kinds: kinds, FlowControl: o.FlowControl, OwnerRequests: o.OwnerRequests,
+		Kinds: kinds, FlowControl: o.FlowControl, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note,
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
@@ -143,17 +144,18 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	})
 	repositories.WakeApps(apps.Wake)
 	s.rendered.Wake = apps.Wake
-	s.reporter.Auth = repositories.APIAuth
+	s.reporter.Auth, s.notifier.Secret = repositories.APIAuth, repositories.Secret
 	retained := &volumes.Reconciler{Direct: s.direct, Watch: s.watch, Events: mgr.GetEventRecorder("kubeop-volumes")}
 	return &reconcilers{
 		volumes: func() error { return retained.SetupWithManager(mgr, s.options("volumes", byItself)) },
 		repository: func() error {
 			return repositories.SetupWithManager(mgr, s.secrets, s.hookKeys(), s.options("repository", byItself))
 		},
-		tenant:  func() error { return tenants.SetupWithManager(mgr, s.options("tenant", byItself)) },
-		project: func() error { return projects.SetupWithManager(mgr, s.options("project", s.tenantOf)) },
-		app:     func() error { return apps.SetupWithManager(mgr, s.released, s.options("app", s.tenantOf)) },
-		report:  func() error { return s.reporter.SetupWithManager(mgr, s.options("report", byItself)) },
+		tenant:       func() error { return tenants.SetupWithManager(mgr, s.options("tenant", byItself)) },
+		project:      func() error { return projects.SetupWithManager(mgr, s.options("project", s.tenantOf)) },
+		app:          func() error { return apps.SetupWithManager(mgr, s.released, s.options("app", s.tenantOf)) },
+		report:       func() error { return s.reporter.SetupWithManager(mgr, s.options("report", byItself)) },
+		notification: func() error { return s.notifier.SetupWithManager(mgr, s.options("notification", byItself)) },
 	}, nil
 }
 

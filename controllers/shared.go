@@ -81,6 +81,10 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		Wake: func(key types.NamespacedName) { s.wake("repository", key) },
 	}
 	s.releases = s.engine()
+	s.notifier = &report.Notifier{
+		Reader: mgr.GetClient(), Queue: s.reports, Network: s.network, Clock: s.clock,
+		Wake: func(key types.NamespacedName) { s.wake("tenant", key) },
+	}
 	if s.discovery, err = kube.NewDiscovery(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("discovery"), clock.RealClock{}, s.refresh); err != nil {
 		return nil, err
 	}

@@ -50,6 +50,13 @@ const (
 	RepositoryBoundCondition = "RepositoryBound"
 )
 
+// Condition of a Tenant beside its steps.
+const (
+	// NotificationFailedCondition is present, and True, while a receiver does not take what it is told. The message says which, and what
+	// to do. Nothing else depends on it.
+	NotificationFailedCondition = "NotificationFailed"
+)
+
 // Condition of a Tenant and a Project beside their steps.
 const (
 	// AppsReadyCondition is present if there are apps. It is True if all of them are Ready, and Unknown if the others are in progress. Ready

@@ -83,6 +83,11 @@ type TenantSpec struct {
 	// Limits are how much the tenant may declare, and how large its apps and sources may be. Defaults: tenantLimits in the chart's
 	// values. See TenantLimits.
 	Limits TenantLimits `json:"limits,omitzero"`
+	// Notifications are sent when apps of the tenant fail, recover or deliver, or when a commit is not applied.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	Notifications []Notification `json:"notifications,omitempty"`
 	// DeletionPolicy defines what happens to the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`

@@ -1,4 +1,4 @@
-// Package report tells Git hosts what becomes of the commits of Repositories. It reads only caches that the operator has, and the queue of
+// Package report tells Git hosts what becomes of the commits of Repositories, and the receivers of Tenants what happens to their apps. It reads only caches that the operator has, and the queue of
 // gitops/report sends. What a Git host accepted last is in the status of the Repository, so a restart sends nothing again.
 package report
 

@@ -7,10 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -21,20 +23,42 @@ const pause = time.Second
 
 // SetupWithManager sets up the controller. Its triggers are Repositories and what those that report declare.
 func (r *Reporter) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	declared := waking(func(o client.Object) string {
+		return known(o.GetLabels()[v1alpha1.RepositoryLabel], r.reports)
+	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("report").
 		For(&v1alpha1.Repository{}).
-		Watches(&v1alpha1.Tenant{}, r.declared()).
-		Watches(&v1alpha1.Project{}, r.declared()).
-		Watches(&v1alpha1.App{}, r.declared()).
+		Watches(&v1alpha1.Tenant{}, declared).
+		Watches(&v1alpha1.Project{}, declared).
+		Watches(&v1alpha1.App{}, declared).
 		WithOptions(options).
 		Complete(r)
 }
 
-// declared wakes the Repository that declares an object, if it reports.
-func (r *Reporter) declared() handler.Funcs {
+// SetupWithManager sets up the controller. Its triggers are Tenants, and the apps and Repositories of those with receivers.
+func (n *Notifier) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("notification").
+		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.App{}, waking(func(o client.Object) string { return known(o.GetLabels()[v1alpha1.TenantLabel], n.notifies) })).
+		Watches(&v1alpha1.Repository{}, waking(func(o client.Object) string { return known(o.GetName(), n.notifies) })).
+		WithOptions(options).
+		Complete(n)
+}
+
+// known returns the name if it is one of those that matter, else "".
+func known(name string, is func(string) bool) string {
+	if name != "" && is(name) {
+		return name
+	}
+	return ""
+}
+
+// waking wakes the object of the name that of returns for an object; "" is none.
+func waking(of func(client.Object) string) handler.Funcs {
 	wake := func(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		if name := o.GetLabels()[v1alpha1.RepositoryLabel]; name != "" && r.reports(name) {
+		if name := of(o); name != "" {
 			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, pause)
 		}
 	}

@@ -2,7 +2,10 @@ package repository
 
 import (
 	"context"
+	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -66,4 +69,17 @@ func (r *Reconciler) APIAuth(ctx context.Context, repository *v1alpha1.Repositor
 		ref = own.SecretRef
 	}
 	return transport.ReadAuth(ctx, &r.credentials, r.Namespace, ref)
+}
+
+// Secret reads the data of a Secret in the operator's namespace, each version once.
+func (r *Reconciler) Secret(ctx context.Context, name string) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	err := r.credentials.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("secret %s/%s does not exist: create it", r.Namespace, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading secret %s/%s: %w", r.Namespace, name, err)
+	}
+	return secret.Data, nil
 }

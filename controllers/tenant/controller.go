@@ -28,6 +28,8 @@ type Reconciler struct {
 	FlowControl bool
 	// OwnerRequests: the API server has the chart's policy kubeop-requests, so owners may annotate their Repository.
 	OwnerRequests bool
+	// Notified returns the condition about the receivers of notifications.
+	Notified func(*v1alpha1.Tenant) step.Note
 }
 
 // Reconcile brings one tenant's home to the state in its spec, or removes it.

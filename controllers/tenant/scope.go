@@ -24,10 +24,13 @@ type scope struct {
 	projects int
 	// unfollowed is the number of projects from a repository that the tenant does not have any more, set by bind.
 	unfollowed int
+	// notes are conditions beside those of the steps.
+	notes []step.Note
 }
 
 func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
 	return &scope{
+		notes:    []step.Note{r.Notified(tenant)},
 		tenant:   tenant,
 		home:     v1alpha1.HomeNamespace(tenant.Name),
 		made:     apply.NewLedger(r.Applier, r.Direct, tenant.Status.Inventory),
@@ -57,12 +60,12 @@ func (s *scope) Summary() string {
 	return summary
 }
 
-// Notes returns the condition beside those of the steps.
+// Notes returns the conditions beside those of the steps.
 func (s *scope) Notes() []step.Note {
 	if s.apps == nil {
-		return nil
+		return s.notes
 	}
-	return []step.Note{s.apps.Note()}
+	return append(s.notes, s.apps.Note())
 }
 
 // labels returns the labels of all objects that are created for the tenant itself.

@@ -82,7 +82,8 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	}).Build()
 	b.Reconciler = &Reconciler{
 		Client: b.api, Direct: b.api, Applier: &apply.Applier{Live: b.live}, Kinds: &quota.Kinds{Roles: b.api, Served: served{}, Now: clock.Now},
-		Steps: &step.Runner{Client: b.api, Events: events.NewFakeRecorder(20), Clock: clock},
+		Steps:    &step.Runner{Client: b.api, Events: events.NewFakeRecorder(20), Clock: clock},
+		Notified: func(*v1alpha1.Tenant) step.Note { return step.Note{Condition: v1alpha1.NotificationFailedCondition} },
 	}
 	return b
 }

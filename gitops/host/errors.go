@@ -25,6 +25,9 @@ func (e *RateLimitError) Error() string {
 	return e.Host + " limits the number of requests: kubeop waits as long as it says"
 }
 
+// RetryAfter is how long the host wants no requests.
+func (e *RateLimitError) RetryAfter() time.Duration { return e.After }
+
 // maxAfter bounds the pause that a host may ask for.
 const maxAfter = time.Hour
 

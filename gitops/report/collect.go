@@ -23,7 +23,7 @@ func (q *Queue) Collect(out chan<- prometheus.Metric) {
 func (q *Queue) waiting() map[Kind]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := map[Kind]int{CommitStatus: 0}
+	n := map[Kind]int{CommitStatus: 0, Notification: 0}
 	for _, e := range q.entries {
 		n[e.message.Kind]++
 	}

@@ -3,8 +3,9 @@ package report
 import (
 	"context"
 	"errors"
+	"time"
 
-	"github.com/kubeop/kubeop/gitops/host"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
 // Message is what a server is told. Of messages with the same key, the newest replaces the others.
@@ -24,10 +25,27 @@ type Message struct {
 // Kind is what messages are about.
 type Kind string
 
-// CommitStatus is the status of a commit at its Git host.
-const CommitStatus Kind = "commit_status"
+// CommitStatus is the status of a commit at its Git host, Notification a message about apps of a tenant.
+const (
+	CommitStatus Kind = "commit_status"
+	Notification Kind = "notification"
+)
 
-func isLimited(err error) (*host.RateLimitError, bool) {
-	var limit *host.RateLimitError
-	return limit, errors.As(err, &limit)
+// priority of messages at the pool: tenants name the receivers of notifications, so the failures of one's count for no other.
+func (k Kind) priority() pool.Priority {
+	if k == Notification {
+		return pool.App
+	}
+	return pool.Repository
+}
+
+// limit is an error of a server that wants no more requests for a while.
+type limit interface {
+	error
+	RetryAfter() time.Duration
+}
+
+func isLimited(err error) (limit, bool) {
+	var l limit
+	return l, errors.As(err, &l)
 }

@@ -141,7 +141,7 @@ func (q *Queue) try(e *entry) {
 	began := q.clock.Now()
 	done := func(err error) { q.ended(e, m, err, began) }
 	_, err := q.pool.Submit(pool.Task{
-		Source: m.Key, Host: m.Host, Tenant: m.Tenant, Priority: pool.Repository, Timeout: attempt, Run: m.Send, Done: done,
+		Source: m.Key, Host: m.Host, Tenant: m.Tenant, Priority: m.Kind.priority(), Timeout: attempt, Run: m.Send, Done: done,
 	})
 	if err != nil {
 		done(err)
@@ -203,7 +203,7 @@ func (q *Queue) pause(err error, failures int) time.Duration {
 		pause = max(pause, open.Until.Sub(q.clock.Now()))
 	}
 	if limit, limited := isLimited(err); limited {
-		pause = max(pause, limit.After)
+		pause = max(pause, limit.RetryAfter())
 	}
 	return pause
 }

@@ -288,6 +288,7 @@ func TestMetricsHaveHelpAndNoNamesOfTenants(t *testing.T) {
 	want := map[string]float64{
 		"kubeop_report_attempts_total commit_status failed": 1, "kubeop_report_attempts_total commit_status limited": 1,
 		"kubeop_report_duration_seconds commit_status": 2, "kubeop_report_waiting commit_status": 1,
+		"kubeop_report_waiting notification": 0,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -182,4 +183,16 @@ func SafeURL(raw string) string {
 	}
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return u.String()
+}
+
+// maxRetryAfter bounds the pause that a server may ask for.
+const maxRetryAfter = time.Hour
+
+// RetryAfter returns the pause of a header Retry-After in seconds, at most an hour; 0 if it says none.
+func RetryAfter(value string) time.Duration {
+	seconds, err := strconv.ParseUint(value, 10, 31)
+	if err != nil {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 }

@@ -1,0 +1,165 @@
+package notice
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+var (
+	loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	noon     = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+)
+
+// sent is what a server received.
+type sent struct {
+	path, authorization, signature string
+	body                           []byte
+}
+
+func serve(t *testing.T, status int, answer string) (*httptest.Server, *sent) {
+	t.Helper()
+	got := &sent{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		*got = sent{r.Method + " " + r.URL.String(), r.Header.Get("Authorization"), r.Header.Get("X-Signature"), body}
+		w.Header().Set("Retry-After", "120")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	return server, got
+}
+
+var some = []Notice{
+	{App: "shop/web", Severity: Error, Reason: "Unhealthy", Message: "Deployment web: <!channel> & more", Revision: "main@sha1:1a2b3c4d", Since: noon},
+	{App: "shop/api", Severity: Info, Reason: Recovered, Message: "ready again", Since: noon},
+	{Severity: Error, Reason: "InvalidTree", Message: "app.yaml:3:1: why", Since: noon},
+}
+
+func TestWhatReceiversGet(t *testing.T) {
+	tests := map[Type]struct{ path, want string }{
+		Slack: {"POST /services/T0/B0/secret", `{"text": "❌ acme/shop/web: Unhealthy: Deployment web: &lt;!channel&gt; &amp; more\n✅ acme/shop/api: Recovered: ready again\n❌ acme: InvalidTree: app.yaml:3:1: why"}`},
+		Teams: {"POST /services/T0/B0/secret", `{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": {
+			"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4", "body": [
+				{"type": "TextBlock", "wrap": true, "text": "❌ acme/shop/web: Unhealthy: Deployment web: <!channel> & more"},
+				{"type": "TextBlock", "wrap": true, "text": "✅ acme/shop/api: Recovered: ready again"},
+				{"type": "TextBlock", "wrap": true, "text": "❌ acme: InvalidTree: app.yaml:3:1: why"}]}}]}`},
+		Generic: {"POST /services/T0/B0/secret", `{"tenant": "acme", "notices": [
+			{"app": "shop/web", "severity": "error", "reason": "Unhealthy", "message": "Deployment web: <!channel> & more", "revision": "main@sha1:1a2b3c4d", "timestamp": "2026-11-26T12:00:00Z"},
+			{"app": "shop/api", "severity": "info", "reason": "Recovered", "message": "ready again", "timestamp": "2026-11-26T12:00:00Z"},
+			{"severity": "error", "reason": "InvalidTree", "message": "app.yaml:3:1: why", "timestamp": "2026-11-26T12:00:00Z"}]}`},
+		Alertmanager: {"POST /services/T0/B0/secret/api/v2/alerts", `[
+			{"labels": {"alertname": "KubeopAppNotReady", "tenant": "acme", "project": "shop", "app": "web", "severity": "error"},
+			 "annotations": {"summary": "Unhealthy", "description": "Deployment web: <!channel> & more", "revision": "main@sha1:1a2b3c4d"}, "startsAt": "2026-11-26T12:00:00Z", "endsAt": "2026-11-26T12:16:00Z"},
+			{"labels": {"alertname": "KubeopAppNotReady", "tenant": "acme", "project": "shop", "app": "api", "severity": "error"},
+			 "annotations": {"summary": "Recovered", "description": "ready again", "revision": ""}, "startsAt": "2026-11-26T12:00:00Z", "endsAt": "2026-11-26T12:16:00Z"},
+			{"labels": {"alertname": "KubeopCommitNotApplied", "tenant": "acme", "severity": "error"},
+			 "annotations": {"summary": "InvalidTree", "description": "app.yaml:3:1: why", "revision": ""}, "startsAt": "2026-11-26T12:00:00Z", "endsAt": "2026-11-26T12:16:00Z"}]`},
+	}
+	for kind, tc := range tests {
+		t.Run(string(kind), func(t *testing.T) {
+			server, got := serve(t, http.StatusOK, "ok")
+			to := Receiver{Type: kind, Address: server.URL + "/services/T0/B0/secret", Token: "a-token"}
+			if err := Send(t.Context(), loopback, to, Batch{"acme", some, noon.Add(time.Minute)}); err != nil {
+				t.Fatal(err)
+			}
+			if got.path != tc.path || got.authorization != "Bearer a-token" {
+				t.Errorf("got %s with %q, want %s", got.path, got.authorization, tc.path)
+			}
+			var is, want any
+			if err := errors.Join(json.Unmarshal(got.body, &is), json.Unmarshal([]byte(tc.want), &want)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, is); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestResolvedAlertsEnd(t *testing.T) {
+	server, got := serve(t, http.StatusOK, "")
+	n := some[0]
+	n.Resolved = true
+	if err := Send(t.Context(), loopback, Receiver{Type: Alertmanager, Address: server.URL + "/api/v2/alerts"}, Batch{"acme", []Notice{n}, noon.Add(time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	if got.path != "POST /api/v2/alerts" || !strings.Contains(string(got.body), `"endsAt":"2026-11-26T12:01:00Z"`) {
+		t.Errorf("got %s: %s", got.path, got.body)
+	}
+}
+
+func TestSignatures(t *testing.T) {
+	server, got := serve(t, http.StatusOK, "")
+	if err := Send(t.Context(), loopback, Receiver{Type: GenericHMAC, Address: server.URL, Token: "a-key"}, Batch{"acme", some, noon}); err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha256.New, []byte("a-key"))
+	mac.Write(got.body)
+	if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); got.signature != want || got.authorization != "" {
+		t.Errorf("got the signature %q and the authorization %q, want %q and none", got.signature, got.authorization, want)
+	}
+	if err := Send(t.Context(), loopback, Receiver{Type: GenericHMAC, Address: server.URL}, Batch{"acme", some, noon}); !errors.Is(err, failure.ErrInvalid) {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
+// TestErrorsHideTheAddress: the address of a webhook is a secret by itself.
+func TestErrorsHideTheAddress(t *testing.T) {
+	const secret = "/services/T0/B0/s3cr3t"
+	for status, want := range map[int]error{
+		400: failure.ErrInvalid, 401: failure.ErrAuthentication, 403: failure.ErrAuthentication, 404: failure.ErrNotFound, 410: failure.ErrNotFound, 503: failure.ErrServer, 302: failure.ErrInvalid,
+	} {
+		server, _ := serve(t, status, "no service at "+secret+" for a-token\n")
+		err := Send(t.Context(), loopback, Receiver{Type: Slack, Address: server.URL + secret, Token: "a-token"}, Batch{"acme", some, noon})
+		if !errors.Is(err, want) || strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), "a-token") {
+			t.Errorf("%d: got %v, want %v", status, err, want)
+		}
+	}
+	server, _ := serve(t, 200, "")
+	server.Close()
+	if err := Send(t.Context(), loopback, Receiver{Type: Slack, Address: server.URL + secret}, Batch{"acme", some, noon}); err == nil || strings.Contains(err.Error(), "s3cr3t") {
+		t.Errorf("a server that is down: %v", err)
+	}
+	for _, address := range []string{"", "file:///etc/passwd", "::", "https:///x", "slack"} {
+		if err := Send(t.Context(), loopback, Receiver{Type: Slack, Address: address}, Batch{"acme", some, noon}); !errors.Is(err, failure.ErrInvalid) {
+			t.Errorf("the address %q: %v", address, err)
+		}
+	}
+}
+
+func TestALimitSaysForHowLong(t *testing.T) {
+	server, _ := serve(t, http.StatusTooManyRequests, "")
+	var limited *LimitError
+	err := Send(t.Context(), loopback, Receiver{Type: Slack, Address: server.URL}, Batch{"acme", some, noon})
+	if !errors.As(err, &limited) || limited.RetryAfter() != 2*time.Minute {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTheClusterIsNotReached: tenants' administrators name any address.
+func TestTheClusterIsNotReached(t *testing.T) {
+	server, got := serve(t, http.StatusOK, "")
+	err := Send(t.Context(), &transport.Network{}, Receiver{Type: Generic, Address: server.URL}, Batch{"acme", some, noon})
+	if !errors.Is(err, failure.ErrInvalid) || got.path != "" {
+		t.Errorf("got %v, and the server %+v", err, got)
+	}
+}

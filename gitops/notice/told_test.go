@@ -1,0 +1,148 @@
+package notice
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	ready  = State{Delivery: "d1", Delivered: "v1", Since: noon}
+	broken = State{Failed: true, Reason: "Unhealthy", Message: "no image", Since: noon, Delivery: "d1", Delivered: "v1"}
+)
+
+// ear tells what News says of each of a row of states, and records it.
+type ear struct {
+	Told
+	Filter
+	now time.Time
+}
+
+func (e *ear) hears(s States) (said []string) {
+	n := e.News(s, e.Filter, e.now)
+	for _, x := range n.Notices {
+		text := x.App + " " + x.Reason
+		if x.Resolved {
+			text += " is over"
+		}
+		said = append(said, text)
+	}
+	if len(n.Notices) > 0 {
+		e.Record(n, e.now)
+	}
+	return said
+}
+
+func TestNews(t *testing.T) {
+	second, unsettled := ready, broken
+	second.Delivery, unsettled.Unsettled = "d2", true
+	other := broken
+	other.Reason = "RenderFailed"
+	text := broken
+	text.Message = "another text"
+	web := func(s State) States { return States{"shop/web": s} }
+	tests := map[string]struct {
+		filter Filter
+		before States
+		// rows are the states one after the other, a minute apart, and said what is told of each.
+		rows []States
+		said [][]string
+	}{
+		"what was before is known":         {Filter{Severity: Info}, web(broken), []States{web(broken)}, [][]string{nil}},
+		"a failure, once":                  {Filter{Severity: Info}, web(ready), []States{web(broken), web(text), web(broken)}, [][]string{{"shop/web Unhealthy"}, nil, nil}},
+		"another reason":                   {Filter{Severity: Info}, web(broken), []States{web(other)}, [][]string{{"shop/web RenderFailed"}}},
+		"a recovery":                       {Filter{Severity: Error}, web(broken), []States{web(ready), web(ready)}, [][]string{{"shop/web Recovered"}, nil}},
+		"not settled":                      {Filter{Severity: Error}, web(ready), []States{web(unsettled), web(ready)}, [][]string{nil, nil}},
+		"a delivery":                       {Filter{Severity: Info}, web(ready), []States{web(second)}, [][]string{{"shop/web Delivered"}}},
+		"a delivery, errors only":          {Filter{Severity: Error}, web(ready), []States{web(second)}, [][]string{nil}},
+		"a new app":                        {Filter{Severity: Info}, States{}, []States{web(ready)}, [][]string{{"shop/web Delivered"}}},
+		"an app that left":                 {Filter{Severity: Info}, web(broken), []States{{}, web(broken)}, [][]string{nil, nil}},
+		"another app":                      {Filter{Severity: Info, Apps: []string{"shop/api"}}, web(ready), []States{web(broken)}, [][]string{nil}},
+		"apps by a pattern":                {Filter{Severity: Info, Apps: []string{"*/w*"}}, web(ready), []States{web(broken)}, [][]string{{"shop/web Unhealthy"}}},
+		"the repository":                   {Filter{Severity: Info}, States{"": ready}, []States{{"": broken}}, [][]string{{" Unhealthy"}}},
+		"the repository, by a pattern":     {Filter{Severity: Info, Apps: []string{"*/*"}}, States{"": ready}, []States{{"": broken}}, [][]string{nil}},
+		"alerts end":                       {Filter{Alerts: true}, web(ready), []States{web(broken), web(second)}, [][]string{{"shop/web Unhealthy"}, {"shop/web Unhealthy is over"}}},
+		"alerts end with the app":          {Filter{Alerts: true}, web(ready), []States{web(broken), {}}, [][]string{{"shop/web Unhealthy"}, {"shop/web Unhealthy is over"}}},
+		"alerts are sent again":            {Filter{Alerts: true}, web(ready), []States{web(broken), web(broken), web(broken), web(broken), web(broken), web(broken)}, [][]string{{"shop/web Unhealthy"}, nil, nil, nil, nil, {"shop/web Unhealthy"}}},
+		"alerts that go on are sent along": {Filter{Alerts: true}, web(ready), []States{web(broken), {"shop/web": broken, "shop/api": broken}}, [][]string{{"shop/web Unhealthy"}, {"shop/api Unhealthy", "shop/web Unhealthy"}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := &ear{Filter: tc.filter, now: noon}
+			e.Begin(tc.before, true)
+			for i, row := range tc.rows {
+				if diff := cmp.Diff(tc.said[i], e.hears(row)); diff != "" {
+					t.Errorf("row %d: %s", i, diff)
+				}
+				e.now = e.now.Add(time.Minute)
+			}
+		})
+	}
+}
+
+// TestANewReceiverHearsOfFailuresThatThereAre, but not of old deliveries.
+func TestANewReceiverHearsOfFailuresThatThereAre(t *testing.T) {
+	e := &ear{Filter: Filter{Severity: Info}, now: noon}
+	states := States{"shop/web": broken, "shop/api": ready}
+	e.Begin(states, false)
+	if got, want := e.hears(states), []string{"shop/web Unhealthy"}; !slices.Equal(got, want) {
+		t.Errorf("it hears %q, want %q", got, want)
+	}
+}
+
+// TestAnAppThatFlapsIsToldRarely, and its last state is told in the end.
+func TestAnAppThatFlapsIsToldRarely(t *testing.T) {
+	e := &ear{Filter: Filter{Severity: Error}, now: noon}
+	said := 0
+	for i := range 3600 {
+		s := ready
+		if i%2 == 0 {
+			s = broken
+		}
+		said += len(e.hears(States{"shop/web": s}))
+		e.now = e.now.Add(time.Second)
+	}
+	if said < changes*11 || said > changes*13 {
+		t.Errorf("told %d times in an hour, want about %d", said, changes*12)
+	}
+	e.now = e.now.Add(window)
+	e.hears(States{"shop/web": ready})
+	if e.states["shop/web"].Failed {
+		t.Error("the last state is not told")
+	}
+}
+
+// TestWhatIsNotSentStaysNews: a receiver that is down hears of the newest state later.
+func TestWhatIsNotSentStaysNews(t *testing.T) {
+	var told Told
+	f := Filter{Severity: Error}
+	for range 2 {
+		if n := told.News(States{"shop/web": broken}, f, noon); len(n.Notices) != 1 {
+			t.Errorf("news are %+v", n.Notices)
+		}
+	}
+	if n := told.News(States{"shop/web": ready}, f, noon); len(n.Notices) != 0 {
+		t.Errorf("it recovered before anyone heard of it, and the news are %+v", n.Notices)
+	}
+}
+
+func TestOneRequestIsBounded(t *testing.T) {
+	e := &ear{Filter: Filter{Severity: Error}, now: noon}
+	states := States{}
+	for i := range 250 {
+		states[fmt.Sprint("shop/", i)] = broken
+	}
+	if n := e.News(states, e.Filter, noon); n.Again == 0 {
+		t.Error("nothing says that there is more")
+	}
+	var got []int
+	for range 4 {
+		got = append(got, len(e.hears(states)))
+	}
+	if want := []int{maxBatch, maxBatch, 50, 0}; !slices.Equal(got, want) {
+		t.Errorf("sent are %v, want %v", got, want)
+	}
+}
