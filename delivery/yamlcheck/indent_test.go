@@ -21,6 +21,7 @@ func TestWrongIndentationIsExplainedByTheLinesAbove(t *testing.T) {
 		"after an inner block":      {"a:\n   b:\n     c: 1\n  d: 1\n", 4, key + `the line is indented by 2 spaces; indent it by 3, like line 2, or by 0, like line 1`},
 		"more than the line above":  {"a: 1\n  b: 1\n", 2, colon + `the line is indented by 2 spaces, so it continues line 1, which is indented by 0; indent it alike, or end line 1 with ":"`},
 		"a field after items":       {"a:\n- b\n- c\nd: 1\n- e\n", 5, key + `the line is an item of a list, but line 4, which is indented alike, is a field`},
+		"an indented item":          {"x:\n  a: 1\n  - e\n", 3, key + `the line is an item of a list, but line 2, which is indented alike, is a field`},
 		"a field among items":       {"a:\n  - b: 1\n  c: 1\n", 3, item + `the line is a field, but line 2, which is indented alike, is an item of a list`},
 		"the field of an item":      {"a:\n  - b: 1\n   c: 1\n", 3, item + `the line is indented by 3 spaces; indent it by 4, like line 2, or by 2, like line 2`},
 		"no colon above":            {"a: 1\nb:\n  c D\n  e: x\n", 4, colon + `line 3 above it has no ":" after its key`},
