@@ -19,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/delivered"
 	"github.com/kubeop/kubeop/controllers/rollup"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
@@ -266,5 +268,29 @@ func TestATenantsProjectsAndOnlyTheseAreWoken(t *testing.T) {
 	slices.Sort(names)
 	if diff := cmp.Diff([]string{"kubeop-acme/blog", "kubeop-acme/shop"}, names); diff != "" {
 		t.Errorf("by the tenant (-want +got):\n%s", diff)
+	}
+}
+
+// TestTheNotesOfAProjectAreOfItsAppsAndOfWhatTheyDelivered, as far as they are known.
+func TestTheNotesOfAProjectAreOfItsAppsAndOfWhatTheyDelivered(t *testing.T) {
+	b := newFixture(t, acme(), shop())
+	s := b.with(shop(), acme())
+	s.current.Notes = []step.Note{{Condition: v1alpha1.CurrentCondition}}
+	kinds := func() (all []string) {
+		for _, note := range s.Notes() {
+			all = append(all, note.Condition)
+		}
+		return all
+	}
+	if diff := cmp.Diff([]string{v1alpha1.CurrentCondition}, kinds()); diff != "" || s.Again() != 0 {
+		t.Errorf("before the apps are known, again after %s (-want +got):\n%s", s.Again(), diff)
+	}
+	s.apps = &rollup.Apps{}
+	s.delivered = &delivered.Report{Notes: []step.Note{{Condition: "Delivered"}}, Again: time.Minute}
+	if diff := cmp.Diff([]string{v1alpha1.CurrentCondition, s.apps.Note().Condition, "Delivered"}, kinds()); diff != "" || s.Again() != time.Minute {
+		t.Errorf("again after %s (-want +got):\n%s", s.Again(), diff)
+	}
+	if len(s.current.Notes) != 1 {
+		t.Errorf("the notes of the version have become %v", s.current.Notes)
 	}
 }
