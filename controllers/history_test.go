@@ -31,6 +31,9 @@ func TestAForcePushToAnOldStateIsHeld(t *testing.T) {
 		}
 	}
 	repository := n.synced(last, metav1.ConditionFalse)
+	if got := repository.Status.HeldRevision; got != old {
+		t.Errorf("status.heldRevision is %q, want %s", got, old)
+	}
 	n.reconcile(repository)
 	uid := db.UID
 	if n.ready(db); db.UID != uid {
@@ -68,6 +71,9 @@ func TestAForcePushToAnOldStateIsHeld(t *testing.T) {
 		}
 		return nil
 	})
+	if held := repository.Status.HeldRevision; held != "" {
+		t.Errorf("status.heldRevision is still %s", held)
+	}
 	if repository.Annotations[meta.ReconcileRequestAnnotation] == "" {
 		t.Error("removing the confirmation removed another annotation")
 	}
