@@ -176,3 +176,12 @@ func TestAStatusListsTwentyObjects(t *testing.T) {
 		t.Errorf("22 lines: %v", got)
 	}
 }
+
+// TestOnlyAnUnusualFillIdentifiesARelease: what is filled in by default must not make a new release of every app.
+func TestOnlyAnUnusualFillIdentifiesARelease(t *testing.T) {
+	for fill, want := range map[string]string{FillRestricted: "", FillBaseline: FillBaseline, FillNothing: FillNothing} {
+		if got := Unusual(fill); got != want {
+			t.Errorf("%q: got %q, want %q", fill, got, want)
+		}
+	}
+}
