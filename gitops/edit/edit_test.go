@@ -176,6 +176,7 @@ func FuzzAnEditChangesWhatItSays(f *testing.F) {
 		f.Add([]byte(strings.ReplaceAll(app, "\n", "\r\n")), field, "{a: [1, x]}", false)
 		f.Add([]byte(app), field, "", true)
 	}
+	f.Add([]byte("spec:\n  text: \n"), "spec.text", "08", false) // YAML reads the value as a float, and its text as an integer.
 	f.Fuzz(func(t *testing.T, data []byte, field, value string, del bool) {
 		path, err := ParsePath(field)
 		before, broken := parse(data)
