@@ -56,13 +56,13 @@ func TestACommitIsOneEventOfItsProject(t *testing.T) {
 		names = append(names, fmt.Sprintf("web-%02d", i))
 	}
 	first := n.push(shopFiles("shop", names...))
-	n.delivers("Delivered " + hashIn(first) + " by test: 12 apps: web-00, web-01, web-02, web-03, web-04, web-05, web-06, web-07 and 4 more")
+	n.delivers("Delivered " + hashIn(first) + " by test: 12 apps: web-00, web-01, web-02, web-03, web-04, web-05, web-06, web-07, and 4 more")
 
 	files := shopFiles("shop", "web-03")
 	files["projects/shop/apps/web-03/app.yaml"] = strings.ReplaceAll(files["projects/shop/apps/web-03/app.yaml"], "hello", "bye")
 	files["projects/shop/apps/web-04/app.yaml"] = fmt.Sprintf(refusedFile, "web-04")
 	second := n.push(files)
-	n.delivers("Delivered "+hashIn(first)+" by test: 12 apps: web-00, web-01, web-02, web-03, web-04, web-05, web-06, web-07 and 4 more",
+	n.delivers("Delivered "+hashIn(first)+" by test: 12 apps: web-00, web-01, web-02, web-03, web-04, web-05, web-06, web-07, and 4 more",
 		"Delivered "+hashIn(second)+" by test: 1 of 2 apps: web-03; not delivered: web-04 (NotAllowed)")
 }
 

@@ -255,7 +255,7 @@ func TestAFailedRemovalIsRetriedWithTheWholeInventory(t *testing.T) {
 func TestAFinalizerThatNoMessageNamesIsReported(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web"}, Spec: v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}}
 	s, r := scopeOf(app, &releaser{}), &remover{}
-	why := step.Wait(v1alpha1.DeletingReason, time.Second, "waits for ConfigMap/a; and 5 objects more to be gone")
+	why := step.Wait(v1alpha1.DeletingReason, time.Second, "waits for ConfigMap/a; and 5 more to be gone")
 	if got := r.freeHeld(t.Context(), s, why, true); !strings.Contains(got.Error(), v1alpha1.ForceRemovalAnnotation) {
 		t.Errorf("the message does not explain how to force the removal: %v", got)
 	}

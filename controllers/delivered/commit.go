@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 const (
@@ -118,7 +119,7 @@ func (c *commit) note() step.Note {
 	text += ": " + count + ": " + list(names)
 	if len(c.missing) > 0 {
 		slices.Sort(c.missing)
-		text += "; not delivered: " + few(c.missing)
+		text += "; not delivered: " + strings.Join(few.Of(c.missing, maxNamed), ", ")
 	}
 	return step.Note{Reason: v1alpha1.DeliveredReason, Event: corev1.EventTypeNormal, Message: text}
 }
@@ -158,13 +159,5 @@ func list(names map[string]string) string {
 		all = append(all, name)
 	}
 	slices.Sort(all)
-	return few(all)
-}
-
-func few(all []string) string {
-	text := strings.Join(all[:min(len(all), maxNamed)], ", ")
-	if more := len(all) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return strings.Join(few.Of(all, maxNamed), ", ")
 }

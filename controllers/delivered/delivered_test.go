@@ -242,7 +242,7 @@ func TestTheEventIsShortHoweverManyApps(t *testing.T) {
 		p.declare(name, two)
 		p.deliver(name, two, v1alpha1.DeliverySucceeded, func(d *v1alpha1.DeliveryRecord) { d.Author = strings.Repeat("ä", 300) })
 	}
-	p.want("Delivered 22222222 by " + strings.Repeat("ä", 59) + "… within 12s: 500 apps: " + strings.Join(names[:8], ", ") + " and 492 more")
+	p.want("Delivered 22222222 by " + strings.Repeat("ä", 59) + "… within 12s: 500 apps: " + strings.Join(names[:8], ", ") + ", and 492 more")
 }
 
 func TestAFailedListIsAnError(t *testing.T) {

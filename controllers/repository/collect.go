@@ -221,9 +221,9 @@ func (r *Reconciler) markClaims(ctx context.Context, live client.Object, loss pl
 	return nil
 }
 
-// few is how many apps, in one project, may be replaced by a commit that declares none of the existing objects. Renaming a small
+// fewApps is how many apps, in one project, may be replaced by a commit that declares none of the existing objects. Renaming a small
 // repository's project makes such a commit.
-const few = 5
+const fewApps = 5
 
 // foreign reports whether the tree declares none of the existing objects. It then belongs to another repository, unless only few objects
 // are replaced and URL and path are the same.
@@ -239,7 +239,7 @@ func (s *scope) foreign(there map[identity.Ref]string) bool {
 		}
 		others++
 	}
-	small := others <= 1 && apps <= few && s.samePlace()
+	small := others <= 1 && apps <= fewApps && s.samePlace()
 	return len(there) > 0 && !small
 }
 

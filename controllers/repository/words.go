@@ -1,8 +1,9 @@
 package repository
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // shortened shortens a list for the status: lines are its first lines, of so many in all.
@@ -10,14 +11,8 @@ func shortened(lines []string, all, most int) []string {
 	if all <= most || len(lines) < most {
 		return lines
 	}
-	return append(lines[:most-1:most-1], fmt.Sprintf("and %d more", all-most+1))
+	return append(lines[:most-1:most-1], few.More(all-most+1))
 }
 
 // listed names some of many things.
-func listed(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
-}
+func listed(names []string) string { return strings.Join(few.Of(names, 5), ", ") }

@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // maxNamed limits how many objects a message names.
@@ -13,14 +15,11 @@ const maxNamed = 5
 
 // Few lists objects for a message: the first five, and how many more there are.
 func Few[T any](objects []T) string {
-	texts := make([]string, 0, maxNamed+1)
-	for _, o := range objects[:min(len(objects), maxNamed)] {
+	texts := make([]string, 0, len(objects))
+	for _, o := range objects {
 		texts = append(texts, fmt.Sprint(o))
 	}
-	if more := len(objects) - maxNamed; more > 0 {
-		texts = append(texts, "and "+Count(more, "object")+" more")
-	}
-	return strings.Join(texts, "; ")
+	return strings.Join(few.Of(texts, maxNamed), "; ")
 }
 
 // Count formats a number of things, such as "1 app" and "1,200 apps".

@@ -7,10 +7,10 @@ import (
 
 func TestFewNamesFiveObjects(t *testing.T) {
 	for want, objects := range map[string][]string{
-		"":                                  nil,
-		"c; a":                              {"c", "a"},
-		"a; b; c; d; e":                     {"a", "b", "c", "d", "e"},
-		"g; f; e; d; c; and 2 objects more": {"g", "f", "e", "d", "c", "b", "a"},
+		"":                          nil,
+		"c; a":                      {"c", "a"},
+		"a; b; c; d; e":             {"a", "b", "c", "d", "e"},
+		"g; f; e; d; c; and 2 more": {"g", "f", "e", "d", "c", "b", "a"},
 	} {
 		if got := Few(objects); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
@@ -183,10 +184,4 @@ func message(volumes []string) string {
 }
 
 // listed names the first maxNamed volumes.
-func listed(volumes []string) string {
-	n := len(volumes) - maxNamed
-	if n <= 0 {
-		return strings.Join(volumes, ", ")
-	}
-	return fmt.Sprintf("%s, and %d more", strings.Join(volumes[:maxNamed], ", "), n)
-}
+func listed(volumes []string) string { return strings.Join(few.Of(volumes, maxNamed), ", ") }

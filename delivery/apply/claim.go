@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/command"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/own"
 )
@@ -112,11 +113,8 @@ func managers(live metav1.Object) string {
 		}
 	}
 	slices.Sort(names)
-	if more := len(names) - 5; more > 0 {
-		names = append(names[:5], fmt.Sprintf("%d more", more))
-	}
 	if len(names) == 0 {
 		return ""
 	}
-	return ", made by " + strings.Join(names, ", ")
+	return ", made by " + strings.Join(few.Of(names, 5), ", ")
 }

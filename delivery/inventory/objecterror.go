@@ -52,7 +52,7 @@ func (f objectErrors) Error() string {
 	lines := make([]string, 0, maxNamed+1)
 	for i, err := range f {
 		if i == maxNamed && len(f) > maxNamed+1 {
-			lines = append(lines, fmt.Sprintf("and %d objects more", len(f)-maxNamed))
+			lines = append(lines, fmt.Sprintf("and %d more", len(f)-maxNamed))
 			break
 		}
 		lines = append(lines, err.Error())

@@ -14,7 +14,7 @@ var errNoQuota = errors.New(" over the quota") // a message of a server may be p
 // TestAMessageNamesTheFirstFailedObjects by kind and name, and counts the others if there are at least two.
 func TestAMessageNamesTheFirstFailedObjects(t *testing.T) {
 	for n, want := range map[int]struct{ last, more string }{
-		1: {"o00", ""}, 2: {"o01", ""}, 10: {"o09", ""}, 11: {"o10", ""}, 12: {"o09", "and 2 objects more"}, 100: {"o09", "and 90 objects more"},
+		1: {"o00", ""}, 2: {"o01", ""}, 10: {"o09", ""}, 11: {"o10", ""}, 12: {"o09", "and 2 more"}, 100: {"o09", "and 90 more"},
 	} {
 		t.Run(fmt.Sprint(n, " failed"), func(t *testing.T) {
 			failed := map[ObjectID]error{}

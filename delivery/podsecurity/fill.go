@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
@@ -226,5 +227,5 @@ func Listed(filled []string) []string {
 	if len(filled) <= maxLines {
 		return filled
 	}
-	return append(slices.Clone(filled[:maxLines-1]), fmt.Sprintf("and %d objects more", len(filled)-maxLines+1))
+	return append(slices.Clone(filled[:maxLines-1]), few.More(len(filled)-maxLines+1))
 }

@@ -172,7 +172,7 @@ func TestAStatusListsTwentyObjects(t *testing.T) {
 	if got := Listed(lines); len(got) != 20 || got[19] != "19" {
 		t.Errorf("20 lines: %v", got)
 	}
-	if got := Listed(append(lines, "20", "21")); len(got) != 20 || got[18] != "18" || got[19] != "and 3 objects more" {
+	if got := Listed(append(lines, "20", "21")); len(got) != 20 || got[18] != "18" || got[19] != "and 3 more" {
 		t.Errorf("22 lines: %v", got)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/expr"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/kube"
 )
 
@@ -84,10 +85,7 @@ func (c *Checker) Await(ctx context.Context, s *subject.Subject) error {
 	if len(waits) == 0 {
 		return nil
 	}
-	if more := len(waits) - maxNamed; more > 0 {
-		waits = append(waits[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
-	}
-	return step.Wait(v1alpha1.DependencyNotReadyReason, look, "waits for %s", strings.Join(waits, "; "))
+	return step.Wait(v1alpha1.DependencyNotReadyReason, look, "waits for %s", strings.Join(few.Of(waits, maxNamed), "; "))
 }
 
 // Forget drops the state of an App.

@@ -133,10 +133,10 @@ func TestTheDryRunsOfAPassAreLimited(t *testing.T) {
 		asked       int
 		more, still string
 	}{
-		{20, "and 15 objects more", "; 25 changed objects are not compared yet"},
-		{20, "and 35 objects more", "; 5 changed objects are not compared yet"},
-		{5, "and 40 objects more", ""},
-		{0, "and 40 objects more", ""},
+		{20, "and 15 more", "; 25 changed objects are not compared yet"},
+		{20, "and 35 more", "; 5 changed objects are not compared yet"},
+		{5, "and 40 more", ""},
+		{0, "and 40 more", ""},
 	} {
 		asked, message, again := w.pass()
 		first := step.Few(w.a.Get(w.app).found[:5])

@@ -1,0 +1,24 @@
+package few
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOfNamesTheFirstAndCountsTheOthers(t *testing.T) {
+	all := strings.Split("abcde", "")
+	for n, want := range map[int]string{0: "and 5 more", 2: "a b and 3 more", 4: "a b c d and 1 more", 5: "a b c d e", 6: "a b c d e"} {
+		if got := strings.Join(Of(all, n), " "); got != want {
+			t.Errorf("the first %d: got %q, want %q", n, got, want)
+		}
+	}
+	if got := strings.Join(all, ""); got != "abcde" {
+		t.Errorf("the list became %s", got)
+	}
+	if got := Of(nil, 2); len(got) != 0 {
+		t.Errorf("of nothing: %q", got)
+	}
+	if got := More(1200); got != "and 1,200 more" {
+		t.Errorf("got %q", got)
+	}
+}
