@@ -168,8 +168,8 @@ func TestPathsAreReadAndWritten(t *testing.T) {
 	}
 }
 
-// FuzzAnEditChangesWhatItSays checks that parse(edit(x)) = change(parse(x)), that the bytes around one range are equal, and that setting loses
-// no comment.
+// FuzzAnEditChangesWhatItSays checks that parse(edit(x)) = change(parse(x)), that the input stays as it is, and that setting loses no comment.
+// The other bytes are equal because an edit replaces one range; the tables compare them.
 func FuzzAnEditChangesWhatItSays(f *testing.F) {
 	for _, field := range []string{"spec.image.reference", "spec.list[0].x", "spec.list[2]", "spec.none.a", "spec.image.args[2].c", "spec.text", "kind", "new[0]"} {
 		f.Add([]byte(app), field, "text", false)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -172,21 +173,29 @@ func TestAStrayFolderThatCannotBeReadIsAProblem(t *testing.T) {
 	}
 }
 
-// limited notes the folders that are read with a limit of their own.
+// limited notes the folders whose entries are listed with a limit of their own.
 type limited struct {
-	repository
+	Files
+	folder  string
 	folders *[]string
 }
 
 func (l limited) Sub(path string) (Files, error) {
-	*l.folders = append(*l.folders, path)
-	return l.repository.Sub(path)
+	within, err := l.Files.Sub(path)
+	return limited{within, path, l.folders}, err
+}
+
+func (l limited) ReadDir(name string) ([]fs.DirEntry, error) {
+	if l.folder != "" && !slices.Contains(*l.folders, l.folder) {
+		*l.folders = append(*l.folders, l.folder)
+	}
+	return fs.ReadDir(l.Files, name)
 }
 
 // TestTenantsAndAppsHaveTheirOwnLimitsOfEntries, so that one cannot use up that of the others.
 func TestTenantsAndAppsHaveTheirOwnLimitsOfEntries(t *testing.T) {
 	var got []string
-	fresh(limited{filesOf(twoTenants()), &got}, Scope{})
+	fresh(limited{filesOf(twoTenants()), "", &got}, Scope{})
 	want := []string{
 		"tenants/acme", "tenants/acme/projects/shop/apps/api", "tenants/acme/projects/shop/apps/web", "tenants/rival", "tenants/rival/projects/x/apps/y",
 	}

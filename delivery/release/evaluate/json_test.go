@@ -119,3 +119,16 @@ func TestAliasesAreCountedWrittenOut(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestATemplateOutsideTheChartIsRefused: Helm would look it up under another path and record it as one of the chart.
+func TestATemplateOutsideTheChartIsRefused(t *testing.T) {
+	web := &chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "web", Version: "1.0.0"}}
+	for _, key := range []string{"db/templates/a.yaml", "a.yaml", "web/../db/a.yaml"} {
+		if _, err := Plain(web, map[string]string{key: "a: b"}); !errors.Is(err, fault.ErrRender) || !strings.Contains(err.Error(), key+" is in no folder of chart web") {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	if _, err := Plain(web, map[string]string{"web/templates/a.yaml": "a: b"}); err != nil {
+		t.Error(err)
+	}
+}
