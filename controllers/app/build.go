@@ -185,7 +185,7 @@ func (r *renderer) keys(ctx context.Context, s *scope, with *v1alpha1.Decryption
 	}
 	data, err := r.inputs.Lookup(ctx, s.Subject)(inputs.Secret, with.SecretRef.Name)
 	if errors.Is(err, render.ErrMissing) {
-		return nil, fmt.Errorf("decryption.secretRef: Secret %s does not exist in this namespace: %w", with.SecretRef.Name, errNoKeys)
+		return nil, fmt.Errorf("decryption.secretRef: Secret %s %w; %w", with.SecretRef.Name, err, errNoKeys)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decryption.secretRef: %w", err)

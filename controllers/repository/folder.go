@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
@@ -48,7 +49,8 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Fol
 	repository := &v1alpha1.Repository{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, repository)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("repository %s, which declared the app, does not exist: create it again, or delete the app", name)
+		return nil, fmt.Errorf("repository %s, which declared the app, does not exist: create it again, or delete the app; %s", name,
+			command.Delete(command.Administrator, "app", app))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading repository %s: %w", name, err)

@@ -40,7 +40,8 @@ func (r *Reconciler) signers(ctx context.Context, spec *v1alpha1.GitVerification
 	secret := &corev1.Secret{}
 	err := r.credentials.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: spec.SecretRef.Name}, secret)
 	if apierrors.IsNotFound(err) {
-		return signature.Verification{}, fmt.Errorf("secret %s/%s of verify.secretRef does not exist: create it", r.Namespace, spec.SecretRef.Name)
+		return signature.Verification{}, fmt.Errorf("secret %s/%s of verify.secretRef does not exist: create it; %s", r.Namespace, spec.SecretRef.Name,
+			command.CreateSecret(r.Namespace, spec.SecretRef.Name, "people.pub"))
 	}
 	if err != nil {
 		return signature.Verification{}, fmt.Errorf("reading secret %s/%s: %w", r.Namespace, spec.SecretRef.Name, err)

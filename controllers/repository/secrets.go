@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
@@ -76,7 +77,7 @@ func (r *Reconciler) Secret(ctx context.Context, name string) (map[string][]byte
 	secret := &corev1.Secret{}
 	err := r.credentials.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("secret %s/%s does not exist: create it", r.Namespace, name)
+		return nil, fmt.Errorf("secret %s/%s does not exist: create it; %s", r.Namespace, name, command.CreateSecret(r.Namespace, name, "address", "token"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading secret %s/%s: %w", r.Namespace, name, err)

@@ -24,6 +24,9 @@ func TestASentenceSaysWhoMayRunWhichCommand(t *testing.T) {
 		`an administrator of the cluster may run: kubectl annotate app web -n ingress --overwrite a="$(date +%s)"`: Again(v1alpha1.PlatformTenant, app("ingress"), "a"),
 		`an administrator of the cluster may run: kubectl patch app web -n kubeop-acme-shop --type merge -p '{"spec":{"deletionPolicy":"Orphan"}}'`: Set(
 			app("kubeop-acme-shop"), "deletionPolicy", "Orphan"),
+		"an owner of the tenant with the role admin, or an administrator of the cluster, may run: kubectl create secret generic db -n kubeop-acme-shop " +
+			"--from-literal=username=... --from-literal=password=...": CreateSecret("kubeop-acme-shop", "db", "username", "password"),
+		"an administrator of the cluster may run: kubectl create secret generic db -n kubeop-system --from-literal=KEY=...":               CreateSecret("kubeop-system", "db"),
 		"an administrator of the cluster may run: kubectl delete secret web -n ingress":                                                   Delete(Admin.In(v1alpha1.PlatformTenant), "secret", app("ingress")),
 		`an administrator of the cluster may run: kubectl patch secret web -n ingress --type merge -p '{"metadata":{"finalizers":null}}'`: TakeOffFinalizers(Administrator, "secret", app("ingress")),
 		"an administrator of the cluster may run: kubectl label priorityclass.scheduling.k8s.io acme --overwrite a=b c-": Label(

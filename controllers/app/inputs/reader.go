@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/controllers/app/references"
 	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -42,13 +43,16 @@ func (r *Reader) Data(ctx context.Context, s *subject.Subject, kind, name string
 		return nil, err
 	}
 	if version == "" {
-		return nil, render.ErrMissing
+		return nil, missing(s, kind, name)
 	}
 	ref := references.Object{Namespace: s.App.Namespace, Kind: kind, Name: name}
 	data, known := r.contents.get(ref, version)
 	if !known {
 		if data, err = read(ctx, s.Client, ref); err != nil {
-			return nil, missing(err)
+			if apierrors.IsNotFound(err) {
+				err = missing(s, kind, name)
+			}
+			return nil, err
 		}
 		r.contents.put(ref, version, data)
 	}
@@ -138,9 +142,10 @@ func hide(s *subject.Subject, data map[string][]byte) {
 	}
 }
 
-func missing(err error) error {
-	if apierrors.IsNotFound(err) {
+// missing returns the render.ErrMissing of an object. ConfigMaps come from Git, as other objects of apps do.
+func missing(s *subject.Subject, kind, name string) error {
+	if kind != Secret {
 		return render.ErrMissing
 	}
-	return err
+	return render.Missing(render.ErrMissing, "%v; %s", render.ErrMissing, command.CreateSecret(s.App.Namespace, name))
 }

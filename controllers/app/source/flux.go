@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -44,7 +46,7 @@ func (f *Fetcher) fromFlux(ctx context.Context, p *pass, ref *v1alpha1.FluxSourc
 		return Files{}, err
 	}
 	if version == "" {
-		return Files{}, notReady("%s %s/%s does not exist: create it", ref.Kind, p.App.Namespace, ref.Name)
+		return Files{}, notReady("%s %s/%s does not exist: %s", ref.Kind, p.App.Namespace, ref.Name, createSource(ref.Kind, p.App.Namespace, ref.Name))
 	}
 	query, err := f.query(ctx, p, "")
 	if err != nil {
@@ -67,7 +69,7 @@ func (f *Fetcher) download(ctx context.Context, p *pass, kind schema.GroupVersio
 	what := fmt.Sprintf("%s %s/%s", kind.Kind, p.App.Namespace, name)
 	err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.App.Namespace, Name: name}, source)
 	if apierrors.IsNotFound(err) {
-		return nil, notReady("%s does not exist: create it", what)
+		return nil, notReady("%s does not exist: %s", what, createSource(kind.Kind, p.App.Namespace, name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", what, err)
@@ -118,4 +120,13 @@ func (f *Fetcher) Served() {
 		f.Queue.AddAfter(app.(client.ObjectKey), time.Second)
 		return true
 	})
+}
+
+// createSource returns the sentence that administrators may create a source of Flux.
+func createSource(kind, namespace, name string) string {
+	of := strings.ToLower(strings.TrimSuffix(kind, "Repository")) // As the command line of Flux calls them: git, oci, bucket.
+	if kind == sourcev1.ExternalArtifactKind {
+		return "it is made by the controller of another kind, so create the object from which that makes it"
+	}
+	return fmt.Sprintf("create it; %s may run: flux create source %s %s -n %s --url=...", command.Administrator, of, name, namespace)
 }

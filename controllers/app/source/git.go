@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/inputs"
 	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
@@ -176,5 +177,5 @@ func (f *Fetcher) readsSame(app types.NamespacedName, was, is git.Commit) bool {
 
 // missingSecret says which Secret does not exist, and which field names it.
 func missingSecret(namespace, name, field string) error {
-	return fmt.Errorf("secret %s/%s of %s does not exist: create it", namespace, name, field)
+	return fmt.Errorf("secret %s/%s of %s does not exist: create it; %s", namespace, name, field, command.CreateSecret(namespace, name, "people.pub"))
 }

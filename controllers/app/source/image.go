@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/inputs"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
@@ -89,7 +90,8 @@ func (f *Fetcher) queryRegistry(ctx context.Context, p *pass, push string) (imag
 	for _, ref := range spec.PullSecrets {
 		data, err := f.Inputs.Data(ctx, p.Subject, inputs.Secret, ref.Name)
 		if errors.Is(err, render.ErrMissing) {
-			return image.Chosen{}, fmt.Errorf("secret %s of spec.image.pullSecrets does not exist: create it", ref.Name)
+			return image.Chosen{}, fmt.Errorf("secret %s of spec.image.pullSecrets does not exist: create it; %s may run: kubectl create secret docker-registry %s "+
+				"--docker-server=... --docker-username=... --docker-password=... -n %s", ref.Name, command.Admin.In(p.Owner.Tenant), ref.Name, p.App.Namespace)
 		}
 		if err != nil {
 			return image.Chosen{}, fmt.Errorf("reading secret %s of spec.image.pullSecrets: %w", ref.Name, err)

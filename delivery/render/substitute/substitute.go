@@ -62,7 +62,7 @@ func variables(with *v1alpha1.Build, lookup render.Lookup) (map[string]string, e
 			if from.Optional {
 				continue
 			}
-			return nil, render.Missing(render.ErrMissing, "substituteFrom[%d]: %s %s does not exist in this namespace: create it, or correct the name", i, from.Kind, from.Name)
+			return nil, render.Missing(render.ErrMissing, "substituteFrom[%d]: %s %s %v", i, from.Kind, from.Name, err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("substituteFrom[%d]: reading %s %s: %w", i, from.Kind, from.Name, err)

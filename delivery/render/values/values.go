@@ -102,7 +102,7 @@ func mergeReference(values *map[string]any, ref v1alpha1.ValuesReference, lookup
 func referred(ref v1alpha1.ValuesReference, lookup render.Lookup) ([]byte, error) {
 	data, err := lookup(ref.Kind, ref.Name)
 	if errors.Is(err, render.ErrMissing) {
-		return nil, render.Missing(render.ErrMissing, "%s %s does not exist in this namespace: create it, or correct the name", ref.Kind, ref.Name)
+		return nil, render.Missing(render.ErrMissing, "%s %s %v", ref.Kind, ref.Name, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
