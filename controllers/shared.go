@@ -209,7 +209,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader, Usage: s.usage,
 		Remotes: repository.NewRemotes(s.fetches, s.clock), Namespace: s.Namespace, Secrets: s.secrets, Refusals: &refusal.Index{},
 		Beside: repository.Beside{
-			Hook: &pushes.Hook{Namespace: s.Namespace, Secrets: s.secrets, Keys: s.hookKeys()}, Told: s.reporter.Told,
+			Hook: &pushes.Hook{Namespace: s.Namespace, Secrets: s.secrets, Keys: s.hookKeys()}, CommitStatuses: s.reporter.StatusOf,
 		},
 	}, nil
 }

@@ -36,11 +36,11 @@ type Notifier struct {
 	Wake   func(types.NamespacedName)
 
 	mu      sync.Mutex
-	tenants map[string]*audience
+	tenants map[string]*tenantRecord
 }
 
-// audience are the receivers of one Tenant, and the states of its apps.
-type audience struct {
+// tenantRecord has the receivers of one Tenant, and the states of its apps.
+type tenantRecord struct {
 	uid       types.UID
 	states    notice.States
 	receivers map[string]*receiver
@@ -51,7 +51,7 @@ type audience struct {
 // receiver is one entry of spec.notifications.
 type receiver struct {
 	spec     v1alpha1.Notification
-	told     notice.Told
+	sent     notice.Sent
 	failure  error
 	failures int
 }
@@ -78,15 +78,15 @@ func (n *Notifier) notifies(tenant string) bool {
 	return n.tenants[tenant] != nil
 }
 
-// hear takes the states of a Tenant's apps. What was when the operator started counts as told, except to those that keep alerts. A receiver
-// that is new is told of the failures that there are. The lock is held.
-func (n *Notifier) hear(tenant *v1alpha1.Tenant, states notice.States) *audience {
+// observe records the states of a Tenant's apps. What was so when the operator started counts as sent, except to receivers that keep alerts. A
+// new receiver gets the failures that there are. The lock is held.
+func (n *Notifier) observe(tenant *v1alpha1.Tenant, states notice.States) *tenantRecord {
 	a := n.tenants[tenant.Name]
 	first := a == nil || a.uid != tenant.UID
 	if first {
-		a = &audience{uid: tenant.UID, receivers: map[string]*receiver{}}
+		a = &tenantRecord{uid: tenant.UID, receivers: map[string]*receiver{}}
 		if n.tenants == nil {
-			n.tenants = map[string]*audience{}
+			n.tenants = map[string]*tenantRecord{}
 		}
 		n.tenants[tenant.Name] = a
 	}
@@ -97,7 +97,7 @@ func (n *Notifier) hear(tenant *v1alpha1.Tenant, states notice.States) *audience
 		r := a.receivers[spec.Name]
 		if r == nil || r.spec.Type != spec.Type {
 			r = &receiver{}
-			r.told.Begin(states, first && spec.Type != string(notice.Alertmanager))
+			r.sent.Begin(states, first && spec.Type != string(notice.Alertmanager))
 			a.receivers[spec.Name] = r
 		}
 		r.spec = *spec.DeepCopy()
@@ -135,7 +135,7 @@ func (n *Notifier) send(ctx context.Context, tenant, name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if a := n.tenants[tenant]; a != nil && a.receivers[name] != nil {
-		a.receivers[name].told.Record(news, n.Clock.Now())
+		a.receivers[name].sent.Record(news, n.Clock.Now())
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (n *Notifier) newsFor(tenant, name string) (*v1alpha1.Notification, notice.
 		return nil, notice.News{}
 	}
 	r := a.receivers[name]
-	return r.spec.DeepCopy(), r.told.News(a.states, r.filter(), n.Clock.Now())
+	return r.spec.DeepCopy(), r.sent.News(a.states, r.filter(), n.Clock.Now())
 }
 
 // done records how a receiver answered, and has the Tenant report a change.
@@ -191,7 +191,7 @@ func (n *Notifier) Note(tenant *v1alpha1.Tenant) step.Note {
 }
 
 // note names the first receiver that fails.
-func (a *audience) note() step.Note {
+func (a *tenantRecord) note() step.Note {
 	note := step.Note{Condition: v1alpha1.NotificationFailedCondition}
 	for _, name := range slices.Sorted(maps.Keys(a.receivers)) {
 		r := a.receivers[name]

@@ -34,10 +34,10 @@ type hall struct {
 	clock *clocktesting.FakeClock
 	kube  client.Client
 
-	mu     sync.Mutex
-	heard  []string
-	answer int
-	url    string
+	mu       sync.Mutex
+	received []string
+	answer   int
+	url      string
 }
 
 func newHall(t *testing.T, types ...string) *hall {
@@ -50,7 +50,7 @@ func newHall(t *testing.T, types ...string) *hall {
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.heard = append(h.heard, string(body))
+		h.received = append(h.received, string(body))
 		w.WriteHeader(h.answer)
 	}))
 	t.Cleanup(server.Close)
@@ -109,7 +109,7 @@ func (h *hall) look(after time.Duration, want ...string) {
 	h.t.Helper()
 	h.clock.Step(after)
 	h.mu.Lock()
-	h.heard = nil
+	h.received = nil
 	h.mu.Unlock()
 	if _, err := h.Reconcile(h.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "acme"}}); err != nil {
 		h.t.Fatal(err)
@@ -118,13 +118,13 @@ func (h *hall) look(after time.Duration, want ...string) {
 	for {
 		time.Sleep(30 * time.Millisecond)
 		h.mu.Lock()
-		got := slices.Clone(h.heard)
+		got := slices.Clone(h.received)
 		h.mu.Unlock()
 		if slices.EqualFunc(got, want, strings.Contains) {
 			return
 		}
 		if len(got) > len(want) || time.Now().After(deadline) {
-			h.t.Fatalf("heard are %q, want %q", got, want)
+			h.t.Fatalf("received %q, want %q", got, want)
 		}
 	}
 }
@@ -174,8 +174,8 @@ func TestAReceiverThatIsDownHearsTheNewestStateLater(t *testing.T) {
 	h.Queue.Hurry("notification ")
 	h.look(hold, "no memory")
 	var body struct{ Notices []any }
-	if err := json.Unmarshal([]byte(h.heard[0]), &body); err != nil || len(body.Notices) != 1 {
-		t.Errorf("it got %s: %v", h.heard[0], err)
+	if err := json.Unmarshal([]byte(h.received[0]), &body); err != nil || len(body.Notices) != 1 {
+		t.Errorf("it got %s: %v", h.received[0], err)
 	}
 }
 

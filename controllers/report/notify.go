@@ -45,9 +45,9 @@ func (n *Notifier) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.R
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	a := n.hear(tenant, states)
+	a := n.observe(tenant, states)
 	for name, r := range a.receivers {
-		news := r.told.News(states, r.filter(), now)
+		news := r.sent.News(states, r.filter(), now)
 		sooner(&again, news.Again)
 		if len(news.Notices) > 0 && !n.ask(tenant.Name, a, name) {
 			sooner(&again, fullPause)
@@ -57,7 +57,7 @@ func (n *Notifier) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.R
 }
 
 // ask gives the queue a message to a receiver. Its content is what is new when it is sent.
-func (n *Notifier) ask(tenant string, a *audience, name string) bool {
+func (n *Notifier) ask(tenant string, a *tenantRecord, name string) bool {
 	return n.Queue.Put(gitreport.Message{
 		Key: receiverKey(a.uid, name), Kind: gitreport.Notification, Host: "the receiver " + name, Tenant: tenant,
 		Send: func(ctx context.Context) error { return n.send(ctx, tenant, name) },

@@ -1,5 +1,6 @@
-// Package report tells Git hosts what becomes of the commits of Repositories, and the receivers of Tenants what happens to their apps. It reads only caches that the operator has, and the queue of
-// gitops/report sends. What a Git host accepted last is in the status of the Repository, so a restart sends nothing again.
+// Package report reports the commits of Repositories to their Git hosts, and the apps of Tenants to the receivers of their notifications. It
+// reads only the operator's caches, and the queue of gitops/report sends. What a Git host accepted last is in the status of the Repository, so
+// a restart sends nothing again.
 package report
 
 import (
@@ -98,9 +99,9 @@ func (r *Reporter) reports(name string) bool {
 	return r.records[name] != nil
 }
 
-// Told returns the condition CommitStatusFailed, and the statuses that the Git host of a Repository accepted, for its status. secrets are
+// StatusOf returns the condition CommitStatusFailed, and the statuses that the Git host of a Repository accepted, for its status. secrets are
 // the versions of the Secrets that the Repository names: when they change, what failed is tried again.
-func (r *Reporter) Told(repository *v1alpha1.Repository, secrets string) (step.Note, []v1alpha1.ReportedStatus) {
+func (r *Reporter) StatusOf(repository *v1alpha1.Repository, secrets string) (step.Note, []v1alpha1.ReportedStatus) {
 	if repository.Spec.CommitStatus == nil {
 		return step.Note{Condition: v1alpha1.CommitStatusFailedCondition}, nil
 	}

@@ -180,7 +180,7 @@ func (b *bed) look(after time.Duration, want ...string) time.Duration {
 // record writes what the Git host accepted into the status, as the Repository's Reconcile does.
 func (b *bed) record() {
 	b.t.Helper()
-	b.repository(func(r *v1alpha1.Repository) { _, r.Status.CommitStatuses = b.Told(r, "v1") })
+	b.repository(func(r *v1alpha1.Repository) { _, r.Status.CommitStatuses = b.StatusOf(r, "v1") })
 }
 
 func TestACommitIsReportedFromFetchToHealth(t *testing.T) {
@@ -293,7 +293,7 @@ func TestAnotherPlaceIsToldAnew(t *testing.T) {
 	b.look(2*time.Second, "11 success: applied")
 	b.repository(func(r *v1alpha1.Repository) { r.Spec.CommitStatus = nil })
 	b.look(time.Minute)
-	if note, statuses := b.Told(b.repository(attempted(c2, true)), ""); note.Status != "" || statuses != nil {
+	if note, statuses := b.StatusOf(b.repository(attempted(c2, true)), ""); note.Status != "" || statuses != nil {
 		t.Errorf("it still says %+v and %+v", note, statuses)
 	}
 	b.look(time.Minute)
@@ -305,7 +305,7 @@ func TestARefusalIsACondition(t *testing.T) {
 	b.repository(attempted(c1, false))
 	b.look(0, "11 pending: kubeop applies it")
 	r := b.repository(func(*v1alpha1.Repository) {})
-	note, accepted := b.Told(r, "v1")
+	note, accepted := b.StatusOf(r, "v1")
 	if note.Status != metav1.ConditionTrue || note.Reason != v1alpha1.AuthenticationFailedReason || !strings.Contains(note.Message, "write:repository") {
 		t.Errorf("the condition is %+v", note)
 	}
@@ -315,14 +315,14 @@ func TestARefusalIsACondition(t *testing.T) {
 
 	r.Status.Conditions = []metav1.Condition{{Type: note.Condition, Status: note.Status, Reason: note.Reason, Message: note.Message}}
 	b.start()
-	if again, _ := b.Told(r, "v1"); again.Message != note.Message || again.Event != "" {
+	if again, _ := b.StatusOf(r, "v1"); again.Message != note.Message || again.Event != "" {
 		t.Errorf("after a restart the condition is %+v", again)
 	}
 	b.mu.Lock()
 	b.answer = http.StatusCreated
 	b.mu.Unlock()
 	b.look(time.Second, "11 pending: kubeop applies it")
-	if note, _ := b.Told(r, "v1"); note.Status != "" {
+	if note, _ := b.StatusOf(r, "v1"); note.Status != "" {
 		t.Errorf("the condition stays: %+v", note)
 	}
 }
@@ -331,10 +331,10 @@ func TestARefusalIsACondition(t *testing.T) {
 func TestOneFailureOfTheNetworkIsNoCondition(t *testing.T) {
 	b := newBed(t)
 	r := b.repository(attempted(c1, false))
-	b.Told(r, "v1")
+	b.StatusOf(r, "v1")
 	for i := 1; i <= patience; i++ {
 		b.done("acme", r.UID, v1alpha1.ReportedStatus{Commit: c1}, errors.New("connection refused"))
-		note, _ := b.Told(r, "v1")
+		note, _ := b.StatusOf(r, "v1")
 		if got, want := note.Status == metav1.ConditionTrue, i == patience; got != want {
 			t.Errorf("after %d failures the condition is %+v", i, note)
 		}

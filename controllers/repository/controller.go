@@ -47,9 +47,9 @@ type Reconciler struct {
 type Beside struct {
 	// Hook has the keys of the push hook.
 	Hook *pushes.Hook
-	// Told returns which statuses of commits the Git host shows, and the condition about them. secrets are the versions of the Secrets that
-	// the Repository names.
-	Told func(repository *v1alpha1.Repository, secrets string) (step.Note, []v1alpha1.ReportedStatus)
+	// CommitStatuses returns which statuses of commits the Git host shows, and the condition about them. secrets are the versions of the
+	// Secrets that the Repository names.
+	CommitStatuses func(repository *v1alpha1.Repository, secrets string) (step.Note, []v1alpha1.ReportedStatus)
 }
 
 // Reconcile applies the newest valid commit of one repository. When a Repository is deleted, the declared objects stay, because they belong
@@ -64,8 +64,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 		return result, err
 	}
 	hook := r.Hook.Note(ctx, repository)
-	told, reported := r.Told(repository, r.secretVersions(repository))
-	s.notes, s.reported = []step.Note{hook, told}, reported
+	status, reported := r.CommitStatuses(repository, r.secretVersions(repository))
+	s.notes, s.reported = []step.Note{hook, status}, reported
 	s.every = pushes.Interval(repository, hook.Status != "", r.Steps.Clock.Now())
 	// Accepted runs after Synced: if the newest commit is not accepted, the last accepted one is still synced before Accepted stops the steps.
 	return r.Steps.Run(ctx, repository, s,

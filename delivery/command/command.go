@@ -66,8 +66,8 @@ func TakeOffFinalizers(who Who, resource string, o metav1.Object) string {
 	return fmt.Sprintf(`%s may run: kubectl patch %s --type merge -p '{"metadata":{"finalizers":null}}'`, who, at(resource, o))
 }
 
-// CreateSecret returns the sentence that people may create a Secret with these keys, or with any if there are none: owners in the namespaces of their tenant's projects,
-// administrators in others.
+// CreateSecret returns the sentence that people may create a Secret with these keys, or with any if there are none: owners in the namespaces
+// of their tenant's projects, administrators in others.
 func CreateSecret(namespace, name string, keys ...string) string {
 	text := fmt.Sprintf("%s may run: kubectl create secret generic %s -n %s", Admin.In(v1alpha1.TenantOf(namespace)), name, namespace)
 	if len(keys) == 0 {

@@ -33,7 +33,8 @@ type Commit struct {
 	Apps, Homes []Object
 }
 
-// Verdict is the status of a commit. Success and Canceled are final: what happens to an app after its delivery is not the commit's matter. Again is when to look again although nothing changes; 0 if that is not needed.
+// Verdict is the status of a commit. Success and Canceled are final: what happens to an app after its delivery is not the commit's matter. Again
+// is when to look again although nothing changes; 0 if that is not needed.
 type Verdict struct {
 	State       host.State
 	Description string

@@ -300,10 +300,5 @@ func Problems(ctx context.Context, c *call.Call, root string) ([]tree.Problem, e
 	if err != nil {
 		return nil, err
 	}
-	var problems []tree.Problem
-	found.All(func(p tree.Problem) bool {
-		problems = append(problems, p)
-		return true
-	})
-	return problems, nil
+	return found.problems, nil
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // pushes remembers the last reported push to each repository, of Git, charts or images, that is the source of an App. For a repository that
-// declares Apps, a new commit in its status reports the push; for others, the push hook does. An App fetches its source after a push, and otherwise when its
-// interval is over. pushes remembers maxPushes repositories of each tenant. If one is evicted, its Apps fetch once more.
+// declares Apps, a new commit in its status reports the push; for others, the push hook does. An App fetches its source after a push, and
+// otherwise when its interval is over. pushes remembers maxPushes repositories of each tenant. If one is evicted, its Apps fetch once more.
 type pushes struct {
 	mu sync.Mutex
 	// last has the pushes by tenant and URL. Those of tenant "" were reported by the platform repository, and count for all tenants.

@@ -25,9 +25,9 @@ type State struct {
 // States are those of a tenant's apps, by "<project>/<app>", and of its repository, by "".
 type States map[string]State
 
-// Filter selects what a receiver is told.
+// Filter selects what is sent to a receiver.
 type Filter struct {
-	// Severity is the lowest: with Error, deliveries are left out. What recovers is told if its failure was.
+	// Severity is the lowest: with Error, deliveries are left out. A recovery is sent if the failure was.
 	Severity Severity
 	// Apps are patterns as of path.Match; without one all apps and the repository are meant.
 	Apps []string
@@ -46,7 +46,7 @@ func (f Filter) has(app string) bool {
 }
 
 const (
-	// window and changes bound how often a receiver is told of an app that changes again and again.
+	// window and changes bound how many notices a receiver gets about an app that changes again and again.
 	window  = 5 * time.Minute
 	changes = 3
 	// maxBatch bounds the notices of one request.
@@ -55,27 +55,27 @@ const (
 	Repeat = 5 * time.Minute
 )
 
-// Told is what a receiver was told. The zero value was told nothing.
-type Told struct {
-	states  map[string]told
+// Sent is what a receiver was sent. Nothing was sent to the zero value.
+type Sent struct {
+	states  map[string]sentState
 	alerted time.Time
 }
 
-// told is the state of an app that a receiver knows, and how often it was told in the window that began then.
-type told struct {
+// sentState is the state of an app that a receiver knows, and how many notices it got in the window that began then.
+type sentState struct {
 	State
 	began   time.Time
 	changes int
 }
 
-// Begin makes states known that are not told: those deliveries that were before and, with failures, the failures too.
-func (t *Told) Begin(now States, failures bool) {
-	t.states = map[string]told{}
+// Begin records states about which nothing is sent: the deliveries so far and, with failures, the failures too.
+func (t *Sent) Begin(now States, failures bool) {
+	t.states = map[string]sentState{}
 	for app, s := range now {
 		if !failures {
 			s.Failed, s.Reason = false, ""
 		}
-		t.states[app] = told{State: s}
+		t.states[app] = sentState{State: s}
 	}
 }
 
@@ -88,8 +88,8 @@ type News struct {
 	gone  []string
 }
 
-// News returns what a receiver was not told yet.
-func (t *Told) News(states States, f Filter, now time.Time) News {
+// News returns what was not sent to a receiver yet.
+func (t *Sent) News(states States, f Filter, now time.Time) News {
 	news := News{known: States{}}
 	for _, app := range slices.Sorted(maps.Keys(states)) {
 		if s := states[app]; f.has(app) && !s.Unsettled {
@@ -112,7 +112,7 @@ func (t *Told) News(states States, f Filter, now time.Time) News {
 }
 
 // look adds what is new of an app.
-func (t *Told) look(news *News, app string, s State, f Filter, now time.Time) {
+func (t *Sent) look(news *News, app string, s State, f Filter, now time.Time) {
 	was := t.states[app]
 	turned := s.Failed != was.Failed || s.Failed && s.Reason != was.Reason
 	delivered := f.Severity == Info && !f.Alerts && !s.Failed && s.Delivery != "" && s.Delivery != was.Delivery
@@ -141,7 +141,7 @@ func (t *Told) look(news *News, app string, s State, f Filter, now time.Time) {
 }
 
 // repeat adds the alerts that go on, whenever something is sent or they would soon end by themselves.
-func (t *Told) repeat(news *News, states States, f Filter, now time.Time) {
+func (t *Sent) repeat(news *News, states States, f Filter, now time.Time) {
 	left := t.alerted.Add(Repeat).Sub(now)
 	var on []Notice
 	for app, was := range t.states {
@@ -166,16 +166,16 @@ func (t *Told) repeat(news *News, states States, f Filter, now time.Time) {
 }
 
 // Record notes that the receiver has the news.
-func (t *Told) Record(n News, now time.Time) {
+func (t *Sent) Record(n News, now time.Time) {
 	if t.states == nil {
-		t.states = map[string]told{}
+		t.states = map[string]sentState{}
 	}
 	for app, s := range n.known {
 		was := t.states[app]
 		if now.Sub(was.began) >= window {
 			was.began, was.changes = now, 0
 		}
-		t.states[app] = told{s, was.began, was.changes + 1}
+		t.states[app] = sentState{s, was.began, was.changes + 1}
 	}
 	for _, app := range n.gone {
 		delete(t.states, app)

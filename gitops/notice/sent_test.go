@@ -14,14 +14,14 @@ var (
 	broken = State{Failed: true, Reason: "Unhealthy", Message: "no image", Since: noon, Delivery: "d1", Delivered: "v1"}
 )
 
-// ear tells what News says of each of a row of states, and records it.
-type ear struct {
-	Told
+// recipient records what News says of each state in a row.
+type recipient struct {
+	Sent
 	Filter
 	now time.Time
 }
 
-func (e *ear) hears(s States) (said []string) {
+func (e *recipient) receives(s States) (said []string) {
 	n := e.News(s, e.Filter, e.now)
 	for _, x := range n.Notices {
 		text := x.App + " " + x.Reason
@@ -71,10 +71,10 @@ func TestNews(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			e := &ear{Filter: tc.filter, now: noon}
+			e := &recipient{Filter: tc.filter, now: noon}
 			e.Begin(tc.before, true)
 			for i, row := range tc.rows {
-				if diff := cmp.Diff(tc.said[i], e.hears(row)); diff != "" {
+				if diff := cmp.Diff(tc.said[i], e.receives(row)); diff != "" {
 					t.Errorf("row %d: %s", i, diff)
 				}
 				e.now = e.now.Add(time.Minute)
@@ -85,52 +85,52 @@ func TestNews(t *testing.T) {
 
 // TestANewReceiverHearsOfFailuresThatThereAre, but not of old deliveries.
 func TestANewReceiverHearsOfFailuresThatThereAre(t *testing.T) {
-	e := &ear{Filter: Filter{Severity: Info}, now: noon}
+	e := &recipient{Filter: Filter{Severity: Info}, now: noon}
 	states := States{"shop/web": broken, "shop/api": ready}
 	e.Begin(states, false)
-	if got, want := e.hears(states), []string{"shop/web Unhealthy"}; !slices.Equal(got, want) {
-		t.Errorf("it hears %q, want %q", got, want)
+	if got, want := e.receives(states), []string{"shop/web Unhealthy"}; !slices.Equal(got, want) {
+		t.Errorf("it receives %q, want %q", got, want)
 	}
 }
 
 // TestAnAppThatFlapsIsToldRarely, and its last state is told in the end.
 func TestAnAppThatFlapsIsToldRarely(t *testing.T) {
-	e := &ear{Filter: Filter{Severity: Error}, now: noon}
+	e := &recipient{Filter: Filter{Severity: Error}, now: noon}
 	said := 0
 	for i := range 3600 {
 		s := ready
 		if i%2 == 0 {
 			s = broken
 		}
-		said += len(e.hears(States{"shop/web": s}))
+		said += len(e.receives(States{"shop/web": s}))
 		e.now = e.now.Add(time.Second)
 	}
 	if said < changes*11 || said > changes*13 {
 		t.Errorf("told %d times in an hour, want about %d", said, changes*12)
 	}
 	e.now = e.now.Add(window)
-	e.hears(States{"shop/web": ready})
+	e.receives(States{"shop/web": ready})
 	if e.states["shop/web"].Failed {
 		t.Error("the last state is not told")
 	}
 }
 
-// TestWhatIsNotSentStaysNews: a receiver that is down hears of the newest state later.
+// TestWhatIsNotSentStaysNews: a receiver that is down gets the newest state later.
 func TestWhatIsNotSentStaysNews(t *testing.T) {
-	var told Told
+	var sent Sent
 	f := Filter{Severity: Error}
 	for range 2 {
-		if n := told.News(States{"shop/web": broken}, f, noon); len(n.Notices) != 1 {
+		if n := sent.News(States{"shop/web": broken}, f, noon); len(n.Notices) != 1 {
 			t.Errorf("news are %+v", n.Notices)
 		}
 	}
-	if n := told.News(States{"shop/web": ready}, f, noon); len(n.Notices) != 0 {
+	if n := sent.News(States{"shop/web": ready}, f, noon); len(n.Notices) != 0 {
 		t.Errorf("it recovered before anyone heard of it, and the news are %+v", n.Notices)
 	}
 }
 
 func TestOneRequestIsBounded(t *testing.T) {
-	e := &ear{Filter: Filter{Severity: Error}, now: noon}
+	e := &recipient{Filter: Filter{Severity: Error}, now: noon}
 	states := States{}
 	for i := range 250 {
 		states[fmt.Sprint("shop/", i)] = broken
@@ -140,7 +140,7 @@ func TestOneRequestIsBounded(t *testing.T) {
 	}
 	var got []int
 	for range 4 {
-		got = append(got, len(e.hears(states)))
+		got = append(got, len(e.receives(states)))
 	}
 	if want := []int{maxBatch, maxBatch, 50, 0}; !slices.Equal(got, want) {
 		t.Errorf("sent are %v, want %v", got, want)
