@@ -18,6 +18,22 @@ import (
 // ErrNoField is in the chain of errors of fields that the file does not have.
 var ErrNoField = errors.New("the file has no such field")
 
+// Get returns the value of a field, as JSON has it, and whether the file has the field.
+func Get(data []byte, field Path) (value any, has bool, err error) {
+	object, err := parse(data)
+	if err != nil {
+		return nil, false, fmt.Errorf("reading %s: %w", field, err)
+	}
+	value, has = field.get(object)
+	return value, has, nil
+}
+
+// Same reports whether a value that Get returned is the value that Set would write.
+func Same(got, wanted any) bool {
+	wanted, err := normal(wanted)
+	return err == nil && reflect.DeepEqual(got, wanted)
+}
+
 // Set returns the text with a field set to a value of JSON: nil, bool, a number, string, []any or map[string]any. It creates the objects around
 // the field that are not there. A float without a fraction is written as an integer. An index that equals the length of a list appends to it.
 func Set(data []byte, field Path, value any) ([]byte, error) {

@@ -144,3 +144,25 @@ func (p Path) remove(in any) (any, error) {
 	}
 	return nil, fmt.Errorf("a step of a path is a key or an index, not %v", p[0])
 }
+
+// get returns a field of a value, and whether it is there.
+func (p Path) get(in any) (any, bool) {
+	for _, step := range p {
+		switch step := step.(type) {
+		case string:
+			object, _ := in.(map[string]any)
+			field, ok := object[step]
+			if !ok {
+				return nil, false
+			}
+			in = field
+		case int:
+			list, _ := in.([]any)
+			if step < 0 || step >= len(list) {
+				return nil, false
+			}
+			in = list[step]
+		}
+	}
+	return in, true
+}

@@ -199,6 +199,22 @@ func (f *Folder) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
+// Entries returns the entries of a folder as Git has them, in Git's order.
+func (f *Folder) Entries(name string) ([]object.TreeEntry, error) {
+	entry, err := f.find("list", name)
+	if err != nil {
+		return nil, err
+	}
+	if entry.Mode != filemode.Dir {
+		return nil, PathError("list", name, errors.New("is no folder"))
+	}
+	tree, err := f.trees.get(entry.Hash)
+	if err != nil {
+		return nil, PathError("list", name, err)
+	}
+	return tree.Entries, nil
+}
+
 // spend counts the entries of a folder the first time it is listed.
 func (f *Folder) spend(name string, entries int) error {
 	f.mu.Lock()

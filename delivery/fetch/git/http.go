@@ -26,7 +26,7 @@ func (s *httpSession) Close() error { return nil }
 
 func (r *remote) openHTTP(ctx context.Context) (session, error) {
 	const list = "/info/refs"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.String()+list+"?service=git-upload-pack", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.String()+list+"?service="+r.service, nil)
 	if err != nil {
 		return nil, failure.New(failure.ErrInvalid, "the URL cannot be requested")
 	}
@@ -38,7 +38,7 @@ func (r *remote) openHTTP(ctx context.Context) (session, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, transport.StatusError(res, r.auth, "Git repository")
 	}
-	if res.Header.Get("Content-Type") != "application/x-git-upload-pack-advertisement" {
+	if res.Header.Get("Content-Type") != "application/x-"+r.service+"-advertisement" {
 		return nil, failure.New(failure.ErrInvalid, "the server does not answer as a Git server does: check the URL")
 	}
 	refs, err := r.decodeRefs(res.Body)
@@ -57,12 +57,21 @@ func (s *httpSession) upload(ctx context.Context, request *packp.UploadPackReque
 	if err := encode(&body, request); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/git-upload-pack", &body)
+	answer, err := s.send(ctx, body.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	return s.packOf(answer, request)
+}
+
+// send implements session.
+func (s *httpSession) send(ctx context.Context, request []byte) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/"+s.service, bytes.NewReader(request))
 	if err != nil {
 		return nil, failure.New(failure.ErrInvalid, "the URL cannot be requested")
 	}
-	req.Header.Set("Content-Type", "application/x-git-upload-pack-request")
-	req.Header.Set("Accept", "application/x-git-upload-pack-result")
+	req.Header.Set("Content-Type", "application/x-"+s.service+"-request")
+	req.Header.Set("Accept", "application/x-"+s.service+"-result")
 	res, err := s.http.Do(req)
 	if err != nil {
 		return nil, transport.RequestError(err, s.url.Host)
@@ -71,5 +80,5 @@ func (s *httpSession) upload(ctx context.Context, request *packp.UploadPackReque
 		defer res.Body.Close()
 		return nil, transport.StatusError(res, s.auth, "Git repository")
 	}
-	return s.packOf(res.Body, request)
+	return res.Body, nil
 }

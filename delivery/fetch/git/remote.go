@@ -13,20 +13,30 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// session is one connection to git-upload-pack of a remote.
+// session is one connection to a service of a remote.
 type session interface {
 	// advertised returns the refs that the server listed when the session began.
 	advertised() *packp.AdvRefs
-	// upload requests a pack and returns it. Call it at most once.
+	// upload requests a pack of uploadPack and returns it. Call it at most once.
 	upload(ctx context.Context, request *packp.UploadPackRequest) (io.ReadCloser, error)
+	// send sends a request and returns the answer. Call it at most once.
+	send(ctx context.Context, request []byte) (io.ReadCloser, error)
 	io.Closer
 }
+
+// The services of a Git server.
+const (
+	uploadPack  = "git-upload-pack"
+	receivePack = "git-receive-pack"
+)
 
 // remote is a Git repository on a server.
 type remote struct {
 	url    *url.URL
 	auth   transport.Auth
 	limits limits
+	// service is uploadPack or receivePack.
+	service string
 	// network connects to the server.
 	network *transport.Network
 	// meter counts what is received for the tenant's share of the disk.

@@ -52,6 +52,16 @@ func (s *sshSession) upload(_ context.Context, request *packp.UploadPackRequest)
 	return nil, sent
 }
 
+// send implements session.
+func (s *sshSession) send(_ context.Context, request []byte) (io.ReadCloser, error) {
+	_, sent := s.stdin.Write(request)
+	answer := io.NopCloser(s.watch.WatchReader(s.stdout))
+	if sent != nil {
+		return nil, fmt.Errorf("sending to %s: %w", s.service, sent)
+	}
+	return answer, nil
+}
+
 func (r *remote) openSSH(ctx context.Context) (session, error) {
 	address := net.JoinHostPort(r.url.Hostname(), "22")
 	if r.url.Port() != "" {
@@ -85,7 +95,7 @@ func (r *remote) openSSH(ctx context.Context) (session, error) {
 	return s, nil
 }
 
-// start runs git-upload-pack and reads the refs that it lists first.
+// start runs the service and reads the refs that it lists first.
 func (s *sshSession) start() (err error) {
 	begun := s.watch.AwaitAnswer()
 	defer begun()
@@ -100,8 +110,8 @@ func (s *sshSession) start() (err error) {
 	}
 	stderr := &limit.Beginning{Max: 4 * limit.KiB}
 	s.run.Stderr = stderr
-	if err := s.run.Start("git-upload-pack " + shellQuote(s.url.Path)); err != nil {
-		return fmt.Errorf("running git-upload-pack: %w", err)
+	if err := s.run.Start(s.service + " " + shellQuote(s.url.Path)); err != nil {
+		return fmt.Errorf("running %s: %w", s.service, err)
 	}
 	begun()
 	if s.refs, err = s.decodeRefs(s.watch.WatchReader(s.stdout)); err == nil {

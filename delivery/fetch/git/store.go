@@ -282,7 +282,7 @@ func (r *repository) remote(src Source) (*remote, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, disk.Writing(scratch, err)
 	}
-	from := &remote{url: u, auth: src.Auth, limits: r.limits, network: r.network, scratch: scratch}
+	from := &remote{url: u, auth: src.Auth, limits: r.limits, service: uploadPack, network: r.network, scratch: scratch}
 	if u.Scheme == "ssh" {
 		return from, nil
 	}

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// SSHServer runs git-upload-pack for one key.
+// SSHServer runs git-upload-pack and git-receive-pack for one key.
 type SSHServer struct {
 	Address string
 	root    string
-	// Identity is the private key that may read. KnownHosts is the known_hosts file with the server's key.
+	// Identity is the private key that may read and write. KnownHosts is the known_hosts file with the server's key.
 	Identity, KnownHosts []byte
 	Config               *ssh.ServerConfig
 }
@@ -107,8 +107,11 @@ func (s *SSHServer) exec(channel ssh.Channel, requests <-chan *ssh.Request) {
 		if ssh.Unmarshal(request.Payload, &payload) != nil {
 			return
 		}
-		path := strings.Trim(strings.TrimPrefix(payload.Command, "git-upload-pack "), "'")
-		cmd := exec.Command("git", "upload-pack", filepath.Join(s.root, path))
+		service, path, _ := strings.Cut(strings.TrimPrefix(payload.Command, "git-"), " ")
+		if service != "upload-pack" && service != "receive-pack" {
+			return
+		}
+		cmd := exec.Command("git", service, filepath.Join(s.root, strings.Trim(path, "'")))
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
 		cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
 		// Not cmd.Stdin, because cmd.Wait would wait for the end of the client's input.

@@ -1,0 +1,120 @@
+package draft
+
+import (
+	"bytes"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+)
+
+// parentOf is a commit with these files.
+func parentOf(files map[string]string) *folder.Folder {
+	all := fstest.MapFS{}
+	for name, content := range files {
+		all[name] = &fstest.MapFile{Data: []byte(content), Mode: 0o644}
+	}
+	return folder.FromFS(all).Folder(".")
+}
+
+// unpacked returns the output of git about the objects of a draft, in an empty repository.
+func unpacked(t *testing.T, d *Draft, args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	var pack bytes.Buffer
+	if err := d.Pack(&pack); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"init", "--quiet", "--bare"}, {"unpack-objects", "-q"}, args} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Env = dir, append(cmd.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "HOME="+filepath.Join(dir, "home"))
+		if args[0] == "unpack-objects" {
+			cmd.Stdin = &pack
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %s: %v\n%s", args[0], err, out)
+		}
+		if args[0] != "init" && args[0] != "unpack-objects" {
+			return string(out)
+		}
+	}
+	return ""
+}
+
+func TestAFirstCommit(t *testing.T) {
+	d, err := New(nil, []Change{{Path: "a/b", Content: []byte("x")}, {Path: "a.yaml", Content: []byte{}}, {Path: "gone"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := d.Commit("", "First\n", Person{"Ann", "ann@example.com"}, Person{"kubeop", "k@example.com"}, time.Unix(5, 0).UTC())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := unpacked(t, d, "ls-tree", "-r", "--name-only", hash)
+	if got != "a.yaml\na/b\n" {
+		t.Errorf("the commit has\n%s", got)
+	}
+	if got := unpacked(t, d, "rev-parse", hash+"^{tree}"); strings.TrimSpace(got) != d.Tree() {
+		t.Errorf("the tree is %s, want %s", got, d.Tree())
+	}
+}
+
+// TestChanges compares with what the folders' entries are afterwards; "-" is a folder that does not exist.
+func TestChanges(t *testing.T) {
+	parent := parentOf(map[string]string{"a/one": "1", "a/two": "2", "a/deep/three": "3", "b": "4"})
+	tree := strings.Repeat("ab", 20)
+	for name, tc := range map[string]struct {
+		changes []Change
+		at      string
+		want    string
+		err     string
+	}{
+		"a file changes":              {[]Change{{Path: "a/one", Content: []byte("x")}}, "a", "deep one two", ""},
+		"a file is deleted":           {[]Change{{Path: "a/one"}}, "a", "deep two", ""},
+		"a folder is deleted":         {[]Change{{Path: "a/deep"}}, "a", "one two", ""},
+		"the last file of a folder":   {[]Change{{Path: "a/deep/three"}}, "a", "one two", ""},
+		"what is not there":           {[]Change{{Path: "c/d"}}, ".", "a b", ""},
+		"a folder is replaced":        {[]Change{{Path: "a", Tree: tree}}, ".", "a b", ""},
+		"a file below a file":         {[]Change{{Path: "b/c", Content: []byte("x")}}, ".", "", "b is no folder"},
+		"a folder and a file of it":   {[]Change{{Path: "a"}, {Path: "a/one", Content: []byte("x")}}, ".", "", "a is changed as a whole and in parts"},
+		"the root":                    {[]Change{{Path: "."}}, ".", "", `"." is no path`},
+		"out of the repository":       {[]Change{{Path: "a/../../b"}}, ".", "", "is no path"},
+		"a folder becomes a file":     {[]Change{{Path: "a/deep", Content: []byte("x")}}, "a", "deep one two", ""},
+		"two files of one new folder": {[]Change{{Path: "c/d", Content: []byte("1")}, {Path: "c/e", Content: []byte("2")}}, "c", "d e", ""},
+	} {
+		d, err := New(parent, tc.changes)
+		if tc.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%s: error %v, want %q", name, err, tc.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		spec := d.Tree()
+		if tc.at != "." {
+			spec += ":" + tc.at
+		}
+		if got := strings.Join(strings.Fields(unpacked(t, d, "ls-tree", "--name-only", spec)), " "); got != tc.want {
+			t.Errorf("%s: %s has %q, want %q", name, tc.at, got, tc.want)
+		}
+	}
+	if text, err := fs.ReadFile(parent, "a/one"); err != nil || string(text) != "1" {
+		t.Errorf("the parent has %q now, %v", text, err)
+	}
+}
+
+func TestAnEmptyPersonOrOneOfManyLines(t *testing.T) {
+	s := Person{Name: "Ann\n<b>\x00", Email: " a@b>\nparent x "}.signed(time.Time{})
+	if s.Name != "Annb" || s.Email != "a@bparent x" {
+		t.Errorf("got %q %q", s.Name, s.Email)
+	}
+}

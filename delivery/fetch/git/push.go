@@ -1,0 +1,177 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+
+	"github.com/kubeop/kubeop/delivery/fetch/draft"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+// ErrMoved means that the branch is not at the commit on which the pushed one is based: fetch, and push again.
+var ErrMoved = errors.New("the branch has another commit")
+
+// ErrRefused means that the server refused the pushed commit, such as for a protected branch. The message says what the server says.
+var ErrRefused = errors.New("the push was refused")
+
+// Proposed is a commit to push.
+type Proposed struct {
+	// Upon is its parent, a commit that Fetch returned.
+	Upon Commit
+	// Changes are what it changes.
+	Changes []draft.Change
+	Message string
+	// Author and Committer, and the time at which it is made.
+	Author, Committer draft.Person
+	At                time.Time
+	// Branch to push it to. It has to be at Upon; or it must not exist, if New is set.
+	Branch string
+	New    bool
+}
+
+// Push makes a commit and pushes it to a branch of the source's repository, with the source's credentials. It returns the hash of the commit.
+// The branch is only ever moved forward, from the parent to the commit, and never if it has another commit: then the error is ErrMoved.
+//
+// Other errors: ErrRefused, ErrNotFound, ErrAuthentication, ErrInvalid; any other is transient, and then the commit may be pushed or not.
+func (s *Store) Push(ctx context.Context, src Source, p Proposed) (hash string, err error) {
+	var pack bytes.Buffer
+	made, err := draft.New(p.Upon.Root, p.Changes)
+	if err == nil {
+		hash, err = made.Commit(p.Upon.Hash, p.Message, p.Author, p.Committer, p.At)
+	}
+	if err == nil {
+		err = made.Pack(&pack)
+	}
+	if err != nil {
+		return "", fmt.Errorf("making a commit for %s: %w", transport.SafeURL(src.URL), err)
+	}
+	_, err = transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (struct{}, error) {
+		to, err := s.repository(src).remote(src)
+		if err != nil {
+			return struct{}{}, err
+		}
+		to.service = receivePack
+		return struct{}{}, to.pushPack(ctx, p, plumbing.NewHash(hash), pack.Bytes())
+	})
+	if errors.Is(err, failure.ErrAuthentication) {
+		err = fmt.Errorf("%w; to push, the credentials must also be allowed to write", err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("pushing to %s of %s: %w", p.Branch, transport.SafeURL(src.URL), src.Auth.NameSecret(err))
+	}
+	return hash, nil
+}
+
+// pushPack pushes a pack with a commit.
+func (r *remote) pushPack(ctx context.Context, p Proposed, commit plumbing.Hash, pack []byte) error {
+	to, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	command := &packp.Command{Name: plumbing.NewBranchReferenceName(p.Branch), Old: plumbing.NewHash(p.Upon.Hash), New: commit}
+	if p.New {
+		command.Old = plumbing.ZeroHash
+	}
+	at := to.advertised().References[command.Name.String()]
+	if at == commit {
+		return nil // An earlier attempt pushed it, and its answer was lost.
+	}
+	if at != command.Old {
+		return ErrMoved
+	}
+	request, muxed, err := pushRequest(to.advertised().Capabilities, command)
+	if err != nil {
+		return err
+	}
+	var body bytes.Buffer
+	request.Packfile = io.NopCloser(bytes.NewReader(pack))
+	if err := request.Encode(&body); err != nil {
+		return fmt.Errorf("writing the request: %w", err)
+	}
+	answer, err := to.send(ctx, body.Bytes())
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	err = r.readReport(answer, muxed)
+	if !errors.Is(err, ErrRefused) {
+		return err
+	}
+	return r.moved(ctx, command, err)
+}
+
+// pushRequest makes the request to move a branch. muxed: the answer also has what the server says to people.
+func pushRequest(server *capability.List, command *packp.Command) (request *packp.ReferenceUpdateRequest, muxed bool, err error) {
+	request = packp.NewReferenceUpdateRequest()
+	request.Commands = []*packp.Command{command}
+	if !server.Supports(capability.ReportStatus) {
+		return nil, false, failure.New(failure.ErrInvalid, "the Git server does not report whether a push succeeded")
+	}
+	muxed = server.Supports(capability.Sideband64k)
+	err = request.Capabilities.Set(capability.ReportStatus)
+	if err == nil && muxed {
+		err = request.Capabilities.Set(capability.Sideband64k)
+	}
+	return request, muxed, err
+}
+
+// maxReport is how much of the answer to a push is read.
+const maxReport = 1 * limit.MiB
+
+// readReport reads whether the server took the commit.
+func (r *remote) readReport(answer io.Reader, muxed bool) error {
+	answer = limit.NewReader(answer, maxReport, failure.TooLarge("the answer to the push", maxReport))
+	said := &limit.Beginning{Max: 4 * limit.KiB}
+	if muxed {
+		demuxed := sideband.NewDemuxer(sideband.Sideband64k, answer)
+		demuxed.Progress = said
+		answer = demuxed
+	}
+	report := packp.NewReportStatus()
+	if err := report.Decode(answer); err != nil {
+		return fmt.Errorf("reading the answer to the push: %w", err)
+	}
+	err := report.Error()
+	if err == nil {
+		return nil
+	}
+	why := err.Error()
+	for _, status := range report.CommandStatuses {
+		if status.Error() != nil {
+			why = status.Status
+		}
+	}
+	if words := failure.Printable(r.auth.Redact(string(said.Bytes()))); words != "" {
+		why += ": " + words
+	}
+	return failure.New(ErrRefused, "the server refused the push: %s", failure.Printable(r.auth.Redact(why)))
+}
+
+// moved returns ErrMoved in place of a refusal if the branch got another commit meanwhile: servers say that in many ways.
+func (r *remote) moved(ctx context.Context, command *packp.Command, refusal error) error {
+	again, err := r.open(ctx)
+	if err != nil {
+		return refusal
+	}
+	defer again.Close()
+	switch at := again.advertised().References[command.Name.String()]; at {
+	case command.Old:
+		return refusal
+	case command.New:
+		return nil
+	default:
+		return ErrMoved
+	}
+}

@@ -1,0 +1,194 @@
+package commit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+
+	"github.com/kubeop/kubeop/delivery/fetch/draft"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/gitops/edit"
+)
+
+// The errors of edits; compare with errors.Is.
+var (
+	// ErrConflict means that another commit changed what the edit changes, to something else.
+	ErrConflict = errors.New("conflict")
+	// ErrExists means that a file to create is there.
+	ErrExists = errors.New("the file exists")
+	// ErrInvalidEdit means that the edit can never be made.
+	ErrInvalidEdit = errors.New("invalid edit")
+)
+
+// Edit is a change of files that can be made on any commit: Create, Set, Delete or Restore.
+type Edit interface {
+	// changes returns what changes in the newest files; nothing if they have it. base are the files that the requester saw.
+	changes(base, newest *folder.Folder) ([]draft.Change, error)
+}
+
+// Create writes a new file.
+type Create struct {
+	File    string
+	Content []byte
+}
+
+func (e Create) changes(base, newest *folder.Folder) ([]draft.Change, error) {
+	now, err := read(newest, e.File)
+	switch {
+	case err != nil:
+		return nil, err
+	case now == nil:
+		return []draft.Change{{Path: e.File, Content: append([]byte{}, e.Content...)}}, nil
+	}
+	if was, err := read(base, e.File); err != nil || was != nil {
+		return nil, errors.Join(err, failure.New(ErrExists, "%s exists: nothing is overwritten", e.File))
+	}
+	if !bytes.Equal(now, e.Content) {
+		return nil, failure.New(ErrConflict, "%s was created by another commit, with other content: look at it, and change it there", e.File)
+	}
+	return nil, nil
+}
+
+// Set changes fields of a YAML file, all of them or none. Everything else in the file stays as it is.
+type Set struct {
+	File   string
+	Fields []Field
+}
+
+// Field is a field to set, or to delete.
+type Field struct {
+	Path edit.Path
+	// Value is as edit.Set takes it.
+	Value  any
+	Delete bool
+}
+
+func (e Set) changes(base, newest *folder.Folder) ([]draft.Change, error) {
+	text, err := read(newest, e.File)
+	if err != nil {
+		return nil, err
+	}
+	was, err := read(base, e.File)
+	switch {
+	case err != nil:
+		return nil, err
+	case text == nil && was != nil:
+		return nil, failure.New(ErrConflict, "%s was deleted by another commit", e.File)
+	case text == nil:
+		return nil, failure.New(ErrInvalidEdit, "%s does not exist", e.File)
+	}
+	now := text
+	for _, f := range e.Fields {
+		if now, err = f.set(e.File, was, now); err != nil {
+			return nil, err
+		}
+	}
+	if bytes.Equal(now, text) {
+		return nil, nil
+	}
+	return []draft.Change{{Path: e.File, Content: now}}, nil
+}
+
+// set sets the field in the newest text of a file. was is the text that the requester saw; nil if there was none.
+func (f Field) set(file string, was, now []byte) ([]byte, error) {
+	at, has, err := edit.Get(now, f.Path)
+	if err != nil {
+		return nil, failure.Because(ErrInvalidEdit, err, "%s: %s", file, err)
+	}
+	if has != f.Delete && (f.Delete || edit.Same(at, f.Value)) {
+		return now, nil
+	}
+	if was != nil {
+		before, had, err := edit.Get(was, f.Path)
+		if err == nil && (had != has || !reflect.DeepEqual(before, at)) {
+			return nil, failure.New(ErrConflict, "%s: another commit changed %s from %s to %s: look at it, and change it again", file, f.Path, shown(before, had), shown(at, has))
+		}
+	}
+	if f.Delete {
+		now, err = edit.Delete(now, f.Path)
+	} else {
+		now, err = edit.Set(now, f.Path, f.Value)
+	}
+	if err != nil {
+		return nil, failure.Because(ErrInvalidEdit, err, "%s: %s", file, err)
+	}
+	return now, nil
+}
+
+// shown is a value for messages.
+func shown(value any, has bool) string {
+	if !has {
+		return "no value"
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return failure.Printable(string(text))
+}
+
+// Delete deletes a file, or a folder with all that is in it.
+type Delete struct {
+	Path string
+}
+
+func (e Delete) changes(base, newest *folder.Folder) ([]draft.Change, error) {
+	now, err := digest(newest, e.Path)
+	if err != nil || now == "" {
+		return nil, err
+	}
+	if was, err := digest(base, e.Path); err != nil {
+		return nil, err
+	} else if was != now {
+		return nil, failure.New(ErrConflict, "another commit changed %s: look at it, and delete it again", e.Path)
+	}
+	return []draft.Change{{Path: e.Path}}, nil
+}
+
+// Restore makes a folder what it was at an earlier commit of the same repository.
+type Restore struct {
+	Folder string
+	// Tree is the hash of the folder at that commit.
+	Tree string
+}
+
+func (e Restore) changes(base, newest *folder.Folder) ([]draft.Change, error) {
+	now, err := digest(newest, e.Folder)
+	if err != nil || now == e.Tree {
+		return nil, err
+	}
+	if was, err := digest(base, e.Folder); err != nil {
+		return nil, err
+	} else if was != now {
+		return nil, failure.New(ErrConflict, "another commit changed %s: look at it, and restore it again", e.Folder)
+	}
+	return []draft.Change{{Path: e.Folder, Tree: e.Tree}}, nil
+}
+
+// read returns a file; nil if it does not exist.
+func read(files *folder.Folder, file string) ([]byte, error) {
+	content, err := files.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failure.Because(ErrInvalidEdit, err, "%s cannot be edited: %s", file, err)
+	}
+	return append([]byte{}, content...), nil
+}
+
+// digest returns the hash of a file or folder; "" if it does not exist.
+func digest(files *folder.Folder, path string) (string, error) {
+	hash, err := files.Digest(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", failure.Because(ErrInvalidEdit, err, "%s cannot be edited: %s", path, err)
+	}
+	return hash, nil
+}

@@ -1,0 +1,31 @@
+package commit
+
+import (
+	"context"
+
+	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+// Remote is a branch of a repository at a Git server, read and written with the source's credentials. It implements Branch.
+type Remote struct {
+	Store  *git.Store
+	Source git.Source
+}
+
+// Name implements Branch.
+func (r Remote) Name() string {
+	branch := ""
+	if r.Source.Ref != nil {
+		branch = r.Source.Ref.Branch
+	}
+	return transport.SafeURL(r.Source.URL) + " " + branch
+}
+
+// Fetch implements Branch.
+func (r Remote) Fetch(ctx context.Context) (git.Commit, error) { return r.Store.Fetch(ctx, r.Source) }
+
+// Push implements Branch.
+func (r Remote) Push(ctx context.Context, p git.Proposed) (string, error) {
+	return r.Store.Push(ctx, r.Source, p)
+}
