@@ -18,8 +18,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/memory"
-
-	"github.com/kubeop/kubeop/delivery/fetch/folder"
 )
 
 // Change is what a path holds in the new commit. Of Content, Tree and neither, which deletes what is there, one is set.
@@ -50,6 +48,12 @@ func (p Person) signed(at time.Time) object.Signature {
 	return object.Signature{Name: plain(p.Name), Email: plain(p.Email), When: at}
 }
 
+// Files are those of a commit, such as a *folder.Folder.
+type Files interface {
+	// Entries returns the entries of a folder. One that does not exist is fs.ErrNotExist.
+	Entries(folder string) ([]object.TreeEntry, error)
+}
+
 // Draft has the new objects of a commit.
 type Draft struct {
 	objects *memory.Storage
@@ -59,7 +63,7 @@ type Draft struct {
 
 // New makes the files of a commit. parent are those of its parent; nil for a first commit. A change below a file, a symbolic link or a
 // submodule is an error.
-func New(parent *folder.Folder, changes []Change) (*Draft, error) {
+func New(parent Files, changes []Change) (*Draft, error) {
 	d := &Draft{objects: memory.NewStorage()}
 	byPath := map[string]Change{}
 	for _, c := range changes {
@@ -77,7 +81,7 @@ func New(parent *folder.Folder, changes []Change) (*Draft, error) {
 }
 
 // folder writes a folder with changes, and reports whether it is empty. The changes are by their paths within it.
-func (d *Draft) folder(parent *folder.Folder, at string, changes map[string]Change) (tree plumbing.Hash, empty bool, err error) {
+func (d *Draft) folder(parent Files, at string, changes map[string]Change) (tree plumbing.Hash, empty bool, err error) {
 	entries, err := entriesOf(parent, at)
 	if err != nil {
 		return tree, false, err
@@ -105,7 +109,7 @@ func (d *Draft) folder(parent *folder.Folder, at string, changes map[string]Chan
 }
 
 // entry changes one entry of a folder.
-func (d *Draft) entry(parent *folder.Folder, at, name string, entries map[string]object.TreeEntry, changes map[string]Change) error {
+func (d *Draft) entry(parent Files, at, name string, entries map[string]object.TreeEntry, changes map[string]Change) error {
 	full := strings.TrimPrefix(at+"/"+name, "./")
 	was, exists := entries[name]
 	if c, whole := changes["."]; whole {
@@ -157,7 +161,7 @@ func (d *Draft) replace(name string, was object.TreeEntry, entries map[string]ob
 }
 
 // entriesOf returns the entries of a folder by name; none if it does not exist.
-func entriesOf(parent *folder.Folder, at string) (map[string]object.TreeEntry, error) {
+func entriesOf(parent Files, at string) (map[string]object.TreeEntry, error) {
 	byName := map[string]object.TreeEntry{}
 	if parent == nil {
 		return byName, nil
