@@ -202,7 +202,7 @@ func TestAnAppThatWasNeverDeliveredIsNotReady(t *testing.T) {
 	files["projects/shop/apps/web/app.yaml"] = fmt.Sprintf(gitAppFile, "web", "1h", "{url: '"+n.repo.URL[:strings.LastIndex(n.repo.URL, "/")]+"/nowhere.git'}")
 	n.push(files)
 	message := n.until(n.app("shop", "web"), v1alpha1.ReadyCondition, metav1.ConditionFalse, "")
-	if want := "wants credentials for the Git repository at this URL; some hosts answer so if it does not exist (401): check the URL, or name a Secret"; !strings.Contains(message, want) {
+	if want := "wants credentials for the Git repository at this URL; some hosts answer so if it does not exist (401): check the URL in Git, or name a Secret"; !strings.Contains(message, want) {
 		t.Errorf("the message is %q, want %q in it", message, want)
 	}
 }

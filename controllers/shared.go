@@ -82,7 +82,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	}
 	s.releases = s.engine()
 	s.notifier = &report.Notifier{
-		Reader: mgr.GetClient(), Queue: s.reports, Network: s.network, Clock: s.clock,
+		Reader: mgr.GetClient(), Queue: s.reports, Network: s.network, Clock: s.clock, Namespace: o.Namespace,
 		Wake: func(key types.NamespacedName) { s.wake("tenant", key) },
 	}
 	if s.discovery, err = kube.NewDiscovery(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("discovery"), clock.RealClock{}, s.refresh); err != nil {

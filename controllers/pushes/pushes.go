@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 )
 
 const (
@@ -53,8 +54,8 @@ func (h *Hook) Note(ctx context.Context, repository *v1alpha1.Repository) step.N
 		return note
 	}
 	note.Status, note.Reason, note.Event = metav1.ConditionTrue, v1alpha1.SecretMissingReason, corev1.EventTypeWarning
-	note.Message = fmt.Sprintf("%s, which spec.hookSecretRef names: reports of pushes are refused, and pushes are found by polling only, %s. Make it with: "+
-		"kubectl create secret generic %s -n %s --from-literal=token=<the key that the Git host signs with>", missing, often(repository), ref.Name, h.Namespace)
+	note.Message = fmt.Sprintf("%s, which spec.hookSecretRef names: reports of pushes are refused, and pushes are found by polling only, %s. token is the key "+
+		"that the Git host signs with; %s", missing, often(repository), command.WriteSecret(h.Namespace, ref.Name, "token"))
 	return note
 }
 

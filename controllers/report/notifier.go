@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
@@ -31,6 +32,8 @@ type Notifier struct {
 	Queue   *gitreport.Queue
 	Network *transport.Network
 	Clock   clock.PassiveClock
+	// Namespace is the operator's.
+	Namespace string
 	// Secret reads the data of a Secret in the operator's namespace, and Wake reconciles a Tenant, which reports a receiver that fails.
 	Secret func(ctx context.Context, name string) (map[string][]byte, error)
 	Wake   func(types.NamespacedName)
@@ -121,12 +124,13 @@ func (n *Notifier) send(ctx context.Context, tenant, name string) error {
 	if err != nil {
 		return err
 	}
-	auth, err := transport.AuthFromSecret(secret)
+	auth, err := transport.AuthFromSecret(n.Namespace, r.SecretRef.Name, secret)
 	if err != nil {
 		return fmt.Errorf("the Secret %s: %w", r.SecretRef.Name, err)
 	}
 	if len(secret["address"]) == 0 {
-		return failure.New(failure.ErrInvalid, "the Secret %s has no key address: add the URL of the webhook", r.SecretRef.Name)
+		return failure.New(failure.ErrInvalid, "the Secret %s has no key address: add the URL of the webhook; %s", r.SecretRef.Name,
+			command.WriteSecret(n.Namespace, r.SecretRef.Name, "address"))
 	}
 	to := notice.Receiver{Type: notice.Type(r.Type), Address: string(secret["address"]), Token: string(secret["token"]), Auth: auth}
 	if err := notice.Send(ctx, n.Network, to, notice.Batch{Tenant: tenant, Notices: news.Notices, Now: n.Clock.Now()}); err != nil {

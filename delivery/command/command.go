@@ -74,9 +74,23 @@ func CreateSecret(namespace, name string, keys ...string) string {
 		keys = []string{"KEY"}
 	}
 	for _, key := range keys {
-		text += " --from-literal=" + key + "=..."
+		flag := " --from-literal="
+		if strings.Contains(key, ".") || key == "identity" || key == "known_hosts" { // They have several lines.
+			flag = " --from-file="
+		}
+		text += flag + key + "=..."
 	}
 	return text
+}
+
+// WriteSecret is CreateSecret for a Secret that exists: its other keys stay as they are.
+func WriteSecret(namespace, name string, keys ...string) string {
+	return CreateSecret(namespace, name, keys...) + " --dry-run=client -o yaml | kubectl apply -f -"
+}
+
+// RemoveKey returns the sentence that people may take a key out of a Secret.
+func RemoveKey(namespace, name, key string) string {
+	return fmt.Sprintf(`%s may run: kubectl patch secret %s -n %s -p '{"data":{%q:null}}'`, Admin.In(v1alpha1.TenantOf(namespace)), name, namespace, key)
 }
 
 // Label returns the sentence that administrators may give an object labels, each as key=value, or take one off as key-.

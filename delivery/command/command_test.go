@@ -26,7 +26,12 @@ func TestASentenceSaysWhoMayRunWhichCommand(t *testing.T) {
 			app("kubeop-acme-shop"), "deletionPolicy", "Orphan"),
 		"an owner of the tenant with the role admin, or an administrator of the cluster, may run: kubectl create secret generic db -n kubeop-acme-shop " +
 			"--from-literal=username=... --from-literal=password=...": CreateSecret("kubeop-acme-shop", "db", "username", "password"),
-		"an administrator of the cluster may run: kubectl create secret generic db -n kubeop-system --from-literal=KEY=...":               CreateSecret("kubeop-system", "db"),
+		"an administrator of the cluster may run: kubectl create secret generic db -n kubeop-system --from-literal=KEY=...":         CreateSecret("kubeop-system", "db"),
+		"an administrator of the cluster may run: kubectl create secret generic people -n kubeop-system --from-file=people.pub=...": CreateSecret("kubeop-system", "people", "people.pub"),
+		"an administrator of the cluster may run: kubectl create secret generic db -n kubeop-system --from-file=identity=... " +
+			"--from-file=known_hosts=... --dry-run=client -o yaml | kubectl apply -f -": WriteSecret("kubeop-system", "db", "identity", "known_hosts"),
+		"an owner of the tenant with the role admin, or an administrator of the cluster, may run: kubectl patch secret db -n kubeop-acme-shop " +
+			`-p '{"data":{"token":null}}'`: RemoveKey("kubeop-acme-shop", "db", "token"),
 		"an administrator of the cluster may run: kubectl delete secret web -n ingress":                                                   Delete(Admin.In(v1alpha1.PlatformTenant), "secret", app("ingress")),
 		`an administrator of the cluster may run: kubectl patch secret web -n ingress --type merge -p '{"metadata":{"finalizers":null}}'`: TakeOffFinalizers(Administrator, "secret", app("ingress")),
 		"an administrator of the cluster may run: kubectl label priorityclass.scheduling.k8s.io acme --overwrite a=b c-": Label(

@@ -58,15 +58,15 @@ func (r *Repository) explain(res *scm.Response, err error) error {
 	case limited:
 		return &RateLimitError{Host: host, After: after}
 	case res.Status == http.StatusUnauthorized:
-		return r.auth.NameSecret(failure.New(failure.ErrAuthentication, "%s rejected the token (401): it may have expired; %s", host, needs[r.kind]))
+		return r.auth.NameSecret(failure.New(failure.ErrAuthentication, "%s rejected the token (401): it may have expired; its user may make another there: %s", host, needs[r.kind]))
 	case res.Status == http.StatusForbidden:
-		return r.auth.NameSecret(failure.New(failure.ErrAuthentication, "the token may not do this at %s (403, %q): %s", host, said, needs[r.kind]))
+		return r.auth.NameSecret(failure.New(failure.ErrAuthentication, "the token may not do this at %s (403, %q): its user may make another there: %s", host, said, needs[r.kind]))
 	case res.Status == http.StatusNotFound:
-		return r.auth.NameSecret(failure.New(failure.ErrNotFound, "%s has no such repository or commit, or the token may not see it (404): %s", host, needs[r.kind]))
+		return r.auth.NameSecret(failure.New(failure.ErrNotFound, "%s has no such repository or commit, or the token may not see it (404): its user may make another there: %s", host, needs[r.kind]))
 	case res.Status >= http.StatusInternalServerError:
 		return failure.New(failure.ErrServer, "%s answered %d %s", host, res.Status, http.StatusText(res.Status))
 	case res.Status < http.StatusBadRequest:
-		return failure.New(failure.ErrInvalid, "%s redirects (%d): use the URL it redirects to", host, res.Status)
+		return failure.New(failure.ErrInvalid, "%s redirects (%d): write the URL it redirects to as the URL in Git", host, res.Status)
 	}
 	return failure.New(failure.ErrInvalid, "%s does not accept it (%d): %s", host, res.Status, said)
 }

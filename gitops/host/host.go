@@ -70,7 +70,7 @@ func Open(network *transport.Network, at Place, auth transport.Auth, now func() 
 func forAPI(auth transport.Auth, kind Type) (transport.Auth, error) {
 	token := cmp.Or(auth.BearerToken, auth.Password)
 	if token == "" || len(auth.Identity) > 0 && auth.BearerToken == "" {
-		return transport.Auth{}, failure.New(failure.ErrInvalid, "the Secret holds no token for the API of the Git host: add bearerToken, or username and password")
+		return transport.Auth{}, failure.New(failure.ErrInvalid, "the Secret holds no token for the API of the Git host: add it; %s", auth.Write("bearerToken"))
 	}
 	as := transport.Auth{CA: auth.CA, Certificate: auth.Certificate, PrivateKey: auth.PrivateKey, Secret: auth.Secret}
 	if auth.BearerToken == "" && auth.Username != "" && kind != GitLab { // GitLab takes no basic authentication for its API.

@@ -120,10 +120,10 @@ func Send(ctx context.Context, network *transport.Network, to Receiver, b Batch)
 func addressOf(to Receiver) (*url.URL, error) {
 	at, err := url.Parse(strings.TrimSpace(to.Address))
 	if err != nil || at.Hostname() == "" || at.Scheme != "https" && at.Scheme != "http" {
-		return nil, failure.New(failure.ErrInvalid, "the address of the receiver is not an http or https URL: write it as address into the Secret")
+		return nil, failure.New(failure.ErrInvalid, "the address of the receiver is not an http or https URL: write it as address into the Secret; %s", to.Auth.Write("address"))
 	}
 	if to.Type == GenericHMAC && to.Token == "" {
-		return nil, failure.New(failure.ErrInvalid, "the Secret has no key token, by which messages are signed: add it")
+		return nil, failure.New(failure.ErrInvalid, "the Secret has no key token, by which messages are signed: add it; %s", to.Auth.Write("address", "token"))
 	}
 	if to.Type == Alertmanager && !strings.HasSuffix(strings.TrimSuffix(at.Path, "/"), "/api/v2/alerts") {
 		at = at.JoinPath("api/v2/alerts")
@@ -143,7 +143,7 @@ func post(ctx context.Context, client *http.Client, at *url.URL, body []byte, to
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return transport.RequestError(err, at.Host)
+		return to.Auth.NameSecret(transport.RequestError(err, at.Host))
 	}
 	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
@@ -158,9 +158,11 @@ func post(ctx context.Context, client *http.Client, at *url.URL, body []byte, to
 	case res.StatusCode == http.StatusTooManyRequests:
 		return &LimitError{Host: at.Host, After: transport.RetryAfter(res.Header.Get("Retry-After"))}
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden:
-		return failure.New(failure.ErrAuthentication, "%s does not take the message (%d, %q): check the address and the token in the Secret", at.Host, res.StatusCode, said)
+		return failure.New(failure.ErrAuthentication, "%s does not take the message (%d, %q): check the address and the token in the Secret; %s", at.Host, res.StatusCode, said,
+			to.Auth.Write("address", "token"))
 	case res.StatusCode == http.StatusNotFound, res.StatusCode == http.StatusGone:
-		return failure.New(failure.ErrNotFound, "%s has no such webhook (%d, %q): it may have been deleted; check the address in the Secret", at.Host, res.StatusCode, said)
+		return failure.New(failure.ErrNotFound, "%s has no such webhook (%d, %q): it may have been deleted; check the address in the Secret; %s", at.Host, res.StatusCode, said,
+			to.Auth.Write("address"))
 	case res.StatusCode >= http.StatusInternalServerError:
 		return failure.New(failure.ErrServer, "%s answered %d %s", at.Host, res.StatusCode, http.StatusText(res.StatusCode))
 	}

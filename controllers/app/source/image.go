@@ -96,11 +96,10 @@ func (f *Fetcher) queryRegistry(ctx context.Context, p *pass, push string) (imag
 		if err != nil {
 			return image.Chosen{}, fmt.Errorf("reading secret %s of spec.image.pullSecrets: %w", ref.Name, err)
 		}
-		auth, err := transport.AuthFromSecret(data)
+		auth, err := transport.AuthFromSecret(p.App.Namespace, ref.Name, data)
 		if err != nil {
 			return image.Chosen{}, fmt.Errorf("secret %s of spec.image.pullSecrets: %w", ref.Name, err)
 		}
-		auth.Secret = p.App.Namespace + "/" + ref.Name
 		repository.Pull = append(repository.Pull, auth)
 	}
 	token, _ := meta.ReconcileAnnotationValue(p.App.Annotations)

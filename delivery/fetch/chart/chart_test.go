@@ -241,5 +241,5 @@ func TestChartCredentialsAreNotSentToOtherHosts(t *testing.T) {
 	sources.WantError(t, err, failure.ErrAuthentication, "rejected the credentials")
 	sources.WantNoSecret(t, err, "hunter3")
 	_, err = store.Fetch(t.Context(), Source{Repository: server.URL + "/stable", Name: "web"})
-	sources.WantError(t, err, failure.ErrAuthentication, "wants credentials for the Helm repository (index.yaml) at this URL; some hosts answer so if it does not exist (401): check the URL, or name a Secret")
+	sources.WantError(t, err, failure.ErrAuthentication, "wants credentials for the Helm repository (index.yaml) at this URL; some hosts answer so if it does not exist (401): check the URL in Git, or name a Secret")
 }

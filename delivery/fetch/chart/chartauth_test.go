@@ -333,7 +333,7 @@ func TestClientCertificateOfASecret(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			auth, err := transport.AuthFromSecret(map[string][]byte{"tls.crt": tc.certificate, "tls.key": tc.key})
+			auth, err := transport.AuthFromSecret("team", "git", map[string][]byte{"tls.crt": tc.certificate, "tls.key": tc.key})
 			if tc.says != "" {
 				sources.WantError(t, err, failure.ErrInvalid, tc.says)
 				sources.WantNoSecret(t, err, "hunter2")

@@ -171,6 +171,7 @@ func TestFetchOverSSHRefused(t *testing.T) {
 		says string
 	}{
 		"no known_hosts":      {"", known(""), failure.ErrInvalid, `ssh-keyscan 127.0.0.1`},
+		"a Secret without":    {"", transport.Auth{Secret: "team/git", Identity: server.Identity}, failure.ErrInvalid, "as known_hosts; an administrator of the cluster may run: kubectl create secret generic git -n team --from-file=identity=... --from-file=known_hosts=..."},
 		"garbage":             {"", known("this is not a line of it"), failure.ErrInvalid, "known_hosts of the Secret cannot be read"},
 		"unknown host":        {"", known(knownhosts.Line([]string{"github.com"}, stranger.PublicKey())), failure.ErrAuthentication, "is not in known_hosts"},
 		"another host key":    {"", known(knownhosts.Line([]string{server.Address}, stranger.PublicKey())), failure.ErrAuthentication, "is not the one in known_hosts"},
@@ -213,7 +214,7 @@ func TestEncryptedIdentity(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			auth, err := transport.AuthFromSecret(tc.data)
+			auth, err := transport.AuthFromSecret("team", "git", tc.data)
 			if tc.says != "" {
 				sources.WantError(t, err, failure.ErrInvalid, tc.says)
 				sources.WantNoSecret(t, err, "hunter")

@@ -150,7 +150,7 @@ func (r *remote) login(address string) (*login, error) {
 		return nil, err
 	}
 	if signer == nil && r.auth.Password == "" {
-		return nil, failure.New(failure.ErrInvalid, "an ssh URL needs a key: name a Secret with identity and known_hosts in secretRef")
+		return nil, failure.New(failure.ErrInvalid, "an ssh URL needs a key: name in secretRef, in Git, a Secret with identity and known_hosts")
 	}
 	hosts, err := r.knownHosts()
 	if err != nil {
@@ -183,7 +183,8 @@ func (r *remote) login(address string) (*login, error) {
 // knownHosts parses the host keys. The parser can only read files.
 func (r *remote) knownHosts() (*knownhosts.HostKeyDB, error) {
 	if len(bytes.TrimSpace(r.auth.KnownHosts)) == 0 {
-		return nil, failure.New(failure.ErrInvalid, "the Secret has no known_hosts, so the server cannot be authenticated: add the output of \"ssh-keyscan %s\" as known_hosts", r.url.Hostname())
+		return nil, failure.New(failure.ErrInvalid, "the Secret has no known_hosts, so the server cannot be authenticated: add the output of \"ssh-keyscan %s\" as known_hosts; %s", r.url.Hostname(),
+			r.auth.Write("identity", "known_hosts"))
 	}
 	file, err := os.CreateTemp(r.scratch, disk.Temporary)
 	if err != nil {
@@ -196,7 +197,7 @@ func (r *remote) knownHosts() (*knownhosts.HostKeyDB, error) {
 	}
 	hosts, err := knownhosts.NewDB(file.Name())
 	if err != nil {
-		return nil, failure.New(failure.ErrInvalid, "known_hosts of the Secret cannot be read: each line is \"host type key\", as ssh-keyscan prints it")
+		return nil, failure.New(failure.ErrInvalid, "known_hosts of the Secret cannot be read: each line is \"host type key\", as ssh-keyscan prints it; %s", r.auth.Write("identity", "known_hosts"))
 	}
 	return hosts, nil
 }
@@ -209,11 +210,11 @@ func (l *login) failed(ctx context.Context, address string, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case l.hostKey != nil && knownhosts.IsHostKeyChanged(l.hostKey):
-		return failure.New(failure.ErrAuthentication, "the host key of %s is not the one in known_hosts: if the server's key was changed on purpose, replace it by the output of \"ssh-keyscan %s\"", address, host)
+		return failure.New(failure.ErrAuthentication, "the host key of %s is not the one in known_hosts: if the server's key was changed on purpose, write the output of \"ssh-keyscan %s\" there", address, host)
 	case l.hostKey != nil:
 		return failure.New(failure.ErrAuthentication, "the host key of %s is not in known_hosts: add the output of \"ssh-keyscan %s\"", address, host)
 	case l.offered && !errors.Is(err, io.EOF) && !errors.As(err, &network):
-		return failure.New(failure.ErrAuthentication, "%s rejected the key of the Secret: allow its public key to read the repository", address)
+		return failure.New(failure.ErrAuthentication, "%s rejected the key of the Secret: a maintainer of the repository may add its public key there as a deploy key", address)
 	}
 	return fmt.Errorf("connecting to %s: %w", address, err)
 }

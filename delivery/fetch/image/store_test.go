@@ -207,7 +207,7 @@ func TestChooseFaults(t *testing.T) {
 		want  string
 	}{
 		"401":       {status(401), failure.ErrAuthentication, "HOST has no repository acme/web, or it needs credentials: check the name, or name a Secret with .dockerconfigjson for it in spec.image.pullSecrets"},
-		"403":       {status(403), failure.ErrAuthentication, "HOST denies access without credentials (403): check the URL, or give it a Secret with credentials"},
+		"403":       {status(403), failure.ErrAuthentication, "HOST denies access without credentials (403): check the URL in Git, or name a Secret with credentials in secretRef there"},
 		"404":       {status(404), failure.ErrNotFound, "HOST has no repository acme/web, or the credentials may not see it"},
 		"500":       {status(500), failure.ErrUnavailable, "HOST answered 500 Internal Server Error"},
 		"429":       {status(429), failure.ErrUnavailable, "HOST answered 429 Too Many Requests"},

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/mask"
 )
@@ -54,11 +55,11 @@ type Auth struct {
 	Secret string
 }
 
-// AuthFromSecret reads the data of a Secret. Keys: username and password; bearerToken; identity with known_hosts,
+// AuthFromSecret reads the data of the Secret of this namespace and name. Keys: username and password; bearerToken; identity with known_hosts,
 // where password decrypts the key; ca.crt; tls.crt with tls.key; .dockerconfigjson. Other keys are ignored, and a nil map is
 // anonymous.
-// Unusable data is ErrInvalid, naming the key.
-func AuthFromSecret(data map[string][]byte) (Auth, error) {
+// Unusable data is ErrInvalid, naming the key, and who may replace it by which command.
+func AuthFromSecret(namespace, name string, data map[string][]byte) (Auth, error) {
 	auth := Auth{
 		Username:     string(data[usernameKey]),
 		Password:     string(data[passwordKey]),
@@ -69,14 +70,24 @@ func AuthFromSecret(data map[string][]byte) (Auth, error) {
 		Certificate:  data[certificateKey],
 		PrivateKey:   data[privateKeyKey],
 		DockerConfig: data[dockerConfigKey],
+		Secret:       namespace + "/" + name,
 	}
 	if len(auth.Identity) > 0 {
 		auth.Passphrase = data[passwordKey]
 	}
-	if err := auth.Check(); err != nil {
-		return Auth{}, err
+	err := auth.Check()
+	switch {
+	case err == nil:
+		return auth, nil
+	case auth.ambiguous():
+		return Auth{}, fmt.Errorf("%w; %s", err, command.RemoveKey(namespace, name, bearerTokenKey))
 	}
-	return auth, nil
+	return Auth{}, fmt.Errorf("%w; %s", err, auth.Write())
+}
+
+// ambiguous reports whether there are two credentials for the same header.
+func (a Auth) ambiguous() bool {
+	return a.BearerToken != "" && (a.Username != "" || a.Password != "") && len(a.Identity) == 0
 }
 
 // Check returns ErrInvalid for credentials that cannot be used, naming the key of the Secret.
@@ -88,7 +99,7 @@ func (a Auth) Check() error {
 		}
 	}
 	switch {
-	case a.BearerToken != "" && (a.Username != "" || a.Password != "") && len(a.Identity) == 0:
+	case a.ambiguous():
 		return failure.New(failure.ErrInvalid, "the Secret holds both bearerToken and username or password: keep one of them")
 	case a.Username != "" && a.Password == "" && len(a.Identity) == 0:
 		return failure.New(failure.ErrInvalid, "the Secret holds username but no password: add it")
@@ -108,12 +119,66 @@ func (a Auth) Check() error {
 	return err
 }
 
-// NameSecret adds the name of the Secret to an error that its credentials may have caused: ErrAuthentication and ErrNotFound.
+// NameSecret adds the name of the Secret to an error that its credentials may have caused, ErrAuthentication and ErrNotFound, and how to
+// write it.
 func (a Auth) NameSecret(err error) error {
 	if a.Secret == "" || !errors.Is(err, failure.ErrAuthentication) && !errors.Is(err, failure.ErrNotFound) {
 		return err
 	}
-	return fmt.Errorf("%w; the credentials are those of Secret %s", err, a.Secret)
+	var lacks *lackError
+	if errors.As(err, &lacks) {
+		return fmt.Errorf("%w; %s", err, a.Write(lacks.keys...))
+	}
+	return fmt.Errorf("%w; the credentials are those of Secret %s; %s", err, a.Secret, a.Write())
+}
+
+// lackError means that a server wants what these keys of a Secret hold.
+type lackError struct {
+	error
+	keys []string
+}
+
+// Unwrap returns what says so.
+func (e *lackError) Unwrap() error { return e.error }
+
+// Write returns the sentence that says who may write the Secret, and how: with these keys, or without any with those of the credentials.
+func (a Auth) Write(keys ...string) string {
+	if a.Secret == "" {
+		return "the field secretRef in Git names it"
+	}
+	if len(keys) == 0 {
+		keys = a.keys()
+	}
+	namespace, name, _ := strings.Cut(a.Secret, "/")
+	return command.WriteSecret(namespace, name, keys...)
+}
+
+// keys returns the keys that a Secret with credentials of this sort has.
+func (a Auth) keys() []string {
+	var keys []string
+	switch {
+	case len(a.Identity) > 0:
+		if keys = append(keys, identityKey, knownHostsKey); len(a.Passphrase) > 0 {
+			keys = append(keys, passwordKey)
+		}
+	case a.BearerToken != "":
+		keys = append(keys, bearerTokenKey)
+	case a.Username != "" || a.Password != "":
+		keys = append(keys, usernameKey, passwordKey)
+	}
+	if len(a.DockerConfig) > 0 {
+		keys = append(keys, dockerConfigKey)
+	}
+	if len(a.Certificate) > 0 || len(a.PrivateKey) > 0 {
+		keys = append(keys, certificateKey, privateKeyKey)
+	}
+	if len(a.CA) > 0 {
+		keys = append(keys, caKey)
+	}
+	if len(keys) == 0 {
+		keys = append(keys, usernameKey, passwordKey)
+	}
+	return keys
 }
 
 // Anonymous reports whether no credentials are sent in an HTTP header.

@@ -29,13 +29,14 @@ func TestAuthFromSecret(t *testing.T) {
 		want Auth
 		says string
 	}{
-		"nothing":        {nil, Auth{}, ""},
-		"other keys":     {map[string]string{"token": "x"}, Auth{}, ""},
-		"basic":          {map[string]string{"username": "a", "password": "b"}, Auth{Username: "a", Password: "b"}, ""},
-		"bearer":         {map[string]string{"bearerToken": "b"}, Auth{BearerToken: "b"}, ""},
-		"known_hosts":    {map[string]string{"known_hosts": "h ssh-rsa x"}, Auth{KnownHosts: []byte("h ssh-rsa x")}, ""},
-		"both":           {map[string]string{"username": "a", "password": "b", "bearerToken": "c"}, Auth{}, "both bearerToken and"},
-		"no password":    {map[string]string{"username": "a"}, Auth{}, "no password"},
+		"nothing":     {nil, Auth{}, ""},
+		"other keys":  {map[string]string{"token": "x"}, Auth{}, ""},
+		"basic":       {map[string]string{"username": "a", "password": "b"}, Auth{Username: "a", Password: "b"}, ""},
+		"bearer":      {map[string]string{"bearerToken": "b"}, Auth{BearerToken: "b"}, ""},
+		"known_hosts": {map[string]string{"known_hosts": "h ssh-rsa x"}, Auth{KnownHosts: []byte("h ssh-rsa x")}, ""},
+		"both":        {map[string]string{"username": "a", "password": "b", "bearerToken": "c"}, Auth{}, `keep one of them; an administrator of the cluster may run: kubectl patch secret git -n team -p '{"data":{"bearerToken":null}}'`},
+		"no password": {map[string]string{"username": "a"}, Auth{}, "no password: add it; an administrator of the cluster may run: kubectl create secret generic git -n team " +
+			"--from-literal=username=... --from-literal=password=... --dry-run=client -o yaml | kubectl apply -f -"},
 		"colon":          {map[string]string{"username": "a:b", "password": "c"}, Auth{}, "colon"},
 		"line break":     {map[string]string{"username": "a", "password": "hunter2\n"}, Auth{}, "password of the Secret holds a line break"},
 		"header":         {map[string]string{"bearerToken": "hunter2\r\nX: y"}, Auth{}, "bearerToken of the Secret holds a line break"},
@@ -50,7 +51,7 @@ func TestAuthFromSecret(t *testing.T) {
 			for key, value := range tc.data {
 				data[key] = []byte(value)
 			}
-			got, err := AuthFromSecret(data)
+			got, err := AuthFromSecret("team", "git", data)
 			if tc.says != "" {
 				sources.WantError(t, err, failure.ErrInvalid, tc.says)
 				sources.WantNoSecret(t, err, "hunter2")
@@ -241,11 +242,11 @@ func TestTheKeysOfASecretThatBelongTogether(t *testing.T) {
 
 func TestAPasswordBesideAnIdentityIsItsPassphrase(t *testing.T) {
 	_, plain := sources.NewSSHKey(t)
-	got, err := AuthFromSecret(map[string][]byte{"identity": plain, "password": []byte("p")})
+	got, err := AuthFromSecret("team", "git", map[string][]byte{"identity": plain, "password": []byte("p")})
 	if err != nil || string(got.Passphrase) != "p" {
 		t.Errorf("%v: passphrase %q", err, got.Passphrase)
 	}
-	got, err = AuthFromSecret(map[string][]byte{"username": []byte("u"), "password": []byte("p")})
+	got, err = AuthFromSecret("team", "git", map[string][]byte{"username": []byte("u"), "password": []byte("p")})
 	if err != nil || got.Passphrase != nil {
 		t.Errorf("%v: passphrase %q", err, got.Passphrase)
 	}
@@ -280,13 +281,27 @@ func TestRedactTakesOutEveryFormOfASecret(t *testing.T) {
 
 func TestTheSecretIsNamedWhereItMayBeTheCause(t *testing.T) {
 	named := Auth{Secret: "team/git"}
+	const (
+		write = "an administrator of the cluster may run: kubectl create secret generic git -n team "
+		apply = " --dry-run=client -o yaml | kubectl apply -f -"
+	)
 	for name, tc := range map[string]struct {
 		auth Auth
 		err  error
 		want string
 	}{
-		"credentials":   {named, failure.New(failure.ErrAuthentication, "x"), "x; the credentials are those of Secret team/git"},
-		"not found":     {named, failure.New(failure.ErrNotFound, "x"), "x; the credentials are those of Secret team/git"},
+		"credentials": {named, failure.New(failure.ErrAuthentication, "x"), "x; the credentials are those of Secret team/git; " + write + "--from-literal=username=... --from-literal=password=..." + apply},
+		"an SSH key": {
+			Auth{Secret: "team/git", Identity: []byte("x"), Passphrase: []byte("x"), CA: []byte("x")}, failure.New(failure.ErrAuthentication, "x"),
+			"x; the credentials are those of Secret team/git; " + write + "--from-file=identity=... --from-file=known_hosts=... --from-literal=password=... --from-file=ca.crt=..." + apply,
+		},
+		"of a registry": {
+			Auth{Secret: "team/git", DockerConfig: []byte("x")}, failure.New(failure.ErrAuthentication, "x"),
+			"x; the credentials are those of Secret team/git; " + write + "--from-file=.dockerconfigjson=..." + apply,
+		},
+		"what it lacks": {named, RequestError(x509.UnknownAuthorityError{}, "h"), "the certificate of h is signed by an unknown authority: add the authority as ca.crt to the Secret that " +
+			"secretRef names in Git; " + write + "--from-file=ca.crt=..." + apply},
+		"not found":     {named, failure.New(failure.ErrNotFound, "x"), "x; the credentials are those of Secret team/git; " + write + "--from-literal=username=... --from-literal=password=..." + apply},
 		"another cause": {named, failure.New(failure.ErrServer, "x"), "x"},
 		"no Secret":     {Auth{}, failure.New(failure.ErrAuthentication, "x"), "x"},
 	} {
@@ -331,7 +346,7 @@ func FuzzAuthFromSecret(f *testing.F) {
 	f.Add("", "", "token", "", "", "", `{"auths":{"h":{"auth":"YTpi"}}}`)
 	f.Add("", "phrase", "", "-----BEGIN OPENSSH PRIVATE KEY-----\n", "h ssh-ed25519 AAAA", "-----BEGIN CERTIFICATE-----\n", "{}")
 	f.Fuzz(func(t *testing.T, user, password, token, identity, hosts, ca, docker string) {
-		auth, err := AuthFromSecret(map[string][]byte{
+		auth, err := AuthFromSecret("team", "git", map[string][]byte{
 			"username": []byte(user), "password": []byte(password), "bearerToken": []byte(token), "identity": []byte(identity),
 			"known_hosts": []byte(hosts), "ca.crt": []byte(ca), ".dockerconfigjson": []byte(docker),
 		})

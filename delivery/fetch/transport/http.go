@@ -90,14 +90,15 @@ func RequestError(err error, host string) error {
 	)
 	switch {
 	case errors.As(err, &authority):
-		return failure.New(failure.ErrAuthentication, "the certificate of %s is signed by an unknown authority: add the authority as ca.crt to the Secret", host)
+		return &lackError{failure.New(failure.ErrAuthentication, "the certificate of %s is signed by an unknown authority: add the authority as ca.crt to the Secret that secretRef names in Git", host), []string{caKey}}
 	case errors.As(err, &name):
-		return failure.New(failure.ErrAuthentication, "the certificate of %s is for another name: use the name it is for", host)
+		return failure.New(failure.ErrAuthentication, "the certificate of %s is for another name: use the name it is for in the URL in Git", host)
 	case errors.As(err, &explained):
 		return explained
 	case errors.As(err, &handshake) && handshake.Op == "remote error":
 		// That is what crypto/tls calls an alert from the other side.
-		return failure.New(failure.ErrAuthentication, "%s ended the TLS handshake (%v): give it a client certificate it accepts, as tls.crt and tls.key of the Secret", host, handshake.Err)
+		return &lackError{failure.New(failure.ErrAuthentication, "%s ended the TLS handshake (%v): give it a client certificate it accepts, as tls.crt and tls.key of the Secret that secretRef names in Git", host, handshake.Err),
+			[]string{certificateKey, privateKeyKey}}
 	}
 	// http.Client repeats method and URL around the cause; the caller has already named the source.
 	var about *url.Error
@@ -114,19 +115,19 @@ func StatusError(res *http.Response, auth Auth, what string) error {
 	switch res.StatusCode {
 	case http.StatusUnauthorized:
 		if auth.Anonymous() {
-			return failure.New(failure.ErrAuthentication, "%s (401): check the URL, or name a Secret with username and password, or bearerToken, in secretRef", wanted(host, what))
+			return failure.New(failure.ErrAuthentication, "%s (401): check the URL in Git, or name a Secret with username and password, or bearerToken, in secretRef there", wanted(host, what))
 		}
 		return failure.New(failure.ErrAuthentication, "%s rejected the credentials of the Secret (401): check them; a token may have expired", host)
 	case http.StatusForbidden:
 		if auth.Anonymous() {
-			return failure.New(failure.ErrAuthentication, "%s denies access without credentials (403): check the URL, or give it a Secret with credentials", host)
+			return failure.New(failure.ErrAuthentication, "%s denies access without credentials (403): check the URL in Git, or name a Secret with credentials in secretRef there", host)
 		}
 		return failure.New(failure.ErrAuthentication, "%s denies access (403): check what the credentials of the Secret may read", host)
 	case http.StatusNotFound, http.StatusGone:
 		if auth.Anonymous() {
-			return failure.New(failure.ErrNotFound, "there is no %s at this URL (%d): check the URL; if it is private, name a Secret in secretRef", what, res.StatusCode)
+			return failure.New(failure.ErrNotFound, "there is no %s at this URL (%d): check the URL in Git; if it is private, name a Secret in secretRef there", what, res.StatusCode)
 		}
-		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it (%d): check the URL, and what the credentials may read", what, res.StatusCode)
+		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it (%d): check the URL in Git, and what the credentials may read", what, res.StatusCode)
 	}
 	return failure.New(failure.ErrServer, "%s answered %d %s", host, res.StatusCode, http.StatusText(res.StatusCode))
 }

@@ -22,12 +22,12 @@ func TestStatusError(t *testing.T) {
 		kind   error
 		says   string
 	}{
-		"401, anonymous":   {401, anonymous, failure.ErrAuthentication, "h.example wants credentials for the chart at this URL; some hosts answer so if it does not exist (401): check the URL, or name a Secret with"},
+		"401, anonymous":   {401, anonymous, failure.ErrAuthentication, "h.example wants credentials for the chart at this URL; some hosts answer so if it does not exist (401): check the URL in Git, or name a Secret with"},
 		"401, credentials": {401, known, failure.ErrAuthentication, "h.example rejected the credentials of the Secret (401): check them; a token may have expired"},
-		"403, anonymous":   {403, anonymous, failure.ErrAuthentication, "h.example denies access without credentials (403): check the URL, or give it a Secret"},
+		"403, anonymous":   {403, anonymous, failure.ErrAuthentication, "h.example denies access without credentials (403): check the URL in Git, or name a Secret"},
 		"403, credentials": {403, known, failure.ErrAuthentication, "h.example denies access (403): check what the credentials of the Secret may read"},
-		"404, anonymous":   {404, anonymous, failure.ErrNotFound, "there is no chart at this URL (404): check the URL; if it is private, name a Secret in secretRef"},
-		"404, credentials": {404, known, failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it (404): check the URL, and what the credentials may read"},
+		"404, anonymous":   {404, anonymous, failure.ErrNotFound, "there is no chart at this URL (404): check the URL in Git; if it is private, name a Secret in secretRef there"},
+		"404, credentials": {404, known, failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it (404): check the URL in Git, and what the credentials may read"},
 		"410":              {410, known, failure.ErrNotFound, "may not see it (410)"},
 		"429":              {429, known, failure.ErrServer, "h.example answered 429 Too Many Requests"},
 		"500":              {500, known, failure.ErrServer, "h.example answered 500 Internal Server Error"},
@@ -48,8 +48,8 @@ func TestStatusError(t *testing.T) {
 
 func TestHostsThatDoNotSayWhetherSomethingExistsAreNamedAsSuch(t *testing.T) {
 	for host, want := range map[string]string{
-		"github.com":    "github.com has no Git repository at this URL, or it needs credentials; the host does not say which (401): check the URL, or name a Secret with",
-		"git.acme.test": "git.acme.test wants credentials for the Git repository at this URL; some hosts answer so if it does not exist (401): check the URL, or name a Secret with",
+		"github.com":    "github.com has no Git repository at this URL, or it needs credentials; the host does not say which (401): check the URL in Git, or name a Secret with",
+		"git.acme.test": "git.acme.test wants credentials for the Git repository at this URL; some hosts answer so if it does not exist (401): check the URL in Git, or name a Secret with",
 	} {
 		res := &http.Response{StatusCode: http.StatusUnauthorized, Request: &http.Request{URL: &url.URL{Scheme: "https", Host: host, Path: "/a/b"}}}
 		sources.WantError(t, StatusError(res, Auth{}, "Git repository"), failure.ErrAuthentication, want)

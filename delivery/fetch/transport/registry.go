@@ -72,14 +72,14 @@ func (r *Registry) Failed(err error, what string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return failure.New(failure.ErrAuthentication, "%s: check the URL, or name a Secret with username and password or .dockerconfigjson in secretRef", wanted(r.Reference.Host(), what))
+		return failure.New(failure.ErrAuthentication, "%s: check the URL in Git, or name a Secret with username and password or .dockerconfigjson in secretRef there", wanted(r.Reference.Host(), what))
 	case errors.As(err, &answer) && r.tokens.Refusal(answer.StatusCode) != nil:
 		return r.tokens.Refusal(answer.StatusCode)
 	case errors.As(err, &answer):
 		res := &http.Response{StatusCode: answer.StatusCode, Request: &http.Request{URL: answer.URL}}
 		return StatusError(res, r.auth, what)
 	case errors.Is(err, errdef.ErrNotFound):
-		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it: check the URL and the version, and what the credentials may read", what)
+		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it: check the URL and the version in Git, and what the credentials may read", what)
 	case !errors.As(err, &asked):
 		// The library does not understand the answer, for example because it names a token server that is not trusted. The library wraps
 		// the error with URLs, which may be signed.

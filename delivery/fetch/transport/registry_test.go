@@ -126,10 +126,10 @@ func TestRegistryFailed(t *testing.T) {
 		says string
 	}{
 		"rejected":               {answer(401), failure.ErrAuthentication, "r.example rejected the credentials of the Secret"},
-		"not there":              {answer(404), failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it (404): check the URL, and what the credentials may read"},
+		"not there":              {answer(404), failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it (404): check the URL in Git, and what the credentials may read"},
 		"broken":                 {answer(502), failure.ErrServer, "r.example answered 502 Bad Gateway"},
-		"credentials are wanted": {fmt.Errorf("x: %w", auth.ErrBasicCredentialNotFound), failure.ErrAuthentication, "r.example wants credentials for the chart at this URL; some hosts answer so if it does not exist: check the URL, or name a Secret with username and password or .dockerconfigjson in secretRef"},
-		"no such tag":            {fmt.Errorf("x: %w", errdef.ErrNotFound), failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it: check the URL and the version, and what the credentials may read"},
+		"credentials are wanted": {fmt.Errorf("x: %w", auth.ErrBasicCredentialNotFound), failure.ErrAuthentication, "r.example wants credentials for the chart at this URL; some hosts answer so if it does not exist: check the URL in Git, or name a Secret with username and password or .dockerconfigjson in secretRef there"},
+		"no such tag":            {fmt.Errorf("x: %w", errdef.ErrNotFound), failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it: check the URL and the version in Git, and what the credentials may read"},
 		"no connection":          {fmt.Errorf("x: %w", signed), failure.ErrUnavailable, "r.example gives no answer: connection refused"},
 		"an answer of no sense":  {fmt.Errorf("https://s.example/?sig=hunter2: %w", errors.New("no digest\nfor hunter2")), failure.ErrServer, "r.example answers what cannot be used: no digest for ***"},
 	} {

@@ -27,10 +27,9 @@ func ReadAuth(ctx context.Context, reader client.Reader, namespace string, ref *
 	if err != nil {
 		return Auth{}, fmt.Errorf("reading secret %s/%s: %w", namespace, ref.Name, err)
 	}
-	auth, err := AuthFromSecret(secret.Data)
+	auth, err := AuthFromSecret(namespace, ref.Name, secret.Data)
 	if err != nil {
 		return Auth{}, fmt.Errorf("secret %s/%s of secretRef: %w", namespace, ref.Name, err)
 	}
-	auth.Secret = namespace + "/" + ref.Name
 	return auth, nil
 }
