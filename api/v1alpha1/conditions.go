@@ -22,7 +22,8 @@ const (
 	FetchedCondition = "Fetched"
 	// SyncedCondition: the cluster's Tenants, Projects and Apps match the valid parts of the commit.
 	SyncedCondition = "Synced"
-	// AcceptedCondition: history and signature of the commit allow it to follow the last accepted one, which stays in force while it is False.
+	// AcceptedCondition: history and signature of the commit allow it to follow the last accepted one, and no freeze is in force. Otherwise
+	// the last accepted one stays in force.
 	AcceptedCondition = "Accepted"
 	// TreeValidCondition: every file of the commit is valid.
 	TreeValidCondition = "TreeValid"
@@ -188,6 +189,8 @@ const (
 const (
 	// HistoryRewrittenReason: the commit does not descend from the last accepted commit. It waits for confirmation.
 	HistoryRewrittenReason = "HistoryRewritten"
+	// FrozenReason: the commit waits for the end of a freeze of its tenant, or for confirmation. The message says until when.
+	FrozenReason = "Frozen"
 	// DeletionsHeldReason: the commit makes deletions that wait for confirmation.
 	DeletionsHeldReason = "DeletionsHeld"
 	// HookNotSetReason: the spec names no Secret for the push hook.

@@ -42,6 +42,9 @@ const (
 	// ConfirmHistoryAnnotation on a Repository names one commit, by its hash or revision, that is accepted although it does not descend
 	// from the last one. kubeop removes the annotation after use.
 	ConfirmHistoryAnnotation = "paas.kubeop.io/confirm-history"
+	// ConfirmFreezeAnnotation on a Repository names one commit, by its hash or revision, that is applied although a freeze is in force.
+	// kubeop removes the annotation after use.
+	ConfirmFreezeAnnotation = "paas.kubeop.io/confirm-freeze"
 	// SuspendAnnotation on an App or a Repository stops all reconciliation of it, except its deletion, until the time that is its value, in
 	// RFC 3339. It ends by itself at that time.
 	SuspendAnnotation = "paas.kubeop.io/suspend-until"

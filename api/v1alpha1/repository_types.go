@@ -66,8 +66,10 @@ type RepositoryStatus struct {
 	// Source is the URL and the ref from which LastAttemptedRevision was read. The history of a new commit is checked only while they
 	// stay the same.
 	Source string `json:"source,omitempty"`
-	// HeldRevision is a newer commit that is not accepted, because of its history or its signature. It is empty if there is none.
+	// HeldRevision is a newer commit that is not accepted, because of its history, its signature or a freeze. It is empty if there is none.
 	HeldRevision string `json:"heldRevision,omitempty"`
+	// HeldUntil is the end of the freeze that holds HeldRevision; absent if it is held for another reason.
+	HeldUntil *metav1.Time `json:"heldUntil,omitempty"`
 	// LastAppliedRevision is the newest commit that was valid and applied completely.
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
 	// Problems are the errors of the last attempted commit, as "file:line:column: why [code]". At most 20.

@@ -48,6 +48,33 @@ type Polling struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
+// FreezeWindow is a repeated time in which nothing new of a tenant is delivered: commits of its own repository wait, and the sources of its
+// apps stay at their revision. Corrections of drift and checks of health go on.
+type FreezeWindow struct {
+	// Name of the window, for messages about it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// Start says when a window begins, in the format of crontab(5): minute, hour, day of the month, month, day of the week, such as
+	// "0 18 * * FRI".
+	// +kubebuilder:validation:MinLength=9
+	// +kubebuilder:validation:MaxLength=100
+	Start string `json:"start"`
+	// Duration of a window, from 1m to 2160h (90 days). It is elapsed time, whether clocks change or not.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('2160h')",message="duration must be between 1m and 2160h (90 days)"
+	Duration metav1.Duration `json:"duration"`
+	// TimeZone in which start is read, by its name in the IANA time zone database, such as Europe/Berlin. Default UTC.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:default=UTC
+	TimeZone string `json:"timeZone,omitempty"`
+	// Message says why, to the people whose commits wait.
+	// +kubebuilder:validation:MaxLength=200
+	Message string `json:"message,omitempty"`
+}
+
 // SuspendedUntil returns the time until which SuspendAnnotation suspends an object; the zero time if it does not. Only Apps and Repositories
 // can be suspended so, because no owner of a tenant may stop the decisions of administrators about a Tenant or Project. A value that is no
 // time suspends nothing; the chart's policy kubeop-requests refuses it.

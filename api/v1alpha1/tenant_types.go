@@ -88,6 +88,12 @@ type TenantSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	Notifications []Notification `json:"notifications,omitempty"`
+	// Freeze lists the times in which nothing new is delivered: commits of the tenant's own repository wait until a window has ended or the
+	// annotation paas.kubeop.io/confirm-freeze names them. Commits of the platform repository do not wait.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	Freeze []FreezeWindow `json:"freeze,omitempty"`
 	// DeletionPolicy defines what happens to the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`

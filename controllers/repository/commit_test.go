@@ -475,21 +475,22 @@ func label(t *testing.T, k *cluster) {
 	}
 }
 
-// TestATenantWakesItsRepositoryWhenItsLimitsChange.
-func TestATenantWakesItsRepositoryWhenItsLimitsChange(t *testing.T) {
+// TestATenantWakesItsRepositoryWhenItsTermsChange: its limits or its freeze windows.
+func TestATenantWakesItsRepositoryWhenItsTermsChange(t *testing.T) {
 	five := int32(5)
-	before, limited, labelled := acme(), acme(), acme()
+	before, limited, frozen, labelled := acme(), acme(), acme(), acme()
 	limited.Spec.Limits.Apps = &five
+	frozen.Spec.Freeze = []v1alpha1.FreezeWindow{{Name: "weekend"}}
 	labelled.Labels = map[string]string{"a": "b"}
 	for name, c := range map[string]struct {
 		is   *v1alpha1.Tenant
 		want bool
-	}{"limits": {limited, true}, "labels": {labelled, false}} {
-		if got := limitsChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: c.is}); got != c.want {
+	}{"limits": {limited, true}, "freeze": {frozen, true}, "labels": {labelled, false}} {
+		if got := termsChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: c.is}); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
-	if limitsChanged.Create(event.CreateEvent{Object: before}) || limitsChanged.Delete(event.DeleteEvent{Object: before}) {
+	if termsChanged.Create(event.CreateEvent{Object: before}) || termsChanged.Delete(event.DeleteEvent{Object: before}) {
 		t.Error("other events are passed")
 	}
 	if got := own(t.Context(), before); len(got) != 1 || got[0].NamespacedName != (types.NamespacedName{Name: "acme"}) {

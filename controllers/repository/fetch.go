@@ -95,6 +95,52 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	return s.unanswered()
 }
 
+// accept decides whether the fetched commit may follow the last accepted one. If not, it is held, and the last accepted commit is used in
+// its place. If that commit cannot be read any more, the step ends here, and the running objects are not changed.
+func (r *Reconciler) accept(ctx context.Context, s *scope) error {
+	s.source = sourceOf(s.repository)
+	objection, err := r.objection(s)
+	if objection == nil && err == nil {
+		objection, err = r.frozen(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	if objection == nil {
+		return r.useConfirmations(ctx, s)
+	}
+	s.held = s.commit.Revision
+	last, err := s.commit.Earlier(s.repository.Status.LastAttemptedRevision)
+	if errors.Is(err, failure.ErrNotFound) {
+		s.commit = git.Commit{}
+		return objection
+	}
+	s.commit, s.unaccepted = last, objection
+	return err
+}
+
+// accepted reports a commit that is held.
+func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
+	if s.hold == nil || s.progress == nil {
+		return s.unaccepted
+	}
+	problems, err := r.review(ctx, s)
+	if err != nil {
+		return err
+	}
+	return r.waitFor(s, problems)
+}
+
+// useConfirmations removes the confirmations of an accepted commit, so that they do not accept the same commit a second time.
+func (r *Reconciler) useConfirmations(ctx context.Context, s *scope) error {
+	for _, annotation := range []string{v1alpha1.ConfirmHistoryAnnotation, v1alpha1.ConfirmFreezeAnnotation} {
+		if confirms(s.repository, annotation, s.commit) {
+			return step.Withdraw(ctx, r.Client, s.repository, annotation) // Another one is removed when the annotations are as read here.
+		}
+	}
+	return nil
+}
+
 // unanswered ends the step if the remote has not answered since the operator started. A failure in the status from before the restart stays
 // until there is an answer, because the restart is no news about it.
 func (s *scope) unanswered() error {

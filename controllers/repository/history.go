@@ -2,7 +2,6 @@ package repository
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/command"
-	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
@@ -31,6 +29,11 @@ func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository
 	}
 	if compared(repository) {
 		source.After = hashOf(repository.Status.LastAttemptedRevision)
+		tenant, err := r.tenant(ctx, repository.Spec.Tenant)
+		if err != nil {
+			return git.Commit{}, err
+		}
+		source.WithAfter = len(tenant.Spec.Freeze) > 0
 	}
 	return r.Git.Fetch(ctx, source)
 }
@@ -49,29 +52,8 @@ func (r *Reconciler) signers(ctx context.Context, spec *v1alpha1.GitVerification
 	return signature.Verification{Mode: spec.Mode, Keys: secret.Data, Now: r.Steps.Clock.Now}, nil
 }
 
-// accept decides whether the fetched commit may follow the last accepted one. If not, it is held, and the last accepted commit is used in
-// its place. If that commit cannot be read any more, the step ends here, and the running objects are not changed.
-func (r *Reconciler) accept(ctx context.Context, s *scope) error {
-	s.source = sourceOf(s.repository)
-	objection, err := r.objection(ctx, s)
-	if err != nil || objection == nil {
-		return err
-	}
-	s.held = s.commit.Revision
-	last, err := s.commit.Earlier(s.repository.Status.LastAttemptedRevision)
-	if errors.Is(err, failure.ErrNotFound) {
-		s.commit = git.Commit{}
-		return objection
-	}
-	s.commit, s.unaccepted = last, objection
-	return err
-}
-
-// accepted reports a commit that is held.
-func (r *Reconciler) accepted(_ context.Context, s *scope) error { return s.unaccepted }
-
 // objection returns the error with which the step ends for a commit that may not follow, nil for one that may.
-func (r *Reconciler) objection(ctx context.Context, s *scope) (objection, err error) {
+func (r *Reconciler) objection(s *scope) (objection, err error) {
 	if unsigned := s.commit.Unsigned; unsigned != nil {
 		reason, _ := verdict.Of(unsigned)
 		return step.Stop(reason, fmt.Errorf("%s is held, nothing of it is applied: %w", s.commit.Revision, unsigned)), nil
@@ -83,15 +65,15 @@ func (r *Reconciler) objection(ctx context.Context, s *scope) (objection, err er
 	about := s.commit.Ancestry
 	switch {
 	case hashOf(last) == s.commit.Hash:
-		return nil, r.useConfirmation(ctx, s)
+		return nil, nil
 	case about.Of != hashOf(last):
 		// The commit was fetched before the last one was accepted, so the cached answer does not say how they are related.
 		r.Commits.Forget(string(s.repository.UID))
 		return nil, step.Soon(time.Second)
 	case about.Descends, git.HigherVersion(s.commit.Revision, last) && bySemver(s.repository):
 		return nil, nil
-	case confirmed(s.repository, s.commit):
-		return nil, r.useConfirmation(ctx, s)
+	case confirms(s.repository, v1alpha1.ConfirmHistoryAnnotation, s.commit):
+		return nil, nil
 	}
 	return step.Stop(v1alpha1.HistoryRewrittenReason, rewritten(s, last)), nil
 }
@@ -136,18 +118,10 @@ func bySemver(repository *v1alpha1.Repository) bool {
 	return ref != nil && ref.SemVer != "" && ref.Commit == "" && ref.Name == ""
 }
 
-// confirmed reports whether an annotation confirms this one commit.
-func confirmed(repository *v1alpha1.Repository, commit git.Commit) bool {
-	confirmation := repository.Annotations[v1alpha1.ConfirmHistoryAnnotation]
+// confirms reports whether an annotation confirms this one commit.
+func confirms(repository *v1alpha1.Repository, annotation string, commit git.Commit) bool {
+	confirmation := repository.Annotations[annotation]
 	return confirmation != "" && (confirmation == commit.Hash || confirmation == commit.Revision)
-}
-
-// useConfirmation removes the confirmation of an accepted commit, so that it does not accept the same commit a second time.
-func (r *Reconciler) useConfirmation(ctx context.Context, s *scope) error {
-	if !confirmed(s.repository, s.commit) {
-		return nil
-	}
-	return step.Withdraw(ctx, r.Client, s.repository, v1alpha1.ConfirmHistoryAnnotation)
 }
 
 // hashOf returns the commit in a revision.

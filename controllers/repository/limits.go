@@ -16,12 +16,17 @@ import (
 // limits returns the limits for reading a tenant's own repository. For the platform repository, they are those for tenants that have none
 // of their own.
 func (r *Reconciler) limits(ctx context.Context, name string) (budget.Limits, error) {
+	tenant, err := r.tenant(ctx, name)
+	return r.Usage.Limits.With(&tenant.Spec.Limits), err
+}
+
+// tenant returns a Tenant; an empty one if there is none, as for the platform repository.
+func (r *Reconciler) tenant(ctx context.Context, name string) (*v1alpha1.Tenant, error) {
 	tenant := &v1alpha1.Tenant{}
 	if name == "" {
-		return r.Usage.Limits, nil
+		return tenant, nil
 	}
-	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant)
-	return r.Usage.Limits.With(&tenant.Spec.Limits), client.IgnoreNotFound(err)
+	return tenant, client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant))
 }
 
 // applied is the size of an applied object, and the time of the apply.

@@ -32,6 +32,8 @@ type progress struct {
 	foreign bool
 	// weighed is the last verdict that deleted nothing.
 	weighed weighed
+	// reviewed is the last commit that waited for the end of a freeze.
+	reviewed reviewed
 	// announced is the last commit that the status reported as being read.
 	announced string
 	// reported is when the status last reported the progress.

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/jitter"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -53,6 +55,9 @@ type acceptance struct {
 	// held is a newer commit that is not accepted, and unaccepted why.
 	held       string
 	unaccepted error
+	// waits is the held commit if only a freeze holds it, and hold is the freeze.
+	waits git.Commit
+	hold  *freeze.Hold
 }
 
 func newScope(repository *v1alpha1.Repository) *scope {
@@ -67,14 +72,17 @@ func (s *scope) Record() {
 	status := &s.repository.Status
 	status.CommitStatuses = s.reported
 	if s.held != "" {
-		status.HeldRevision = s.held
+		status.HeldRevision, status.HeldUntil = s.held, nil
+	}
+	if s.hold != nil {
+		status.HeldUntil = &metav1.Time{Time: s.hold.Until}
 	}
 	if s.commit.Revision == "" {
 		return
 	}
 	status.LastAttemptedRevision = s.commit.Revision
 	if s.unaccepted == nil {
-		status.Source, status.HeldRevision = s.source, ""
+		status.Source, status.HeldRevision, status.HeldUntil = s.source, "", nil
 	}
 	if s.found == nil {
 		return

@@ -42,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets, keys cache.Cach
 	c, err := b.
 		For(&v1alpha1.Repository{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
-		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(own), builder.WithPredicates(limitsChanged)).
+		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(own), builder.WithPredicates(termsChanged)).
 		Watches(&v1alpha1.Project{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.App{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		WatchesRawSource(source.Kind(secrets, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(
@@ -70,12 +70,12 @@ func own(_ context.Context, tenant client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: tenant.GetName()}}}
 }
 
-// limitsChanged passes updates of a Tenant that change its limits.
-var limitsChanged = predicate.Funcs{
+// termsChanged passes updates of a Tenant that change its limits or its freeze windows.
+var termsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Tenant), e.ObjectNew.(*v1alpha1.Tenant)
-		return !equality.Semantic.DeepEqual(was.Spec.Limits, is.Spec.Limits)
+		return !equality.Semantic.DeepEqual(was.Spec.Limits, is.Spec.Limits) || !equality.Semantic.DeepEqual(was.Spec.Freeze, is.Spec.Freeze)
 	},
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

@@ -79,8 +79,11 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 		d.AddAt(code.InvalidValue, "spec", "reading the %s: %s", at.Kind(), err)
 		return d
 	}
-	if app, ok := object.(*v1alpha1.App); ok {
-		d.checkOrder(app)
+	switch object := object.(type) {
+	case *v1alpha1.App:
+		d.checkOrder(object)
+	case *v1alpha1.Tenant:
+		d.checkFreeze(object)
 	}
 	d.Object = object
 	return d

@@ -81,6 +81,8 @@ const (
 	InvalidImage Code = "invalid-image"
 	// InvalidExpression: a CEL expression cannot be compiled.
 	InvalidExpression Code = "invalid-expression"
+	// InvalidFreeze: a freeze window has no start, time zone or duration that can be evaluated.
+	InvalidFreeze Code = "invalid-freeze"
 	// WrongScope: the field is only for projects of the platform, or only for those of tenants.
 	WrongScope Code = "wrong-scope"
 	// SecretDependency: an app depends on a Secret.

@@ -59,8 +59,13 @@ func Newest(repository *v1alpha1.Repository, c Commit) Verdict {
 // Held judges a commit that is not accepted.
 func Held(repository *v1alpha1.Repository) Verdict {
 	v := Verdict{State: host.Failure, Description: "held: nothing of it is applied"}
-	if accepted := conditions.Get(repository, v1alpha1.AcceptedCondition); accepted != nil && accepted.Status == metav1.ConditionFalse {
+	accepted := conditions.Get(repository, v1alpha1.AcceptedCondition)
+	freezes := accepted != nil && accepted.Reason == v1alpha1.FrozenReason && accepted.Status == metav1.ConditionUnknown
+	if freezes || accepted != nil && accepted.Status == metav1.ConditionFalse {
 		v.Description = accepted.Reason + ": " + firstLine(accepted.Message)
+	}
+	if freezes { // It ends by itself.
+		v.State = host.Pending
 	}
 	return v
 }

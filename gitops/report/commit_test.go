@@ -117,4 +117,8 @@ func TestVerdictOfOlderAndHeldCommits(t *testing.T) {
 	if got, want := Held(r), (Verdict{State: host.Failure, Description: "HistoryRewritten: c2 does not descend from c1"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	conditions.MarkUnknown(r, v1alpha1.AcceptedCondition, v1alpha1.FrozenReason, "c2 waits until noon")
+	if got, want := Held(r), (Verdict{State: host.Pending, Description: "Frozen: c2 waits until noon"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
 }

@@ -43,8 +43,8 @@ func (c Commit) Earlier(revision string) (Commit, error) {
 	return Commit{}, failure.New(failure.ErrNotFound, "commit %s is not in the store", failure.Printable(revision))
 }
 
-// examine finds out what src requests about the commit: whether it is signed, and whether it descends from src.After. If it does not
-// descend from it, the earlier commit is fetched into the store, if it is missing there and the server still has it.
+// examine finds out what src requests about the commit: whether it is signed, and whether it descends from src.After. If it may
+// be held, the earlier commit is fetched into the store, if it is missing there and the server still has it.
 func examine(ctx context.Context, from *remote, src Source, commit Commit) (Commit, error) {
 	if src.Signers != nil {
 		commit.Unsigned = commit.Verify(*src.Signers)
@@ -59,7 +59,7 @@ func examine(ctx context.Context, from *remote, src Source, commit Commit) (Comm
 	if commit.Ancestry, err = commit.findAncestry(ctx, from, src); err != nil {
 		return Commit{}, fmt.Errorf("comparing commit %s with %s: %w", commit.Hash, src.After, err)
 	}
-	if _, err := commit.Earlier("sha1:" + src.After); err != nil && (!commit.Ancestry.Descends || commit.Unsigned != nil) {
+	if _, err := commit.Earlier("sha1:" + src.After); err != nil && (src.WithAfter || !commit.Ancestry.Descends || commit.Unsigned != nil) {
 		commit.from.fetchEarlier(ctx, from, plumbing.NewHash(src.After))
 	}
 	return commit, nil

@@ -42,8 +42,9 @@ type Source struct {
 	// WithTag fetches the annotated tag that names the commit, too, for Commit.Verify.
 	WithTag bool
 	// After is the hash of a commit that was fetched before. Commit.Ancestry then says whether the fetched commit descends from it. Empty:
-	// they are not compared.
-	After string
+	// they are not compared. WithAfter fetches that commit, too, if the store does not have it any more.
+	After     string
+	WithAfter bool
 	// Signers checks the signature of the commit, or of the tag that names it: see Commit.Unsigned. Nil: it is not checked.
 	Signers *signature.Verification
 }

@@ -1,0 +1,179 @@
+// Package freeze evaluates the freeze windows of a tenant: whether one is in force, and until when.
+package freeze
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// MaxWindows is how many windows of a tenant are evaluated: as many as the Tenant's schema allows.
+const MaxWindows = 16
+
+// crontab reads five fields, and no other form.
+var crontab = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+
+// Hold is a freeze that is in force.
+type Hold struct {
+	// Name and Message are those of the window; of several, of the one that ends last.
+	Name, Message string
+	// Until is the end, in the time zone of the window. If another window follows without a pause, it is the end of that one.
+	Until time.Time
+}
+
+// String says which freeze it is, and until when, such as "until 2026-11-30 08:00 CET (Europe/Berlin) by freeze weekend".
+func (h *Hold) String() string {
+	clock := "15:04"
+	if h.Until.Second() != 0 {
+		clock = time.TimeOnly
+	}
+	text := "until " + h.Until.Format("2006-01-02 "+clock+" MST")
+	if zone := h.Until.Location().String(); zone != "UTC" {
+		text += " (" + zone + ")"
+	}
+	text += " by freeze " + h.Name
+	if h.Message != "" {
+		text += fmt.Sprintf(" (%q)", h.Message)
+	}
+	return text
+}
+
+// InForce returns the freeze that is in force at a time; nil for none. It fails for windows that Check refuses.
+func InForce(windows []v1alpha1.FreezeWindow, now time.Time) (*Hold, error) {
+	parsed := make([]*window, 0, len(windows))
+	for i := range windows[:min(len(windows), MaxWindows)] {
+		w, err := parse(&windows[i])
+		if err != nil {
+			return nil, fmt.Errorf("freeze %s: %w", windows[i].Name, err)
+		}
+		parsed = append(parsed, w)
+	}
+	hold := latest(parsed, now)
+	if hold == nil {
+		return nil, nil
+	}
+	for range MaxWindows { // A limit for windows that never end.
+		next := latest(parsed, hold.Until)
+		if next == nil {
+			break
+		}
+		hold.Until = next.Until
+	}
+	return hold, nil
+}
+
+// latest returns the window that is open at a time and ends last; nil for none.
+func latest(windows []*window, at time.Time) *Hold {
+	var hold *Hold
+	for _, w := range windows {
+		if end, open := w.end(at); open && (hold == nil || end.After(hold.Until)) {
+			hold = &Hold{Name: w.spec.Name, Message: w.spec.Message, Until: end}
+		}
+	}
+	return hold
+}
+
+// window is a parsed window.
+type window struct {
+	spec  *v1alpha1.FreezeWindow
+	start cron.Schedule
+	zone  *time.Location
+}
+
+// Fault is what is wrong with a field of a window.
+type Fault struct {
+	// Field is the name of the field in the window.
+	Field string
+	Why   string
+}
+
+// Error implements error.
+func (f *Fault) Error() string { return f.Field + " " + f.Why }
+
+func parse(spec *v1alpha1.FreezeWindow) (*window, error) {
+	if strings.Contains(spec.Start, "TZ=") { // The parser would take the zone from here.
+		return nil, &Fault{"start", "must not name a time zone: write it as timeZone"}
+	}
+	start, err := crontab.Parse(spec.Start)
+	if err != nil {
+		return nil, &Fault{"start", fmt.Sprintf(`%.100q is not five fields of crontab, such as "0 18 * * FRI": %.200s`, spec.Start, err)}
+	}
+	zone, err := zoneOf(cmp.Or(spec.TimeZone, "UTC"))
+	if err != nil {
+		return nil, &Fault{"timeZone", fmt.Sprintf("%.64q is not the name of a time zone, such as Europe/Berlin", spec.TimeZone)}
+	}
+	if spec.Duration.Duration <= 0 {
+		return nil, &Fault{"duration", "must be longer than 0"}
+	}
+	return &window{spec, start, zone}, nil
+}
+
+// zones are the time zones that were loaded. There are about 600 names, so the map stays small.
+var zones sync.Map
+
+// zoneOf loads a time zone. "Local" is none, because it depends on the machine.
+func zoneOf(name string) (*time.Location, error) {
+	if zone, ok := zones.Load(name); ok {
+		return zone.(*time.Location), nil
+	}
+	if strings.EqualFold(name, "Local") {
+		return nil, fmt.Errorf("unknown time zone %s", name)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, err
+	}
+	zones.Store(name, zone)
+	return zone, nil
+}
+
+// shift is more than clocks change at once.
+const shift = 3 * time.Hour
+
+// end returns the end of the window that is open at a time. The starts are computed on the clock on the wall, which is the same every day,
+// and then converted: the cron library leaves out starts in the hour that is skipped in spring, and repeats those in the hour that comes
+// twice in autumn.
+func (w *window) end(at time.Time) (end time.Time, open bool) {
+	from, to := wall(at.Add(-w.spec.Duration.Duration).In(w.zone)).Add(-shift), wall(at.In(w.zone)).Add(shift)
+	for s := w.start.Next(from); !s.IsZero() && !s.After(to); s = w.start.Next(s) {
+		start := time.Date(s.Year(), s.Month(), s.Day(), s.Hour(), s.Minute(), 0, 0, w.zone)
+		if end = start.Add(w.spec.Duration.Duration); !start.After(at) && end.After(at) {
+			return end, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// wall returns the time that the clock on the wall shows, as a time in UTC.
+func wall(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+}
+
+// maxStarts is how many starts of a window Check compares.
+const maxStarts = 1000
+
+// Check returns what is wrong with a window; nil for nothing.
+func Check(spec *v1alpha1.FreezeWindow) error {
+	w, err := parse(spec)
+	if err != nil {
+		return err
+	}
+	last := w.start.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	if last.IsZero() {
+		return &Fault{"start", fmt.Sprintf("%q never occurs", spec.Start)}
+	}
+	for range maxStarts {
+		next := w.start.Next(last)
+		if next.IsZero() || next.Sub(last) > spec.Duration.Duration {
+			return nil
+		}
+		last = next
+	}
+	return &Fault{"duration", fmt.Sprintf("is %s, and the window starts again before that is over, so it never ends: write fewer starts or a shorter duration", spec.Duration.Duration)}
+}
