@@ -113,6 +113,9 @@ const (
 	RemediatedCondition = "Remediated"
 	// DriftedCondition is True while objects of the app differ from its source or release. The message names the fields.
 	DriftedCondition = "Drifted"
+	// FrozenCondition is present, and True, while a freeze of the tenant keeps the app at the revision of its source. The message says until
+	// when.
+	FrozenCondition = "Frozen"
 	// ImageKeptCondition is present, and True, while the registry does not answer. The app keeps the image that its policy chose last.
 	ImageKeptCondition = "ImageKept"
 	// StartedEmptyCondition is present, and True, while a new volume is empty although a deleted app left a claim for a volume of the
@@ -189,7 +192,8 @@ const (
 const (
 	// HistoryRewrittenReason: the commit does not descend from the last accepted commit. It waits for confirmation.
 	HistoryRewrittenReason = "HistoryRewritten"
-	// FrozenReason: the commit waits for the end of a freeze of its tenant, or for confirmation. The message says until when.
+	// FrozenReason: a freeze of the tenant is in force, so the newest commit waits for its end or for confirmation, or an app's source stays at
+	// its revision. The message says until when.
 	FrozenReason = "Frozen"
 	// DeletionsHeldReason: the commit makes deletions that wait for confirmation.
 	DeletionsHeldReason = "DeletionsHeld"

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -164,15 +165,14 @@ func (w *wakes) ofTenant(ctx context.Context, tenant client.Object) (requests []
 	return requests
 }
 
-// termsChanged passes updates of Tenants that change the limits of their Apps, or the Pod Security level of their namespaces.
+// termsChanged passes updates of Tenants that change their freeze, the limits of their Apps, or the Pod Security level of their namespaces.
 var termsChanged = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
+	CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := &e.ObjectOld.(*v1alpha1.Tenant).Spec, &e.ObjectNew.(*v1alpha1.Tenant).Spec
 		before, after := budget.Limits{}.With(&was.Limits), budget.Limits{}.With(&is.Limits)
-		return was.PodSecurity != is.PodSecurity || before.App != after.App || before.RenderedBytes != after.RenderedBytes
+		return was.PodSecurity != is.PodSecurity || !slices.Equal(was.Freeze, is.Freeze) || before.App != after.App || before.RenderedBytes != after.RenderedBytes
 	},
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
 // readyChanged passes updates of a Project that change whether it is ready.

@@ -78,7 +78,7 @@ func (s *Stage) Ready(ctx context.Context, object Conditioned, namespace, name s
 }
 
 // exceptional are conditions that are normally not True.
-var exceptional = map[string]bool{v1alpha1.DriftedCondition: true, v1alpha1.RemediatedCondition: true, v1alpha1.ImageKeptCondition: true}
+var exceptional = map[string]bool{v1alpha1.DriftedCondition: true, v1alpha1.RemediatedCondition: true, v1alpha1.ImageKeptCondition: true, v1alpha1.FrozenCondition: true}
 
 // describe returns the first abnormal condition, or Ready.
 func describe(conditions []metav1.Condition) string {

@@ -15,9 +15,12 @@ import (
 // pull returns the files of an artifact from an OCI registry.
 func (f *Fetcher) pull(ctx context.Context, p *pass, spec *v1alpha1.OCISource) (Files, error) {
 	from := artifact.OCI{URL: spec.URL, Digest: spec.Digest, SemVer: spec.SemVer, Tag: spec.Tag, Insecure: spec.Insecure, Tenant: p.Owner.Tenant}
+	if pinned := p.pinnedDigest(); pinned != "" {
+		from.Digest = pinned
+	}
 	find := func() (artifact.Artifact, error) {
 		return shared(ctx, f, p, query[artifact.Artifact]{
-			of: f.Answers.Pulled, what: fmt.Sprintf("oci %q %t", []string{spec.URL, spec.Digest, spec.SemVer, spec.Tag}, spec.Insecure), secret: spec.SecretRef,
+			of: f.Answers.Pulled, what: fmt.Sprintf("oci %q %t", []string{spec.URL, from.Digest, spec.SemVer, spec.Tag}, spec.Insecure), secret: spec.SecretRef,
 			host: transport.HostOf(spec.URL),
 			fetch: func(ctx context.Context, auth transport.Auth) (artifact.Artifact, error) {
 				from := from
@@ -26,7 +29,11 @@ func (f *Fetcher) pull(ctx context.Context, p *pass, spec *v1alpha1.OCISource) (
 			},
 		})
 	}
-	return f.unpacked(find, func() { p.last.question = cache.Question{Request: "swept"} })
+	files, err := f.unpacked(find, func() { p.last.question = cache.Question{Request: "swept"} })
+	if from.Digest != spec.Digest {
+		files.Revision = p.pin // As the tag named it.
+	}
+	return files, err
 }
 
 // unpacked opens the files of an artifact. If they are no longer on the disk, it fetches the artifact again.

@@ -1,7 +1,9 @@
 package source
 
 import (
+	"cmp"
 	"context"
+	"math"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
@@ -60,11 +62,14 @@ func (f *Fetcher) chartArchive(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
+	if p.pin != "" {
+		query.Request += " at " + p.pin
+	}
 	fetched := func() (chart.Archive, error) {
 		return lastOf(p, f.Answers.Archives, query, func() (cache.Fetcher[chart.Archive], error) {
 			auth, err := transport.ReadAuth(ctx, f.Inputs.Secrets(p.Subject), p.App.Namespace, spec.SecretRef)
 			wanted := chart.Source{
-				Repository: spec.Repository, Name: spec.Chart, Version: spec.Version, Digest: spec.Digest, Insecure: spec.Insecure,
+				Repository: spec.Repository, Name: spec.Chart, Version: cmp.Or(p.pin, spec.Version), Digest: spec.Digest, Insecure: spec.Insecure,
 				Auth: auth, Tenant: p.Owner.Tenant,
 			}
 			return func(ctx context.Context) (chart.Archive, error) { return f.Charts.Fetch(ctx, wanted) }, err
@@ -106,6 +111,9 @@ func (f *Fetcher) dependencies(ctx context.Context, p *pass, from chart.Folder) 
 	}
 	query.Request += " " + missing
 	query.Version += " " + missing
+	if p.pin != "" {
+		query.MaxAge = math.MaxInt64
+	}
 	fetched := func() ([]chart.Dependency, error) {
 		// Do not use lastOf: the dependencies of an earlier version of the chart do not fit this one.
 		return f.Answers.Dependencies.Get(query, func() (cache.Fetcher[[]chart.Dependency], error) {

@@ -83,6 +83,8 @@ type Found struct {
 	imageStale error
 	image      *imageMemory
 	stale      stale
+	// freeze says until when a freeze keeps the App at its revision, and frozenAt names that; "" without one.
+	freeze, frozenAt string
 }
 
 // Files are the files of a Git App: of a commit, of an artifact of a registry, or of a Flux artifact.
@@ -103,11 +105,14 @@ type pass struct {
 	*subject.Subject
 	found *Found
 	last  *lastQuery
+	// pin is the revision at which a freeze keeps the App; "" without one.
+	pin string
 }
 
 // Fetch finds the App's source, and returns the outcome of the step SourceReady.
 func (f *Fetcher) Fetch(ctx context.Context, s *subject.Subject, found *Found) error {
-	p := &pass{s, found, f.queries.Get(s.App)}
+	p := &pass{Subject: s, found: found, last: f.queries.Get(s.App)}
+	p.hold()
 	found.image = &p.last.image
 	if !sharesSource(&s.App.Spec) {
 		p.last.source = ""
@@ -118,6 +123,9 @@ func (f *Fetcher) Fetch(ctx context.Context, s *subject.Subject, found *Found) e
 		found.reads = last.(folder.Reads)
 	}
 	err := f.bring(ctx, p)
+	if err == nil {
+		p.keep()
+	}
 	if known && (err != nil || found.Kept) {
 		f.reads.Store(s.Key(), last)
 	}

@@ -168,7 +168,7 @@ func newFetcher(t *testing.T, app *v1alpha1.App) (*Fetcher, *pass) {
 	}
 	s := (&subject.Subjects{Clock: now}).New(app)
 	s.Client = api
-	return f, &pass{s, &Found{}, f.queries.Get(app)}
+	return f, &pass{Subject: s, found: &Found{}, last: f.queries.Get(app)}
 }
 
 // schemeOf knows Kubernetes' own kinds and kubeop's.

@@ -152,8 +152,8 @@ func (f *Fetcher) verification(ctx context.Context, p *pass, spec *v1alpha1.GitV
 }
 
 func (f *Fetcher) commit(ctx context.Context, p *pass, from git.Source, secret *v1alpha1.LocalSecretReference) (git.Commit, error) {
-	from.Ref = from.Ref.DeepCopy() // The fetch may still use Ref after this Reconcile changed the App.
-	return shared(ctx, f, p, query[git.Commit]{
+	from.Ref = p.pinned(from.Ref, from.WithTag).DeepCopy() // The fetch may still use Ref after this Reconcile changed the App.
+	commit, err := shared(ctx, f, p, query[git.Commit]{
 		of: f.Answers.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: transport.HostOf(from.URL), secret: secret,
 		fetch: func(ctx context.Context, auth transport.Auth) (git.Commit, error) {
 			from := from
@@ -161,6 +161,10 @@ func (f *Fetcher) commit(ctx context.Context, p *pass, from git.Source, secret *
 			return f.Git.Fetch(ctx, from)
 		},
 	})
+	if p.pin != "" && !from.WithTag {
+		commit.Revision = p.pin // As the ref named it.
+	}
+	return commit, err
 }
 
 // readsSame reports whether a commit changes none of the files that the App's last build read. It returns false if these files are not

@@ -88,7 +88,7 @@ func TestAppsOfACommitShareOneCause(t *testing.T) {
 		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: generation}}
 		app.Annotations = map[string]string{v1alpha1.RevisionAnnotation: revision}
 		app.Status.ObservedGeneration = -1
-		p := &pass{(&subject.Subjects{}).New(app), &Found{}, &lastQuery{cause: last}}
+		p := &pass{Subject: (&subject.Subjects{}).New(app), found: &Found{}, last: &lastQuery{cause: last}}
 		return p.causeOf(cache.Question{Generation: generation, Request: "now"})
 	}
 	common := cause("1", "main@sha1:1", "", 1)

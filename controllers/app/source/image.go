@@ -46,6 +46,10 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 		last = nil
 	}
 	now := p.Now()
+	if p.pin != "" && last != nil {
+		p.found.Image, p.last.image.trusted = last, now // After the freeze, the registry is contacted.
+		return nil
+	}
 	push := f.pushes.of(p.Owner.Tenant, sourceURL(&p.App.Spec))
 	if p.last.image.push == push && p.trustsImage(last, now) {
 		p.found.Image = last
@@ -150,8 +154,12 @@ func (p *pass) choiceOf(chosen image.Chosen, now time.Time) *v1alpha1.ImageStatu
 	return is
 }
 
-// Notes report a new image, and a registry that could not be reached.
+// Notes report a new image, a registry that could not be reached, and a freeze.
 func (f *Found) Notes(app *v1alpha1.App) []step.Note {
+	return append(f.imageNotes(app), f.freezeNote())
+}
+
+func (f *Found) imageNotes(app *v1alpha1.App) []step.Note {
 	var notes []step.Note
 	if f.image != nil && f.image.change != "" {
 		notes = append(notes, step.Note{Reason: v1alpha1.ImageChosenReason, Message: f.image.change, Event: "Normal"})

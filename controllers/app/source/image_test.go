@@ -64,6 +64,7 @@ type fixture struct {
 	app      *v1alpha1.App
 	clock    *clocktesting.FakeClock
 	woken    chan types.NamespacedName
+	freeze   []v1alpha1.FreezeWindow
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -103,7 +104,10 @@ func (b *fixture) choose(p *pass) error {
 // begin starts a search for the source.
 func (b *fixture) begin() *pass {
 	asked := b.queries.Get(b.app)
-	return &pass{b.subjects.New(b.app), &Found{image: &asked.image}, asked}
+	p := &pass{Subject: b.subjects.New(b.app), found: &Found{image: &asked.image}, last: asked}
+	p.Freeze = b.freeze
+	p.hold()
+	return p
 }
 
 // look runs the step and writes the status as the runner does. It returns the number of requests to the registry.

@@ -77,7 +77,7 @@ func TestWhichSpecsUseTheFolder(t *testing.T) {
 // passOf is a pass of a Fetcher over an App.
 func passOf(app *v1alpha1.App) *pass {
 	s := (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).New(app)
-	return &pass{s, &Found{}, &lastQuery{}}
+	return &pass{Subject: s, found: &Found{}, last: &lastQuery{}}
 }
 
 // TestAFailedSourceDoesNotAffectADeliveredApp, except if its content is not trusted.

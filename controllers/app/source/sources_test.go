@@ -54,6 +54,7 @@ type world struct {
 	clock    *clocktesting.FakeClock
 	queue    *queued
 	dir      string
+	freeze   []v1alpha1.FreezeWindow
 }
 
 // queued collects the Apps that are added to the work queue.
@@ -147,7 +148,7 @@ func (w *world) fetch(app *v1alpha1.App) (*Found, string) {
 	w.t.Helper()
 	for {
 		s := w.subjects.New(app)
-		s.Client, s.Owner.Tenant = w.api, "acme"
+		s.Client, s.Owner.Tenant, s.Freeze = w.api, "acme", w.freeze
 		found := &Found{}
 		err := w.Fetch(w.t.Context(), s, found)
 		if err == nil || err.Error() != "under way" {
