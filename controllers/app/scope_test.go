@@ -284,3 +284,35 @@ func TestTheStatusSaysWhereTheAppIsAndWhatRuns(t *testing.T) {
 		t.Errorf("the status has the revision %q, in short %q", b.app.Status.LastAppliedRevision, b.app.Status.ShortRevision)
 	}
 }
+
+// TestOnlyACompleteReconcileIsRecordedAsOne: what the status says of the folder, and of the delivery.
+func TestOnlyACompleteReconcileIsRecordedAsOne(t *testing.T) {
+	for name, tc := range map[string]struct {
+		done, kept bool
+		tree       string
+		deliveries []string
+	}{
+		"complete":            {done: true, tree: "new", deliveries: []string{v1alpha1.DeliverySucceeded}},
+		"in progress":         {tree: "old", deliveries: []string{v1alpha1.DeliveryProgressing}},
+		"of an older version": {done: true, kept: true, tree: "new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, webApp(func(app *v1alpha1.App) {
+				app.Annotations = map[string]string{v1alpha1.TreeAnnotation: "new"}
+				app.Status.ObservedTree = "old"
+			}), interceptor.Funcs{})
+			b.s.found.Revision, b.s.found.Kept, b.s.outcome.done = "main@sha1:0123", tc.kept, tc.done
+			b.s.Record()
+			if got := b.s.App.Status.ObservedTree; got != tc.tree {
+				t.Errorf("the status is about the folder %q, want %q", got, tc.tree)
+			}
+			var results []string
+			for _, d := range b.s.App.Status.Deliveries {
+				results = append(results, d.Result)
+			}
+			if diff := cmp.Diff(tc.deliveries, results); diff != "" {
+				t.Errorf("deliveries (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -340,3 +340,16 @@ func TestOneFailureOfTheNetworkIsNoCondition(t *testing.T) {
 		}
 	}
 }
+
+// TestAChangedTextWaitsAfterAnotherState: the pause between two texts begins with the state, which is sent at once.
+func TestAChangedTextWaitsAfterAnotherState(t *testing.T) {
+	b := newBed(t)
+	b.app("web", c1, metav1.ConditionFalse, "text 0")
+	b.repository(attempted(c1, true))
+	b.look(0, "11 failure: projects/shop/apps/web/app.yaml: Unhealthy: text 0")
+	b.app("web", c1, metav1.ConditionFalse, "text 1")
+	if again := b.look(firstRepeat - time.Second); again != time.Second {
+		t.Errorf("it looks again after %s, want 1s", again)
+	}
+	b.look(time.Second, "11 failure: projects/shop/apps/web/app.yaml: Unhealthy: text 1")
+}

@@ -169,3 +169,16 @@ func TestProjectsAreWokenWhenAnotherUsesTheRest(t *testing.T) {
 	w.store.Changed("nobody", "kubeop-nobody")
 	expect()
 }
+
+// TestAChangeIsKeptUntilThereIsSomethingToWake: the store may hear of changes before the controller of projects is set up.
+func TestAChangeIsKeptUntilThereIsSomethingToWake(t *testing.T) {
+	w := newWorld(t)
+	w.has("kubeop-acme-blog", 55)
+	if tenants, _ := w.store.due(t.Context()); tenants != nil {
+		t.Errorf("the projects of %v are woken by nothing", tenants)
+	}
+	w.store.OnChange(func(context.Context, string) {})
+	if tenants, wake := w.store.due(t.Context()); !slices.Equal(tenants, []string{"acme"}) || wake == nil {
+		t.Errorf("woken are the projects of %v, want those of acme", tenants)
+	}
+}

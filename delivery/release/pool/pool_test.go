@@ -313,3 +313,32 @@ func TestQueuedActionsOfAForgottenNamespaceNeverRun(t *testing.T) {
 		t.Errorf("%d slots are remembered, want that of the other namespace; %d tenants are remembered", len(p.slots.byKey), len(p.admission.tenants))
 	}
 }
+
+// ending is a context that ends after it was asked once.
+type ending struct {
+	context.Context
+	asked bool
+}
+
+func (e *ending) Err() error {
+	if !e.asked {
+		e.asked = true
+		return nil
+	}
+	return context.Canceled
+}
+
+// TestAWorkerThatIsFoundWhileThePoolStopsIsReleased: its action would begin after Drain.
+func TestAWorkerThatIsFoundWhileThePoolStopsIsReleased(t *testing.T) {
+	p, _ := newPool(1)
+	w := &Worker{workers: p.workers, tenant: "team"}
+	if w.acquire(&ending{Context: t.Context()}) {
+		t.Fatal("the worker may begin")
+	}
+	if p.Working() != 0 {
+		t.Error("the worker is still taken")
+	}
+	if !w.acquire(t.Context()) || p.Working() != 1 {
+		t.Error("the worker is not free for another action")
+	}
+}
