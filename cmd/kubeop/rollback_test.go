@@ -115,19 +115,46 @@ func testRollback(t *testing.T, w *world) {
 	fails("does not have projects/shop/apps/web", "acme/shop/web", "HEAD~9")
 
 	out, complaint, code := run(t, "rollback", "acme/shop/web", "--push")
-	if code != exit.OK || !strings.Contains(out, "Committed: projects/shop/apps/web is as it was at "+c.commits[0][:8]) || !strings.Contains(out, "Pushed.") {
+	if code != exit.OK || !strings.Contains(out, "to origin/main: projects/shop/apps/web is as it was at "+c.commits[0][:8]) || !strings.Contains(out, "`kubeop wait ") {
 		t.Fatalf("%d: %s%s", code, out, complaint)
 	}
+	if head := c.git("rev-parse", "HEAD"); head != c.commits[2] || c.read(folder+"app.yaml") != "bad" {
+		t.Error("the clone has changed")
+	}
+	c.rolledBack(folder)
+	fails("is already as it was at "+c.commits[0][:8]+" in origin/main", "acme/shop/web", "--push")
+
+	// Without --push, the commit is in the clone.
+	c.git("reset", "-q", "--hard", c.commits[2])
+	c.git("push", "-qf")
+	if out, complaint, code := run(t, "rollback", "acme/shop/web"); code != exit.OK || !strings.Contains(out, "Committed: projects/shop/apps/web is as it was at "+c.commits[0][:8]) {
+		t.Fatalf("%d: %s%s", code, out, complaint)
+	}
+	c.git("push", "-q")
+	c.rolledBack(folder)
+
+	// Another commit changed the app meanwhile.
+	c.git("reset", "-q", "--hard", c.commits[2])
+	c.commit(map[string]string{folder + "app.yaml": "repaired"})
+	c.git("push", "-qf")
+	c.git("reset", "-q", "--hard", c.commits[2])
+	fails("another commit changed projects/shop/apps/web", "acme/shop/web", "--push")
+}
+
+// rolledBack checks that the server has one more commit, with the app as it was at first.
+func (c *clone) rolledBack(folder string) {
+	c.t.Helper()
+	c.git("pull", "-q")
 	if got := c.read(folder+"app.yaml") + c.read(folder+"values.yaml") + c.read("projects/shop/apps/api/app.yaml"); got != "gooda"+"other" {
-		t.Errorf("the files are %q", got)
+		c.t.Errorf("the files are %q", got)
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, folder, "new.yaml")); err == nil {
-		t.Error("a file of the bad commit is still there")
+		c.t.Error("a file of the bad commit is still there")
 	}
-	if head := c.git("rev-parse", "HEAD"); head != c.git("rev-parse", "origin/main") || c.git("rev-parse", "HEAD~1") != c.commits[2] {
-		t.Error("it is not one pushed commit on top of the others")
+	if c.git("rev-parse", "HEAD") != c.git("rev-parse", "origin/main") || c.git("rev-parse", "HEAD~1") != c.commits[2] {
+		c.t.Error("it is not one pushed commit on top of the others")
 	}
 	if subject := c.git("log", "-1", "--format=%s"); subject != "Roll back acme/shop/web to "+c.commits[0][:8] {
-		t.Errorf("the commit is %q", subject)
+		c.t.Errorf("the commit is %q", subject)
 	}
 }

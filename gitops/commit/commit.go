@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -40,8 +41,10 @@ type Request struct {
 	// Author and Committer are who requested the commit, and what makes it.
 	Author, Committer draft.Person
 	// Base are the files that the requester saw. An edit of what was changed since then is a conflict. Nil: those of the first fetched commit.
-	Base  *folder.Folder
-	Edits []Edit
+	Base *folder.Folder
+	// Folder in the repository to which the paths of the edits are relative. "": its root.
+	Folder string
+	Edits  []Edit
 	// Branch is pushed to. If New, it is created, for a pull request.
 	Branch string
 	New    bool
@@ -77,7 +80,7 @@ type Writer struct {
 // Write commits a request to a branch, and returns when it is pushed. ctx bounds the attempts: while others push without end, there is no
 // other limit.
 //
-// Errors: ErrConflict, ErrExists, ErrInvalidEdit, and those of Branch.
+// Errors: ErrConflict, ErrExists, ErrMissing, ErrInvalidEdit, and those of Branch.
 func (w *Writer) Write(ctx context.Context, to Branch, r Request) (Result, error) {
 	done, err := w.turns.Lock(ctx, to.Name())
 	if err != nil {
@@ -140,18 +143,45 @@ func (w *Writer) pause(ctx context.Context, attempts int) error {
 	}
 }
 
-// changesOf returns what the edits change in the newest files.
+// changesOf returns what a request changes in the newest files.
 func changesOf(r Request, newest *folder.Folder) ([]draft.Change, error) {
+	base, err := within(r.Base, r.Folder)
+	if err == nil {
+		newest, err = within(newest, r.Folder)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := Changes(base, newest, r.Edits)
+	for i := range all {
+		all[i].Path = path.Join(r.Folder, all[i].Path)
+	}
+	return all, err
+}
+
+func within(files *folder.Folder, dir string) (*folder.Folder, error) {
+	if dir == "" {
+		return files, nil
+	}
+	sub, err := files.Sub(dir)
+	if err != nil {
+		return nil, failure.Because(ErrInvalidEdit, err, "the folder %s of the repository cannot be read: %s", dir, err)
+	}
+	return sub, nil
+}
+
+// Changes returns what edits change in the newest files, in the order of the paths; nothing if they have it all. base are the files that the
+// requester saw. Errors: ErrConflict, ErrExists, ErrMissing, ErrInvalidEdit.
+func Changes(base, newest *folder.Folder, edits []Edit) ([]draft.Change, error) {
 	var all []draft.Change
-	for _, e := range r.Edits {
-		changes, err := e.changes(r.Base, newest)
+	for _, e := range edits {
+		changes, err := e.changes(base, newest)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, changes...)
 	}
-	byPath := func(a, b draft.Change) int { return strings.Compare(a.Path, b.Path) }
-	slices.SortFunc(all, byPath)
+	slices.SortFunc(all, func(a, b draft.Change) int { return strings.Compare(a.Path, b.Path) })
 	for i := range all[:max(len(all)-1, 0)] {
 		if all[i].Path == all[i+1].Path {
 			return nil, failure.New(ErrInvalidEdit, "%s is edited twice in one commit", all[i].Path)

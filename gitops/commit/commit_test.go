@@ -63,7 +63,7 @@ func (s *served) remote() Remote {
 	return Remote{Store: git.NewStore(s.T.TempDir(), network), Source: git.Source{URL: s.server.RepoURL(), Ref: &sourcev1.GitRepositoryRef{Branch: "main"}}}
 }
 
-func path(t testing.TB, text string) edit.Path {
+func field(t testing.TB, text string) edit.Path {
 	t.Helper()
 	p, err := edit.ParsePath(text)
 	if err != nil {
@@ -84,7 +84,7 @@ func TestACommitOfAllEdits(t *testing.T) {
 	w := &Writer{Clock: clock.RealClock{}}
 	tree := s.Git("rev-parse", s.first+":projects/shop/apps/web")
 	got, err := w.Write(t.Context(), s.remote(), request("r1",
-		Set{File: appFile, Fields: []Field{{Path: path(t, "spec.image.replicas"), Value: 3}, {Path: path(t, "spec.image.reference"), Delete: true}}},
+		Set{File: appFile, Fields: []Field{{Path: field(t, "spec.image.replicas"), Value: 3}, {Path: field(t, "spec.image.reference"), Delete: true}}},
 		Create{File: "projects/shop/apps/db/app.yaml", Content: []byte("kind: App\n")}, Delete{Path: "projects/shop/apps/web/values.yaml"},
 		Restore{Folder: "projects/copy", Tree: tree},
 	))
@@ -105,9 +105,14 @@ func TestACommitOfAllEdits(t *testing.T) {
 		t.Errorf("Git reads the trailer as %q", id)
 	}
 	// The same request again changes nothing.
-	again := request("r2", Set{File: appFile, Fields: []Field{{Path: path(t, "spec.image.replicas"), Value: 3}}}, Delete{Path: "projects/none"}, Restore{Folder: "projects/copy", Tree: tree})
+	again := request("r2", Set{File: appFile, Fields: []Field{{Path: field(t, "spec.image.replicas"), Value: 3}}}, Delete{Path: "projects/none"}, Restore{Folder: "projects/copy", Tree: tree})
 	if got, err := w.Write(t.Context(), s.remote(), again); err != nil || !got.Unchanged || got.Attempts != 0 || got.Hash != s.bare("rev-parse", "main") {
 		t.Errorf("%+v, %v", got, err)
+	}
+	below := request("below", Create{File: "file", Content: []byte("x")})
+	below.Folder = "projects/copy"
+	if _, err := w.Write(t.Context(), s.remote(), below); err != nil || s.bare("show", "main:projects/copy/file") != "x" {
+		t.Errorf("in a folder: %v", err)
 	}
 }
 
@@ -115,7 +120,7 @@ func TestACommitOfAllEdits(t *testing.T) {
 // they changed.
 func TestEditsAreMadeOnWhatOthersPushed(t *testing.T) {
 	replicas := func(n int) Edit {
-		return Set{File: appFile, Fields: []Field{{Path: path(t, "spec.image.replicas"), Value: n}}}
+		return Set{File: appFile, Fields: []Field{{Path: field(t, "spec.image.replicas"), Value: n}}}
 	}
 	other := strings.Replace(appText, "replicas: 2", "replicas: 7", 1)
 	for name, tc := range map[string]struct {
@@ -128,6 +133,7 @@ func TestEditsAreMadeOnWhatOthersPushed(t *testing.T) {
 		"another field":                {map[string]string{appFile: strings.Replace(appText, "web:1.0", "web:2.0", 1)}, replicas(3), nil, "", false},
 		"the same field":               {map[string]string{appFile: other}, replicas(3), ErrConflict, appFile + ": another commit changed spec.image.replicas from 2 to 7: look at it", false},
 		"the same field in the same":   {map[string]string{appFile: other}, replicas(7), nil, "", true},
+		"the same field is gone":       {map[string]string{appFile: strings.Replace(appText, "    reference: 'web:1.0'\n", "", 1)}, Set{File: appFile, Fields: []Field{{Path: field(t, "spec.image.reference"), Delete: true}}}, nil, "", true},
 		"the file is gone":             {map[string]string{appFile: ""}, replicas(3), ErrConflict, appFile + " was deleted by another commit", false},
 		"the file is broken":           {map[string]string{appFile: "a: [\n"}, replicas(3), ErrInvalidEdit, "line 1", false},
 		"another file was created":     {map[string]string{"x": "1"}, Create{"y", []byte("2")}, nil, "", false},
@@ -196,7 +202,7 @@ func TestTheBaseOfARequest(t *testing.T) {
 	s.Write(appFile, strings.Replace(appText, "replicas: 2", "replicas: 5", 1))
 	s.Push("others")
 	w := &Writer{Clock: clock.RealClock{}}
-	r := request("r", Set{File: appFile, Fields: []Field{{Path: path(t, "spec.image.replicas"), Value: 3}}})
+	r := request("r", Set{File: appFile, Fields: []Field{{Path: field(t, "spec.image.replicas"), Value: 3}}})
 	r.Base = seen.Root
 	if _, err := w.Write(t.Context(), to, r); !errors.Is(err, ErrConflict) {
 		t.Errorf("got %v, want a conflict with what the requester did not see", err)
@@ -214,15 +220,21 @@ func TestImpossibleRequests(t *testing.T) {
 		err   error
 		says  string
 	}{
-		"a file that exists":     {[]Edit{Create{appFile, nil}}, ErrExists, "nothing is overwritten"},
-		"a file that does not":   {[]Edit{Set{File: "none.yaml"}}, ErrInvalidEdit, "none.yaml does not exist"},
-		"a file twice":           {[]Edit{Create{"a", nil}, Create{"a", nil}}, ErrInvalidEdit, "a is edited twice"},
-		"a folder as a file":     {[]Edit{Set{File: "projects"}}, ErrInvalidEdit, "projects cannot be edited"},
-		"a field below a scalar": {[]Edit{Set{File: appFile, Fields: []Field{{Path: path(t, "kind.x"), Value: 1}}}}, ErrInvalidEdit, appFile},
-		"out of the repository":  {[]Edit{Create{"../x", nil}}, ErrInvalidEdit, "../x"},
-		"below a file":           {[]Edit{Create{appFile + "/x", nil}}, nil, "is no folder"},
+		"a file that exists":      {[]Edit{Create{appFile, nil}}, ErrExists, "nothing is overwritten"},
+		"a file that does not":    {[]Edit{Set{File: "none.yaml"}}, ErrMissing, "none.yaml does not exist"},
+		"a file twice":            {[]Edit{Create{"a", nil}, Create{"a", nil}}, ErrInvalidEdit, "a is edited twice"},
+		"a folder as a file":      {[]Edit{Set{File: "projects"}}, ErrInvalidEdit, "projects: is a folder, not a file"},
+		"a field below a scalar":  {[]Edit{Set{File: appFile, Fields: []Field{{Path: field(t, "kind.x"), Value: 1}}}}, ErrInvalidEdit, appFile},
+		"a field that is not":     {[]Edit{Set{File: appFile, Fields: []Field{{Path: field(t, "spec.none"), Delete: true}}}}, ErrInvalidEdit, "deleting spec.none: the file has no such field"},
+		"out of the repository":   {[]Edit{Create{"../x", nil}}, ErrInvalidEdit, "../x"},
+		"in a folder that is not": {[]Edit{Create{"a", nil}}, ErrInvalidEdit, "the folder none of the repository cannot be read"},
+		"below a file":            {[]Edit{Create{appFile + "/x", nil}}, nil, "is no folder"},
 	} {
-		_, err := (&Writer{Clock: clock.RealClock{}}).Write(t.Context(), s.remote(), request("r", tc.edits...))
+		r := request("r", tc.edits...)
+		if name == "in a folder that is not" {
+			r.Folder = "none"
+		}
+		_, err := (&Writer{Clock: clock.RealClock{}}).Write(t.Context(), s.remote(), r)
 		if err == nil || tc.err != nil && !errors.Is(err, tc.err) || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -296,7 +308,7 @@ func TestTwoHundredWritersLoseNothing(t *testing.T) {
 			id := fmt.Sprintf("w%d-%d", p, i)
 			e := Edit(Create{File: "files/" + id, Content: []byte(id)})
 			if i%2 == 0 {
-				e = Set{File: appFile, Fields: []Field{{Path: path(t, "spec.env."+id), Value: i}}}
+				e = Set{File: appFile, Fields: []Field{{Path: field(t, "spec.env."+id), Value: i}}}
 			}
 			all.Go(func() {
 				_, err := w.Write(t.Context(), to, request(id, e))
@@ -320,7 +332,7 @@ func TestTwoHundredWritersLoseNothing(t *testing.T) {
 			id := fmt.Sprintf("w%d-%d", p, i)
 			has := strings.Contains(files, id)
 			if i%2 == 0 {
-				value, found, err := edit.Get([]byte(text), path(t, "spec.env."+id))
+				value, found, err := edit.Get([]byte(text), field(t, "spec.env."+id))
 				has = err == nil && found && edit.Same(value, i)
 			}
 			if !has || ids[id] != 1 {

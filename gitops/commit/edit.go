@@ -20,6 +20,8 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrExists means that a file to create is there.
 	ErrExists = errors.New("the file exists")
+	// ErrMissing means that a file to change does not exist.
+	ErrMissing = errors.New("the file does not exist")
 	// ErrInvalidEdit means that the edit can never be made.
 	ErrInvalidEdit = errors.New("invalid edit")
 )
@@ -79,7 +81,7 @@ func (e Set) changes(base, newest *folder.Folder) ([]draft.Change, error) {
 	case text == nil && was != nil:
 		return nil, failure.New(ErrConflict, "%s was deleted by another commit", e.File)
 	case text == nil:
-		return nil, failure.New(ErrInvalidEdit, "%s does not exist", e.File)
+		return nil, failure.New(ErrMissing, "%s does not exist", e.File)
 	}
 	now := text
 	for _, f := range e.Fields {
@@ -99,14 +101,17 @@ func (f Field) set(file string, was, now []byte) ([]byte, error) {
 	if err != nil {
 		return nil, failure.Because(ErrInvalidEdit, err, "%s: %s", file, err)
 	}
-	if has != f.Delete && (f.Delete || edit.Same(at, f.Value)) {
-		return now, nil
-	}
+	before, had := any(nil), false
 	if was != nil {
-		before, had, err := edit.Get(was, f.Path)
-		if err == nil && (had != has || !reflect.DeepEqual(before, at)) {
-			return nil, failure.New(ErrConflict, "%s: another commit changed %s from %s to %s: look at it, and change it again", file, f.Path, shown(before, had), shown(at, has))
+		if before, had, err = edit.Get(was, f.Path); err != nil {
+			before, had = at, has // What cannot be read has nothing that could be undone.
 		}
+	}
+	switch {
+	case f.Delete && !has && had, !f.Delete && has && edit.Same(at, f.Value):
+		return now, nil
+	case was != nil && (had != has || !reflect.DeepEqual(before, at)):
+		return nil, failure.New(ErrConflict, "%s: another commit changed %s from %s to %s: look at it, and change it again", file, f.Path, shown(before, had), shown(at, has))
 	}
 	if f.Delete {
 		now, err = edit.Delete(now, f.Path)
@@ -176,7 +181,7 @@ func read(files *folder.Folder, file string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failure.Because(ErrInvalidEdit, err, "%s cannot be edited: %s", file, err)
+		return nil, failure.Because(ErrInvalidEdit, err, "%s: %s", file, reason(err))
 	}
 	return append([]byte{}, content...), nil
 }
@@ -188,7 +193,16 @@ func digest(files *folder.Folder, path string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", failure.Because(ErrInvalidEdit, err, "%s cannot be edited: %s", path, err)
+		return "", failure.Because(ErrInvalidEdit, err, "%s: %s", path, reason(err))
 	}
 	return hash, nil
+}
+
+// reason is an error without the path, which the caller names.
+func reason(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }

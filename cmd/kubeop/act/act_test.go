@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	shop   = "kubeop-acme-shop"
-	commit = "0123456789abcdef0123456789abcdef01234567"
-	later  = "89abcdef0123456789abcdef0123456789abcdef"
+	shop       = "kubeop-acme-shop"
+	commitHash = "0123456789abcdef0123456789abcdef01234567"
+	later      = "89abcdef0123456789abcdef0123456789abcdef"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -67,7 +67,7 @@ func wantEnd(t *testing.T, out string, err error, want, fails string) {
 
 func newApp() *v1alpha1.App {
 	return &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", Generation: 2, Annotations: map[string]string{
-		v1alpha1.FolderAnnotation: "projects/shop/apps/web", v1alpha1.RevisionAnnotation: "main@sha1:" + commit,
+		v1alpha1.FolderAnnotation: "projects/shop/apps/web", v1alpha1.RevisionAnnotation: "main@sha1:" + commitHash,
 	}}}
 }
 

@@ -52,7 +52,7 @@ func TestAnObjectIsSettledByAStatusOfItsPresentVersion(t *testing.T) {
 		"stalled before the new": {stalled, func(a *v1alpha1.App) { a.Annotations[v1alpha1.TreeAnnotation] = "new" }, false, ""},
 		"stalled with the new": {stalled, func(a *v1alpha1.App) {
 			a.Annotations[v1alpha1.TreeAnnotation] = "new"
-			a.Status.LastAttemptedRevision = "main@sha1:" + commit
+			a.Status.LastAttemptedRevision = "main@sha1:" + commitHash
 		}, false, "Because: Ready of this"},
 		"content of another Git": {stalled, func(a *v1alpha1.App) {
 			a.Annotations[v1alpha1.TreeAnnotation] = "new"
@@ -241,15 +241,15 @@ func TestWaitForACommit(t *testing.T) {
 		args       []string
 		out, fails string
 	}{
-		"applied":               {"main@sha1:" + commit, synced(yes), nil, []string{"--commit", commit}, "The app acme/shop/web is ready.\n", ""},
-		"the hash is shortened": {"main@sha1:" + commit, synced(yes), nil, []string{"--commit", commit[:7]}, "The app acme/shop/web is ready.\n", ""},
-		"the hash is too short": {"main@sha1:" + commit, synced(yes), nil, []string{"--commit", commit[:6]}, "", `the hash "012345" is too short: give at least 7 digits`},
-		"files are wrong":       {"main@sha1:" + commit, synced(yes, stalled), nil, []string{"--commit", commit}, "The app acme/shop/web is ready.\n", ""},
-		"not applied":           {"main@sha1:" + commit, synced(no), nil, []string{"--commit", commit, "--timeout", "300ms"}, "", "waiting for the repository acme ended after 300ms: InvalidTree: a file is wrong"},
-		"cannot be applied":     {"main@sha1:" + commit, synced(no, stalled), nil, []string{"--commit", commit}, "", "InvalidTree: a file is wrong"},
-		"not fetched":           {"main@sha1:" + later, synced(yes), nil, []string{"--commit", commit, "--timeout", "300ms"}, "", "waiting for the repository acme ended after 300ms"},
-		"refused":               {"main@sha1:" + commit, synced(yes), &v1alpha1.Refused{Place: "app.yaml:5", Problem: "unknown field"}, []string{"--commit", commit}, "", "the newest version is refused: app.yaml:5: unknown field"},
-		"refused, any version":  {"main@sha1:" + commit, synced(yes), &v1alpha1.Refused{Place: "app.yaml:5", Problem: "unknown field"}, nil, "The app acme/shop/web is ready.\n", ""},
+		"applied":               {"main@sha1:" + commitHash, synced(yes), nil, []string{"--commit", commitHash}, "The app acme/shop/web is ready.\n", ""},
+		"the hash is shortened": {"main@sha1:" + commitHash, synced(yes), nil, []string{"--commit", commitHash[:7]}, "The app acme/shop/web is ready.\n", ""},
+		"the hash is too short": {"main@sha1:" + commitHash, synced(yes), nil, []string{"--commit", commitHash[:6]}, "", `the hash "012345" is too short: give at least 7 digits`},
+		"files are wrong":       {"main@sha1:" + commitHash, synced(yes, stalled), nil, []string{"--commit", commitHash}, "The app acme/shop/web is ready.\n", ""},
+		"not applied":           {"main@sha1:" + commitHash, synced(no), nil, []string{"--commit", commitHash, "--timeout", "300ms"}, "", "waiting for the repository acme ended after 300ms: InvalidTree: a file is wrong"},
+		"cannot be applied":     {"main@sha1:" + commitHash, synced(no, stalled), nil, []string{"--commit", commitHash}, "", "InvalidTree: a file is wrong"},
+		"not fetched":           {"main@sha1:" + later, synced(yes), nil, []string{"--commit", commitHash, "--timeout", "300ms"}, "", "waiting for the repository acme ended after 300ms"},
+		"refused":               {"main@sha1:" + commitHash, synced(yes), &v1alpha1.Refused{Place: "app.yaml:5", Problem: "unknown field"}, []string{"--commit", commitHash}, "", "the newest version is refused: app.yaml:5: unknown field"},
+		"refused, any version":  {"main@sha1:" + commitHash, synced(yes), &v1alpha1.Refused{Place: "app.yaml:5", Problem: "unknown field"}, nil, "The app acme/shop/web is ready.\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -275,14 +275,14 @@ func TestARefusedProjectDoesNotGetTheVersionOfACommit(t *testing.T) {
 // TestACommitThatWasPassedOverIsReported: another commit is fetched than the one that the caller waits for.
 func TestACommitThatWasPassedOverIsReported(t *testing.T) {
 	t.Chdir(t.TempDir())
-	over := applied(t.Context(), commit)
+	over := applied(t.Context(), commitHash)
 	repository := newRepository()
 	repository.Status.LastAttemptedRevision = "main@sha1:aaaa"
 	if done, err := over(repository); done || err != nil {
 		t.Errorf("the commit that was there before: %t, %v", done, err)
 	}
 	repository.Status.LastAttemptedRevision = "main@sha1:bbbb"
-	if done, err := over(repository); done || err == nil || !strings.Contains(err.Error(), "the repository went on to main@sha1:bbbb, and whether that contains "+commit+" is not known here") {
+	if done, err := over(repository); done || err == nil || !strings.Contains(err.Error(), "the repository went on to main@sha1:bbbb, and whether that contains "+commitHash+" is not known here") {
 		t.Errorf("another commit: %t, %v", done, err)
 	}
 	if done, err := over(newApp()); done || err == nil {

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/gitops/commit"
 )
 
 // rollback makes the commit that brings an app back.
@@ -31,8 +34,10 @@ func Rollback(c *call.Call) *cobra.Command {
 		Use:   "rollback APP [COMMIT]",
 		Short: "Make the commit that brings an app back to an earlier one",
 		Long: `Make the commit that brings an app back: it restores the app's folder as it was at an earlier commit, and nothing else. Without COMMIT, that is the
-newest one that was delivered successfully, other than what is delivered now. Run it in a clone of the repository that declares the app; --push also
-pushes the commit.
+newest one that was delivered successfully, other than what is delivered now. Run it in a clone of the repository that declares the app.
+
+--push makes the commit on the newest one of the branch at the server, and pushes it; the files of the clone stay as they are. If another commit has
+changed the app since the one that the operator applied, nothing is pushed.
 
 An app whose content is in another Git repository is brought back there, or by the ref in its app.yaml.`,
 		Example: `  # Back to what worked, to be looked at and pushed
@@ -44,7 +49,7 @@ An app whose content is in another Git repository is brought back there, or by t
 		ValidArgsFunction: c.CompleteObject(target.App),
 		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args) },
 	}
-	command.Flags().BoolVar(&r.push, "push", false, "also push the commit to the branch's upstream")
+	command.Flags().BoolVar(&r.push, "push", false, "push the commit to the upstream of the current branch, and leave the clone as it is")
 	return command
 }
 
@@ -61,7 +66,7 @@ func (r *rollback) run(ctx context.Context, args []string) error {
 	if err := reader.Get(ctx, r.of.Key(), app); err != nil {
 		return fmt.Errorf("reading the %s: %w", r.of, err)
 	}
-	commit, err := commitOf(r.of, app, append(args[1:], "")[0])
+	back, err := commitOf(r.of, app, append(args[1:], "")[0])
 	if err != nil {
 		return err
 	}
@@ -69,17 +74,13 @@ func (r *rollback) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.restore(ctx, root, commit); err != nil {
+	if r.push {
+		return r.pushTo(ctx, root, back, hashOf(app.Annotations[v1alpha1.RevisionAnnotation]))
+	}
+	if err := r.restore(ctx, root, back); err != nil {
 		return err
 	}
-	if !r.push {
-		_, err := fmt.Fprintln(r.Out, "Look at it with `git show`, and push it.")
-		return err
-	}
-	if _, err := git.Run(ctx, root, "push"); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(r.Out, "Pushed. `kubeop wait %s --commit %s` waits for it.\n", r.of.Args(), "$(git rev-parse HEAD)")
+	_, err = fmt.Fprintln(r.Out, "Look at it with `git show`, and push it.")
 	return err
 }
 
@@ -130,24 +131,64 @@ func (r *rollback) clone(ctx context.Context, app *v1alpha1.App) (string, error)
 	return root, nil
 }
 
-// restore commits the folder as it was at a commit.
-func (r *rollback) restore(ctx context.Context, root, commit string) error {
-	if _, err := git.Run(ctx, root, "cat-file", "-e", commit+":"+r.folder); err != nil {
-		return fmt.Errorf("commit %s does not have %s: %w", short(commit), r.folder, err)
+// pushTimeout bounds how long a commit is tried while others push.
+const pushTimeout = 5 * time.Minute
+
+// pushTo commits the folder as it was at a commit to the server. applied is the commit that the operator applied.
+func (r *rollback) pushTo(ctx context.Context, root, back, applied string) error {
+	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
+	defer cancel()
+	branch, _, err := git.Upstream(ctx, root)
+	if err != nil {
+		return err
 	}
-	if _, err := git.Run(ctx, root, "restore", "--source="+commit, "--staged", "--worktree", "--", r.folder); err != nil {
+	tree, err := git.Line(ctx, root, "rev-parse", "--verify", "--quiet", back+":"+r.folder)
+	if err != nil {
+		return fmt.Errorf("commit %s does not have %s: %w", short(back), r.folder, err)
+	}
+	seen, err := branch.Commit(ctx, applied)
+	if err != nil {
+		return err
+	}
+	title, body := r.message(back)
+	writer := &commit.Writer{Clock: r.Clock}
+	done, err := writer.Write(ctx, branch, commit.Request{
+		ID: string(uuid.NewUUID()), Title: title, Body: body, Base: seen.Root, Branch: branch.Branch, Edits: []commit.Edit{commit.Restore{Folder: r.folder, Tree: tree}},
+	})
+	switch {
+	case err != nil:
+		return err
+	case done.Unchanged:
+		return fmt.Errorf("%s is already as it was at %s in %s", r.folder, short(back), branch.Name())
+	}
+	_, err = fmt.Fprintf(r.Out, "Committed %s to %s: %s is as it was at %s. `git pull` brings it into this clone.\n`kubeop wait %s --commit %s` waits for it.\n",
+		short(done.Hash), branch.Name(), r.folder, short(back), r.of.Args(), done.Hash)
+	return err
+}
+
+// message is the title and the body of the commit.
+func (r *rollback) message(back string) (title, body string) {
+	return fmt.Sprintf("Roll back %s to %s", r.of.Ref.Path(), short(back)), fmt.Sprintf("Restore %s as it was at commit %s.", r.folder, back)
+}
+
+// restore commits the folder as it was at a commit.
+func (r *rollback) restore(ctx context.Context, root, back string) error {
+	if _, err := git.Run(ctx, root, "cat-file", "-e", back+":"+r.folder); err != nil {
+		return fmt.Errorf("commit %s does not have %s: %w", short(back), r.folder, err)
+	}
+	if _, err := git.Run(ctx, root, "restore", "--source="+back, "--staged", "--worktree", "--", r.folder); err != nil {
 		return err
 	}
 	if changed, err := git.Run(ctx, root, "status", "--porcelain", "--", r.folder); err != nil {
 		return err
 	} else if changed == "" {
-		return errors.New(r.folder + " is already as it was at " + short(commit))
+		return errors.New(r.folder + " is already as it was at " + short(back))
 	}
-	message := fmt.Sprintf("Roll back %s to %s\n\nRestore %s as it was at commit %s.", r.of.Ref.Path(), short(commit), r.folder, commit)
-	if _, err := git.Run(ctx, root, "commit", "--quiet", "--message", message, "--", r.folder); err != nil {
+	title, body := r.message(back)
+	if _, err := git.Run(ctx, root, "commit", "--quiet", "--message", title, "--message", body, "--", r.folder); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(r.Out, "Committed: %s is as it was at %s.\n", r.folder, short(commit))
+	_, err := fmt.Fprintf(r.Out, "Committed: %s is as it was at %s.\n", r.folder, short(back))
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,9 +22,17 @@ var careful = []string{"-c", "core.fsmonitor=false", "-c", "safe.bareRepository=
 
 // Run runs a command in a folder and returns what it prints. The error has what it complains about.
 func Run(ctx context.Context, folder string, args ...string) (string, error) {
+	return pipe(ctx, folder, nil, args...)
+}
+
+// pipe is Run with standard input. Git asks no questions on the terminal then.
+func pipe(ctx context.Context, folder string, in io.Reader, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", slices.Concat([]string{"-C", folder}, careful, args)...)
 	var out, complaint bytes.Buffer
-	command.Stdout, command.Stderr = &out, &complaint
+	command.Stdin, command.Stdout, command.Stderr = in, &out, &complaint
+	if in != nil {
+		command.Env = append(command.Environ(), "GIT_TERMINAL_PROMPT=0")
+	}
 	err := command.Run()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):

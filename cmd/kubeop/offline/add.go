@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/encrypt"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
@@ -26,7 +27,7 @@ func Add(c *call.Call) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "add",
 		Short: "Add an encrypted Secret to a repository",
-		Long:  `Add something to a repository. Nothing is overwritten, and nothing is committed.`,
+		Long:  `Add something to a repository. Nothing is overwritten. With --commit or --pull-request, it is committed and pushed.`,
 		Example: `  # A Secret of the project shop, encrypted for the key in .sops.yaml
   kubeop add secret database --project shop --from-file password=password.txt
 
@@ -41,7 +42,7 @@ func Add(c *call.Call) *cobra.Command {
 
 // newSecret is a Secret that is added.
 type newSecret struct {
-	*call.Call
+	destination
 	app, keys       string
 	kind            string
 	literals, files []string
@@ -53,7 +54,7 @@ type newSecret struct {
 }
 
 func addSecret(c *call.Call) *cobra.Command {
-	s := &newSecret{Call: c}
+	s := &newSecret{destination: destination{Call: c}}
 	command := &cobra.Command{
 		Use:   "secret NAME --project PROJECT",
 		Short: "Write a Secret, encrypted with SOPS, beside the app that delivers it",
@@ -71,6 +72,7 @@ change it later, with the program sops.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args[0]) },
 	}
+	s.addFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&s.app, "app", "secrets", "app of the project that delivers the Secret")
 	flags.StringArrayVar(&s.literals, "from-literal", nil, "KEY=VALUE of the Secret; can be given again")
@@ -104,16 +106,11 @@ func (s *newSecret) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.write(place, text); err != nil {
-		return err
-	}
+	edits := []commit.Edit{commit.Create{File: place, Content: text}}
 	if s.appText != "" {
-		if err := s.write(s.appFile, []byte(s.appText)); err != nil {
-			return err
-		}
+		edits = append(edits, commit.Create{File: s.appFile, Content: []byte(s.appText)})
 	}
-	v := &validate{Call: s.Call}
-	return v.checkNew(ctx, s.root, s.appFile)
+	return s.write(ctx, change{root: s.root, place: s.appFile, title: "Add Secret " + name + " to project " + s.Project, edits: edits})
 }
 
 // data reads the values.
@@ -166,7 +163,7 @@ func (s *newSecret) find() error {
 	}
 	s.root = root
 	v := &validate{Call: s.Call}
-	platform := v.scope(root).Tenant == ""
+	platform := v.ofPlatform(root)
 	full := s.Project + "/" + s.app
 	if platform {
 		if s.Tenant == "" {
@@ -230,15 +227,4 @@ func (s *newSecret) recipientsFor(place string) error {
 		return fmt.Errorf("no rule of %s is for %s: name the public key of age-keygen with --age", encrypt.RulesFile, place)
 	}
 	return nil
-}
-
-// write writes a new file of the repository.
-func (s *newSecret) write(place string, text []byte) error {
-	if err := writeNew(filepath.Join(s.root, filepath.FromSlash(place)), text); errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists: nothing is overwritten", place)
-	} else if err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(s.Out, "Wrote %s.\n", place)
-	return err
 }

@@ -42,7 +42,7 @@ func TestAddSecretWritesWhatTheOperatorDecrypts(t *testing.T) {
 	}
 	const folder = "projects/shop/apps/secrets/"
 	out, err := do(t, addIn, "secret", "database", "--project", "shop", "--from-file", "password="+file, "--from-literal", "url=postgres://a=b")
-	if err != nil || out != "Wrote "+folder+"manifests/database.yaml.\nWrote "+folder+"app.yaml.\n" {
+	if err != nil || out != "Wrote "+folder+"app.yaml.\nWrote "+folder+"manifests/database.yaml.\n" {
 		t.Fatalf("%v: %s", err, out)
 	}
 	out, err = do(t, addIn, "secret", "mail", "--project", "shop", "--from-literal", "token=t0ken", "--age", publicKey(t))

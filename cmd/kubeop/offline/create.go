@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
+	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/layout"
-	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // Create returns the command create.
@@ -27,7 +26,7 @@ func Create(c *call.Call) *cobra.Command {
 		Use:   "create",
 		Short: "Write the file of a new app, project or tenant into a repository",
 		Long: `Write the file of a new app, project or tenant into the repository that the current folder is in, at the path that kubeop reads, and check it.
-Nothing is overwritten, and nothing is committed.`,
+Nothing is overwritten. With --commit or --pull-request, the file is not written into the clone, but committed and pushed.`,
 		Example: `  # An image with a port, in a tenant's repository
   kubeop create app shop/web --image registry.example.com/web:1.0.0 --port 8080
 
@@ -46,6 +45,7 @@ type fields = map[string]any
 func createTenant(c *call.Call) *cobra.Command {
 	var url, branch, secret, hook string
 	var owners []string
+	d := &destination{Call: c}
 	command := &cobra.Command{
 		Use:   "tenant NAME",
 		Short: "Write tenants/NAME/tenant.yaml into the platform repository",
@@ -75,9 +75,10 @@ docs/spec/tenant.md says what they hold.`,
 			if len(people) > 0 {
 				spec["owners"] = people
 			}
-			return writeObject(cmd.Context(), c, target.Tenant, args[0], spec)
+			return writeObject(cmd.Context(), d, target.Tenant, args[0], spec)
 		},
 	}
+	d.addFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&url, "url", "", "URL of the tenant's repository (required)")
 	flags.StringVar(&branch, "branch", "", "branch of it (default: that of the operator)")
@@ -91,6 +92,7 @@ docs/spec/tenant.md says what they hold.`,
 
 func createProject(c *call.Call) *cobra.Command {
 	var quota map[string]string
+	d := &destination{Call: c}
 	command := &cobra.Command{
 		Use:   "project [TENANT/]NAME",
 		Short: "Write the file of a project",
@@ -107,9 +109,10 @@ platform.`,
 			if len(quota) > 0 {
 				spec["quota"] = quota
 			}
-			return writeObject(cmd.Context(), c, target.Project, args[0], spec)
+			return writeObject(cmd.Context(), d, target.Project, args[0], spec)
 		},
 	}
+	d.addFlags(command)
 	command.Flags().StringToStringVar(&quota, "quota", nil, "RESOURCE=QUANTITY of the project's quota, such as requests.cpu=2; can be given again")
 	return command
 }
@@ -128,6 +131,7 @@ type appFlags struct {
 
 func createApp(c *call.Call) *cobra.Command {
 	var f appFlags
+	d := &destination{Call: c}
 	command := &cobra.Command{
 		Use:   "app [TENANT/]PROJECT/NAME",
 		Short: "Write the file of an app: of an image, a chart, a Git folder or manifests",
@@ -149,9 +153,10 @@ projects, or platform.`,
 			if err != nil {
 				return err
 			}
-			return writeObject(cmd.Context(), c, target.App, args[0], spec)
+			return writeObject(cmd.Context(), d, target.App, args[0], spec)
 		},
 	}
+	d.addFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&f.image, "image", "", "image to run")
 	flags.Int32Var(&f.port, "port", 0, "port of the container, and of the Service")
@@ -271,13 +276,13 @@ func keyed(key, value string) fields {
 }
 
 // writeObject writes the file of an object at its path, and checks the repository with it.
-func writeObject(ctx context.Context, c *call.Call, kind target.Kind, name string, spec fields) error {
+func writeObject(ctx context.Context, d *destination, kind target.Kind, name string, spec fields) error {
 	root, err := topFolder(".")
 	if err != nil {
 		return err
 	}
-	v := &validate{Call: c}
-	place, err := placeOf(kind, name, v.scope(root).Tenant == "" || ofNewPlatform(root, kind, name))
+	v := &validate{Call: d.Call}
+	place, err := placeOf(kind, name, v.ofPlatform(root) || ofNewPlatform(root, kind, name))
 	if err != nil {
 		return err
 	}
@@ -289,20 +294,14 @@ func writeObject(ctx context.Context, c *call.Call, kind target.Kind, name strin
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", place, err)
 	}
-	if err := writeNew(filepath.Join(root, filepath.FromSlash(place)), text); errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists: nothing is overwritten", place)
-	} else if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(c.Out, "Wrote %s.\n", place); err != nil {
-		return err
-	}
-	return v.checkNew(ctx, root, place)
+	return d.write(ctx, change{
+		root: root, place: place, title: "Create " + kind.Singular() + " " + name, edits: []commit.Edit{commit.Create{File: place, Content: text}},
+	})
 }
 
 // ofNewPlatform reports whether an object can only be one of the platform repository, in a repository that declares nothing yet.
 func ofNewPlatform(root string, kind target.Kind, name string) bool {
-	if hasFolder(root, layout.ProjectsFolder) {
+	if hasFolder(os.DirFS(root), layout.ProjectsFolder) {
 		return false
 	}
 	return kind.Name == v1alpha1.TenantKind || strings.HasPrefix(name, v1alpha1.PlatformTenant+"/") && strings.Count(name, "/") == len(kind.Path)-1
@@ -339,25 +338,4 @@ func placeOf(kind target.Kind, name string, platform bool) (string, error) {
 		place = path.Join(place, folders[i], part)
 	}
 	return path.Join(place, map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[kind.Name]), nil
-}
-
-// checkNew reports what is wrong with a new file.
-func (v *validate) checkNew(ctx context.Context, root, place string) error {
-	var err error
-	if v.reader, err = tree.NewReader(); err != nil {
-		return err
-	}
-	v.reader.Platform = true
-	found, err := v.check(ctx, root)
-	if err != nil {
-		return err
-	}
-	var problems []tree.Problem
-	found.All(func(p tree.Problem) bool {
-		if p.File == place || strings.HasPrefix(p.File, path.Dir(place)+"/") {
-			problems = append(problems, p)
-		}
-		return true
-	})
-	return v.lines(problems)
 }

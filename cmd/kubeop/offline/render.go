@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ const rendersAtOnce = 4
 
 // render renders the apps of a repository against a cluster without objects. It returns what does not render or is not allowed, and how many
 // apps were rendered.
-func (v *validate) render(ctx context.Context, files *worktree, t *tree.Tree) (problems []tree.Problem, rendered int, err error) {
+func (v *validate) render(ctx context.Context, files fs.FS, t *tree.Tree) (problems []tree.Problem, rendered int, err error) {
 	tenant, err := v.settings()
 	if err != nil {
 		return nil, 0, err

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,17 +11,22 @@ import (
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/edit"
 )
 
 // Set returns the command set.
 func Set(c *call.Call) *cobra.Command {
 	var unset []string
+	d := &destination{Call: c}
 	command := &cobra.Command{
 		Use:   "set [KIND] NAME FIELD=VALUE...",
 		Short: "Change fields in the file of an app, project or tenant",
 		Long: `Change fields in the file that declares an app, a project or a tenant, in the repository that the current folder is in, and check it.
-Everything else in the file stays as it is: comments, order, quotes. Nothing is committed.
+Everything else in the file stays as it is: comments, order, quotes.
+
+With --commit or --pull-request, the change is not made in the clone, but on the newest commit of the branch at the server, and pushed. It is made
+again on what others push meanwhile. Only a field that another commit changed, too, is an error.
 
 FIELD is a path such as spec.image.replicas, spec.image.ports[0].port or spec.quota[requests.cpu]. An index that equals the length of a list
 appends to it. VALUE is YAML: 2 is a number, "2" with quotes a text, {name: http, port: 80} an object.
@@ -35,29 +37,26 @@ KIND is app (the default), project or tenant. NAME is as in kubeop create.`,
 
   # A field less, and a quota
   kubeop set shop/web --unset spec.suspend
-  kubeop set project shop 'spec.quota[requests.cpu]="4"'`,
+  kubeop set project shop 'spec.quota[requests.cpu]="4"'
+
+  # At once, as a commit
+  kubeop set shop/web spec.image.replicas=5 --commit`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, changes, err := changesOf(args, unset)
 			if err != nil {
 				return err
 			}
-			return setFields(cmd.Context(), c, kind, name, changes)
+			return setFields(cmd.Context(), d, kind, name, changes)
 		},
 	}
+	d.addFlags(command)
 	command.Flags().StringArrayVar(&unset, "unset", nil, "FIELD to delete; can be given again")
 	return command
 }
 
-// fieldChange sets a field, or deletes it.
-type fieldChange struct {
-	field  edit.Path
-	value  any
-	delete bool
-}
-
 // changesOf reads the arguments of the command.
-func changesOf(args, unset []string) (kind target.Kind, name string, changes []fieldChange, err error) {
+func changesOf(args, unset []string) (kind target.Kind, name string, changes []commit.Field, err error) {
 	kind = target.App
 	for _, other := range []target.Kind{target.App, target.Project, target.Tenant} {
 		if args[0] == other.Singular() {
@@ -73,18 +72,18 @@ func changesOf(args, unset []string) (kind target.Kind, name string, changes []f
 		if !two {
 			return kind, "", nil, fmt.Errorf("%q: write FIELD=VALUE, such as spec.suspend=true", arg)
 		}
-		c := fieldChange{}
-		if c.field, err = edit.ParsePath(path); err != nil {
+		c := commit.Field{}
+		if c.Path, err = edit.ParsePath(path); err != nil {
 			return kind, "", nil, err
 		}
-		if err := yaml.Unmarshal([]byte(text), &c.value); err != nil {
+		if err := yaml.Unmarshal([]byte(text), &c.Value); err != nil {
 			return kind, "", nil, fmt.Errorf("the value of %s is not YAML: %w", path, err)
 		}
 		changes = append(changes, c)
 	}
 	for _, path := range unset {
-		c := fieldChange{delete: true}
-		if c.field, err = edit.ParsePath(path); err != nil {
+		c := commit.Field{Delete: true}
+		if c.Path, err = edit.ParsePath(path); err != nil {
 			return kind, "", nil, err
 		}
 		changes = append(changes, c)
@@ -96,45 +95,25 @@ func changesOf(args, unset []string) (kind target.Kind, name string, changes []f
 }
 
 // setFields changes the file of an object, all fields or none, and checks it.
-func setFields(ctx context.Context, c *call.Call, kind target.Kind, name string, changes []fieldChange) error {
+func setFields(ctx context.Context, d *destination, kind target.Kind, name string, changes []commit.Field) error {
 	root, err := topFolder(".")
 	if err != nil {
 		return err
 	}
-	v := &validate{Call: c}
-	place, err := placeOf(kind, name, v.scope(root).Tenant == "")
+	v := &validate{Call: d.Call}
+	place, err := placeOf(kind, name, v.ofPlatform(root))
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(root, filepath.FromSlash(place))
-	info, err := os.Lstat(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s does not exist: kubeop create %s writes it", place, kind.Singular())
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file, so kubeop does not read it", place)
+	what := changes[0].Path.String()
+	if len(changes) > 1 {
+		what = plural(len(changes), "field")
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
+	err = d.write(ctx, change{
+		root: root, place: place, title: "Set " + what + " of " + kind.Singular() + " " + name, edits: []commit.Edit{commit.Set{File: place, Fields: changes}},
+	})
+	if errors.Is(err, commit.ErrMissing) {
+		return fmt.Errorf("%w: kubeop create %s writes it", err, kind.Singular())
 	}
-	for _, change := range changes {
-		if change.delete {
-			text, err = edit.Delete(text, change.field)
-		} else {
-			text, err = edit.Set(text, change.field, change.value)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", place, err)
-		}
-	}
-	if err := os.WriteFile(file, text, info.Mode().Perm()); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(c.Out, "Changed %s.\n", place); err != nil {
-		return err
-	}
-	return v.checkNew(ctx, root, place)
+	return err
 }

@@ -59,8 +59,8 @@ func TestWhatSetRefuses(t *testing.T) {
 		"no field":           {[]string{"shop/web", "=a"}, ""},
 		"broken YAML":        {[]string{"shop/web", "spec.image={"}, "the value of spec.image is not YAML"},
 		"no such app":        {[]string{"shop/api", "spec.suspend=true"}, "projects/shop/apps/api/app.yaml does not exist: kubeop create app writes it"},
-		"a symlink":          {[]string{"shop/link", "spec.suspend=true"}, "is no regular file"},
-		"a list":             {[]string{"shop/list", "spec.suspend=true"}, "projects/shop/apps/list/app.yaml: setting spec.suspend: "},
+		"a symlink":          {[]string{"shop/link", "spec.suspend=true"}, "projects/shop/apps/link/app.yaml: is a symbolic link"},
+		"a list":             {[]string{"shop/list", "spec.suspend=true"}, "projects/shop/apps/list/app.yaml: reading spec.suspend: line 1: the file is not an object"},
 		"a field not there":  {[]string{"shop/web", "spec.image.replicas=2", "--unset", "spec.suspend"}, "deleting spec.suspend: "},
 		"another repository": {[]string{"tenant", "acme", "spec.weight=2"}, "tenants are declared in the platform repository"},
 	} {

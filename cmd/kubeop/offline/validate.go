@@ -154,7 +154,12 @@ func (v *validate) check(ctx context.Context, root string) (*checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := v.reader.Read(files, v.scope(root), nil)
+	return v.checkFiles(ctx, root, files)
+}
+
+// checkFiles reads the files of a repository, whose name messages have from the folder root.
+func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files) (*checked, error) {
+	t := v.reader.Read(files, v.scope(filepath.Base(root), files), nil)
 	if file, err := t.Unread(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
@@ -174,24 +179,29 @@ func (v *validate) check(ctx context.Context, root string) (*checked, error) {
 	return found, nil
 }
 
-// scope says what the repository declares. One with a folder tenants/ or platform/ is the platform's.
-func (v *validate) scope(root string) tree.Scope {
-	if (v.Tenant == "" || v.Tenant == v1alpha1.PlatformTenant) && (hasFolder(root, layout.TenantsFolder) || hasFolder(root, layout.PlatformFolder)) {
+// scope says what the repository declares. One with a folder tenants/ or platform/ is the platform's. base is the name of the repository's folder.
+func (v *validate) scope(base string, files fs.FS) tree.Scope {
+	if (v.Tenant == "" || v.Tenant == v1alpha1.PlatformTenant) && (hasFolder(files, layout.TenantsFolder) || hasFolder(files, layout.PlatformFolder)) {
 		return tree.Scope{Repository: v1alpha1.PlatformRepository}
 	}
 	// A tenant is often named as its repository is. Another name changes only how messages call the objects.
 	name := v.Tenant
 	if name == "" {
 		name = "tenant"
-		if base := filepath.Base(root); tenantName.MatchString(base) {
+		if tenantName.MatchString(base) {
 			name = base
 		}
 	}
 	return tree.Scope{Repository: name, Tenant: name}
 }
 
-func hasFolder(root, name string) bool {
-	info, err := os.Stat(filepath.Join(root, name))
+// ofPlatform reports whether the repository in a folder is the platform's.
+func (v *validate) ofPlatform(root string) bool {
+	return v.scope(filepath.Base(root), os.DirFS(root)).Tenant == ""
+}
+
+func hasFolder(files fs.FS, name string) bool {
+	info, err := fs.Stat(files, name)
 	return err == nil && info.IsDir()
 }
 

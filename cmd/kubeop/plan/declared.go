@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
@@ -57,7 +58,7 @@ func compare(ctx context.Context, c client.Client, repository *v1alpha1.Reposito
 	if err != nil {
 		return nil, fmt.Errorf("reading %s of the commit: %w", spec.Path, err)
 	}
-	cmp.tree = reader.Read(files{root}, tree.Scope{Repository: repository.Name, Tenant: spec.Tenant, Path: spec.Path}, nil)
+	cmp.tree = reader.Read(git.Files{Folder: root}, tree.Scope{Repository: repository.Name, Tenant: spec.Tenant, Path: spec.Path}, nil)
 	if file, err := cmp.tree.Unread(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}

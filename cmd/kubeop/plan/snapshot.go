@@ -13,7 +13,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	fetched "github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/gitops/layout"
-	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // snapshot is a commit, or what a commit of all files of a work tree would be.
@@ -22,15 +21,6 @@ type snapshot struct {
 	root, objects, tree string
 	// revision names the commit as "REF@sha1:<commit>", and author its author. Both are made up for a work tree.
 	revision, author string
-}
-
-// files are the files of a snapshot.
-type files struct{ *folder.Folder }
-
-// Sub implements tree.Files.
-func (f files) Sub(path string) (tree.Files, error) {
-	sub, err := f.Folder.Sub(path)
-	return files{sub}, err
 }
 
 // folder returns a folder of the snapshot by its hash.
@@ -62,10 +52,10 @@ func ofCommit(ctx context.Context, ref string) (*snapshot, error) {
 		return nil, fmt.Errorf("git log of %s printed %q", ref, line)
 	}
 	s.revision, s.tree, s.author = ref+"@sha1:"+fields[0], fields[1], fields[2]
-	if s.root, err = line1(ctx, ".", "rev-parse", "--show-toplevel"); err != nil {
+	if s.root, err = git.Line(ctx, ".", "rev-parse", "--show-toplevel"); err != nil {
 		return nil, err
 	}
-	s.objects, err = line1(ctx, ".", "rev-parse", "--path-format=absolute", "--git-common-dir")
+	s.objects, err = git.Line(ctx, ".", "rev-parse", "--path-format=absolute", "--git-common-dir")
 	return s, err
 }
 
@@ -84,7 +74,7 @@ func ofWorktree(ctx context.Context, dir, scratch string) (*snapshot, error) {
 			return nil, fmt.Errorf("%s is neither in a clone nor a folder with a %s", s.root, layout.VersionFile)
 		}
 	} else {
-		if s.root, err = line1(ctx, dir, "rev-parse", "--show-toplevel"); err != nil {
+		if s.root, err = git.Line(ctx, dir, "rev-parse", "--show-toplevel"); err != nil {
 			return nil, err
 		}
 		if err := s.borrow(ctx); err != nil {
@@ -95,23 +85,23 @@ func ofWorktree(ctx context.Context, dir, scratch string) (*snapshot, error) {
 	if _, err := git.Run(ctx, s.root, gitDir, work, "add", "--all", "."); err != nil {
 		return nil, fmt.Errorf("reading the files of %s: %w", s.root, err)
 	}
-	if s.tree, err = line1(ctx, s.root, gitDir, work, "write-tree"); err != nil {
+	if s.tree, err = git.Line(ctx, s.root, gitDir, work, "write-tree"); err != nil {
 		return nil, fmt.Errorf("reading the files of %s: %w", s.root, err)
 	}
-	s.author, err = line1(ctx, s.root, "config", "--default", "you", "user.name")
+	s.author, err = git.Line(ctx, s.root, "config", "--default", "you", "user.name")
 	return s, err
 }
 
 // borrow lets the scratch repository use the objects and the index of the clone, so that only changed files are read.
 func (s *snapshot) borrow(ctx context.Context) error {
-	objects, err := line1(ctx, s.root, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+	objects, err := git.Line(ctx, s.root, "rev-parse", "--path-format=absolute", "--git-path", "objects")
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(s.objects, "objects", "info", "alternates"), []byte(objects+"\n"), 0o600); err != nil {
 		return err
 	}
-	index, err := line1(ctx, s.root, "rev-parse", "--path-format=absolute", "--git-path", "index")
+	index, err := git.Line(ctx, s.root, "rev-parse", "--path-format=absolute", "--git-path", "index")
 	if err != nil {
 		return err
 	}
@@ -132,11 +122,4 @@ func (s *snapshot) borrow(ctx context.Context) error {
 	}
 	// Git reads a file again that changed at the time of the index or later, because its size and time may be those in the index.
 	return os.Chtimes(copied, info.ModTime(), info.ModTime())
-}
-
-// line1 returns the first line that git prints.
-func line1(ctx context.Context, dir string, args ...string) (string, error) {
-	out, err := git.Run(ctx, dir, args...)
-	line, _, _ := strings.Cut(out, "\n")
-	return line, err
 }

@@ -1,0 +1,230 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/git"
+	"github.com/kubeop/kubeop/delivery/fetch/draft"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/gitops/commit"
+	"github.com/kubeop/kubeop/gitops/host"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// destination is where a command writes: the files of the clone, or a commit on the branch of the server.
+type destination struct {
+	*call.Call
+	commits, pullRequest bool
+	message, hostType    string
+}
+
+// commitTimeout bounds how long a commit is tried while others push.
+const commitTimeout = 5 * time.Minute
+
+// addFlags adds the flags of the destination.
+func (d *destination) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.BoolVar(&d.commits, "commit", false, "commit and push to the upstream of the current branch; the files of the clone stay as they are")
+	flags.BoolVar(&d.pullRequest, "pull-request", false, "commit to a new branch, and open a pull request")
+	flags.StringVarP(&d.message, "message", "m", "", "first line of the commit's message (default: what the command does)")
+	flags.StringVar(&d.hostType, "git-host", "", "type of the Git host, if its name does not say it: github, gitlab, gitea, bitbucket, bitbucketserver")
+}
+
+// change is what a command writes.
+type change struct {
+	// root is the folder with kubeop.yaml, and place the file that is checked afterwards, relative to it.
+	root, place string
+	// title is the first line of a commit's message.
+	title string
+	edits []commit.Edit
+}
+
+// write writes the change, and checks the files with it.
+func (d *destination) write(ctx context.Context, c change) error {
+	if d.commits || d.pullRequest {
+		return d.push(ctx, c)
+	}
+	files := folder.FromFS(os.DirFS(c.root)).Folder(".")
+	changes, err := commit.Changes(files, files, c.edits)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		done, err := writeChange(c.root, change)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(d.Out, "%s %s.\n", done, change.Path); err != nil {
+			return err
+		}
+	}
+	if len(changes) == 0 {
+		if _, err := fmt.Fprintf(d.Out, "%s has this already.\n", c.place); err != nil {
+			return err
+		}
+	}
+	v := &validate{Call: d.Call}
+	return v.checkNew(ctx, c.root, c.place)
+}
+
+// writeChange writes one change to the files below a folder, and says what it did.
+func writeChange(root string, c draft.Change) (done string, err error) {
+	file := filepath.Join(root, filepath.FromSlash(c.Path))
+	info, err := os.Lstat(file)
+	switch {
+	case c.Content == nil:
+		return "Deleted", os.RemoveAll(file)
+	case errors.Is(err, fs.ErrNotExist):
+		return "Wrote", writeNew(file, c.Content)
+	case err != nil:
+		return "", err
+	}
+	return "Changed", os.WriteFile(file, c.Content, info.Mode().Perm())
+}
+
+// push commits the change to the server.
+func (d *destination) push(ctx context.Context, c change) error {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	branch, prefix, err := git.Upstream(ctx, c.root)
+	if err != nil {
+		return err
+	}
+	branch.Check = func(files *folder.Folder) error { return d.check(ctx, c, files, prefix) }
+	if _, err := branch.Fetch(ctx); err != nil {
+		return err
+	}
+	r := commit.Request{ID: string(uuid.NewUUID()), Title: c.title, Folder: prefix, Edits: c.edits, Branch: branch.Branch}
+	if r.Base, err = branch.Seen(ctx); err != nil {
+		return err
+	}
+	if d.message != "" {
+		r.Title, r.Body = d.message, c.title+"."
+	}
+	if d.pullRequest {
+		r.Branch, r.New = "kubeop/"+slug(c.title)+"-"+r.ID[:8], true
+	}
+	writer := &commit.Writer{Clock: d.Clock}
+	done, err := writer.Write(ctx, branch, r)
+	switch {
+	case err != nil:
+		return err
+	case done.Unchanged:
+		_, err := fmt.Fprintf(d.Out, "Nothing to commit: %s has this already, at %.8s.\n", branch.Name(), done.Hash)
+		return err
+	case d.pullRequest:
+		return d.open(ctx, branch, r)
+	}
+	_, err = fmt.Fprintf(d.Out, "Committed %.8s to %s: %s. `git pull` brings it into this clone.\n", done.Hash, branch.Name(), r.Title)
+	return err
+}
+
+// check refuses a commit with problems in what it changes.
+func (d *destination) check(ctx context.Context, c change, files *folder.Folder, prefix string) error {
+	if prefix != "" {
+		var err error
+		if files, err = files.Sub(prefix); err != nil {
+			return err
+		}
+	}
+	v := &validate{Call: d.Call}
+	problems, err := v.problemsOf(ctx, c.root, git.Files{Folder: files}, c.place)
+	if err != nil {
+		return err
+	}
+	if err := v.lines(problems); err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("not committed: %s in %s", plural(len(problems), "problem"), path.Dir(c.place))
+	}
+	return nil
+}
+
+// open opens the pull request of a pushed branch.
+func (d *destination) open(ctx context.Context, branch *git.Branch, r commit.Request) error {
+	if _, err := fmt.Fprintf(d.Out, "Pushed the branch %s to %s.\n", r.Branch, branch.Remote); err != nil {
+		return err
+	}
+	number, link, err := d.openAtHost(ctx, branch, host.PullRequest{Title: r.Title, Body: r.Body, From: r.Branch, Into: branch.Branch})
+	if err != nil {
+		return fmt.Errorf("open the pull request from %s by hand: %w", r.Branch, err)
+	}
+	_, err = fmt.Fprintf(d.Out, "Opened pull request %d: %s\n", number, link)
+	return err
+}
+
+func (d *destination) openAtHost(ctx context.Context, branch *git.Branch, p host.PullRequest) (number int, link string, err error) {
+	at, err := branch.URL(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	user, token, err := git.Credentials(ctx, at)
+	if err != nil {
+		return 0, "", err
+	}
+	network := &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
+	repository, err := host.Open(network, host.Place{URL: at, Type: host.Type(d.hostType)}, transport.Auth{Username: user, Password: token}, d.Clock.Now)
+	if err != nil {
+		return 0, "", err
+	}
+	defer repository.Close()
+	return repository.OpenPullRequest(ctx, p)
+}
+
+var notInBranch = regexp.MustCompile("[^a-z0-9]+")
+
+// slug is a text as part of the name of a branch.
+func slug(text string) string {
+	text = strings.Trim(notInBranch.ReplaceAllString(strings.ToLower(text), "-"), "-")
+	return strings.TrimRight(text[:min(len(text), 40)], "-")
+}
+
+// checkNew reports what is wrong with a new file.
+func (v *validate) checkNew(ctx context.Context, root, place string) error {
+	files, err := openWorktree(ctx, root)
+	if err != nil {
+		return err
+	}
+	problems, err := v.problemsOf(ctx, root, files, place)
+	if err != nil {
+		return err
+	}
+	return v.lines(problems)
+}
+
+// problemsOf returns what is wrong with a file of a repository, and with what is beside it.
+func (v *validate) problemsOf(ctx context.Context, root string, files tree.Files, place string) ([]tree.Problem, error) {
+	var err error
+	if v.reader, err = tree.NewReader(); err != nil {
+		return nil, err
+	}
+	v.reader.Platform = true
+	found, err := v.checkFiles(ctx, root, files)
+	if err != nil {
+		return nil, err
+	}
+	var problems []tree.Problem
+	found.All(func(p tree.Problem) bool {
+		if p.File == place || strings.HasPrefix(p.File, path.Dir(place)+"/") {
+			problems = append(problems, p)
+		}
+		return true
+	})
+	return problems, nil
+}
