@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -292,5 +293,23 @@ func TestTheNotesOfAProjectAreOfItsAppsAndOfWhatTheyDelivered(t *testing.T) {
 	}
 	if len(s.current.Notes) != 1 {
 		t.Errorf("the notes of the version have become %v", s.current.Notes)
+	}
+}
+
+// TestNoQuotaIsSetWhileItsKindsAreUnknown: it would leave out kinds, and objects of these would not be counted.
+func TestNoQuotaIsSetWhileItsKindsAreUnknown(t *testing.T) {
+	b := newFixture(t)
+	b.fault = func(_ string, o any, _ string) error {
+		switch o.(type) {
+		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleList:
+			return errAway
+		}
+		return nil
+	}
+	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(shop(), acme()))); !strings.Contains(got, errAway.Error()) {
+		t.Errorf("got %q, want %q in it", got, errAway)
+	}
+	if b.get(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName}}) {
+		t.Error("a quota was set")
 	}
 }

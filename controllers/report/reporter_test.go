@@ -50,6 +50,8 @@ type bed struct {
 	sent   []string
 	answer int
 	woken  int
+	// contexts are the names of all statuses.
+	contexts []string
 }
 
 func newBed(t *testing.T) *bed {
@@ -63,6 +65,7 @@ func newBed(t *testing.T) *bed {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.sent = append(b.sent, fmt.Sprintf("%.2s %s: %s", r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], in.State, in.Description))
+		b.contexts = append(b.contexts, in.Context)
 		w.WriteHeader(b.answer)
 	}))
 	t.Cleanup(b.host.Close)
@@ -352,4 +355,17 @@ func TestAChangedTextWaitsAfterAnotherState(t *testing.T) {
 		t.Errorf("it looks again after %s, want 1s", again)
 	}
 	b.look(time.Second, "11 failure: projects/shop/apps/web/app.yaml: Unhealthy: text 1")
+}
+
+func TestAStatusIsNamedAfterItsRepositoryUnlessTheSpecNamesIt(t *testing.T) {
+	b := newBed(t)
+	b.repository(attempted(c1, false))
+	b.look(0, "11 pending: kubeop applies it")
+	b.repository(func(r *v1alpha1.Repository) { r.Spec.CommitStatus.Context = "delivery" })
+	b.look(time.Second, "11 pending: kubeop applies it")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if diff := cmp.Diff([]string{"kubeop/acme", "delivery"}, b.contexts); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
 }

@@ -24,3 +24,19 @@ func TestAnAnswerThatCannotBeReadIsAnError(t *testing.T) {
 		})
 	}
 }
+
+// TestAFileThatCameWithItsFolderIsNotRequested, and its content is not kept after it was read.
+func TestAFileThatCameWithItsFolderIsNotRequested(t *testing.T) {
+	requests := 0
+	files := newRemoteFiles(func([]byte) ([]byte, error) {
+		requests++
+		return nil, errors.New("requested")
+	}, func(string) {})
+	files.infos["a.yaml"] = &reply{Info: &info{Called: "a.yaml"}, Data: []byte("a: b"), HasData: true}
+	if data, err := files.ReadFile("a.yaml"); err != nil || string(data) != "a: b" || requests != 0 {
+		t.Errorf("got %q, %v after %d requests", data, err, requests)
+	}
+	if _, err := files.ReadFile("a.yaml"); err == nil || requests != 1 {
+		t.Errorf("the second time: %v after %d requests", err, requests)
+	}
+}

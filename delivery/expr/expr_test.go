@@ -114,3 +114,18 @@ func TestABomb(t *testing.T) {
 		})
 	}
 }
+
+// TestAnItemCostsTheSameInALongList: the items beside it are not read.
+func TestAnItemCostsTheSameInALongList(t *testing.T) {
+	items := make([]any, 1000)
+	for i := range items {
+		items[i] = int64(i)
+	}
+	e, err := Compile("dep.list.all(i, [dep.list][0].size() == 1000)", "dep", "self")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := e.True(t.Context(), map[string]any{"dep": map[string]any{"list": items}}); err != nil || !got {
+		t.Errorf("got %t, %v", got, err)
+	}
+}

@@ -344,3 +344,23 @@ func text(t *testing.T, commit Commit, path string) string {
 func authOf(s *sources.SSHServer) transport.Auth {
 	return transport.Auth{Identity: s.Identity, KnownHosts: s.KnownHosts}
 }
+
+// TestACommitThatIsStoredWaitsForNoOtherFetch of the repository, which may take minutes.
+func TestACommitThatIsStoredWaitsForNoOtherFetch(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	store, src := NewStore(t.TempDir(), loopback), Source{URL: server.RepoURL()}
+	want := fetchOK(t, store, src)
+	unlock, err := store.locks.Lock(t.Context(), store.repository(src).dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if got, err := store.Fetch(ctx, src); err != nil || got.Revision != want.Revision {
+		t.Errorf("got %q, %v, want %q", got.Revision, err, want.Revision)
+	}
+}

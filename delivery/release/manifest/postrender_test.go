@@ -146,6 +146,19 @@ func TestPatchesAreBounded(t *testing.T) {
 	}
 }
 
+// TestCopiesThatAPatchRemovesAreBounded: their sum is what the patch needs in memory, whatever is left at its end.
+func TestCopiesThatAPatchRemovesAreBounded(t *testing.T) {
+	large := configMap + "data: {a: " + strings.Repeat("x", 1<<20) + "}\n"
+	for copies, refused := range map[int]bool{3: false, 5: true} {
+		text := strings.Repeat("- {op: copy, from: /data/a, path: /data/b}\n- {op: remove, path: /data/b}\n", copies)
+		renderers := patches(kustomize.Patch{Patch: text, Target: &kustomize.Selector{Kind: "ConfigMap"}})
+		_, err := NewGate(anything, nil, renderers, nil).Pass(large)
+		if tooMany := errors.Is(err, fault.ErrRender) && strings.Contains(err.Error(), "exceeding the limit 4194304"); tooMany != refused || !tooMany && err != nil {
+			t.Errorf("%d copies: %v", copies, err)
+		}
+	}
+}
+
 func TestPostRenderersReachHooks(t *testing.T) {
 	remove := kustomize.Patch{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n$patch: delete"}
 	mark := kustomize.Patch{Patch: "metadata: {labels: {mine: x}}", Target: &kustomize.Selector{Kind: "ConfigMap"}}

@@ -75,3 +75,24 @@ func TestASlotThatAReconcileHoldsIsKept(t *testing.T) {
 		t.Errorf("%d slots are kept, want the held and the new one", len(p.slots.byKey))
 	}
 }
+
+func TestAnActionIsSupersededOnce(t *testing.T) {
+	p := New[int](Options{Now: time.Now})
+	s := p.Slot(types.NamespacedName{Name: "web"})
+	s.Lock()
+	defer s.Unlock()
+	s.occupy(Action{Name: "upgrading"})
+	if s.IsSuperseded() {
+		t.Error("it is superseded before anything newer is wanted")
+	}
+	for range 2 { // The second call must not close the channel again.
+		s.Supersede()
+	}
+	if !s.IsSuperseded() {
+		t.Error("it is not superseded")
+	}
+	s.occupy(Action{Name: "upgrading"})
+	if s.IsSuperseded() {
+		t.Error("the next action is superseded")
+	}
+}
