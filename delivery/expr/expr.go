@@ -150,12 +150,10 @@ func (e *Expr) True(ctx context.Context, values map[string]any) (bool, error) {
 // and the entries of lists and maps, but not the content of the entries.
 type sizes struct{}
 
-// CallCost returns the cost of a call; nil means CEL's own estimate.
+// CallCost returns the cost of a call. An item of a list or map is no call: CEL counts one for it, however much is beside it.
 func (sizes) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
 	cost := uint64(1)
 	switch {
-	case function == operators.Index:
-		return nil
 	case function == overloads.Size:
 		if text, ok := args[0].(types.String); ok { // The argument's length counts.
 			cost += uint64(len(text)) / 10
