@@ -1,0 +1,235 @@
+package read
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/internal/testenv/memory"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// before is a time some minutes before noon.
+func before(minutes int) metav1.Time {
+	return metav1.NewTime(noon.Add(-time.Duration(minutes) * time.Minute))
+}
+
+// revision is one of a commit whose hash has one digit only.
+func revision(digit string) string { return "main@sha1:" + strings.Repeat(digit, 40) }
+
+// show runs a command at noon. The output has single spaces between its columns.
+func show(t *testing.T, s *memory.Server, command func(*call.Call) *cobra.Command, args ...string) (out, complaint string, err error) {
+	t.Helper()
+	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
+	c := call.New(streams, clocktesting.NewFakeClock(noon))
+	c.Flags.KubeConfig = &s.Kubeconfig
+	made := command(c)
+	made.SilenceUsage, made.SilenceErrors = true, true
+	made.SetArgs(args)
+	err = made.ExecuteContext(t.Context())
+	return columns(stdout), stderr.String(), err
+}
+
+func columns(of *bytes.Buffer) string {
+	var lines []string
+	for line := range strings.Lines(of.String()) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			lines = append(lines, strings.Join(fields, " "))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// wantShown compares what a command shows, line by line.
+func wantShown(t *testing.T, out string, err error, want ...string) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, strings.Split(out, "\n")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// brokenApp runs one commit, and failed with a newer one: its Deployment has a pod that crashes, and its Service is missing.
+func brokenApp() *v1alpha1.App {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{
+		Namespace: shop, Name: "web", UID: "app", CreationTimestamp: before(120), Annotations: map[string]string{
+			v1alpha1.FolderAnnotation: "projects/shop/apps/web", v1alpha1.RevisionAnnotation: revision("b"), v1alpha1.AuthorAnnotation: "ann",
+		}}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppHelm}}
+	app.Status = v1alpha1.AppStatus{
+		LastAppliedRevision: revision("a"), LastAttemptedRevision: revision("b"), URL: "shop.example.com",
+		Release: &v1alpha1.ReleaseStatus{Name: "web", Revision: 3, Status: "failed", Chart: "web-1.0.0"},
+		Deliveries: []v1alpha1.DeliveryRecord{
+			{Revision: revision("b"), Author: "ann", StartedAt: before(30), Result: v1alpha1.DeliveryFailed, Reason: "UpgradeFailed"},
+			{Revision: revision("a"), Author: "ben", StartedAt: before(90), Duration: &metav1.Duration{Duration: time.Minute}, Result: v1alpha1.DeliverySucceeded},
+		},
+		Inventory: v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{{ID: shop + "_web_apps_Deployment", Version: "v1"}, {ID: shop + "_settings__ConfigMap", Version: "v1"}}},
+		Refused:   &v1alpha1.Refused{Revision: revision("c"), Place: "app.yaml:5", Problem: "unknown field"},
+		Held:      []string{"PersistentVolumeClaim/data"}, HeldToken: "1a2b",
+	}
+	app.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue, Reason: "UpgradeFailed", Message: "it was tried three times", LastTransitionTime: before(5)},
+		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "UpgradeFailed", Message: "Deployment/web: crashes", LastTransitionTime: before(20)},
+		{Type: v1alpha1.ReleasedCondition, Status: metav1.ConditionFalse, Reason: "UpgradeFailed", Message: "no", LastTransitionTime: before(20)},
+		{Type: v1alpha1.SourceReadyCondition, Status: metav1.ConditionTrue, Reason: "Succeeded", LastTransitionTime: before(30)},
+	}
+	return app
+}
+
+// broken serves the broken app, its Deployment in progress, and events of it and of others.
+func broken(t *testing.T, also ...client.Object) *memory.Server {
+	t.Helper()
+	event := func(name string, of string, minutes int) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name}, Type: corev1.EventTypeWarning, Reason: "Failed", Message: name,
+			LastTimestamp: before(minutes), InvolvedObject: corev1.ObjectReference{Kind: "App", Name: "web", UID: "app"}, Count: 1, Source: corev1.EventSource{Component: of}}
+	}
+	other := event("of-another", "", 1)
+	other.InvolvedObject.UID = "another"
+	replicas := int32(1)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "deployment", Generation: 1, CreationTimestamp: before(60)}, Spec: appsv1.DeploymentSpec{Replicas: &replicas},
+		Status: appsv1.DeploymentStatus{ObservedGeneration: 1}}
+	return memory.Serve(t, append([]client.Object{brokenApp(), deployment, event("second", "", 2), event("first", "", 3), other}, also...)...)
+}
+
+func TestDescribeShowsAnAppFromItsFileToItsEvents(t *testing.T) {
+	out, _, err := show(t, broken(t), Describe, "acme/shop/web")
+	wantShown(t, out, err,
+		"App acme/shop/web", "Created 120m ago", "Type Helm", "Declared in projects/shop/apps/web/app.yaml", "Commit main@sha1:bbbbbbbb", "Author ann",
+		"Runs main@sha1:aaaaaaaa", "Tried main@sha1:bbbbbbbb", "Release web, revision 3, failed, chart web-1.0.0", "URL shop.example.com",
+		"Ready False UpgradeFailed Deployment/web: crashes",
+		"Steps", "SourceReady True 30m Succeeded", "Released False 20m UpgradeFailed no",
+		"Also", "Stalled True 5m UpgradeFailed it was tried three times",
+		"A newer version is refused", "Commit main@sha1:cccccccc", "Place app.yaml:5", "Problem unknown field",
+		"Deletions that wait for a confirmation", "PersistentVolumeClaim/data",
+		"Objects", "ConfigMap/settings Missing it does not exist", "Deployment/web Unhealthy not all of its pods are made yet",
+		"Last deliveries", "REVISION AUTHOR STARTED TOOK RESULT", "main@sha1:bbbbbbbb ann 30m ago Failed (UpgradeFailed)", "main@sha1:aaaaaaaa ben 90m ago 1m0s Succeeded",
+		"Last events", "AGE TYPE REASON OBJECT MESSAGE", "3m Warning Failed App/web first", "2m Warning Failed App/web second",
+		"What to do", "kubeop confirm acme/shop/web # delete what waits for a confirmation", "kubeop logs acme/shop/web # what its pods write",
+		"kubeop blame acme/shop/web # which commit broke it", "kubeop force acme/shop/web # try the same again",
+	)
+}
+
+// TestDescribeNamesTheTriedRevisionOnlyIfItDoesNotRun: the same revision twice would look like two.
+func TestDescribeNamesTheTriedRevisionOnlyIfItDoesNotRun(t *testing.T) {
+	app := brokenApp()
+	app.Status.LastAttemptedRevision = app.Status.LastAppliedRevision
+	out, _, err := show(t, memory.Serve(t, app), Describe, "acme/shop/web")
+	if err != nil || !strings.Contains(out, "Runs main@sha1:aaaaaaaa") || strings.Contains(out, "Tried") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+func TestDescribeShowsARepositoryWithItsProblems(t *testing.T) {
+	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme", CreationTimestamp: before(60)}, Spec: v1alpha1.RepositorySpec{URL: "https://git.example.com/acme.git"}}
+	repository.Status.LastAttemptedRevision, repository.Status.LastAppliedRevision = revision("b"), revision("a")
+	repository.Status.Problems = []string{"tenant.yaml:3: unknown field"}
+	repository.Status.Held, repository.Status.HeldToken = []string{"app acme/shop/web"}, "1a2b"
+	out, _, err := show(t, memory.Serve(t, repository), Describe, "repository", "acme")
+	wantShown(t, out, err, "Repository acme", "Created 60m ago", "URL https://git.example.com/acme.git", "Newest commit main@sha1:bbbbbbbb", "Applied main@sha1:aaaaaaaa",
+		"Steps", "Problems of the newest commit", "tenant.yaml:3: unknown field", "Deletions that wait for a confirmation", "app acme/shop/web",
+		"What to do", "kubeop confirm repository acme # delete what waits for a confirmation")
+}
+
+func TestTreeMarksEachObject(t *testing.T) {
+	out, _, err := show(t, broken(t), Tree, "acme/shop/web")
+	wantShown(t, out, err, "app acme/shop/web Not ready Deployment/web: crashes",
+		"├─ ConfigMap settings Missing it does not exist", "└─ Deployment web Unhealthy 60m not all of its pods are made yet")
+}
+
+func TestBlameNamesTheCommitThatFailedFirst(t *testing.T) {
+	out, _, err := show(t, broken(t), Blame, "acme/shop/web")
+	wantShown(t, out, err, "The newest version of the app acme/shop/web is refused", "Commit main@sha1:cccccccc", "Place app.yaml:5", "Problem unknown field",
+		"The app acme/shop/web is not ready since a delivery failed", "Commit main@sha1:bbbbbbbb", "Author ann", "Started 30m ago", "Reason UpgradeFailed",
+		"Before main@sha1:aaaaaaaa worked", "Now UpgradeFailed: Deployment/web: crashes")
+}
+
+func TestHistoryOfAnAppThatWasNeverDelivered(t *testing.T) {
+	s := memory.Serve(t, &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}})
+	out, complaint, err := show(t, s, History, "acme/shop/web")
+	if err != nil || out != "" || complaint != "The app acme/shop/web has no deliveries.\n" {
+		t.Errorf("%v: %q, %q", err, out, complaint)
+	}
+	if out, _, err = show(t, s, History, "acme/shop/web", "-o", "json"); err != nil || out != "[]" {
+		t.Errorf("as JSON: %v: %q", err, out)
+	}
+}
+
+func TestTraceFollowsAPodToTheFileOfItsApp(t *testing.T) {
+	s := broken(t, named("apps/v1", "ReplicaSet", "web-1", "", "Deployment/web"), named("v1", "Pod", "web-1-x", "", "ReplicaSet/web-1"), named("v1", "ConfigMap", "other", "", ""))
+	deployment := &appsv1.Deployment{}
+	if err := s.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: "web"}, deployment); err != nil {
+		t.Fatal(err)
+	}
+	deployment.Labels = map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", v1alpha1.AppLabel: "web"}
+	if err := s.Update(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	project := func(c *call.Call) *cobra.Command {
+		c.Tenant, c.Project = "acme", "shop"
+		return Trace(c)
+	}
+	out, _, err := show(t, s, project, "pods/web-1-x")
+	wantShown(t, out, err, "Pod/web-1-x", "Owner ReplicaSet/web-1", "Owner Deployment/web", "App acme/shop/web",
+		"Declared in projects/shop/apps/web/app.yaml", "Commit main@sha1:bbbbbbbb", "Author ann")
+	out, _, err = show(t, s, project, "configmap/other")
+	wantShown(t, out, err, "ConfigMap/other", "App none: no app delivered it, or an owner of it")
+	for arg, fails := range map[string]string{
+		"web": `"web" names no object: write KIND/NAME`, "pod/": `"pod/" names no object`, "thing/web": `the cluster has no kind "thing"`, "pod/none": "reading Pod/none",
+	} {
+		if _, _, err := show(t, s, project, arg); err == nil || !strings.Contains(err.Error(), fails) {
+			t.Errorf("%s: the error is %v, want %q", arg, err, fails)
+		}
+	}
+}
+
+// TestLogsHaveTheirPodAndContainerBeforeEachLine, of the containers that have begun.
+func TestLogsHaveTheirPodAndContainerBeforeEachLine(t *testing.T) {
+	app := brokenApp()
+	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: shop + "_job__Pod", Version: "v1"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "job", UID: "pod"}}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", State: running, RestartCount: 1}, {Name: "side", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
+	s := memory.Serve(t, app, pod)
+	var asked []string
+	s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/pods/job/log") {
+			return false
+		}
+		asked = append(asked, r.URL.RawQuery)
+		_, err := w.Write([]byte("one\ntwo\n"))
+		return err == nil
+	}
+	out, _, err := show(t, s, Logs, "acme/shop/web", "--since", "1m", "--previous")
+	wantShown(t, out, err, "job web | one", "job web | two")
+	if diff := cmp.Diff([]string{"container=web&previous=true&sinceSeconds=60&tailLines=20"}, asked); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if _, _, err := show(t, s, Logs, "acme/shop/web", "-c", "side"); err == nil || !strings.Contains(err.Error(), "the app acme/shop/web has no pods with such containers") {
+		t.Errorf("a container that has not begun: %v", err)
+	}
+	s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/log") {
+			http.Error(w, "no", http.StatusForbidden)
+			return true
+		}
+		return false
+	}
+	if _, complaint, err := show(t, s, Logs, "acme/shop/web"); err == nil || err.Error() != "1 of 1 logs could not be read to the end" || !strings.Contains(complaint, "reading the log of job") {
+		t.Errorf("a log that is refused: %v, %q", err, complaint)
+	}
+}
