@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/preview"
+	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// placed finds where an app of a namespace would be delivered, in a cluster with some objects. The commit declares nothing.
+func placed(t *testing.T, namespace string, fault func(client.Object) error, there ...client.Object) (*delivery, error) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if err := fault(o); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	}).Build()
+	k := &cluster{client: c, Renderer: &preview.Renderer{
+		Clients: kube.NewClients(&rest.Config{}, scheme, c.RESTMapper(), kube.Deployers{PlatformApps: kube.PlatformAppsClusterAdmin}),
+	}}
+	d := &delivery{app: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}}
+	return d, k.place(t.Context(), &comparison{client: c, repository: &v1alpha1.Repository{}, tree: &tree.Tree{}}, d)
+}
+
+func TestAnAppIsHomelessUntilItsNamespaceExists(t *testing.T) {
+	shop, platform := v1alpha1.ProjectNamespace("acme", "shop"), v1alpha1.ProjectNamespace(v1alpha1.PlatformTenant, "dns")
+	away := errors.New("away")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform, UID: "n"}}
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop", UID: "p"}}
+	for name, tc := range map[string]struct {
+		namespace string
+		there     []client.Object
+		fault     func(client.Object) bool
+		homeless  bool
+		fails     string
+	}{
+		"a project that exists":                 {shop, []client.Object{project}, nil, false, ""},
+		"a project that is new":                 {shop, nil, nil, true, ""},
+		"a project that cannot be read":         {shop, nil, func(o client.Object) bool { _, is := o.(*v1alpha1.Project); return is }, false, "reading Project kubeop-acme/shop: away"},
+		"a tenant that cannot be read":          {shop, nil, func(o client.Object) bool { _, is := o.(*v1alpha1.Tenant); return is }, false, "reading Tenant acme: away"},
+		"a namespace of the platform":           {platform, []client.Object{namespace}, nil, false, ""},
+		"a new namespace of the platform":       {platform, nil, nil, true, ""},
+		"a namespace of it that is not read":    {platform, nil, func(o client.Object) bool { _, is := o.(*corev1.Namespace); return is }, false, "reading namespace " + platform + ": away"},
+		"a project without a platform's object": {platform, []client.Object{project}, nil, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := placed(t, tc.namespace, func(o client.Object) error {
+				if tc.fault != nil && tc.fault(o) {
+					return away
+				}
+				return nil
+			}, tc.there...)
+			if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+				t.Fatalf("the error is %v, want %q", err, tc.fails)
+			}
+			if err == nil && (d.homeless != tc.homeless || d.at.Client == nil || d.at.Owner.Namespace != tc.namespace) {
+				t.Errorf("homeless: %t, of %+v", d.homeless, d.at.Owner)
+			}
+		})
+	}
+}
+
+// TestClaimsAreDeletedOnlyByTheNearestPolicyThatSaysSo: that of the app, then of the project, then of the tenant.
+func TestClaimsAreDeletedOnlyByTheNearestPolicyThatSaysSo(t *testing.T) {
+	retain, remove := v1alpha1.ClaimRetain, v1alpha1.ClaimDelete
+	for _, tc := range []struct{ app, project, tenant, want v1alpha1.ClaimDeletionPolicy }{
+		{"", "", "", retain}, {"", "", remove, remove}, {"", retain, remove, retain}, {remove, retain, retain, remove}, {"", remove, "", remove},
+	} {
+		a, p, tenant := &v1alpha1.App{}, &v1alpha1.Project{}, &v1alpha1.Tenant{}
+		a.Spec.ClaimDeletionPolicy, p.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy = tc.app, tc.project, tc.tenant
+		if got := claimPolicy(a, p, tenant); got != tc.want {
+			t.Errorf("%+v: %s", tc, got)
+		}
+	}
+}
