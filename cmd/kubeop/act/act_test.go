@@ -257,6 +257,46 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
+// TestConfirmACommitThatWaitsForTheEndOfAFreeze; deletions that are held too come first.
+func TestConfirmACommitThatWaitsForTheEndOfAFreeze(t *testing.T) {
+	hash := "0123456789abcdef0123456789abcdef01234567"
+	const question = "A freeze is in force, and of the repository acme main@sha1:01234567 waits until 2026-01-01T12:00:00Z.\nTo apply this commit now, type 01234567: "
+	confirmed := "Confirmed: kubeop applies commit " + hash + " of the repository acme.\n"
+	for name, tc := range map[string]struct {
+		args            []string
+		input           string
+		deletions       bool
+		out, err, fails string
+		want            string // the annotation
+	}{
+		"by an answer":      {nil, "01234567\n", false, confirmed, question, "", hash},
+		"by its hash":       {[]string{"--token", hash}, "", false, confirmed, "", "", hash},
+		"too few digits":    {[]string{"--token", "0123"}, "", false, "", "", "the commit waits on: it is " + hash + ", not 0123", ""},
+		"another commit":    {nil, "11111111\n", false, "", question, "the commit waits on: it is " + hash + ", not 11111111", ""},
+		"no answer":         {nil, "", false, "", question, "the commit waits on: no token was given", ""},
+		"beside deletions":  {[]string{"--token", "01234567"}, "", true, confirmed, "", "", hash},
+		"deletions instead": {[]string{"--token", "3c4d"}, "", true, "Confirmed: kubeop deletes what the repository acme holds.\n", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repository := newRepository()
+			repository.Status.HeldRevision, repository.Status.HeldUntil = "main@sha1:"+hash, &metav1.Time{Time: noon}
+			if tc.deletions {
+				repository.Status.Held, repository.Status.HeldToken = []string{"app acme/shop/web"}, "3c4d"
+			}
+			s := memory.Serve(t, repository)
+			c := newCall(s, clock.RealClock{}, tc.input)
+			out, err := c.run(t, Confirm, append([]string{"repository", "acme"}, tc.args...)...)
+			wantEnd(t, out, err, tc.out, tc.fails)
+			if diff := cmp.Diff(tc.err, c.complaint.String()); diff != "" {
+				t.Errorf("standard error (-want +got):\n%s", diff)
+			}
+			if got := annotation(t, s, newRepository(), v1alpha1.ConfirmFreezeAnnotation); got != tc.want {
+				t.Errorf("the commit is confirmed by %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestSuspend(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args       []string

@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -120,6 +121,9 @@ func (p *command) make(ctx context.Context, arg string) (*Plan, error) {
 		return made, nil
 	}
 	if p.only.App == "" {
+		if made.Frozen, err = p.frozen(ctx, c, repository); err != nil {
+			return nil, err
+		}
 		made.Changes, made.Held, err = compared.changes(ctx)
 	} else {
 		_, err = compared.one(p.only)
@@ -129,6 +133,25 @@ func (p *command) make(ctx context.Context, arg string) (*Plan, error) {
 	}
 	made.Apps, err = p.apps(ctx, c, compared, scratch)
 	return made, err
+}
+
+// frozen says until when a freeze holds what is pushed to a Repository now; "" without one. The first commit is not held.
+func (p *command) frozen(ctx context.Context, c client.Client, repository *v1alpha1.Repository) (string, error) {
+	if repository.Spec.Tenant == "" || repository.Status.LastAttemptedRevision == "" {
+		return "", nil
+	}
+	tenant := &v1alpha1.Tenant{}
+	if err := c.Get(ctx, client.ObjectKey{Name: repository.Spec.Tenant}, tenant); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading tenant %s: %w", repository.Spec.Tenant, err)
+	}
+	hold, err := freeze.InForce(tenant.Spec.Freeze, p.Clock.Now())
+	if err != nil {
+		return "because nobody can tell whether a freeze is in force: " + err.Error(), nil
+	}
+	if hold == nil {
+		return "", nil
+	}
+	return hold.String(), nil
 }
 
 // find reads the Repository.

@@ -79,7 +79,9 @@ type Plan struct {
 	// Changes are those of Tenants, Projects and Apps. Held says why deletions wait, and lists what they would delete.
 	Changes []Change `json:"changes,omitempty"`
 	Held    []string `json:"held,omitempty"`
-	Apps    []App    `json:"apps,omitempty"`
+	// Frozen says until when a freeze would hold the commit if it were pushed now, and by which window.
+	Frozen string `json:"frozen,omitempty"`
+	Apps   []App  `json:"apps,omitempty"`
 }
 
 // Empty reports whether the commit changes nothing, and nothing is refused.

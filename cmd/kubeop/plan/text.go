@@ -69,6 +69,10 @@ func (p *command) text(made *Plan) error {
 	for i := range made.Apps {
 		p.app(page, &made.Apps[i])
 	}
+	if made.Frozen != "" {
+		page.Title("Held %s", made.Frozen)
+		page.Line("nothing of it is applied before, unless it is confirmed: kubeop confirm repository " + made.Repository)
+	}
 	page.Title("Plan: %s", made.summary())
 	return page.End()
 }
@@ -129,6 +133,9 @@ func (p *command) markdown(made *Plan) error {
 		if len(lines) > 0 {
 			fmt.Fprintf(&b, "\n<details open><summary>%s</summary>\n\n```diff\n%s\n```\n\n</details>\n", title, fence(strings.Join(lines, "\n")))
 		}
+	}
+	if made.Frozen != "" {
+		fmt.Fprintf(&b, "\nHeld %s\n", made.Frozen)
 	}
 	section("Problems of files", prefixed("- ", made.Problems))
 	section("Projects and apps", diffLines(made.Changes))

@@ -14,7 +14,7 @@ func everything() *Plan {
 	return &Plan{
 		Repository: "acme", Revision: "main@sha1:1", Problems: []string{"a.yaml:1: no kind"},
 		Changes: []Change{{Action: Create, Object: "acme/shop/new"}, {Action: Hold, Object: "acme/shop/db", Why: "its deletion waits"}},
-		Held:    []string{"app acme/shop/db with 1 claim"},
+		Held:    []string{"app acme/shop/db with 1 claim"}, Frozen: "until 2026-11-30 08:00 UTC by freeze weekend",
 		Apps: []App{
 			{App: "acme/shop/same", Source: "main@sha1:1", Note: "compared without the API server"},
 			{App: "acme/shop/web", Note: "compared without the API server", Changes: []Change{
@@ -67,6 +67,9 @@ App acme/shop/broken
 App acme/shop/hidden
   ? not compared, because you may not read what it takes: secrets is forbidden
 
+Held until 2026-11-30 08:00 UTC by freeze weekend
+  nothing of it is applied before, unless it is confirmed: kubeop confirm repository acme
+
 Plan: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run, 1 to keep, 1 to hold, 2 to refuse, 1 problems in files
 `
 	if diff := cmp.Diff(want, printed(t, func(p *command) error { return p.text(everything()) })); diff != "" {
@@ -83,6 +86,7 @@ func TestAPlanForAPullRequest(t *testing.T) {
 		return "\n<details open><summary>" + title + "</summary>\n\n```diff\n" + lines + "\n```\n\n</details>\n"
 	}
 	want := "### kubeop plan for `acme`: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run, 1 to keep, 1 to hold, 2 to refuse, 1 problems in files\n" +
+		"\nHeld until 2026-11-30 08:00 UTC by freeze weekend\n" +
 		block("Problems of files", "- a.yaml:1: no kind") +
 		block("Projects and apps", "+ acme/shop/new\n! acme/shop/db is held: its deletion waits") +
 		block("Held until a person confirms it", "! app acme/shop/db with 1 claim") +

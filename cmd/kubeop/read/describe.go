@@ -86,6 +86,8 @@ func (d *describe) run(ctx context.Context) error {
 	case *v1alpha1.Repository:
 		d.page.Field("URL", o.Spec.URL)
 		d.page.Field("Newest commit", step.ShortRevision(o.Status.LastAttemptedRevision))
+		waits, _ := target.Frozen(o)
+		d.page.Field("Frozen", waits)
 		d.page.Field("Applied", step.ShortRevision(o.Status.LastAppliedRevision))
 		d.steps(o.Status.Conditions)
 		d.list("Problems of the newest commit", o.Status.Problems)

@@ -96,6 +96,7 @@ func TestTheNextCommandsFollowTheState(t *testing.T) {
 		"its release failed":    {web, of("", map[string]metav1.ConditionStatus{v1alpha1.ReleasedCondition: no, v1alpha1.StalledCondition: yes}), []string{"logs", "blame", "force"}},
 		"a project":             {Object{Kind: Project, Ref: identity.Ref{Tenant: "acme", Project: "shop"}}, &v1alpha1.Project{}, nil},
 		"a repository, holding": {Object{Kind: Repository, Ref: identity.Ref{Tenant: "acme"}}, &v1alpha1.Repository{Status: v1alpha1.RepositoryStatus{HeldToken: "1"}}, []string{"confirm"}},
+		"a repository, frozen":  {Object{Kind: Repository, Ref: identity.Ref{Tenant: "acme"}}, &v1alpha1.Repository{Status: v1alpha1.RepositoryStatus{HeldRevision: "main@sha1:1", HeldUntil: &metav1.Time{}}}, []string{"confirm"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var commands []string

@@ -2,11 +2,14 @@ package target
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 )
 
 // Abnormal are the conditions that are present only when something deserves a look.
@@ -46,6 +49,7 @@ type conditioned interface {
 func Next(of Object, object client.Object) []string {
 	o, ok := object.(conditioned)
 	_, token := Held(object)
+	_, commit := Frozen(object)
 	if !ok || conditions.IsTrue(o, v1alpha1.ReadyCondition) && token == "" && !conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
 		return nil
 	}
@@ -59,6 +63,9 @@ func Next(of Object, object client.Object) []string {
 	}
 	if token != "" {
 		add("confirm", "# delete what waits for a confirmation")
+	}
+	if token == "" && commit != "" {
+		add("confirm", "# apply the commit that waits for the end of a freeze")
 	}
 	if _, isApp := object.(*v1alpha1.App); isApp {
 		if conditions.IsFalse(o, v1alpha1.HealthyCondition) || conditions.IsFalse(o, v1alpha1.ReleasedCondition) {
@@ -81,4 +88,14 @@ func Held(object client.Object) (deletions []string, token string) {
 		return o.Status.Held, o.Status.HeldToken
 	}
 	return nil, ""
+}
+
+// Frozen returns the commit that waits for the end of a freeze, as a sentence and as its hash; "" if none does.
+func Frozen(object client.Object) (waits, hash string) {
+	o, ok := object.(*v1alpha1.Repository)
+	if !ok || o.Status.HeldUntil == nil {
+		return "", ""
+	}
+	_, hash, _ = strings.Cut(o.Status.HeldRevision, "sha1:")
+	return step.ShortRevision(o.Status.HeldRevision) + " waits until " + o.Status.HeldUntil.UTC().Format(time.RFC3339), hash
 }
