@@ -69,7 +69,7 @@ func (p *command) text(made *Plan) error {
 	for i := range made.Apps {
 		p.app(page, &made.Apps[i])
 	}
-	if made.Frozen != "" {
+	if made.Frozen != "" && !made.Empty() {
 		page.Title("Held %s", made.Frozen)
 		page.Line("nothing of it is applied before, unless it is confirmed: kubeop confirm repository " + made.Repository)
 	}
@@ -134,7 +134,7 @@ func (p *command) markdown(made *Plan) error {
 			fmt.Fprintf(&b, "\n<details open><summary>%s</summary>\n\n```diff\n%s\n```\n\n</details>\n", title, fence(strings.Join(lines, "\n")))
 		}
 	}
-	if made.Frozen != "" {
+	if made.Frozen != "" && !made.Empty() {
 		fmt.Fprintf(&b, "\nHeld %s\n", made.Frozen)
 	}
 	section("Problems of files", prefixed("- ", made.Problems))

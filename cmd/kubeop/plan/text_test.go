@@ -75,7 +75,7 @@ Plan: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run,
 	if diff := cmp.Diff(want, printed(t, func(p *command) error { return p.text(everything()) })); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := printed(t, func(p *command) error { return p.text(&Plan{Apps: []App{{App: "a/b/c"}}}) }); got != "Plan: no changes\n" {
+	if got := printed(t, func(p *command) error { return p.text(&Plan{Apps: []App{{App: "a/b/c"}}, Frozen: "until noon"}) }); got != "Plan: no changes\n" {
 		t.Errorf("a plan without changes is printed as %q", got)
 	}
 }
