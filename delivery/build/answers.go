@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/kubeop/kubeop/delivery/message"
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/delivery/render/manifests"
 )
@@ -71,7 +72,7 @@ func (a *answers) answer(ctx context.Context, question []byte) ([]byte, error) {
 	default:
 		return nil, errQuestion
 	}
-	return marshal(r)
+	return message.Write(r)
 }
 
 func (a *answers) info(name string) *reply {
@@ -123,7 +124,7 @@ func (a *answers) folder(name string) *reply {
 // made returns the final result of a process.
 func (a *answers) made(answer []byte) (made Made, err error) {
 	var out outcome
-	if err := unmarshal(answer, &out); err != nil {
+	if err := reader.Read(answer, &out); err != nil {
 		return Made{}, unfit(err)
 	}
 	for _, secret := range out.Secrets {

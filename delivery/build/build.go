@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/decrypt/service"
+	"github.com/kubeop/kubeop/delivery/message"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
@@ -146,7 +147,7 @@ func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 			name, began.service = Decrypts, service.NewProxy(b.Services, keys.Data, b.Clock).Do
 		}
 		answering = began
-		input, err := marshal(orderOf(&req.Source, began.keep))
+		input, err := message.Write(orderOf(&req.Source, began.keep))
 		if err == nil {
 			answer, err = b.Apart.Do(ctx, apart.Call{Name: name, Function: Evaluate, Tenant: req.Tenant, Input: [][]byte{input}, Questions: Questions, NewHandler: func() apart.Handler {
 				answering = began.again()

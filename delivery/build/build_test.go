@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/delivery/decrypt/sops"
+	"github.com/kubeop/kubeop/delivery/message"
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/testkeys"
@@ -179,7 +180,7 @@ func TestMessagesOfABuildLoseNothing(t *testing.T) {
 func evaluated(t *testing.T, s *Source, function apart.Function) (Made, error) {
 	t.Helper()
 	answering := &answers{files: s.Files}
-	input, err := marshal(orderOf(s, answering.keep))
+	input, err := message.Write(orderOf(s, answering.keep))
 	if err != nil {
 		t.Fatal(err)
 	}

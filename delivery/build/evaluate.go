@@ -7,6 +7,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/delivery/decrypt/service"
+	"github.com/kubeop/kubeop/delivery/message"
 )
 
 // These are the names of the functions in other processes: Evaluate builds sources without keys, and the function that Decrypting returns
@@ -35,7 +36,7 @@ func Decrypting(open Opener) apart.Function {
 
 func evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string), open func(*Keys) (decrypt.Decrypter, error)) ([]byte, error) {
 	var o order
-	if err := unmarshal(input, &o); err != nil {
+	if err := reader.Read(input, &o); err != nil {
 		return nil, fmt.Errorf("reading what to build: %w", err)
 	}
 	made, err := safely(o.source(newRemoteFiles(ask, note)), note, open)
@@ -51,7 +52,7 @@ func evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string),
 	for _, secret := range made.Secrets {
 		out.Secrets = append(out.Secrets, []byte(secret))
 	}
-	return marshal(out)
+	return message.Write(out)
 }
 
 // safely turns a panic, which unusual manifests may cause, into an error. It leaves out the panic's value, which may contain a secret.

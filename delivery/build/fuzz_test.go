@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/message"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -17,7 +18,7 @@ func FuzzAnswer(f *testing.F) {
 		{Objects: [][]byte{[]byte(`{"apiVersion":"v1","a":[1,1.5,null]}`)}, Secrets: [][]byte{{0xff}}},
 		{Err: kept}, {Objects: [][]byte{[]byte(`[]`), nil, []byte(`{"a":`)}},
 	} {
-		text, err := marshal(seed)
+		text, err := message.Write(seed)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -41,7 +42,7 @@ func FuzzAnswer(f *testing.F) {
 // FuzzOrder: whatever a process is told to build, and is answered about files, it ends with an answer or an error.
 func FuzzOrder(f *testing.F) {
 	source := git(map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\n", "app/a.yaml": manifest("a")}, v1alpha1.Build{})
-	text, err := marshal(orderOf(&source, (&answers{}).keep))
+	text, err := message.Write(orderOf(&source, (&answers{}).keep))
 	if err != nil {
 		f.Fatal(err)
 	}

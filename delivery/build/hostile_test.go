@@ -458,7 +458,7 @@ func TestUnknownQuestionsAreRefused(t *testing.T) {
 		for _, about := range []byte{askInfo, askFile, askFolder} {
 			text, err := a.answer(t.Context(), append([]byte{about}, name...))
 			var r reply
-			if err != nil || unmarshal(text, &r) != nil || r.Err == nil || r.Data != nil || r.Info != nil || r.Entries != nil {
+			if err != nil || reader.Read(text, &r) != nil || r.Err == nil || r.Data != nil || r.Info != nil || r.Entries != nil {
 				t.Errorf("%d %q: %v, %v", about, name, r, err)
 			}
 		}

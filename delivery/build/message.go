@@ -7,12 +7,12 @@ import (
 	"slices"
 
 	"github.com/fluxcd/pkg/apis/kustomize"
-	"github.com/fxamacker/cbor/v2"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/decrypt"
+	"github.com/kubeop/kubeop/delivery/message"
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/delivery/trials"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
@@ -182,23 +182,5 @@ func (f *failure) numbered() error {
 	return t
 }
 
-// maxItems bounds lists and mappings of a message. No folder has that many files, and no build decrypts that many values.
-const maxItems = 1_000_000
-
-func marshal(message any) ([]byte, error) {
-	text, err := cbor.Marshal(message)
-	if err != nil {
-		return nil, fmt.Errorf("writing a message: %w", err)
-	}
-	return text, nil
-}
-
-var reading = func() cbor.DecMode {
-	mode, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid, MaxArrayElements: maxItems, MaxMapPairs: maxItems}.DecMode()
-	if err != nil {
-		panic(err) // The options are constant, so this cannot fail.
-	}
-	return mode
-}()
-
-func unmarshal(text []byte, message any) error { return reading.Unmarshal(text, message) }
+// reader bounds a message: no folder has that many files, and no build decrypts that many values.
+var reader = message.NewReader(message.Limits{Items: 1_000_000, Depth: 32})

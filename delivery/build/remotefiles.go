@@ -93,7 +93,7 @@ func (a *remoteFiles) question(about byte, op, name string) (*reply, error) {
 		return &reply{Data: answer[1:]}, nil
 	}
 	r := &reply{}
-	if err := unmarshal(answer, r); err != nil {
+	if err := reader.Read(answer, r); err != nil {
 		return nil, &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	return r, nil

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/message"
 )
 
 // Client returns a client for an origin. The client trusts these certificate authorities, in PEM, in addition to the system's, and decides
@@ -44,7 +46,7 @@ func (p *Proxy) Do(ctx context.Context, question []byte) ([]byte, error) {
 		return nil, errors.New("the request is too long")
 	}
 	var asked request
-	if err := unmarshal(question, &asked); err != nil {
+	if err := reader.Read(question, &asked); err != nil {
 		return nil, fmt.Errorf("reading a request: %w", err)
 	}
 	to, err := p.allowed(asked.Method, asked.URL)
@@ -56,7 +58,7 @@ func (p *Proxy) Do(ctx context.Context, question []byte) ([]byte, error) {
 	if p.left -= p.now().Sub(began); err != nil {
 		return nil, fmt.Errorf("asking %s: %w", to.Host, err)
 	}
-	return marshal(answer)
+	return message.Write(answer)
 }
 
 func (p *Proxy) do(ctx context.Context, asked *request, to *url.URL) (*response, error) {

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
+	"github.com/kubeop/kubeop/delivery/message"
 )
 
 // The keys of a Secret with credentials for services. They are the same as Flux's, except VaultAddress and CA.
@@ -44,6 +44,5 @@ type response struct {
 	Body   []byte
 }
 
-func marshal(message any) ([]byte, error) { return cbor.Marshal(message) }
-
-func unmarshal(text []byte, message any) error { return cbor.Unmarshal(text, message) }
+// reader bounds a message, which has the headers and a body of bytes.
+var reader = message.NewReader(message.Limits{Items: 10_000, Depth: 32})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/message"
 )
 
 func TestOnlyServicesWithCredentialsAreReached(t *testing.T) {
@@ -170,8 +171,23 @@ func TestTheRequestsAndTheTimeOfAnAppAreBounded(t *testing.T) {
 	}
 }
 
+// TestAQuestionPastTheLimitsIsRefused: it is short, and its headers would be many times as large in memory.
+func TestAQuestionPastTheLimitsIsRefused(t *testing.T) {
+	client := func(*url.URL, []byte) (*http.Client, error) { return nil, errors.New("no network") }
+	for values, refused := range map[int]bool{10_000: false, 10_001: true} {
+		question, err := message.Write(request{Method: "PUT", URL: "https://vault.example.com/v1/transit/decrypt/shop", Header: http.Header{"A": make([]string, values)}})
+		if err != nil || len(question) > maxRequestBytes {
+			t.Fatalf("the question has %d bytes, %v", len(question), err)
+		}
+		_, err = NewProxy(client, map[string][]byte{Vault: []byte("x")}, time.Now).Do(t.Context(), question)
+		if got := err != nil && strings.Contains(err.Error(), "exceeded max number of elements 10000"); got != refused {
+			t.Errorf("%d values: %v", values, err)
+		}
+	}
+}
+
 func FuzzDo(f *testing.F) {
-	question, err := marshal(request{Method: "PUT", URL: "https://vault.example.com/v1/transit/decrypt/shop"})
+	question, err := message.Write(request{Method: "PUT", URL: "https://vault.example.com/v1/transit/decrypt/shop"})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/kubeop/kubeop/delivery/message"
 )
 
 // Transport sends HTTP requests through the operator, and returns the operator's errors.
@@ -24,7 +26,7 @@ func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		asked.Body = body
 	}
-	question, err := marshal(asked)
+	question, err := message.Write(asked)
 	if err != nil {
 		return nil, fmt.Errorf("writing a request: %w", err)
 	}
@@ -33,7 +35,7 @@ func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var answer response
-	if err := unmarshal(text, &answer); err != nil {
+	if err := reader.Read(text, &answer); err != nil {
 		return nil, fmt.Errorf("reading an answer: %w", err)
 	}
 	return &http.Response{

@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 
+	"github.com/kubeop/kubeop/delivery/message"
 	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
@@ -49,14 +50,14 @@ func (in Input) Message() ([][]byte, error) {
 		in.Sent, pieces = append(in.Sent, sentFile{f.Name, len(f.Data)}), append(pieces, f.Data)
 	}
 	var err error
-	pieces[0], err = marshal(in)
+	pieces[0], err = message.Write(in)
 	return pieces, err
 }
 
 // evaluationIn decodes a message.
 func evaluationIn(message []byte) (*Input, error) {
 	in := &Input{}
-	rest, err := unmarshalFirst(message, in)
+	rest, err := reader.ReadFirst(message, in)
 	if err != nil {
 		return nil, fmt.Errorf("reading what to evaluate: %w", err)
 	}

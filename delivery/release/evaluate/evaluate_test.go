@@ -22,6 +22,7 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 
 	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/message"
 	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 	"github.com/kubeop/kubeop/internal/sandbox"
@@ -69,7 +70,7 @@ func dryRun(c *chart.Chart) (*helm.Release, error) {
 }
 
 // nobody has no objects.
-func nobody(context.Context, []byte) ([]byte, error) { return marshal(map[string]any{}) }
+func nobody(context.Context, []byte) ([]byte, error) { return message.Write(map[string]any{}) }
 
 // renderIn evaluates a chart in a process of a pool.
 func renderIn(ctx context.Context, p *sandbox.Pool, c charts.Chart) (map[string]string, error) {
@@ -282,7 +283,7 @@ func FuzzMessage(f *testing.F) {
 		Output{Templates: map[string]string{"web/templates/a.yaml": "a: 1\n"}}, Output{Error: "no", Render: true},
 		lookup{APIVersion: "v1", Kind: "Secret", Namespace: "team", Name: "web"}, map[string]any{"a": []any{1, 1.5, nil, "\xff", map[string]any{}}},
 	} {
-		text, err := marshal(seed)
+		text, err := message.Write(seed)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -290,14 +291,14 @@ func FuzzMessage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var answer, again Output
-		if unmarshal(text, &answer) != nil {
+		if reader.Read(text, &answer) != nil {
 			return
 		}
-		sent, err := marshal(answer)
+		sent, err := message.Write(answer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := unmarshal(sent, &again); err != nil {
+		if err := reader.Read(sent, &again); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(answer, again); diff != "" {

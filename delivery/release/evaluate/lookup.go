@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubeop/kubeop/delivery/message"
 )
 
 // maxLookupBytes limits the answer to one lookup of a template.
@@ -23,14 +25,14 @@ type lookup struct{ APIVersion, Kind, Namespace, Name string }
 // Answer answers a template's lookup as Helm does. For a kind or an object that does not exist, the answer is empty.
 func Answer(config *rest.Config, question []byte) ([]byte, error) {
 	var l lookup
-	if err := unmarshal(question, &l); err != nil {
+	if err := reader.Read(question, &l); err != nil {
 		return nil, fmt.Errorf("reading what to look up: %w", err)
 	}
 	found, err := engine.NewLookupFunction(config)(l.APIVersion, l.Kind, l.Namespace, l.Name)
 	if err != nil {
 		return nil, err
 	}
-	text, err := marshal(found)
+	text, err := message.Write(found)
 	if len(text) > maxLookupBytes {
 		return nil, fmt.Errorf("looking up %s %s: the answer is larger than %d MiB", l.APIVersion, l.Kind, maxLookupBytes>>20)
 	}
@@ -91,7 +93,7 @@ func (a asker) List(context.Context, metav1.ListOptions) (*unstructured.Unstruct
 
 // answer returns a "not found" error if there is no result; Helm's engine turns that into an empty one.
 func (a asker) answer() (map[string]any, error) {
-	question, err := marshal(a.lookup)
+	question, err := message.Write(a.lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +104,7 @@ func (a asker) answer() (map[string]any, error) {
 		return nil, errors.New(err.Error())
 	}
 	var found map[string]any
-	if err := unmarshal(answer, &found); err != nil {
+	if err := reader.Read(answer, &found); err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {

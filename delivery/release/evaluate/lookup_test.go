@@ -12,6 +12,8 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubeop/kubeop/delivery/message"
 )
 
 // TestLookupsOfTemplatesAreAskedOfTheParent and what does not exist is empty, as with Helm.
@@ -47,10 +49,10 @@ func TestLookupsOfTemplatesAreAskedOfTheParent(t *testing.T) {
 			var asked *lookup
 			ask := func(question []byte) ([]byte, error) {
 				asked = &lookup{}
-				if err := unmarshal(question, asked); err != nil {
+				if err := reader.Read(question, asked); err != nil {
 					t.Error(err)
 				}
-				answer, err := marshal(c.answer)
+				answer, err := message.Write(c.answer)
 				return answer, errors.Join(err, c.fails)
 			}
 			values := chartutil.Values{"Values": map[string]any{}}
@@ -88,7 +90,7 @@ func TestAnswersToLookupsAreThoseOfTheAPIServer(t *testing.T) {
 	for name, want := range map[string]map[string]any{
 		"web": {"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "web"}}, "none": {}, "large": nil,
 	} {
-		question, err := marshal(lookup{"v1", "Secret", "team", name})
+		question, err := message.Write(lookup{"v1", "Secret", "team", name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +102,7 @@ func TestAnswersToLookupsAreThoseOfTheAPIServer(t *testing.T) {
 			continue
 		}
 		var got map[string]any
-		if err := errors.Join(err, unmarshal(text, &got)); err != nil {
+		if err := errors.Join(err, reader.Read(text, &got)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -6,48 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 
-	"github.com/fxamacker/cbor/v2"
-
+	"github.com/kubeop/kubeop/delivery/message"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Limits of a message between the processes. CBOR, unlike JSON, keeps whether a number is an integer.
-const (
-	maxItems = 16 << 20
-	maxDepth = 10_000
-)
-
-func marshal(message any) ([]byte, error) {
-	text, err := cbor.Marshal(message)
-	if err != nil {
-		return nil, fmt.Errorf("writing a message: %w", err)
-	}
-	return text, nil
-}
-
-func unmarshal(text []byte, message any) error {
-	rest, err := unmarshalFirst(text, message)
-	if err == nil && len(rest) > 0 {
-		return errors.New("more follows the message")
-	}
-	return err
-}
-
-// unmarshalFirst decodes a message, and returns the bytes after it.
-func unmarshalFirst(text []byte, message any) (rest []byte, err error) {
-	mode, err := cbor.DecOptions{
-		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail, UTF8: cbor.UTF8DecodeInvalid,
-		MaxArrayElements: maxItems, MaxMapPairs: maxItems, MaxNestedLevels: maxDepth,
-	}.DecMode()
-	if err != nil {
-		return nil, err
-	}
-	return mode.UnmarshalFirst(text, message)
-}
+// reader bounds a message. Values of charts are nested as deep as their YAML may be.
+var reader = message.NewReader(message.Limits{Items: 16 << 20, Depth: 10_000})
 
 // Limits of an answer. An answer is compressed, because it may wait in memory: an evaluation needs no worker, but the step after it does.
 const (
@@ -61,7 +28,7 @@ const (
 // pack encodes the answer of an evaluation. An answer larger than maxEvaluated is encoded as well; the parent refuses it and reports its
 // limit.
 func pack(out *Output) ([]byte, error) {
-	text, err := marshal(out)
+	text, err := message.Write(out)
 	if err != nil || len(text) > maxEvaluated {
 		return text, err
 	}
@@ -95,7 +62,7 @@ func Unpack(answer []byte, out *Output) error {
 	if len(text) > maxEvaluated {
 		return fmt.Errorf("reading an answer: it is larger than %d MiB", maxEvaluated>>20)
 	}
-	return unmarshal(text, out)
+	return reader.Read(text, out)
 }
 
 // failedWith returns the answer with an error.
