@@ -2,7 +2,6 @@ package project
 
 import (
 	"context"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -47,8 +46,8 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	counted := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
 	limits := core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).
 		WithSpec(core.LimitRangeSpec().WithLimits(core.LimitRangeItem().WithType(corev1.LimitTypeContainer).
-			WithDefault(over(defaultLimits, spec.Limits.Default)).
-			WithDefaultRequest(over(defaultRequests, spec.Limits.DefaultRequest))))
+			WithDefault(quota.Over(defaultLimits, spec.Limits.Default)).
+			WithDefaultRequest(quota.Over(defaultRequests, spec.Limits.DefaultRequest))))
 	egress, err := r.egress(ctx, s)
 	if err != nil {
 		return err
@@ -59,13 +58,6 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
 	}
 	return r.open(ctx, s)
-}
-
-// over returns the defaults, replaced by the values that were set.
-func over(defaults, set corev1.ResourceList) corev1.ResourceList {
-	merged := maps.Clone(defaults)
-	maps.Copy(merged, set)
-	return merged
 }
 
 // noSystemPriority forbids the project's pods the priority classes of Kubernetes' own pods, which preempt other pods. It is needed if the

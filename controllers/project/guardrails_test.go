@@ -124,7 +124,7 @@ func TestGuardBoundsANamespace(t *testing.T) {
 	}) {
 		t.Errorf("egress is %v", policies.Items[0].Spec.Egress)
 	}
-	if over(defaultLimits, item.Default); len(defaultLimits) != 2 || defaultLimits.Memory().String() != "256Mi" {
+	if len(defaultLimits) != 2 || defaultLimits.Memory().String() != "256Mi" {
 		t.Errorf("the defaults of all projects became %v", amounts(defaultLimits))
 	}
 }

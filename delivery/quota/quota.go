@@ -43,7 +43,7 @@ var perUsualPods = corev1.ResourceList{
 // Of returns a project's quota: the amounts that it requests, the defaults for the rest, and nothing beyond what administrators allow the
 // tenant's projects. An error names each excessive request. The objects of each of the kinds are counted.
 func Of(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (corev1.ResourceList, error) {
-	bounds := over(defaults(kinds, allowed), allowed)
+	bounds := Over(defaults(kinds, allowed), allowed)
 	hard := maps.Clone(bounds)
 	for name, amount := range defaults(kinds, requested) {
 		if bound := bounds[name]; amount.Cmp(bound) < 0 {
@@ -79,7 +79,7 @@ func Home(set corev1.ResourceList, kinds []schema.GroupResource) corev1.Resource
 		hard[nameOf(kind)] = *resource.NewQuantity(homeObjects, resource.DecimalSI)
 	}
 	hard[nameOf(secrets)] = *resource.NewQuantity(homeSecrets, resource.DecimalSI)
-	return over(hard, set)
+	return Over(hard, set)
 }
 
 // defaults returns the default quota of a project, which may depend on given, the amounts that administrators or the project set.
@@ -124,8 +124,8 @@ func nameOf(kind schema.GroupResource) corev1.ResourceName {
 	return corev1.ResourceName("count/" + kind.String())
 }
 
-// over returns the defaults, replaced by the amounts that were set.
-func over(defaults, set corev1.ResourceList) corev1.ResourceList {
+// Over returns the defaults, replaced by the amounts that were set.
+func Over(defaults, set corev1.ResourceList) corev1.ResourceList {
 	merged := maps.Clone(defaults)
 	maps.Copy(merged, set)
 	return merged
