@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -151,7 +152,7 @@ func (d *destination) check(ctx context.Context, c change, files *folder.Folder,
 		return err
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("not committed: %s in %s", plural(len(problems), "problem"), path.Dir(c.place))
+		return fmt.Errorf("not committed: %s in %s", step.Count(len(problems), "problem"), path.Dir(c.place))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/edit"
 )
@@ -107,7 +108,7 @@ func setFields(ctx context.Context, d *destination, kind target.Kind, name strin
 	}
 	what := changes[0].Path.String()
 	if len(changes) > 1 {
-		what = plural(len(changes), "field")
+		what = step.Count(len(changes), "field")
 	}
 	err = d.write(ctx, change{
 		root: root, place: place, title: "Set " + what + " of " + kind.Singular() + " " + name, edits: []commit.Edit{commit.Set{File: place, Fields: changes}},

@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -226,7 +227,7 @@ func (v *validate) report(root string, found *checked) error {
 		return err
 	}
 	if len(problems) > 0 {
-		return &exit.Error{Code: exit.Differences, Err: fmt.Errorf("%s in %s; valid are %s", plural(len(problems), "problem"), root, countsText(counts))}
+		return &exit.Error{Code: exit.Differences, Err: fmt.Errorf("%s in %s; valid are %s", step.Count(len(problems), "problem"), root, countsText(counts))}
 	}
 	rendered := ""
 	if v.renders && counts.Apps > 0 {
@@ -246,18 +247,11 @@ func (v *validate) lines(problems []tree.Problem) error {
 }
 
 func countsText(c tree.Counts) string {
-	text := plural(c.Projects, "project") + ", " + plural(c.Apps, "app")
+	text := step.Count(c.Projects, "project") + ", " + step.Count(c.Apps, "app")
 	if c.Tenants > 0 {
-		text = plural(c.Tenants, "tenant") + ", " + text
+		text = step.Count(c.Tenants, "tenant") + ", " + text
 	}
 	return text
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // finding is a problem in the formats for programs.
