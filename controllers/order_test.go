@@ -87,8 +87,8 @@ func TestAnAppWaitsForAnother(t *testing.T) {
 	files["projects/shop/apps/late/app.yaml"] = dependent("late", "[{name: web}, {name: database}]")
 	n.push(files)
 	n.eventually(func() error {
-		if got := n.waits("shop", "web"); got != "waits for App shop/database, which does not exist: add it, or correct dependsOn" {
-			return fmt.Errorf("the message is %q, want %q", got, "waits for App shop/database, which does not exist: add it, or correct dependsOn")
+		if got := n.waits("shop", "web"); got != "waits for App shop/database, which does not exist: add it, or correct dependsOn in app.yaml" {
+			return fmt.Errorf("the message is %q, want %q", got, "waits for App shop/database, which does not exist: add it, or correct dependsOn in app.yaml")
 		}
 		return nil
 	})
@@ -185,9 +185,9 @@ func TestDependenciesOfOtherKinds(t *testing.T) {
 	n.push(files)
 	n.ready(n.app("shop", "project"))
 	for app, want := range map[string]string{
-		"nowhere":    "waits for App nowhere/x, which does not exist: add it, or correct dependsOn",
-		"ring":       "waits for App shop/gnir, which does not exist: add it, or correct dependsOn",
-		"unlabelled": "waits for ConfigMap base/settings, which does not exist: add it, or correct dependsOn",
+		"nowhere":    "waits for App nowhere/x, which does not exist: add it, or correct dependsOn in app.yaml",
+		"ring":       "waits for App shop/gnir, which does not exist: add it, or correct dependsOn in app.yaml",
+		"unlabelled": "waits for ConfigMap base/settings, which does not exist: add it, or correct dependsOn in app.yaml",
 		"job":        "waits for Job shop/labelled-one: is suspended (spec.suspend)",
 		"unserved":   "waits for the cluster to know the kind db.example/v1 Database",
 	} {

@@ -166,7 +166,7 @@ func installed(mapper meta.RESTMapper) error {
 		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		switch {
 		case meta.IsNoMatchError(err), errors.As(err, new(*apiutil.ErrResourceDiscoveryFailed)):
-			return fmt.Errorf("no matches for kind %s of %s: install kubeop's CustomResourceDefinitions, which are in its chart: %w", name, v1alpha1.GroupVersion, err)
+			return fmt.Errorf("no matches for kind %s of %s: ask an administrator of the cluster to install kubeop's CustomResourceDefinitions, which are in its chart: %w", name, v1alpha1.GroupVersion, err)
 		case err != nil:
 			return fmt.Errorf("asking whether kind %s is served: %w", name, err)
 		}

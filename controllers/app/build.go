@@ -190,7 +190,7 @@ func (r *renderer) keys(ctx context.Context, s *scope, with *v1alpha1.Decryption
 	if err != nil {
 		return nil, fmt.Errorf("decryption.secretRef: %w", err)
 	}
-	return &build.Keys{Secret: with.SecretRef.Name, Data: data}, nil
+	return &build.Keys{Secret: s.App.Namespace + "/" + with.SecretRef.Name, Data: data}, nil
 }
 
 // errNoKeys is wrapped when the Secret with the keys does not exist. The creation of the Secret wakes the App.

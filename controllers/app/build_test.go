@@ -270,7 +270,7 @@ func TestDecryptedValuesAreMaskedInMessages(t *testing.T) {
 	if got := b.render(); got != "done" || !slices.Equal(b.rendered(), []string{"ConfigMap/settings hunter22hunter22"}) {
 		t.Fatalf("%s: %v", got, b.rendered())
 	}
-	if diff := cmp.Diff([]string{"sops AGE-1"}, b.keys); diff != "" || !slices.Equal(b.built, []string{build.Decrypts}) {
+	if diff := cmp.Diff([]string{shop + "/sops AGE-1"}, b.keys); diff != "" || !slices.Equal(b.built, []string{build.Decrypts}) {
 		t.Errorf("built by %v with keys %v", b.built, b.keys)
 	}
 	if got := b.s.Mask("cannot log in with hunter22hunter22"); got != "cannot log in with ***" {
@@ -278,7 +278,7 @@ func TestDecryptedValuesAreMaskedInMessages(t *testing.T) {
 	}
 	b = newBuildFixture(t, app)
 	b.inGit("main@sha1:1", "b")
-	want := "failed DecryptionFailed: decryption.secretRef: Secret sops does not exist in this namespace: create it, or correct the name; an owner of the tenant with the role admin, " +
+	want := "failed DecryptionFailed: decryption.secretRef: Secret sops does not exist in this namespace: create it, or correct the name in app.yaml; an owner of the tenant with the role admin, " +
 		"or an administrator of the cluster, may run: kubectl create secret generic sops -n kubeop-acme-shop --from-literal=KEY=...; nothing is decrypted without it"
 	if got := b.render(); got != want || len(b.built) > 0 {
 		t.Errorf("without keys: got %q, built %v", got, b.built)

@@ -118,7 +118,7 @@ func (r *remover) removeObjects(ctx context.Context, s *scope, going bool) (held
 	})
 	s.inventory = inventory.Join(removed.Left, removed.Kept) // Kept objects stay recorded, so that one event reports them all in the end.
 	if err != nil {
-		return false, step.Fail(v1alpha1.PruneFailedReason, prune.Forbidden(err, ", or set deletionPolicy: Orphan in the App to let go of it"))
+		return false, step.Fail(v1alpha1.PruneFailedReason, prune.Forbidden(err, "; to let go of it, "+command.Set(s.App, "deletionPolicy", string(v1alpha1.AppDeletionOrphan))))
 	}
 	if err := prune.AwaitGone(s.Subject, v1alpha1.DeletingReason, removed.Leaving); err != nil {
 		return slices.ContainsFunc(removed.Leaving, finalizer.Terminating.Foreign), err

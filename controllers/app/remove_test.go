@@ -230,7 +230,7 @@ func TestAFailedRemovalIsRetriedWithTheWholeInventory(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"forbidden": {refused, []string{"failed PruneFailed: ConfigMap/one: ", "; an administrator of the cluster may run: kubectl delete configmap one -n " + shop, ", or set deletionPolicy: Orphan in the App to let go of it"}},
+		"forbidden": {refused, []string{"failed PruneFailed: ConfigMap/one: ", "; an administrator of the cluster may run: kubectl delete configmap one -n " + shop, "; to let go of it, an administrator of the cluster may run: kubectl patch app web -n " + shop + ` --type merge -p '{"spec":{"deletionPolicy":"Orphan"}}'`}},
 		"no answer": {errors.New("away"), []string{"failed PruneFailed: ConfigMap/one: away"}},
 	} {
 		t.Run(name, func(t *testing.T) {

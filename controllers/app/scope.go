@@ -177,7 +177,7 @@ func (s *scope) volumeNotes() []step.Note {
 		return notes
 	}
 	return append(notes, step.Note{Reason: v1alpha1.ClaimsRetainedReason, Event: "Warning", Message: fmt.Sprintf(
-		"StatefulSet %s is delivered with persistentVolumeClaimRetentionPolicy Retain, for both fields: no claim is deleted without a confirmation; write Retain to end this message", retained)})
+		"StatefulSet %s is delivered with persistentVolumeClaimRetentionPolicy Retain, for both fields: no claim is deleted without a confirmation; write Retain in Git to end this message", retained)})
 }
 
 // Heading is the beginning of Ready's message: that a newer version of the App is refused.

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/access"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/namespace"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
@@ -25,10 +26,11 @@ func (r *Reconciler) resolvePlatform(ctx context.Context, s *scope) error {
 	case !r.Clients.Platform():
 		return step.Stop(v1alpha1.DependencyNotReadyReason, kube.ErrPlatformOff)
 	case strings.HasPrefix(name, v1alpha1.HomeNamespace("")) || name == r.Clients.Operator:
-		return step.Stop(v1alpha1.NamespaceTakenReason, fmt.Errorf("namespace %s belongs to a tenant or to kubeop itself: give the project another name", name))
+		return step.Stop(v1alpha1.NamespaceTakenReason, fmt.Errorf("namespace %s belongs to a tenant or to kubeop itself: give the project another name in Git", name))
 	case strings.HasPrefix(name, "kube-") && r.Clients.PlatformApps != kube.PlatformAppsClusterAdmin:
 		return step.Stop(v1alpha1.NamespaceTakenReason, fmt.Errorf(
-			"who may write everything in namespace %s controls the cluster, and platformApps of kubeop's chart is Namespaced: set it to ClusterAdmin", name))
+			"who may write everything in namespace %s controls the cluster, and platformApps is Namespaced: ask an administrator of the cluster to set ClusterAdmin as %s", name,
+			command.OfChart("platformApps")))
 	}
 	return r.count(ctx, s)
 }

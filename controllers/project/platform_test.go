@@ -32,8 +32,8 @@ func platformProject(name string) *v1alpha1.Project {
 func TestAPlatformProjectMayNotTakeEveryNamespace(t *testing.T) {
 	const (
 		off      = "stopped DependencyNotReady: " // The rest is the message of kube.ErrPlatformOff.
-		tenants  = "stopped NamespaceTaken: namespace %s belongs to a tenant or to kubeop itself: give the project another name"
-		clusters = "stopped NamespaceTaken: who may write everything in namespace %s controls the cluster, and platformApps of kubeop's chart is Namespaced: set it to ClusterAdmin"
+		tenants  = "stopped NamespaceTaken: namespace %s belongs to a tenant or to kubeop itself: give the project another name in Git"
+		clusters = "stopped NamespaceTaken: who may write everything in namespace %s controls the cluster, and platformApps is Namespaced: ask an administrator of the cluster to set ClusterAdmin as platformApps of the values of kubeop's chart"
 	)
 	namespaced, admin := kube.PlatformAppsNamespaced, kube.PlatformAppsClusterAdmin
 	for name, c := range map[string]struct{ project, setting, want string }{

@@ -44,7 +44,7 @@ func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*folder.Fol
 func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Folder, error) {
 	name, digest := app.Labels[v1alpha1.RepositoryLabel], app.Annotations[v1alpha1.TreeAnnotation]
 	if name == "" || digest == "" {
-		return nil, errors.New("the app was not declared in a repository, so it has no folder: give it inline manifests or a chart repository")
+		return nil, errors.New("the app was not declared in a repository, so it has no folder: give it inline manifests or a chart repository, with spec.raw.manifests or spec.helm.repository")
 	}
 	repository := &v1alpha1.Repository{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, repository)

@@ -49,7 +49,7 @@ func (r *Reconciler) signers(ctx context.Context, spec *v1alpha1.GitVerification
 	if err != nil {
 		return signature.Verification{}, fmt.Errorf("reading secret %s/%s: %w", r.Namespace, spec.SecretRef.Name, err)
 	}
-	return signature.Verification{Mode: spec.Mode, Keys: secret.Data, Now: r.Steps.Clock.Now}, nil
+	return signature.Verification{Mode: spec.Mode, Keys: secret.Data, Now: r.Steps.Clock.Now, Secret: r.Namespace + "/" + spec.SecretRef.Name}, nil
 }
 
 // objection returns the error with which the step ends for a commit that may not follow, nil for one that may.

@@ -53,7 +53,7 @@ func markSize(obj Object, size int) bool {
 	}
 	oversized.With(labels).Set(float64(size))
 	// Rounding to a tenth of a MiB keeps the message stable.
-	message := fmt.Sprintf("takes %.1f MiB of the %.1f MiB that the API server stores: split it into several before it is full", mebibytes(size), mebibytes(sizeLimit))
+	message := fmt.Sprintf("takes %.1f MiB of the %.1f MiB that the API server stores: split it in Git into several before it is full", mebibytes(size), mebibytes(sizeLimit))
 	if conditions.GetMessage(obj, v1alpha1.NearSizeLimitCondition) == message {
 		return false
 	}

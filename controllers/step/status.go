@@ -83,7 +83,7 @@ func statusPatch(before, after []byte) ([]byte, error) {
 }
 
 // errTooLarge says that the API server refused a status because of its size.
-var errTooLarge = errors.New("the status is larger than the API server stores, so it stays as it was: split the object into several")
+var errTooLarge = errors.New("the status is larger than the API server stores, so it stays as it was: split the object into several in Git")
 
 // reportTooLarge sets Ready to say that the status could not be written. The rest of the status stays as it was before.
 func (r *Runner) reportTooLarge(ctx context.Context, before Object, refused error) error {

@@ -43,7 +43,7 @@ func (t *target) claim() error {
 	theirs, ours := t.live.GetLabels(), t.object.GetLabels()
 	for _, label := range v1alpha1.OwnerLabels {
 		if theirs[label] != "" && theirs[label] != ours[label] && (label != v1alpha1.AppLabel || !t.yielded(theirs[label])) {
-			return &claimed{fmt.Sprintf("belongs to %s already; remove it there first, or give this one another name", own.Describe(theirs, ours)), ErrContested}
+			return &claimed{fmt.Sprintf("belongs to %s already; remove it there first, or give this one another name in Git", own.Describe(theirs, ours)), ErrContested}
 		}
 	}
 	if t.ours && !t.shared() {
@@ -53,10 +53,10 @@ func (t *target) claim() error {
 		if own.SameApp(theirs, ours) || own.SameProject(theirs, ours) && t.yielded(theirs[v1alpha1.AppLabel]) {
 			return nil
 		}
-		return &claimed{fmt.Sprintf("belongs to %s itself; give this one another name", own.Describe(theirs, nil)), ErrContested}
+		return &claimed{fmt.Sprintf("belongs to %s itself; give this one another name in Git", own.Describe(theirs, nil)), ErrContested}
 	}
 	if held := heldBy(t.live); held != "" {
-		return &claimed{fmt.Sprintf("exists and belongs to %s, from which nothing takes it over; remove it there first, or give this one another name", held), ErrForeign}
+		return &claimed{fmt.Sprintf("exists and belongs to %s, from which nothing takes it over; remove it there first, or give this one another name in Git", held), ErrForeign}
 	}
 	return t.takeOver()
 }
@@ -79,7 +79,7 @@ func (t *target) takeOver() error {
 		}
 		advice = own.NotAdopted + command.Label(resource, t.object, labels...)
 	}
-	return &claimed{fmt.Sprintf("exists already%s; %s, or give this one another name", managers(t.live), advice), ErrForeign}
+	return &claimed{fmt.Sprintf("exists already%s; %s, or give this one another name in Git", managers(t.live), advice), ErrForeign}
 }
 
 // shared reports whether this is a cluster-scoped object of an app. The app does not own it because it once applied an object of that name:

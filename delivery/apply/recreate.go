@@ -82,7 +82,7 @@ func (t *target) takesClaims(ctx context.Context) (string, error) {
 	if t.kind().GroupKind() == (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) {
 		when, _, err := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 		if when == "Delete" || err != nil {
-			return "its persistentVolumeClaimRetentionPolicy deletes its claims with it: set whenDeleted to Retain first, by itself", err
+			return "its persistentVolumeClaimRetentionPolicy deletes its claims with it: set whenDeleted to Retain first, by itself, in Git", err
 		}
 	}
 	owned, err := garbage.ClaimsByOwner(ctx, t.set.Client, t.key().Namespace)
@@ -111,7 +111,7 @@ func (t *target) recreate(ctx context.Context, refused error) (metav1.Object, er
 		return nil, &immutable{"force does not delete a " + t.object.GetKind() + ", because " + takes, refused}
 	}
 	if !t.set.Force {
-		return nil, &immutable{"set force: true to have it deleted and made anew, or give it another name", refused}
+		return nil, &immutable{"set force: true to have it deleted and made anew, or give it another name, both in Git", refused}
 	}
 	if err := t.delete(ctx); err != nil {
 		return nil, fmt.Errorf("%s, so it is made anew: %w", complaint(refused), err)

@@ -74,8 +74,8 @@ func TestEachFileThatDeclaresCountsAtLeastOneKibibyte(t *testing.T) {
 
 func TestNoMoreThanTheMostIsOffered(t *testing.T) {
 	most := &Exceeded{Field: AppObjects, What: "objects of the app", Is: 5001, Limit: 5000}
-	if got := most.Error(); got != "objects of the app: 5001, and more than 5000 are not possible; remove some" {
-		t.Errorf("at the most: %s, want %q", got, "objects of the app: 5001, and more than 5000 are not possible; remove some")
+	if got := most.Error(); got != "objects of the app: 5001, and more than 5000 are not possible; remove some in Git" {
+		t.Errorf("at the most: %s, want %q", got, "objects of the app: 5001, and more than 5000 are not possible; remove some in Git")
 	}
 	below := &Exceeded{Field: AppObjects, What: "objects of the app", Is: 5000, Limit: 4999}
 	if got := below.Error(); got != "objects of the app: 5000, and the limit is 4999; remove some, or ask an administrator of the cluster for more with spec.limits.appObjects of the Tenant, in tenant.yaml of the platform repository" {

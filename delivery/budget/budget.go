@@ -80,7 +80,7 @@ type Exceeded struct {
 func (e *Exceeded) Error() string {
 	f := e.Field
 	if e.Limit >= f.most {
-		return fmt.Sprintf("%s: %s, and more than %s are not possible; remove some", e.What, f.Text(e.Is), f.Text(e.Limit))
+		return fmt.Sprintf("%s: %s, and more than %s are not possible; remove some in Git", e.What, f.Text(e.Is), f.Text(e.Limit))
 	}
 	return fmt.Sprintf("%s: %s, and the limit is %s; remove some, or ask an administrator of the cluster for more with spec.limits.%s of the Tenant, "+
 		"in tenant.yaml of the platform repository", e.What, f.Text(e.Is), f.Text(e.Limit), f.Name)

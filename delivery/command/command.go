@@ -61,6 +61,11 @@ func Delete(who Who, resource string, o metav1.Object) string {
 	return fmt.Sprintf("%s may run: kubectl delete %s", who, at(resource, o))
 }
 
+// DeleteClaim returns the sentence that people may delete a claim, and its data with it.
+func DeleteClaim(claim metav1.Object) string {
+	return Delete(Admin.In(v1alpha1.TenantOf(claim.GetNamespace())), "pvc", claim)
+}
+
 // TakeOffFinalizers returns the sentence that who may let an object go that finalizers hold.
 func TakeOffFinalizers(who Who, resource string, o metav1.Object) string {
 	return fmt.Sprintf(`%s may run: kubectl patch %s --type merge -p '{"metadata":{"finalizers":null}}'`, who, at(resource, o))

@@ -82,7 +82,7 @@ func TestATenantHasItsPartOfTheDisk(t *testing.T) {
 			stores.Limit(func(name string) Bounds {
 				return Bounds{Kept: map[string]int64{"acme": room / 3, "other": room}[name], Inflated: limit.GiB}
 			})
-			sources.WantError(t, stores.disk.Check(t.Context(), "acme"), failure.ErrTooLarge, "the limit is 50 KiB: remove what is not needed; unused files are deleted after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
+			sources.WantError(t, stores.disk.Check(t.Context(), "acme"), failure.ErrTooLarge, "the limit is 50 KiB: remove what is not needed in Git; unused files are deleted after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
 			sources.WantError(t, stores.disk.Check(t.Context(), "other"), nil, "")
 			sources.WantError(t, stores.disk.Check(t.Context(), budget.OfRepository("acme")), nil, "")
 			stores.disk.LimitOf = nil

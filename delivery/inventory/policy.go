@@ -67,9 +67,9 @@ func keptByHelm(o metav1.Object) bool {
 
 // losses are the kinds for which a deletion also deletes data or other objects, and what to do instead.
 var losses = map[schema.GroupKind]string{
-	{Kind: "PersistentVolumeClaim"}: "its volume goes with it: make a claim of another name and copy the data",
-	{Kind: "Namespace"}:             "everything in it goes with it: make a namespace of another name",
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "every object of the kind goes with it: add a version to the definition, or define another kind",
+	{Kind: "PersistentVolumeClaim"}: "its volume goes with it: make a claim of another name in Git, and copy the data",
+	{Kind: "Namespace"}:             "everything in it goes with it: make a namespace of another name in Git",
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "every object of the kind goes with it: add a version to the definition, or define another kind, in Git",
 }
 
 // LossOf says what else would be lost with an object of the kind, and what to do instead; "" for nothing.

@@ -114,7 +114,7 @@ func (r *Run) Job() (*unstructured.Unstructured, error) {
 		source.PullSecrets, source.ImagePullPolicy = own.PullSecrets, own.ImagePullPolicy
 	}
 	if source.Reference = cmp.Or(r.Hook.Image, r.Image); source.Reference == "" {
-		return nil, fmt.Errorf("%s has no image: set it, unless the app is of type Image", r)
+		return nil, fmt.Errorf("%s has no image: set it in app.yaml, unless the app is of type Image", r)
 	}
 	pod := workload.Pod(r.Hook.Name, source)
 	pod.Containers[0].Env = r.environment()

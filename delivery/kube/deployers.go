@@ -17,7 +17,7 @@ const (
 )
 
 // ErrPlatformOff says that apps of the platform itself are not delivered.
-var ErrPlatformOff = errors.New("apps of the platform itself are turned off, and what runs stays as it is: set platformApps of kubeop's chart to Namespaced or ClusterAdmin")
+var ErrPlatformOff = errors.New("apps of the platform itself are turned off, and what runs stays as it is: ask an administrator of the cluster to set Namespaced or ClusterAdmin as platformApps of the values of kubeop's chart")
 
 // Deployers are the accounts that kubeop impersonates to deliver apps.
 type Deployers struct {

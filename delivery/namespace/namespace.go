@@ -21,12 +21,12 @@ import (
 
 var (
 	// ErrTaken says that the namespace exists and kubeop does not own it.
-	ErrTaken = errors.New("the namespace exists and does not belong to this object; kubeop adopts none: remove or rename one of them")
+	ErrTaken = errors.New("the namespace exists and does not belong to this object; kubeop adopts none: rename the object in Git, or ask an administrator of the cluster to remove the namespace")
 	// ErrInherited says that the namespace was left behind by an earlier tenant of the same name.
 	ErrInherited = errors.New("the namespace was left by an earlier tenant of this name, with what that tenant's people put there, and neither " +
-		"the UID nor the identity (repository, or owners and folder) of this Tenant is that one's. If it is another tenant, give it another name, or " +
-		"delete the namespace with all that is in it; if it is the same one, hand the namespace over: " +
-		"remove its annotation " + v1alpha1.TenantUIDAnnotation)
+		"the UID nor the identity (repository, or owners and folder) of this Tenant is that one's. If it is another tenant, give it another name in Git, or " +
+		"have an administrator of the cluster delete the namespace with all that is in it; if it is the same one, an administrator hands it over with: " +
+		"kubectl annotate namespace NAME " + v1alpha1.TenantUIDAnnotation + "-")
 	// ErrLeaving says that the namespace is being deleted, so the caller has to wait.
 	ErrLeaving = errors.New("the namespace is still being deleted")
 )

@@ -60,7 +60,7 @@ func platformIdentity(object *unstructured.Unstructured, _ string) string {
 	if used == "" {
 		return ""
 	}
-	return fmt.Sprintf("would run as service account %s, which is the platform's; use one of the app's own", oneLine(used))
+	return fmt.Sprintf("would run as service account %s, which is the platform's; use one of the app's own, named in Git", oneLine(used))
 }
 
 // platformToken: the Secret requests a permanent token of the platform's service account from the API server.

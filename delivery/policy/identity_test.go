@@ -6,7 +6,7 @@ func TestCheckIdentity(t *testing.T) {
 	const (
 		binding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, subjects: [`
 		outside = `, which is outside of namespace kubeop-acme-web`
-		runsAs  = ` would run as service account kubeop-deployer, which is the platform's; use one of the app's own`
+		runsAs  = ` would run as service account kubeop-deployer, which is the platform's; use one of the app's own, named in Git`
 		forged  = `; only kubeop sets labels, annotations and finalizers of paas.kubeop.io`
 	)
 	tests := map[string]struct {

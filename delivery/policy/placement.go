@@ -28,7 +28,7 @@ func (b Bounds) toleration(object *unstructured.Unstructured, _ string) string {
 			key, _ := toleration["key"].(string)
 			switch {
 			case key == "":
-				refused = "tolerates every taint, because a toleration has no key: name the taints"
+				refused = "tolerates every taint, because a toleration has no key: name the taints in Git"
 			case !slices.Contains(harmlessTaints, key) && !slices.Contains(b.Taints, key):
 				refused = fmt.Sprintf("tolerates the taint %s, and nodes with it are not for this tenant: take it out, or ask an administrator of the cluster to list %s in %s",
 					oneLine(key), oneLine(key), command.OfTenant("spec.taints"))
@@ -56,7 +56,7 @@ func nodeName(object *unstructured.Unstructured, _ string) string {
 	if named == "" {
 		return ""
 	}
-	return fmt.Sprintf("has nodeName %s, which places pods without the scheduler; use nodeSelector or affinity", oneLine(named))
+	return fmt.Sprintf("has nodeName %s, which places pods without the scheduler; use nodeSelector or affinity in Git", oneLine(named))
 }
 
 // foreignAffinity: the scheduler would place a pod of the object near or away from pods of other namespaces. With anti-affinity it would also
@@ -72,7 +72,7 @@ func foreignAffinity(object *unstructured.Unstructured, namespace string) string
 			namespaces, _ := term["namespaces"].([]any)
 			foreign := slices.ContainsFunc(namespaces, func(name any) bool { return name != namespace })
 			if term["namespaceSelector"] != nil || foreign {
-				refused = fmt.Sprintf("has %s with pods of other namespaces; leave namespaces and namespaceSelector out, so that it is with pods of namespace %s", field, namespace)
+				refused = fmt.Sprintf("has %s with pods of other namespaces; leave namespaces and namespaceSelector out in Git, so that it is with pods of namespace %s", field, namespace)
 			}
 		}
 	})

@@ -61,7 +61,7 @@ func TestADefinitionOfTolerationsIsNone(t *testing.T) {
 }
 
 func TestPodsStayNearPodsOfTheirNamespace(t *testing.T) {
-	const refused = "/web has %s with pods of other namespaces; leave namespaces and namespaceSelector out, so that it is with pods of namespace kubeop-acme-web"
+	const refused = "/web has %s with pods of other namespaces; leave namespaces and namespaceSelector out in Git, so that it is with pods of namespace kubeop-acme-web"
 	for name, c := range map[string]struct{ field, want string }{
 		"its own pods":              {"affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, labelSelector: {}, namespaces: [kubeop-acme-web]}]}}", ""},
 		"nodes":                     {"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}", ""},
@@ -82,7 +82,7 @@ func TestPodsStayNearPodsOfTheirNamespace(t *testing.T) {
 }
 
 func TestPodsAreScheduled(t *testing.T) {
-	judge(t, fmt.Sprintf(podOf, "nodeName: a"), "Pod/web has nodeName a, which places pods without the scheduler; use nodeSelector or affinity")
+	judge(t, fmt.Sprintf(podOf, "nodeName: a"), "Pod/web has nodeName a, which places pods without the scheduler; use nodeSelector or affinity in Git")
 	judge(t, fmt.Sprintf(cronJobOf, "nodeName: a"), "CronJob/web has nodeName a")
 	judge(t, fmt.Sprintf(podOf, `nodeName: ""`), "")
 }

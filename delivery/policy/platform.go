@@ -19,7 +19,7 @@ type Platform struct {
 }
 
 // onlyNamespaced says how an app can have objects outside of its own namespace.
-const onlyNamespaced = "platformApps of kubeop's chart is Namespaced; take it out, or set platformApps to ClusterAdmin, which lets every app of the platform change everything in the cluster"
+const onlyNamespaced = "platformApps of kubeop's chart is Namespaced; take it out, or ask an administrator of the cluster to set platformApps to ClusterAdmin, which lets every app of the platform change everything in the cluster"
 
 // foreignNamespace: the object names a namespace in which the app may not have objects.
 func (p *Platform) foreignNamespace(object *unstructured.Unstructured, namespace string) string {
@@ -43,7 +43,7 @@ func (p *Platform) clusterScoped(object *unstructured.Unstructured) string {
 	case !p.ClusterWide:
 		return "is cluster-scoped, and " + onlyNamespaced
 	case strings.HasPrefix(object.GetName(), reserved) || object.GetName() == p.Operator && object.GetKind() == "Namespace":
-		return "is kubeop's own, or a tenant's; choose another name"
+		return "is kubeop's own, or a tenant's; choose another name in Git"
 	case crd.Is(object) && isOurs(crd.Defines(object).Group):
 		return "defines a kind of kubeop, which kubeop's chart installs"
 	}

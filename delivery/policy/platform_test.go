@@ -7,7 +7,7 @@ import (
 )
 
 func TestAppsOfThePlatformAreBounded(t *testing.T) {
-	const clusterAdmin = "platformApps of kubeop's chart is Namespaced; take it out, or set platformApps to ClusterAdmin, which lets every app of the platform change everything in the cluster"
+	const clusterAdmin = "platformApps of kubeop's chart is Namespaced; take it out, or ask an administrator of the cluster to set platformApps to ClusterAdmin, which lets every app of the platform change everything in the cluster"
 	networkPolicy := `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}}`
 	elsewhere := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}`
 	tests := map[string]struct {
@@ -24,9 +24,9 @@ func TestAppsOfThePlatformAreBounded(t *testing.T) {
 		"a role of the cluster":       {clusterRole, "ClusterRole/admin is cluster-scoped, and " + clusterAdmin, ""},
 		"a definition of Kubernetes":  {definitionOf("gateway.networking.k8s.io", "Cluster"), "CustomResourceDefinition/widgets is cluster-scoped, and " + clusterAdmin, ""},
 		"a definition of kubeop":      {definitionOf("paas.kubeop.io", "Cluster"), "CustomResourceDefinition/widgets is cluster-scoped, and " + clusterAdmin, "CustomResourceDefinition/widgets defines a kind of kubeop, which kubeop's chart installs"},
-		"a namespace of a tenant":     {`{apiVersion: v1, kind: Namespace, metadata: {name: kubeop-acme}}`, "Namespace/kubeop-acme is cluster-scoped, and " + clusterAdmin, "Namespace/kubeop-acme is kubeop's own, or a tenant's; choose another name"},
-		"the operator's own":          {`{apiVersion: v1, kind: Namespace, metadata: {name: paas}}`, "Namespace/paas is cluster-scoped, and " + clusterAdmin, "Namespace/paas is kubeop's own, or a tenant's; choose another name"},
-		"kubeop's account":            {`{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-deployer}}`, "ServiceAccount/kubeop-deployer is refused: the platform's own ServiceAccounts start with kubeop-; choose another name", "same"},
+		"a namespace of a tenant":     {`{apiVersion: v1, kind: Namespace, metadata: {name: kubeop-acme}}`, "Namespace/kubeop-acme is cluster-scoped, and " + clusterAdmin, "Namespace/kubeop-acme is kubeop's own, or a tenant's; choose another name in Git"},
+		"the operator's own":          {`{apiVersion: v1, kind: Namespace, metadata: {name: paas}}`, "Namespace/paas is cluster-scoped, and " + clusterAdmin, "Namespace/paas is kubeop's own, or a tenant's; choose another name in Git"},
+		"kubeop's account":            {`{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-deployer}}`, "ServiceAccount/kubeop-deployer is refused: the platform's own ServiceAccounts start with kubeop-; choose another name in Git", "same"},
 	}
 	for name, tc := range tests {
 		if tc.anywhere == "same" {

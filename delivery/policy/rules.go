@@ -148,7 +148,7 @@ func reservedName(object *unstructured.Unstructured, _ string) string {
 	account := kind.Group == "" && kind.Kind == "ServiceAccount"
 	role := kind.Group == rbacGroup && (kind.Kind == "Role" || kind.Kind == "RoleBinding")
 	if (account || role) && strings.HasPrefix(object.GetName(), reserved) {
-		return fmt.Sprintf("is refused: the platform's own %ss start with %s; choose another name", kind.Kind, reserved)
+		return fmt.Sprintf("is refused: the platform's own %ss start with %s; choose another name in Git", kind.Kind, reserved)
 	}
 	return ""
 }

@@ -277,7 +277,7 @@ func TestAnotherAppsReleaseIsNotTouched(t *testing.T) {
 	before := tm.versions()
 	r.App.Name = "other"
 	_, err := tm.Reconcile(t.Context(), r)
-	if !errors.Is(err, fault.ErrTaken) || err.Error() != "release web belongs to app shop; choose another releaseName" {
+	if !errors.Is(err, fault.ErrTaken) || err.Error() != "release web belongs to app shop; choose another spec.helm.releaseName" {
 		t.Errorf("got %v, want ErrTaken that says whose it is", err)
 	}
 	if done, err := tm.Uninstall(t.Context(), r); !done || err != nil {

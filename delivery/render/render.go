@@ -13,7 +13,7 @@ import (
 type Lookup func(kind, name string) (map[string][]byte, error)
 
 // ErrMissing is what a Lookup returns for a ConfigMap or Secret that does not exist.
-var ErrMissing = errors.New("does not exist in this namespace: create it, or correct the name")
+var ErrMissing = errors.New("does not exist in this namespace: create it, or correct the name in app.yaml")
 
 // ErrTooLarge is wrapped by errors about an exceeded limit; the message names the limit.
 var ErrTooLarge = errors.New("too large")

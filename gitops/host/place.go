@@ -78,7 +78,7 @@ func locate(at Place, kind Type) (base *url.URL, name string, err error) {
 		name = strings.TrimPrefix(name, "scm/") // The path of HTTP clones, but not of SSH's.
 	case GitLab, Gitea:
 	default:
-		return nil, "", failure.New(failure.ErrInvalid, "%s does not say which Git host it is: set type to github, gitlab, gitea (also for Forgejo), bitbucket or bitbucketserver", u.Hostname())
+		return nil, "", failure.New(failure.ErrInvalid, "%s does not say which Git host it is: set type in Git to github, gitlab, gitea (also for Forgejo), bitbucket or bitbucketserver", u.Hostname())
 	}
 	if strings.Count(name, "/") < 1 || kind != GitLab && strings.Count(name, "/") > 1 {
 		return nil, "", failure.New(failure.ErrInvalid, "the path %q of the URL is not the owner and the name of a repository", failure.Printable(u.Path))

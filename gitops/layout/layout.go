@@ -124,7 +124,7 @@ func OfPlatform(file string) bool {
 func BelongsToPlatform(file string, on bool) string {
 	name := path.Base(file)
 	if !on && strings.HasPrefix(file, PlatformFolder+"/") {
-		return nothing + "this operator delivers no apps of the platform itself: set platformApps of kubeop's chart to Namespaced or ClusterAdmin"
+		return nothing + "this operator delivers no apps of the platform itself: ask an administrator of the cluster to set Namespaced or ClusterAdmin as platformApps of the values of kubeop's chart"
 	}
 	if Nearly(name, TenantFile) {
 		return nothing + "the platform itself is no tenant: its projects belong in platform/<project>/project.yaml, without a tenant.yaml"

@@ -62,8 +62,8 @@ func TestAMisplacedFileOfThePlatformIsSentWhereItBelongs(t *testing.T) {
 
 func TestAnOperatorWithoutAppsOfThePlatformSaysSo(t *testing.T) {
 	for file, says := range map[string]string{
-		"platform/ingress/project.yaml": "set platformApps of kubeop's chart",
-		"platform/tenant.yaml":          "set platformApps of kubeop's chart",
+		"platform/ingress/project.yaml": "as platformApps of the values of kubeop's chart",
+		"platform/tenant.yaml":          "as platformApps of the values of kubeop's chart",
 		"tenants/platform/tenant.yaml":  "the platform itself is no tenant",
 	} {
 		if got := BelongsToPlatform(file, false); !strings.Contains(got, says) {

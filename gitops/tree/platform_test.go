@@ -64,7 +64,7 @@ func TestWithoutPlatformAppsNothingIsReadFromTheFolder(t *testing.T) {
 	if diff := cmp.Diff([]string{"Tenant acme"}, refs(tree)); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
 	}
-	if len(tree.Strays) != 2 || !strings.Contains(tree.Strays[0].Why, "set platformApps of kubeop's chart") {
+	if len(tree.Strays) != 2 || !strings.Contains(tree.Strays[0].Why, "as platformApps of the values of kubeop's chart") {
 		t.Errorf("strays: %v, want both files of the folder, and how to turn platform apps on", tree.Strays)
 	}
 	if tree.Covers(identity.Ref{Tenant: "platform", Project: "ingress"}) {

@@ -56,8 +56,8 @@ func Ensure(ctx context.Context, c client.Client, namespace string) (*Key, error
 		return nil, fmt.Errorf("reading the key of digests, Secret %s/%s: %w", namespace, Name, err)
 	}
 	if k.secret = held.Data[field]; len(k.secret) < size {
-		return nil, fmt.Errorf("secret %s/%s has no %q of %d bytes: restore it from a backup, or delete it to have another made, with which every app is applied and every hook runs once more",
-			namespace, Name, field, size)
+		return nil, fmt.Errorf("secret %s/%s has no %q of %d bytes: an administrator of the cluster restores it from a backup, or has another made, with which every app is applied and every hook runs once more, by: kubectl delete secret %s -n %s",
+			namespace, Name, field, size, Name, namespace)
 	}
 	return k, nil
 }

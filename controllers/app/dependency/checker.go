@@ -221,7 +221,7 @@ func (c *Checker) allowed(kind schema.GroupVersionKind) error {
 }
 
 // missing is why an App or Project that does not exist is not ready.
-const missing = ", which does not exist: add it, or correct dependsOn"
+const missing = ", which does not exist: add it, or correct dependsOn in app.yaml"
 
 // checkOwn checks an App or a Project, which is in the operator's own cache.
 func (c *Checker) checkOwn(ctx context.Context, s *subject.Subject, key client.ObjectKey, on step.Object, ready *expr.Expr) (readiness, error) {

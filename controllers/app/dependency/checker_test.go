@@ -83,8 +83,8 @@ func TestAnAppWaitsUntilAnotherIsReadyInItsCurrentSpec(t *testing.T) {
 		"it is suspended, and its spec is newer":  {func(a *v1alpha1.App) { a.Generation, a.Spec.Suspend = 3, true }, ", which is suspended before its last change"},
 		"it is suspended, and ready as it is now": {func(a *v1alpha1.App) { a.Spec.Suspend = true }, ""},
 		"it is being deleted":                     {func(a *v1alpha1.App) { a.DeletionTimestamp, a.Finalizers = &now, []string{"a/b"} }, ", which is being deleted"},
-		"it is in another project":                {func(a *v1alpha1.App) { a.Namespace = "kubeop-acme-other" }, ", which does not exist: add it, or correct dependsOn"},
-		"it is another tenant's":                  {func(a *v1alpha1.App) { a.Namespace = "kubeop-beta-shop" }, ", which does not exist: add it, or correct dependsOn"},
+		"it is in another project":                {func(a *v1alpha1.App) { a.Namespace = "kubeop-acme-other" }, ", which does not exist: add it, or correct dependsOn in app.yaml"},
+		"it is another tenant's":                  {func(a *v1alpha1.App) { a.Namespace = "kubeop-beta-shop" }, ", which does not exist: add it, or correct dependsOn in app.yaml"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestADependencyMayNameAnotherProjectOfTheTenant(t *testing.T) {
 		t.Error(err)
 	}
 	checker, s = newChecker(t, []v1alpha1.Dependency{on})
-	if err := checker.Await(t.Context(), s); err == nil || err.Error() != "waits for App data/db, which does not exist: add it, or correct dependsOn" {
+	if err := checker.Await(t.Context(), s); err == nil || err.Error() != "waits for App data/db, which does not exist: add it, or correct dependsOn in app.yaml" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -123,8 +123,8 @@ func TestADependencyMayNameAnAppOfThePlatform(t *testing.T) {
 	}{
 		"it is ready":            {readyApp("edge", "db", nil), ""},
 		"it is not ready":        {readyApp("edge", "db", unready), "waits for App edge/db of the platform, which is not ready; an administrator of the cluster may see why with: kubectl describe app db -n edge"},
-		"it does not exist":      {readyApp("other", "db", nil), "waits for App edge/db of the platform, which does not exist: add it, or correct dependsOn"},
-		"it is another tenant's": {readyApp("kubeop-beta-shop", "db", nil), "waits for App kubeop-beta-shop/db of the platform, which does not exist: add it, or correct dependsOn"},
+		"it does not exist":      {readyApp("other", "db", nil), "waits for App edge/db of the platform, which does not exist: add it, or correct dependsOn in app.yaml"},
+		"it is another tenant's": {readyApp("kubeop-beta-shop", "db", nil), "waits for App kubeop-beta-shop/db of the platform, which does not exist: add it, or correct dependsOn in app.yaml"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestADependencyOnAProjectIsReadInTheTenantsHome(t *testing.T) {
 		t.Error(err)
 	}
 	checker, s = newChecker(t, []v1alpha1.Dependency{on})
-	if err := checker.Await(t.Context(), s); err == nil || err.Error() != "waits for Project data, which does not exist: add it, or correct dependsOn" {
+	if err := checker.Await(t.Context(), s); err == nil || err.Error() != "waits for Project data, which does not exist: add it, or correct dependsOn in app.yaml" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestAMessageNamesThreeDependencies(t *testing.T) {
 			on = append(on, onApp(fmt.Sprintf("a%d", i)))
 		}
 		checker, s := newChecker(t, on)
-		const named = "waits for App shop/a0, which does not exist: add it, or correct dependsOn; App shop/a1, which does not exist: add it, or correct dependsOn; App shop/a2, which does not exist: add it, or correct dependsOn"
+		const named = "waits for App shop/a0, which does not exist: add it, or correct dependsOn in app.yaml; App shop/a1, which does not exist: add it, or correct dependsOn in app.yaml; App shop/a2, which does not exist: add it, or correct dependsOn in app.yaml"
 		if err := checker.Await(t.Context(), s); err == nil || err.Error() != named+more {
 			t.Errorf("with %d dependencies the message is %v", n, err)
 		}

@@ -63,7 +63,7 @@ func TestAnObjectOfAnotherKindIsADependency(t *testing.T) {
 		"of others, ready":                    {object: deployment(1, true), want: "done", reads: 2},
 		"of others, not ready":                {object: deployment(0, true), want: "waits DependencyNotReady: waits for Deployment shop/db: ", reads: 2},
 		"of others, ready by an expression":   {object: deployment(1, true), ready: expression, want: "done", reads: 2},
-		"there is none":                       {want: "waits DependencyNotReady: waits for Deployment shop/db, which does not exist: add it, or correct dependsOn, after 1s", reads: 2},
+		"there is none":                       {want: "waits DependencyNotReady: waits for Deployment shop/db, which does not exist: add it, or correct dependsOn in app.yaml, after 1s", reads: 2},
 		"it cannot be read":                   {status: http.StatusForbidden, want: "failed AccessDenied: dependsOn[0]: reading Deployment.apps kubeop-acme-shop/db: ", reads: 2},
 		"it cannot be read for an expression": {object: deployment(1, false), status: http.StatusForbidden, ready: expression, want: "failed AccessDenied: dependsOn[0]: reading Deployment.apps kubeop-acme-shop/db: ", reads: 2},
 	} {

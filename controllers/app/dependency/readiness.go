@@ -80,7 +80,7 @@ func (c *Checker) read(ctx context.Context, s *subject.Subject, q question) (rea
 	err = reader.Get(ctx, q.key, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		return readiness{lacks: ", which does not exist: add it, or correct dependsOn"}, nil
+		return readiness{lacks: ", which does not exist: add it, or correct dependsOn in app.yaml"}, nil
 	case err != nil:
 		return readiness{}, fmt.Errorf("reading %s: %w", q, err)
 	case q.ready == nil:

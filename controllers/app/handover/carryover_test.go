@@ -83,7 +83,7 @@ func TestAVolumeThatStartsEmptyIsReported(t *testing.T) {
 		blog      = "kubeop-acme-blog"
 		renamed   = "volume data starts empty, in claim web-data; claim old-data of app old, which is gone, holds older data: to go on with that write below spec: movedFrom: {app: old}"
 		elsewhere = "claim web-data starts empty here; the one of this name in namespace kubeop-acme-blog, of an app web that is gone there, holds older data. " +
-			"Data does not move between projects: bring the app back there, or hand its volume over as docs/data.md says"
+			"Data does not move between projects: bring the app back there in Git, or ask an administrator of the cluster to hand its volume over as docs/data.md says"
 	)
 	inBlog := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "blog"}}
 	inShop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}}

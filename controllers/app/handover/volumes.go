@@ -237,7 +237,7 @@ func (t *Volumes) leftElsewhere(ctx context.Context, s *subject.Subject, own met
 		}
 		if gone {
 			found = append(found, fmt.Sprintf("claim %s starts empty here; the one of this name in namespace %s, of an app %s that is gone there, holds older data. Data does not move "+
-				"between projects: bring the app back there, or hand its volume over as docs/data.md says", name, there, s.App.Name))
+				"between projects: bring the app back there in Git, or ask an administrator of the cluster to hand its volume over as docs/data.md says", name, there, s.App.Name))
 		}
 	}
 	return found, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/condition"
 	"github.com/kubeop/kubeop/delivery/jobs"
 	"github.com/kubeop/kubeop/delivery/mask"
@@ -52,7 +53,7 @@ func (r *Runner) runJob(ctx context.Context, s *subject.Subject, plan *Plan, h *
 	for _, job := range all {
 		if !h.Is(job) {
 			if job.GetName() == name {
-				return step.Stop(reason(h.Phase), fmt.Errorf("the name of the Job of the %s is taken: delete Job/%s", h, name))
+				return step.Stop(reason(h.Phase), fmt.Errorf("the name of the Job of the %s is taken; %s", h, command.Delete(command.Administrator, "job", job)))
 			}
 			continue
 		}
@@ -106,7 +107,7 @@ func (r *Runner) start(ctx context.Context, s *subject.Subject, plan *Plan, h *r
 	err = s.Client.Create(ctx, job, client.FieldOwner(v1alpha1.FieldManager))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return step.FailAfter(reason(h.Phase), step.LastLook, fmt.Errorf("the name of the Job of the %s is taken: delete Job/%s", h, job.GetName()))
+		return step.FailAfter(reason(h.Phase), step.LastLook, fmt.Errorf("the name of the Job of the %s is taken; %s", h, command.Delete(command.Administrator, "job", job)))
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		return step.Stop(reason(h.Phase), fmt.Errorf("making the Job of the %s: %w", h, err))
 	case err != nil:

@@ -294,9 +294,9 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 		create error
 		want   string
 	}{
-		"no image":               {"", nil, nil, "pre hook migrate has no image: set it, unless the app is of type Image"},
+		"no image":               {"", nil, nil, "pre hook migrate has no image: set it in app.yaml, unless the app is of type Image"},
 		"it is not allowed":      {"a/b", down, nil, "pre hook migrate: down"},
-		"the name is taken":      {"a/b", nil, apierrors.NewAlreadyExists(resource, "x"), "the name of the Job of the pre hook migrate is taken: delete Job/web-migrate-"},
+		"the name is taken":      {"a/b", nil, apierrors.NewAlreadyExists(resource, "x"), "the name of the Job of the pre hook migrate is taken; an administrator of the cluster may run: kubectl delete job web-migrate-"},
 		"the Job is invalid":     {"a/b", nil, apierrors.NewBadRequest("bad"), "making the Job of the pre hook migrate: bad"},
 		"the API server is down": {"a/b", nil, down, "making the Job of the pre hook migrate: down"},
 	}

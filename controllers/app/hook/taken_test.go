@@ -35,7 +35,7 @@ func TestAJobWithTheNameOfAHooksJobStopsTheApp(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := steptest.Outcome(t, b.runPhase(t.Context(), b.s, b.plan, phase, nil))
-			if want := "stopped " + reason + ": the name of the Job of the " + b.h.String() + " is taken: delete Job/" + another.Name; got != want {
+			if want := "stopped " + reason + ": the name of the Job of the " + b.h.String() + " is taken; an administrator of the cluster may run: kubectl delete job " + another.Name + " -n " + another.Namespace; got != want {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 			list := &batchv1.JobList{}

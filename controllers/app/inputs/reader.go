@@ -142,10 +142,10 @@ func hide(s *subject.Subject, data map[string][]byte) {
 	}
 }
 
-// missing returns the render.ErrMissing of an object. ConfigMaps come from Git, as other objects of apps do.
+// missing returns the render.ErrMissing of an object, and who creates it how: ConfigMaps come from Git, as other objects of apps do.
 func missing(s *subject.Subject, kind, name string) error {
 	if kind != Secret {
-		return render.ErrMissing
+		return render.Missing(render.ErrMissing, "%v; an app of the project delivers it from Git", render.ErrMissing)
 	}
 	return render.Missing(render.ErrMissing, "%v; %s", render.ErrMissing, command.CreateSecret(s.App.Namespace, name))
 }

@@ -36,7 +36,8 @@ func (f *Fetcher) fromFlux(ctx context.Context, p *pass, ref *v1alpha1.FluxSourc
 	mapping, err := p.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: ref.Kind})
 	if meta.IsNoMatchError(err) {
 		f.unserved.Store(p.Key(), true)
-		return Files{}, notReady("the cluster does not serve %s of %s: install Flux's source-controller", ref.Kind, sourcev1.GroupVersion.Group)
+		return Files{}, notReady("the cluster does not serve %s of %s: install Flux's source-controller; %s may run: flux install --components=source-controller", ref.Kind,
+			sourcev1.GroupVersion.Group, command.Administrator)
 	}
 	if err != nil {
 		return Files{}, fmt.Errorf("looking for the kind %s: %w", ref.Kind, err)

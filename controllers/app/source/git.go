@@ -148,7 +148,7 @@ func (f *Fetcher) verification(ctx context.Context, p *pass, spec *v1alpha1.GitV
 	if errors.Is(err, render.ErrMissing) {
 		return signature.Verification{}, missingSecret(p.App.Namespace, spec.SecretRef.Name, "verify.secretRef")
 	}
-	return signature.Verification{Mode: spec.Mode, Keys: keys, Now: p.Now}, err
+	return signature.Verification{Mode: spec.Mode, Keys: keys, Now: p.Now, Secret: p.App.Namespace + "/" + spec.SecretRef.Name}, err
 }
 
 func (f *Fetcher) commit(ctx context.Context, p *pass, from git.Source, secret *v1alpha1.LocalSecretReference) (git.Commit, error) {

@@ -394,7 +394,7 @@ func TestAFluxSourceIsUsedOnceItIsReady(t *testing.T) {
 		want   string
 	}{
 		"there is none":      {nil, "GitRepository", "waits DependencyNotReady: GitRepository ns/web does not exist: create it; an administrator of the cluster may run: flux create source git web -n ns --url=..., after 1m0s"},
-		"no such kind":       {nil, "Bucket", "waits DependencyNotReady: the cluster does not serve Bucket of source.toolkit.fluxcd.io: install Flux's source-controller, after 1m0s"},
+		"no such kind":       {nil, "Bucket", "waits DependencyNotReady: the cluster does not serve Bucket of source.toolkit.fluxcd.io: install Flux's source-controller; an administrator of the cluster may run: flux install --components=source-controller, after 1m0s"},
 		"no artifact yet":    {fluxSource(map[string]any{}), "GitRepository", "waits DependencyNotReady: GitRepository ns/web has no artifact yet, after 1m0s"},
 		"not ready":          {fluxSource(map[string]any{"artifact": made("a.tar.gz"), "conditions": ready("False", "no such branch")}), "GitRepository", `waits DependencyNotReady: GitRepository ns/web is not ready: "no such branch", after 1m0s`},
 		"a strange status":   {fluxSource(map[string]any{"artifact": "a"}), "GitRepository", "failed FetchFailed: reading the status of GitRepository ns/web: "},

@@ -99,7 +99,7 @@ func reason(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	if errors.As(err, new(x509.UnknownAuthorityError)) {
-		return errors.New("its certificate is signed by an unknown authority: add the authority as " + CA + " to the Secret")
+		return errors.New("its certificate is signed by an unknown authority: add the authority as " + CA + " to the Secret that decryption.secretRef names in Git")
 	}
 	if about := (*url.Error)(nil); errors.As(err, &about) {
 		return about.Err

@@ -74,7 +74,7 @@ func (d *decrypter) try(n int) bool {
 // explain says why the data key could not be decrypted. If a service failed, a retry may succeed.
 func (a *attempt) explain(about *sopslib.Metadata) error {
 	if a.tries > maxTries {
-		return fmt.Errorf("to decrypt the files of an app, keys may be tried %d times together, each key of the Secret on each recipient of each file: use fewer of them: %w", maxTries, decrypt.ErrKeys)
+		return fmt.Errorf("to decrypt the files of an app, keys may be tried %d times together, each key of the Secret on each recipient of each file: use fewer of them in Git: %w", maxTries, decrypt.ErrKeys)
 	}
 	class := decrypt.ErrKeys
 	if a.failed {
@@ -82,7 +82,7 @@ func (a *attempt) explain(about *sopslib.Metadata) error {
 	}
 	groups := about.KeyGroups
 	if len(groups) == 1 {
-		return fmt.Errorf("no key in Secret %s decrypts it; it is encrypted for %s: %w", a.keys.secret, a.recipients(groups[0]), class)
+		return fmt.Errorf("no key in Secret %s decrypts it; it is encrypted for %s%s: %w", a.keys.secret, a.recipients(groups[0]), write(a.keys.secret), class)
 	}
 	var locked []string
 	for i, group := range groups {
@@ -94,8 +94,8 @@ func (a *attempt) explain(about *sopslib.Metadata) error {
 	if parts >= about.ShamirThreshold {
 		return fmt.Errorf("its key groups do not hold different parts of one key: %w", decrypt.ErrDamaged)
 	}
-	return fmt.Errorf("the keys in Secret %s decrypt %d of its %d key groups, and it takes %d: add a key of another: %s: %w",
-		a.keys.secret, parts, len(groups), about.ShamirThreshold, strings.Join(locked, "; "), class)
+	return fmt.Errorf("the keys in Secret %s decrypt %d of its %d key groups, and it takes %d: add a key of another: %s%s: %w",
+		a.keys.secret, parts, len(groups), about.ShamirThreshold, strings.Join(locked, "; "), write(a.keys.secret), class)
 }
 
 func (a *attempt) opened(group sopslib.KeyGroup) bool {

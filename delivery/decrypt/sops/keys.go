@@ -14,6 +14,7 @@ import (
 	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
 	sopsage "github.com/getsops/sops/v3/age"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 )
 
@@ -50,7 +51,16 @@ func readKeys(secret string, data map[string][]byte) (*keys, error) {
 }
 
 func wrongKey(secret, name, why string) error {
-	return fmt.Errorf("key %s of Secret %s %s: %w", name, secret, why, decrypt.ErrKeys)
+	return fmt.Errorf("key %s of Secret %s %s%s: %w", name, secret, why, write(secret), decrypt.ErrKeys)
+}
+
+// write says who may add a key to the Secret, or replace one, and how; "" if the namespace of the Secret is not known.
+func write(secret string) string {
+	namespace, name, known := strings.Cut(secret, "/")
+	if !known {
+		return ""
+	}
+	return "; " + command.WriteSecret(namespace, name)
 }
 
 // read adds the private keys in one key of the Secret, and returns what is wrong with them. It leaves out the parsers' errors, which may

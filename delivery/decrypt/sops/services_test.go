@@ -132,12 +132,13 @@ func TestAServiceWithoutCredentialsIsNotCalled(t *testing.T) {
 		"Azure": {ofAzure(), `Azure Key Vault "https://shop.vault.azure.net/keys/sops" (it takes sops.azure-kv in the Secret)`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := New("keys", secret, &world{t: t})
+			d, err := New("kubeop-acme-shop/keys", secret, &world{t: t})
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, _, err = d(decrypt.YAML, sealedFor(t, tc.key))
-			want := "no key in Secret keys decrypts it; it is encrypted for " + tc.want + ": cannot be decrypted"
+			want := "no key in Secret kubeop-acme-shop/keys decrypts it; it is encrypted for " + tc.want + "; an owner of the tenant with the role admin, or an administrator of the cluster, may run: " +
+				"kubectl create secret generic keys -n kubeop-acme-shop --from-literal=KEY=... --dry-run=client -o yaml | kubectl apply -f -: cannot be decrypted"
 			if err == nil || err.Error() != want || !errors.Is(err, decrypt.ErrKeys) {
 				t.Errorf("got %v, want %s", err, want)
 			}

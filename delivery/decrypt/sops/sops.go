@@ -47,7 +47,7 @@ type decrypter struct {
 	tries    int
 }
 
-// New returns a Decrypter for the files of one app, with the keys and credentials in the data of the named Secret. It connects to key
+// New returns a Decrypter for the files of one app, with the keys and credentials in the data of the Secret, "namespace/name". It connects to key
 // services only through the RoundTripper. The error is a decrypt.ErrKeys if a key is invalid or there is none.
 func New(secret string, data map[string][]byte, through http.RoundTripper) (decrypt.Decrypter, error) {
 	d, err := newDecrypter(secret, data, through)
@@ -67,8 +67,8 @@ func newDecrypter(secret string, data map[string][]byte, through http.RoundTripp
 		return nil, err
 	}
 	if keys.count() == 0 && services.none() {
-		return nil, fmt.Errorf("the Secret %s has no key *.agekey or *.asc, and no credentials of a service (%s): what it should decrypt: %w",
-			secret, strings.Join(credentialKeys, ", "), decrypt.ErrKeys)
+		return nil, fmt.Errorf("the Secret %s has no key *.agekey or *.asc, and no credentials of a service (%s)%s: what it should decrypt: %w",
+			secret, strings.Join(credentialKeys, ", "), write(secret), decrypt.ErrKeys)
 	}
 	return &decrypter{keys: keys, services: services}, nil
 }

@@ -102,7 +102,7 @@ func (o OCI) check() (*url.URL, error) {
 	case err != nil || at.Host == "" || at.Scheme != "oci":
 		return nil, failure.New(failure.ErrInvalid, "the URL is not of the form oci://host/path")
 	case at.User != nil:
-		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
+		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef in Git")
 	case at.RawQuery != "" || at.Fragment != "":
 		return nil, failure.New(failure.ErrInvalid, "the URL has a query or fragment")
 	case o.Digest != "" && !disk.IsSHA256(strings.TrimPrefix(o.Digest, "sha256:")):

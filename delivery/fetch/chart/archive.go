@@ -96,7 +96,7 @@ func expectedDigest(pinned, listed string) (expected, error) {
 }
 
 func anotherDigest(got, pinned string) error {
-	return failure.New(failure.ErrDigest, "its archive has the digest sha256:%s, and the app pins sha256:%s: find out why it changed, and write the new digest if that is right", got, pinned)
+	return failure.New(failure.ErrDigest, "its archive has the digest sha256:%s, and the app pins sha256:%s: find out why it changed, and write the new digest in Git if that is right", got, pinned)
 }
 
 // compare verifies the digest of an archive.
@@ -118,7 +118,7 @@ func (s *Store) keep(folder string, want expected, body io.Reader) (string, erro
 		return "", disk.DownloadFailed("the chart", folder, err)
 	}
 	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return "", failure.New(failure.ErrInvalid, "what the repository serves as the chart is not a gzip archive: check what was published there")
+		return "", failure.New(failure.ErrInvalid, "what the repository serves as the chart is not a gzip archive: ask who publishes it, or name another version in Git")
 	}
 	file, err := disk.CreateIn(folder)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Store) checkComplete(archive io.ReadSeeker) error {
 	if local := (*fs.PathError)(nil); errors.As(err, &local) {
 		return fmt.Errorf("reading the chart back: %w", err)
 	}
-	return failure.New(failure.ErrServer, "what the repository serves as the chart is not a whole gzip archive: check what was published there")
+	return failure.New(failure.ErrServer, "what the repository serves as the chart is not a whole gzip archive: ask who publishes it, or name another version in Git")
 }
 
 // limits bound what one chart can cost. They are fields so that tests can lower them. Sizes are in bytes; exceeding a time limit is a
@@ -183,5 +183,5 @@ func defaultLimits() limits {
 }
 
 func chartTooLarge(max int64) error {
-	return failure.New(failure.ErrChartTooLarge, "the chart is larger than the limit of %s: leave out of it what it does not need", failure.Size(max))
+	return failure.New(failure.ErrChartTooLarge, "the chart is larger than the limit of %s: leave out of it what it does not need, with .helmignore where it is made", failure.Size(max))
 }

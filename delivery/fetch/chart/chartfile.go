@@ -83,7 +83,7 @@ func readYAML(root *folder.Folder, name string, into any) error {
 		err = yaml.Unmarshal(text, into)
 	}
 	if err != nil {
-		return failure.New(failure.ErrInvalid, "%s is not the YAML of a chart: check it with \"helm lint\"", name)
+		return failure.New(failure.ErrInvalid, "%s is not the YAML of a chart: check it with \"helm lint\", and correct it in Git or where it is published", name)
 	}
 	return nil
 }
@@ -136,9 +136,9 @@ func (c *chartFile) missing(d dependencyEntry, vendored map[string]bool) (missin
 	case !index.IsName(d.Name):
 		return missingDependency{}, failure.New(failure.ErrInvalid, "is not the name of a chart: letters, digits, dots, dashes and underscores")
 	case d.Repository == "":
-		return missingDependency{}, failure.New(failure.ErrNotFound, "has no repository and is not in charts/: add one of them")
+		return missingDependency{}, failure.New(failure.ErrNotFound, "has no repository and is not in charts/: add one of them, in Chart.yaml or as its folder")
 	case strings.HasPrefix(d.Repository, "@"), strings.HasPrefix(d.Repository, "alias:"):
-		return missingDependency{}, failure.New(failure.ErrInvalid, "%s is an alias that only your own helm command knows: write the repository's URL, or put the chart into charts/ with \"helm dependency build\"", failure.Printable(d.Repository))
+		return missingDependency{}, failure.New(failure.ErrInvalid, "%s is an alias that only your own helm command knows: write the repository's URL in Chart.yaml, or put the chart into charts/ with \"helm dependency build\"", failure.Printable(d.Repository))
 	}
 	l := missingDependency{Name: d.Name, Version: d.Version, Repository: d.Repository}
 	if c.lock == "" || strings.HasPrefix(d.Repository, "file://") {

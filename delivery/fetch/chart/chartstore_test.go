@@ -41,7 +41,7 @@ func TestChartDigest(t *testing.T) {
 		"no digest":               {"/stable", "", "sha256:ab", failure.ErrInvalid, "is not of the form sha256:<64 hexadecimal digits>"},
 		"of the layer":            {"oci", "1.0.0", pushed, nil, ""},
 		"of another layer":        {"oci", "*", other, failure.ErrDigest, "its archive has the digest " + pushed},
-		"of the manifest instead": {"oci", "1.0.0", manifest, failure.ErrDigest, "is the digest of its manifest: write that of its archive, " + pushed},
+		"of the manifest instead": {"oci", "1.0.0", manifest, failure.ErrDigest, "is the digest of its manifest: write in Git that of its archive, " + pushed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

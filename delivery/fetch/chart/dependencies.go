@@ -201,7 +201,7 @@ func (p *planner) local(l missingDependency, from string, depth int) (missingDep
 	}
 	at := path.Join(from, to)
 	if strings.HasPrefix(to, "/") || !fs.ValidPath(at) {
-		return missingDependency{}, failure.New(failure.ErrInvalid, "%s leads out of the folders that belong to this app: move the chart into them, or put it into charts/", failure.Printable(l.Repository))
+		return missingDependency{}, failure.New(failure.ErrInvalid, "%s leads out of the folders that belong to this app: move the chart into them, or put it into charts/, both in Git", failure.Printable(l.Repository))
 	}
 	chart, err := readChart(p.root, at)
 	if err != nil {

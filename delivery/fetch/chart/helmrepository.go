@@ -92,7 +92,7 @@ func (i *helmRepository) choose(w requestedVersion, limits limits) (index.Versio
 		return index.Version{}, err
 	}
 	if len(versions) == 0 {
-		return index.Version{}, failure.New(failure.ErrNotFound, "the repository has no chart %s: check the name", w.chart)
+		return index.Version{}, failure.New(failure.ErrNotFound, "the repository has no chart %s: check the name in Git", w.chart)
 	}
 	chosen, err := index.Choose(w.chart, w.version, versions)
 	if err != nil {

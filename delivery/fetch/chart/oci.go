@@ -51,7 +51,7 @@ func (s *Store) fromRegistry(ctx context.Context, r request) (Archive, error) {
 	case at.layer.Size > s.limits.chart:
 		return Archive{}, chartTooLarge(s.limits.chart)
 	case r.Digest == at.manifest && r.Digest != at.Digest:
-		return Archive{}, failure.New(failure.ErrDigest, "version %s: %s is the digest of its manifest: write that of its archive, %s", failure.Printable(at.Name), at.manifest, failure.Printable(at.Digest))
+		return Archive{}, failure.New(failure.ErrDigest, "version %s: %s is the digest of its manifest: write in Git that of its archive, %s", failure.Printable(at.Name), at.manifest, failure.Printable(at.Digest))
 	}
 	return s.archive(ctx, r, at.Version, func(ctx context.Context) (io.ReadCloser, error) {
 		body, err := chart.Blobs().Fetch(transport.FromStorage(ctx), at.layer)
@@ -98,7 +98,7 @@ func (c *ociChart) versions(ctx context.Context) ([]index.Version, error) {
 		return nil, err
 	}
 	if len(versions) == 0 {
-		return nil, failure.New(failure.ErrNotFound, "the registry has no chart %s: check repository and name", c.name)
+		return nil, failure.New(failure.ErrNotFound, "the registry has no chart %s: check repository and name in Git", c.name)
 	}
 	return versions, nil
 }

@@ -128,11 +128,11 @@ func (c Source) check() (*url.URL, error) {
 	case err != nil || u.Host == "":
 		return nil, failure.New(failure.ErrInvalid, "the repository is not of the form https://host/path or oci://host/path")
 	case u.User != nil:
-		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
+		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef in Git")
 	case u.Fragment != "":
 		return nil, failure.New(failure.ErrInvalid, "the URL has a fragment")
 	case u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "oci":
-		return nil, failure.New(failure.ErrInvalid, "the scheme %q is not supported: use https, http or oci", u.Scheme)
+		return nil, failure.New(failure.ErrInvalid, "the scheme %q is not supported: use https, http or oci in the URL in Git", u.Scheme)
 	}
 	return u, c.Auth.Check()
 }

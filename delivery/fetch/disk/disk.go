@@ -168,10 +168,10 @@ func (d *Disk) refusal(tenant string) error {
 	files, bytes := d.take(tenant)
 	switch {
 	case bytes > d.bound(tenant):
-		return failure.Because(failure.ErrTooLarge, &budget.Exceeded{Field: budget.SourceBytes}, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed; unused files are deleted after an hour. "+
+		return failure.Because(failure.ErrTooLarge, &budget.Exceeded{Field: budget.SourceBytes}, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed in Git; unused files are deleted after an hour. "+
 			"An administrator of the cluster allows more with %s", budget.Describe(tenant), failure.Size(bytes), failure.Size(d.bound(tenant)), command.OfTenant("spec.limits.sourceBytes"))
 	case files >= d.Limits.Files:
-		return failure.New(failure.ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; unused files are deleted after an hour", budget.Describe(tenant), d.Limits.Files)
+		return failure.New(failure.ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed in Git; unused files are deleted after an hour", budget.Describe(tenant), d.Limits.Files)
 	case d.sum > d.Limits.Total && bytes > d.Limits.Total/int64(len(d.shares)), d.sum > d.Limits.Total+d.Limits.Total/6:
 		return failure.New(Err, "the sources of all tenants take more disk together than the limit of %s: nothing more is fetched for %s until others need less; unused files are deleted after an hour", failure.Size(d.Limits.Total), budget.Describe(tenant))
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"syscall"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
@@ -47,7 +48,8 @@ func Discard(file *os.File) {
 // Writing explains a failed write below dir. A full disk is named, because its cause is never the source.
 func Writing(dir string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("no space left below %s: free some or give the operator a larger volume: %w", dir, err)
+		return fmt.Errorf("no space left below %s: ask an administrator of the cluster to free some, or to give the operator more with %s: %w", dir,
+			command.OfChart("dataSizeLimit"), err)
 	}
 	return fmt.Errorf("writing below %s: %w", dir, err)
 }

@@ -98,7 +98,7 @@ func TestAFailedWriteReportsAFullDisk(t *testing.T) {
 		err  error
 		says string
 	}{
-		"full":  {&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, "no space left below /data: free some or give the operator a larger volume: "},
+		"full":  {&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, "no space left below /data: ask an administrator of the cluster to free some, or to give the operator more with dataSizeLimit of the values of kubeop's chart: "},
 		"quota": {syscall.EDQUOT, "no space left below /data"},
 		"other": {syscall.EIO, "writing below /data: input/output error"},
 	} {

@@ -23,7 +23,7 @@ func TooSlow(what string, most time.Duration) error {
 // AliasesTooLarge is the ErrTooLarge of YAML whose aliases expand to too much. It does not repeat the parser's message, which would
 // quote the document.
 func AliasesTooLarge(what string) error {
-	return New(ErrTooLarge, "the YAML aliases of %s stand for too much: write less with them", what)
+	return New(ErrTooLarge, "the YAML aliases of %s stand for too much: write less with them in Git", what)
 }
 
 // Size formats a number of bytes for a message, such as "20 MiB".

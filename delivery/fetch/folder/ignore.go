@@ -74,7 +74,7 @@ func ignoreRule(line string) (rule, error) {
 	}
 	var err error
 	if r.match, err = regexp.Compile(begin + expressionOf(strings.TrimPrefix(pattern, "/")) + "$"); err != nil {
-		return r, failure.New(failure.ErrInvalid, "the pattern %q of ignore cannot be read: write it as in a .gitignore", failure.Printable(line))
+		return r, failure.New(failure.ErrInvalid, "the pattern %q of ignore cannot be read: write it in Git as in a .gitignore", failure.Printable(line))
 	}
 	return r, nil
 }
@@ -199,7 +199,7 @@ func (f *filtered) excluded(of tried) (bool, error) {
 			continue
 		}
 		if f.steps += len(of.path) * r.stars; f.steps > maxIgnoreSteps {
-			return false, failure.New(failure.ErrTooLarge, "to match the patterns of ignore with all paths takes more than the limit of %d steps, which are the letters of each path for each star of each pattern: write fewer patterns, or with fewer stars", maxIgnoreSteps)
+			return false, failure.New(failure.ErrTooLarge, "to match the patterns of ignore with all paths takes more than the limit of %d steps, which are the letters of each path for each star of each pattern: write fewer patterns in Git, or with fewer stars", maxIgnoreSteps)
 		}
 		if r.match.MatchString(of.path) {
 			out = !r.keep

@@ -39,7 +39,7 @@ func (r *remote) openHTTP(ctx context.Context) (session, error) {
 		return nil, transport.StatusError(res, r.auth, "Git repository")
 	}
 	if res.Header.Get("Content-Type") != "application/x-"+r.service+"-advertisement" {
-		return nil, failure.New(failure.ErrInvalid, "the server does not answer as a Git server does: check the URL")
+		return nil, failure.New(failure.ErrInvalid, "the server does not answer as a Git server does: check the URL in Git")
 	}
 	refs, err := r.decodeRefs(res.Body)
 	if err != nil {

@@ -100,7 +100,7 @@ func resolveCommit(refs *packp.AdvRefs, commit, branch string) (target, error) {
 func resolveName(refs *packp.AdvRefs, name string) (target, error) {
 	t, ok := lookup(refs, name)
 	if !ok {
-		return target{}, failure.New(failure.ErrNotFound, "the repository has no ref %q: write it in full, such as refs/heads/main", failure.Printable(name))
+		return target{}, failure.New(failure.ErrNotFound, "the repository has no ref %q: write it in full in Git, such as refs/heads/main", failure.Printable(name))
 	}
 	t.label = name
 	return t, nil
@@ -109,7 +109,7 @@ func resolveName(refs *packp.AdvRefs, name string) (target, error) {
 func resolveIn(refs *packp.AdvRefs, prefix, kind, name string) (target, error) {
 	t, ok := lookup(refs, prefix+name)
 	if !ok {
-		return target{}, failure.New(failure.ErrNotFound, "the repository has no %s %q: check ref", kind, failure.Printable(name))
+		return target{}, failure.New(failure.ErrNotFound, "the repository has no %s %q: check ref in Git", kind, failure.Printable(name))
 	}
 	t.label = name
 	if prefix == tagRefs {
@@ -179,7 +179,7 @@ func resolveHead(refs *packp.AdvRefs) (target, error) {
 		}
 	}
 	if refs.Head == nil {
-		return target{}, failure.New(failure.ErrNotFound, "the repository's HEAD names no branch that exists: set ref.branch")
+		return target{}, failure.New(failure.ErrNotFound, "the repository's HEAD names no branch that exists: set ref.branch in Git")
 	}
 	// HEAD is detached, or an old server does not name its branch: use an existing branch, as git clone does.
 	for _, name := range sortedRefs(refs) {

@@ -45,7 +45,7 @@ func TestResolveHead(t *testing.T) {
 		"symref to nothing": {advertised(t, "HEAD:refs/heads/gone", "refs/heads/main"), "", `no branch "gone"`},
 		"symref of another": {advertised(t, "refs/remotes/a/HEAD:refs/heads/main", "HEAD", "refs/heads/main"), "HEAD@sha1:01", ""},
 		"no branch's":       {advertised(t, "HEAD:refs/other/main", "HEAD", "refs/heads/main"), "HEAD@sha1:01", ""},
-		"nothing said":      {advertised(t, "", "refs/heads/main"), "", "set ref.branch"},
+		"nothing said":      {advertised(t, "", "refs/heads/main"), "", "set ref.branch in Git"},
 		"old server":        {advertised(t, "", "HEAD", "refs/heads/a"), "HEAD@sha1:01", ""},
 		"empty":             {advertised(t, ""), "", "the repository is empty"},
 	}

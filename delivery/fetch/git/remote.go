@@ -52,7 +52,7 @@ func parseGitURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Hostname() == "" {
 		if _, _, scp := strings.Cut(raw, ":"); scp && !strings.Contains(raw, "://") {
-			return nil, failure.New(failure.ErrInvalid, "the URL has no scheme: write ssh://git@host/path instead of git@host:path")
+			return nil, failure.New(failure.ErrInvalid, "the URL has no scheme: write in Git ssh://git@host/path instead of git@host:path")
 		}
 		return nil, failure.New(failure.ErrInvalid, "the URL is not of the form https://host/path, http://host/path or ssh://user@host/path")
 	}
@@ -62,11 +62,11 @@ func parseGitURL(raw string) (*url.URL, error) {
 	}
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "ssh":
-		return nil, failure.New(failure.ErrInvalid, "the scheme %q is not supported: use https, http or ssh", u.Scheme)
+		return nil, failure.New(failure.ErrInvalid, "the scheme %q is not supported: use https, http or ssh in the URL in Git", u.Scheme)
 	case password || (u.User != nil && u.Scheme != "ssh"):
-		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
+		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef in Git")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, failure.New(failure.ErrInvalid, "the URL has a query or fragment: use the URL git clone takes")
+		return nil, failure.New(failure.ErrInvalid, "the URL has a query or fragment: write in Git the URL that git clone takes")
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	return u, nil

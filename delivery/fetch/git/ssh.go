@@ -212,7 +212,7 @@ func (l *login) failed(ctx context.Context, address string, err error) error {
 	case l.hostKey != nil && knownhosts.IsHostKeyChanged(l.hostKey):
 		return failure.New(failure.ErrAuthentication, "the host key of %s is not the one in known_hosts: if the server's key was changed on purpose, write the output of \"ssh-keyscan %s\" there", address, host)
 	case l.hostKey != nil:
-		return failure.New(failure.ErrAuthentication, "the host key of %s is not in known_hosts: add the output of \"ssh-keyscan %s\"", address, host)
+		return failure.New(failure.ErrAuthentication, "the host key of %s is not in known_hosts: add the output of \"ssh-keyscan %s\" to the Secret that secretRef names in Git", address, host)
 	case l.offered && !errors.Is(err, io.EOF) && !errors.As(err, &network):
 		return failure.New(failure.ErrAuthentication, "%s rejected the key of the Secret: a maintainer of the repository may add its public key there as a deploy key", address)
 	}

@@ -336,7 +336,7 @@ func (r *repository) fetchHistory(ctx context.Context, wanted target, open func(
 	defer refs.Close()
 	err = r.renew(ctx, refs, order{wants: wanted.tips, commit: wanted.commit})
 	if errors.Is(err, errNotSent) {
-		return failure.New(failure.ErrNotFound, "commit %s is in none of the branches looked at: check ref.commit and ref.branch", wanted.commit)
+		return failure.New(failure.ErrNotFound, "commit %s is in none of the branches looked at: check ref.commit and ref.branch in Git", wanted.commit)
 	}
 	return err
 }

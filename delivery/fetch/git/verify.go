@@ -33,9 +33,9 @@ func (c Commit) Verify(v signature.Verification) error {
 func (c Commit) verifyTag(signers signature.Signers) error {
 	switch {
 	case c.ref.name == "":
-		return failure.New(failure.ErrInvalid, "verify.mode requires a signed tag, and ref names none: set ref.tag or ref.semver")
+		return failure.New(failure.ErrInvalid, "verify.mode requires a signed tag, and ref names none: set ref.tag or ref.semver in Git")
 	case c.ref.tag.IsZero():
-		return failure.New(failure.ErrSignature, "tag %s is a lightweight tag, which cannot be signed: make it with \"git tag --sign\"", failure.Printable(c.ref.name))
+		return failure.New(failure.ErrSignature, "tag %s is a lightweight tag, which cannot be signed: make it with \"git tag --sign\", and push it", failure.Printable(c.ref.name))
 	}
 	content, err := c.from.read(plumbing.TagObject, c.ref.tag)
 	if err != nil {

@@ -75,7 +75,7 @@ func (s *Store) chooseInProcess(ctx context.Context, ask *tagRequest, tags []str
 	var over apart.OverLimit
 	switch {
 	case errors.As(err, &over):
-		return "", failure.New(failure.ErrTooLarge, "%s, held against %d tags: write one that costs less", over, len(tags))
+		return "", failure.New(failure.ErrTooLarge, "%s, held against %d tags: write one that costs less in Git", over, len(tags))
 	case err != nil:
 		return "", fmt.Errorf("choosing a tag: %w", err)
 	}

@@ -41,7 +41,7 @@ func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile
 	if name == "" {
 		return unnamed
 	}
-	return failure.New(failure.ErrTooLarge, "the file %s has %s, and the limit is %s: take it out of the repository, or deliver from one that does not have it", failure.Printable(name), failure.Size(big.Length), failure.Size(max))
+	return failure.New(failure.ErrTooLarge, "the file %s has %s, and the limit is %s: take it out of Git, or deliver from a repository that does not have it", failure.Printable(name), failure.Size(big.Length), failure.Size(max))
 }
 
 // maxNamedDepth is how many parent folders of the file are searched.

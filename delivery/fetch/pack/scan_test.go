@@ -114,7 +114,7 @@ func TestTheFileThatIsTooLargeIsNamed(t *testing.T) {
 		objects [][]byte
 		says    string
 	}{
-		"its folders":          {[][]byte{tree(outer), tree(inner), blob(t, big)}, "the file media/video.mp4 has 300 bytes, and the limit is 299 bytes: take it out of the repository"},
+		"its folders":          {[][]byte{tree(outer), tree(inner), blob(t, big)}, "the file media/video.mp4 has 300 bytes, and the limit is 299 bytes: take it out of Git"},
 		"in another order":     {[][]byte{tree(inner), blob(t, "x"), tree(outer), blob(t, big)}, "the file media/video.mp4 has 300 bytes"},
 		"its own folder only":  {[][]byte{tree(inner), blob(t, big)}, "the file video.mp4 has 300 bytes"},
 		"no folder":            {[][]byte{blob(t, big)}, "an object of 300 bytes in the commit is larger than the limit of 299 bytes"},

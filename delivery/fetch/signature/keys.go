@@ -15,12 +15,14 @@ type publicKeys struct {
 	openpgp openpgp.EntityList
 	ssh     []ssh.PublicKey
 	now     func() time.Time
+	// secret has the keys; see Verification.
+	secret string
 }
 
-// readKeys reads the keys in the data of a Secret.
-func readKeys(data map[string][]byte, now func() time.Time) (*publicKeys, error) {
-	keys := &publicKeys{now: now}
-	for name, text := range data {
+// readKeys reads the keys in the data of the Secret.
+func (v Verification) readKeys() (*publicKeys, error) {
+	keys := &publicKeys{now: v.Now, secret: v.Secret}
+	for name, text := range v.Keys {
 		var err error
 		switch path.Ext(name) {
 		case ".asc":
@@ -33,7 +35,7 @@ func readKeys(data map[string][]byte, now func() time.Time) (*publicKeys, error)
 		}
 	}
 	if len(keys.openpgp)+len(keys.ssh) == 0 {
-		return nil, failure.New(failure.ErrInvalid, "the Secret of verify holds no public key: add *.asc (OpenPGP) or *.pub (SSH)")
+		return nil, failure.New(failure.ErrInvalid, "the Secret of verify holds no public key: add *.asc (OpenPGP) or *.pub (SSH)%s", writeKeys(v.Secret))
 	}
 	return keys, nil
 }

@@ -24,12 +24,12 @@ func (k *publicKeys) addOpenPGP(name string, text []byte) error {
 	for _, block := range blocks[1:] {
 		keys, err := openpgp.ReadArmoredKeyRing(bytes.NewReader(append([]byte(openpgpKeyBegins), block...)))
 		if err != nil {
-			return unreadableKey(name)
+			return k.unreadableKey(name)
 		}
 		k.openpgp = append(k.openpgp, keys...)
 	}
 	if len(blocks) == 1 {
-		return unreadableKey(name)
+		return k.unreadableKey(name)
 	}
 	return nil
 }
@@ -53,13 +53,13 @@ func (k *publicKeys) verifyOpenPGP(s signed) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, pgperrors.ErrUnknownIssuer):
-		return unknownKey(id)
+		return k.unknownKey(id)
 	case errors.Is(err, pgperrors.ErrKeyExpired):
-		return failure.New(failure.ErrSignature, "is signed by key %s, which %s: sign with a key that is valid, or renew this one", id, expired(signer))
+		return failure.New(failure.ErrSignature, "is signed by key %s, which %s: sign with a key that is valid, or renew this one, and push it", id, expired(signer))
 	case errors.Is(err, pgperrors.ErrKeyRevoked):
-		return failure.New(failure.ErrSignature, "is signed by key %s, which was revoked: sign with another key", id)
+		return failure.New(failure.ErrSignature, "is signed by key %s, which was revoked: sign with another key, and push it", id)
 	case errors.Is(err, pgperrors.ErrSignatureExpired):
-		return failure.New(failure.ErrSignature, "has a signature by key %s that expired: sign it again", id)
+		return failure.New(failure.ErrSignature, "has a signature by key %s that expired: sign it again, and push it", id)
 	case signature == nil:
 		return badSignature(id)
 	}

@@ -1,13 +1,27 @@
 package signature
 
-import "github.com/kubeop/kubeop/delivery/fetch/failure"
+import (
+	"strings"
 
-func unreadableKey(name string) error {
-	return failure.New(failure.ErrInvalid, "%s of the Secret of verify cannot be read: *.asc are keys as \"gpg --armor --export\" prints them, *.pub lines as in authorized_keys without options", failure.Printable(name))
+	"github.com/kubeop/kubeop/delivery/command"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+// writeKeys says who may write keys into the Secret, and how; "" if it is not known.
+func writeKeys(secret string) string {
+	namespace, name, known := strings.Cut(secret, "/")
+	if !known {
+		return ""
+	}
+	return "; " + command.WriteSecret(namespace, name, "people.pub")
 }
 
-func unknownKey(id string) error {
-	return failure.New(failure.ErrSignature, "is signed by key %s, which is not in the Secret of verify: add the key if you trust it", id)
+func (k *publicKeys) unreadableKey(name string) error {
+	return failure.New(failure.ErrInvalid, "%s of the Secret of verify cannot be read: *.asc are keys as \"gpg --armor --export\" prints them, *.pub lines as in authorized_keys without options%s", failure.Printable(name), writeKeys(k.secret))
+}
+
+func (k *publicKeys) unknownKey(id string) error {
+	return failure.New(failure.ErrSignature, "is signed by key %s, which is not in the Secret of verify: add the key if you trust it%s", id, writeKeys(k.secret))
 }
 
 func badSignature(id string) error {
@@ -15,5 +29,5 @@ func badSignature(id string) error {
 }
 
 func unreadableSignature() error {
-	return failure.New(failure.ErrSignature, "has a signature that cannot be read: sign it again")
+	return failure.New(failure.ErrSignature, "has a signature that cannot be read: sign it again, and push it")
 }

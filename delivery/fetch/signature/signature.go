@@ -21,6 +21,8 @@ type Verification struct {
 	Keys map[string][]byte
 	// Now returns the time, for the expiry of keys.
 	Now func() time.Time
+	// Secret is the name of the Secret with the keys, as "namespace/name", for messages.
+	Secret string
 }
 
 // WantsTag reports whether a tag must be signed. Then the tag must also be fetched, see git.Source.WithTag.
@@ -33,7 +35,7 @@ type Signers struct{ keys *publicKeys }
 
 // Read parses the keys. The error is ErrInvalid for invalid keys.
 func (v Verification) Read() (Signers, error) {
-	keys, err := readKeys(v.Keys, v.Now)
+	keys, err := v.readKeys()
 	return Signers{keys}, err
 }
 
@@ -57,7 +59,7 @@ func (s Signers) Tag(name, hash, commit string, content []byte) error {
 	// The signature covers these lines. If they were not checked, a signed tag could be served under the name of any other.
 	head := fmt.Sprintf("object %s\ntype commit\ntag %s\n", commit, name)
 	if !bytes.HasPrefix(content, []byte(head)) {
-		return failure.New(failure.ErrSignature, "%s is not about commit %s under this name: make it anew with \"git tag --sign\"", what, commit)
+		return failure.New(failure.ErrSignature, "%s is not about commit %s under this name: make it anew with \"git tag --sign\", and push it", what, commit)
 	}
 	if err := s.keys.verify(splitTag(content)); err != nil {
 		return fmt.Errorf("%s %w", what, err)
@@ -122,11 +124,11 @@ const (
 func (k *publicKeys) verify(s signed) error {
 	switch {
 	case len(s.signature) == 0:
-		return failure.New(failure.ErrSignature, "is not signed: sign it with one of the keys in the Secret of verify")
+		return failure.New(failure.ErrSignature, "is not signed: sign it with one of the keys in the Secret of verify, and push it")
 	case bytes.HasPrefix(s.signature, []byte(sshBegins)):
 		return k.verifySSH(s)
 	case bytes.HasPrefix(s.signature, []byte(openpgpBegins)):
 		return k.verifyOpenPGP(s)
 	}
-	return failure.New(failure.ErrSignature, "has a signature that is neither of OpenPGP nor of SSH: sign it with one of the keys in the Secret of verify")
+	return failure.New(failure.ErrSignature, "has a signature that is neither of OpenPGP nor of SSH: sign it with one of the keys in the Secret of verify, and push it")
 }

@@ -23,7 +23,7 @@ func (k *publicKeys) addSSH(name string, text []byte) error {
 			return nil // Only comments are left.
 		}
 		if err != nil || len(options) > 0 {
-			return unreadableKey(name)
+			return k.unreadableKey(name)
 		}
 		k.ssh = append(k.ssh, key)
 		text = rest
@@ -34,21 +34,21 @@ func (k *publicKeys) addSSH(name string, text []byte) error {
 func (k *publicKeys) verifySSH(s signed) error {
 	signature, err := sshsig.Unarmor(s.signature)
 	if errors.Is(err, sshsig.ErrUnsupportedHashAlgorithm) {
-		return failure.New(failure.ErrSignature, "has a signature with a hash that is neither sha256 nor sha512: sign it again with one of them")
+		return failure.New(failure.ErrSignature, "has a signature with a hash that is neither sha256 nor sha512: sign it again with one of them, and push it")
 	}
 	if err != nil {
 		// The library refuses RSA with SHA-1 here; only its text says so.
-		return failure.New(failure.ErrSignature, "has a signature that cannot be read, or is made with SHA-1, which can be forged: sign it again, with a newer OpenSSH")
+		return failure.New(failure.ErrSignature, "has a signature that cannot be read, or is made with SHA-1, which can be forged: sign it again, with a newer OpenSSH, and push it")
 	}
 	id := ssh.FingerprintSHA256(signature.PublicKey)
 	trusted := slices.ContainsFunc(k.ssh, func(key ssh.PublicKey) bool { return bytes.Equal(key.Marshal(), signature.PublicKey.Marshal()) })
 	switch {
 	case !trusted:
-		return unknownKey(id)
+		return k.unknownKey(id)
 	case signature.Namespace != sshNamespace:
 		return failure.New(failure.ErrSignature, "has a signature by key %s that was made for %q and not for Git", id, failure.Printable(signature.Namespace))
 	case signature.Signature.Format == "ssh-dss": // The library would verify DSA.
-		return failure.New(failure.ErrSignature, "has a signature by key %s with SHA-1, which can be forged: sign it with a newer OpenSSH", id)
+		return failure.New(failure.ErrSignature, "has a signature by key %s with SHA-1, which can be forged: sign it with a newer OpenSSH, and push it", id)
 	}
 	if err := sshsig.Verify(bytes.NewReader(s.content), signature, signature.PublicKey, signature.HashAlgorithm, sshNamespace); err != nil {
 		return badSignature(id)

@@ -192,7 +192,8 @@ func TestKeysThatCannotBeReadAreNamed(t *testing.T) {
 		keys map[string][]byte
 		says string
 	}{
-		"no keys":             {nil, "the Secret of verify holds no public key: add *.asc (OpenPGP) or *.pub (SSH)"},
+		"no keys": {nil, "the Secret of verify holds no public key: add *.asc (OpenPGP) or *.pub (SSH); an administrator of the cluster may run: kubectl create secret generic people -n team " +
+			"--from-file=people.pub=... --dry-run=client -o yaml | kubectl apply -f -"},
 		"of other names":      {map[string][]byte{"dev.gpg": pgp.key, "dev": git.key}, "holds no public key"},
 		"empty":               {map[string][]byte{"dev.pub": []byte(" \n")}, "holds no public key"},
 		"comments":            {map[string][]byte{"dev.pub": []byte("# nobody\n")}, "holds no public key"},
@@ -205,7 +206,7 @@ func TestKeysThatCannotBeReadAreNamed(t *testing.T) {
 		"one of two is wrong": {map[string][]byte{"a.pub": git.key, "b.asc": []byte("x")}, "b.asc of the Secret of verify cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Verification{Keys: tc.keys, Now: time.Now}.Read()
+			_, err := Verification{Keys: tc.keys, Now: time.Now, Secret: "team/people"}.Read()
 			sources.WantError(t, err, failure.ErrInvalid, tc.says)
 		})
 	}

@@ -74,7 +74,7 @@ func (g *guard) mayLead(req *http.Request, home bool) error {
 	case !home && !redirected && g.tokens.serves(req.URL):
 		return g.tokens.withhold(req)
 	case !home && (!isFromStorage(req.Context()) || !redirected && g.tokens != nil):
-		return failure.New(failure.ErrInvalid, "the server redirects to %s: use the URL it redirects to", req.URL.Scheme+"://"+req.URL.Host)
+		return failure.New(failure.ErrInvalid, "the server redirects to %s: use the URL it redirects to, in Git", req.URL.Scheme+"://"+req.URL.Host)
 	case redirected && !SameOrigin(g.origin, first) && g.tokens.serves(first):
 		return failure.New(failure.ErrInvalid, "the token service %s redirects to %s, which is not followed", first.Host, req.URL.Host)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release/decide"
@@ -176,11 +177,10 @@ func (ch *change) adopt(live *unstructured.Unstructured, exists error) error {
 	return ch.merge(ch.want, live)
 }
 
-// reuse lets a hook that is a claim use the claim of an earlier run: no hook-delete-policy deletes data. If the claim does not belong to
-// this app, but for example to a person, the hook must not use it.
+// reuse lets a hook that is a claim use that of an earlier run, because no hook-delete-policy deletes data; not a person's or another app's.
 func (ch *change) reuse(live *unstructured.Unstructured, exists error) error {
 	if !holdsData(live) || live.GetLabels()[decide.AppLabel] != ch.client.Terms.App || ch.client.anotherApp(live) != "" {
-		return fmt.Errorf("%s exists, and no hook deletes it: give the hook another name, or delete the claim: %w", nameOf(ch.info), exists)
+		return fmt.Errorf("%s exists, and no hook deletes it: give the hook another name in Git; or %s: %w", nameOf(ch.info), command.DeleteClaim(live), exists)
 	}
 	return ch.answered(live)
 }

@@ -261,8 +261,8 @@ func TestWhatAHookLeftIsReplacedUnlessItHoldsData(t *testing.T) {
 		"a claim of the chart was a hook":          {kind: claimKind, metadata: ofApp, former: true, expect: changed{requests: "POST,GET,PATCH", data: "a=2"}, uid: "old"},
 		"a hook is there":                          {kind: configMapKind, metadata: ofApp, hook: true, expect: changed{requests: "POST", data: "a=1", fails: "ConfigMap/a exists: an earlier run left this hook, and its helm.sh/hook-delete-policy keeps it"}, uid: "old"},
 		"a claim of a hook holds data":             {kind: claimKind, metadata: ofApp, hook: true, expect: changed{requests: "POST,GET", data: "a=1"}, uid: "old"},
-		"a claim of a hook is another app's":       {kind: claimKind, metadata: ofOtherApp, hook: true, expect: changed{requests: "POST,GET", data: "a=1", fails: "give the hook another name, or delete the claim"}, uid: "old"},
-		"a claim of a hook is a person's":          {kind: claimKind, hook: true, expect: changed{requests: "POST,GET", data: "a=1", fails: "give the hook another name, or delete the claim"}, uid: "old"},
+		"a claim of a hook is another app's":       {kind: claimKind, metadata: ofOtherApp, hook: true, expect: changed{requests: "POST,GET", data: "a=1", fails: "give the hook another name in Git; or an owner of the tenant with the role admin, or an administrator of the cluster, may run: kubectl delete pvc a -n kubeop-acme-shop"}, uid: "old"},
+		"a claim of a hook is a person's":          {kind: claimKind, hook: true, expect: changed{requests: "POST,GET", data: "a=1", fails: "give the hook another name in Git; or an owner of the tenant with the role admin, or an administrator of the cluster, may run: kubectl delete pvc a -n kubeop-acme-shop"}, uid: "old"},
 		"a claim of a hook cannot be read":         {kind: claimKind, metadata: ofApp, hook: true, fails: map[string]*apierrors.StatusError{"GET": errForbidden}, expect: changed{requests: "POST,GET", data: "a=1", fails: "reading: "}, uid: "old"},
 		"an object of the chart is there, no hook": {kind: configMapKind, metadata: ofApp, expect: changed{requests: "POST,GET", data: "a=1", fails: "does not belong to this release"}, uid: "old"},
 	}

@@ -159,7 +159,7 @@ func (d *definition) leave(live *unstructured.Unstructured) error {
 	if differs.empty() {
 		return nil
 	}
-	return &fault.NotAllowed{Err: fmt.Errorf("%s (%s) exists, does not belong to this release and differs from the chart's: set crds: Create to keep it; %s",
+	return &fault.NotAllowed{Err: fmt.Errorf("%s (%s) exists, does not belong to this release and differs from the chart's: set spec.helm.crds: Create to keep it; %s",
 		nameOf(d.info), d.file, handOver(live, d.client.Release.Release))}
 }
 

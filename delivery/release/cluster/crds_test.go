@@ -65,7 +65,7 @@ func TestDefinitionsOfAChartAreInstalledAsThePolicySays(t *testing.T) {
 		"another's, and the same":             {live: definition(", uid: old", ""), requests: "GET"},
 		"another's, and it differs": {
 			live: definition(", uid: old", ""), file: definition("", singular), requests: "GET", refused: true,
-			says: "CustomResourceDefinition/databases.example.org (web/crds/a.yaml) exists, does not belong to this release and differs from the chart's: set crds: Create to keep it",
+			says: "CustomResourceDefinition/databases.example.org (web/crds/a.yaml) exists, does not belong to this release and differs from the chart's: set spec.helm.crds: Create to keep it",
 		},
 		"it may not be created": {
 			fails: map[string]*apierrors.StatusError{"POST": errForbidden}, requests: "GET,POST", refused: true,

@@ -33,7 +33,7 @@ func TakenBy(release, app string) error { return &belongs{release, app} }
 type belongs struct{ release, app string }
 
 func (e *belongs) Error() string {
-	return fmt.Sprintf("release %s belongs to app %s; choose another releaseName", e.release, e.app)
+	return fmt.Sprintf("release %s belongs to app %s; choose another spec.helm.releaseName", e.release, e.app)
 }
 func (e *belongs) Unwrap() error { return ErrTaken }
 

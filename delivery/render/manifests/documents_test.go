@@ -129,7 +129,7 @@ func TestDocumentLimits(t *testing.T) {
 		t.Errorf("%d objects: %v", most, err)
 	}
 	_, err := parse(text.String() + rendering.ConfigMap("more"))
-	rendering.WantError(t, err, "objects of the app: 5001, and more than 5000 are not possible; remove some")
+	rendering.WantError(t, err, "objects of the app: 5001, and more than 5000 are not possible; remove some in Git")
 	_, err = parse(strings.Repeat("- 1\n---\n", 20+5))
 	if err == nil || !strings.HasSuffix(err.Error(), "\nand 5 more") {
 		t.Errorf("got %v, want the first 20 problems and a count", err)

@@ -183,7 +183,7 @@ func TestFolderLimits(t *testing.T) {
 		many[fmt.Sprintf("%d.yaml", i)] = rendering.ConfigMap(fmt.Sprintf("c%d", i))
 	}
 	_, err = folder(rendering.Repository(many), ".")
-	rendering.WantError(t, err, "objects of the app: 5001, and more than 5000 are not possible; remove some")
+	rendering.WantError(t, err, "objects of the app: 5001, and more than 5000 are not possible; remove some in Git")
 }
 
 // TestNothingIsReadAfterALimit: neither the file that exceeds it nor a later one is parsed, so only the limit is reported.

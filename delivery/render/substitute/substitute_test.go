@@ -127,7 +127,7 @@ func TestVariableErrors(t *testing.T) {
 		"no name":                 {"'${1}'", some, []string{"line 3: ${1}: is none of"}, nil},
 		"no end":                  {"'${NAME2:=x'", some, []string{"line 3: ${NAME2 has no }"}, nil},
 		"a bad name":              {"a", v1alpha1.Build{Substitute: map[string]string{"a-b": ""}}, []string{`substitute: "a-b" cannot be the name of a variable`}, nil},
-		"a missing object":        {"a", v1alpha1.Build{SubstituteFrom: []v1alpha1.SubstituteReference{{Kind: "Secret", Name: "s"}}}, []string{"substituteFrom[0]: Secret s does not exist in this namespace: create it, or correct the name"}, render.ErrMissing},
+		"a missing object":        {"a", v1alpha1.Build{SubstituteFrom: []v1alpha1.SubstituteReference{{Kind: "Secret", Name: "s"}}}, []string{"substituteFrom[0]: Secret s does not exist in this namespace: create it, or correct the name in app.yaml"}, render.ErrMissing},
 		"too much":                {strings.Repeat("${BIG}", 6), big, []string{"ConfigMap/x: has more than 1048576 bytes with its variables set"}, render.ErrTooLarge},
 		"defaults too deep":       {strings.Repeat("${N:=", 9) + "x" + strings.Repeat("}", 9), some, []string{"more than 8 deep"}, render.ErrTooLarge},
 		"aliases in a value":      {"${A}", v1alpha1.Build{Substitute: map[string]string{"A": "{a: &a " + strings.Repeat("x", 2000) + ", b: [" + strings.Repeat("*a, ", 1000) + "]}"}}, []string{"YAML aliases stand for more than"}, yamlcheck.ErrTooLarge},

@@ -113,7 +113,7 @@ func TestMergeErrors(t *testing.T) {
 		"file with a tab":      {`{valuesFiles: [tab.yaml]}`, "tab.yaml:1:1: broken YAML: found character that cannot start any token: indent by spaces instead of tabs", nil},
 		"file of aliases":      {`{valuesFiles: [bomb.yaml]}`, "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large", yamlcheck.ErrTooLarge},
 		"inline list":          {`{values: [1]}`, "values: json: cannot unmarshal array into Go value of type map[string]interface {}", nil},
-		"missing object":       {`{valuesFrom: [{kind: Secret, name: missing}]}`, "valuesFrom: Secret missing does not exist in this namespace: create it, or correct the name", render.ErrMissing},
+		"missing object":       {`{valuesFrom: [{kind: Secret, name: missing}]}`, "valuesFrom: Secret missing does not exist in this namespace: create it, or correct the name in app.yaml", render.ErrMissing},
 		"missing key":          {`{valuesFrom: [{kind: Secret, name: creds, valuesKey: k}]}`, "valuesFrom: Secret creds has no key k", render.ErrMissing},
 		"lookup fails":         {`{valuesFrom: [{kind: Secret, name: forbidden, optional: true}]}`, "valuesFrom: reading Secret forbidden: forbidden", errForbidden},
 		"secret text":          {`{valuesFrom: [{kind: Secret, name: creds, valuesKey: password}]}`, "valuesFrom: Secret/creds key password: " + notMapping, nil},
