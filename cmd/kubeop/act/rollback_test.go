@@ -1,0 +1,117 @@
+package act
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv/memory"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
+)
+
+// TestRollbackGoesToTheLastCommitThatSucceededBeforeTheCurrentOne, unless one is named.
+func TestRollbackGoesToTheLastCommitThatSucceededBeforeTheCurrentOne(t *testing.T) {
+	record := func(commit, result string) v1alpha1.DeliveryRecord {
+		return v1alpha1.DeliveryRecord{Commit: commit, Result: result}
+	}
+	ok, bad := v1alpha1.DeliverySucceeded, v1alpha1.DeliveryFailed
+	for name, tc := range map[string]struct {
+		deliveries  []v1alpha1.DeliveryRecord
+		wanted      string
+		change      func(*v1alpha1.App)
+		want, fails string
+	}{
+		"the last that succeeded": {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, bad), record("b", bad), record("c", ok), record("d", ok)}, want: "c"},
+		"the current one":         {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, ok), record("b", ok)}, want: "b"},
+		"without a commit":        {deliveries: []v1alpha1.DeliveryRecord{record("", ok), record("b", ok)}, want: "b"},
+		"none succeeded":          {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, ok), record("b", bad)}, fails: "no earlier delivery of the app acme/shop/web succeeded; name a commit"},
+		"a named one":             {deliveries: []v1alpha1.DeliveryRecord{record("b", ok)}, wanted: "x", want: "x"},
+		"content of another Git":  {wanted: "x", change: func(a *v1alpha1.App) { a.Spec.Git = &v1alpha1.GitSource{} }, fails: "is in another Git repository"},
+		"a chart of another Git": {wanted: "x", change: func(a *v1alpha1.App) {
+			a.Spec.Helm = &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{}}
+		}, fails: "is in another Git repository"},
+		"a chart of a repository": {wanted: "x", change: func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{Repository: "https://charts.example.com"} }, want: "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := newApp()
+			app.Status.Deliveries = tc.deliveries
+			if tc.change != nil {
+				tc.change(app)
+			}
+			got, err := commitOf(web, app, tc.wanted)
+			if got != tc.want || (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+				t.Errorf("got %q, %v, want %q, %q", got, err, tc.want, tc.fails)
+			}
+		})
+	}
+}
+
+// TestRollbackCommitsTheFolderAsItWas, and nothing beside it, in a clone that has the commit that the cluster runs.
+func TestRollbackCommitsTheFolderAsItWas(t *testing.T) {
+	const folder = "projects/shop/apps/web/"
+	for key, value := range map[string]string{"GIT_AUTHOR_NAME": "ann", "GIT_AUTHOR_EMAIL": "ann@example.com", "GIT_COMMITTER_NAME": "ann", "GIT_COMMITTER_EMAIL": "ann@example.com"} {
+		t.Setenv(key, value)
+	}
+	repo := sources.NewGitRepo(t)
+	repo.Write(folder+"app.yaml", "good")
+	good := repo.Push("good")
+	repo.Write(folder+"app.yaml", "bad")
+	repo.Write("other", "new")
+	bad := repo.Push("bad")
+	app := newApp()
+	app.Annotations[v1alpha1.RevisionAnnotation] = "main@sha1:" + bad
+	app.Status.Deliveries = []v1alpha1.DeliveryRecord{{Commit: bad, Result: v1alpha1.DeliveryFailed}, {Commit: good, Result: v1alpha1.DeliverySucceeded}}
+	undeclared := newApp()
+	undeclared.Name = "free"
+	delete(undeclared.Annotations, v1alpha1.FolderAnnotation)
+	s := memory.Serve(t, app, undeclared)
+	t.Chdir(repo.Work)
+	rollback := func(args ...string) (string, error) {
+		return newCall(s, clock.RealClock{}, "").run(t, Rollback, args...)
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(repo.Work, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+
+	repo.Write(folder+"app.yaml", "in work")
+	out, err := rollback("acme/shop/web")
+	wantEnd(t, out, err, "", "has changes that are not committed; commit or stash them")
+	if got := read(folder + "app.yaml"); got != "in work" {
+		t.Fatalf("the change is lost: %q", got)
+	}
+	repo.Git("checkout", "--quiet", ".")
+	out, err = rollback("acme/shop/web", bad)
+	wantEnd(t, out, err, "", "projects/shop/apps/web is already as it was at "+bad[:8])
+	out, err = rollback("acme/shop/free", good)
+	wantEnd(t, out, err, "", "no repository declares the app acme/shop/free")
+
+	out, err = rollback("acme/shop/web")
+	wantEnd(t, out, err, "Committed: projects/shop/apps/web is as it was at "+good[:8]+".\nLook at it with `git show`, and push it.\n", "")
+	if app, other := read(folder+"app.yaml"), read("other"); app != "good" || other != "new" {
+		t.Errorf("app.yaml is %q, the file beside the folder %q", app, other)
+	}
+	if got, want := repo.Git("log", "-1", "--format=%s"), "Roll back acme/shop/web to "+good[:8]; strings.TrimSpace(got) != want {
+		t.Errorf("the commit is %q, want %q", got, want)
+	}
+	if got := strings.TrimSpace(repo.Git("rev-parse", "HEAD~1")); got != bad {
+		t.Errorf("the commit before is %s, want %s", got, bad)
+	}
+
+	t.Chdir(t.TempDir())
+	out, err = rollback("acme/shop/web")
+	wantEnd(t, out, err, "", "run this in a clone of the repository that declares the app acme/shop/web")
+	another := sources.NewGitRepo(t)
+	another.Write("a", "1")
+	another.Push("first")
+	t.Chdir(another.Work)
+	out, err = rollback("acme/shop/web")
+	wantEnd(t, out, err, "", "it is another repository, or `git fetch` is needed")
+}
