@@ -21,8 +21,8 @@ type GitSource struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
 	Path string `json:"path,omitempty"`
-	// SecretRef names a Secret in the app's namespace with the credentials: username and password, bearerToken, or identity and
-	// known_hosts (SSH). ca.crt adds a certificate authority.
+	// SecretRef names a Secret in the app's namespace with the credentials: username and password, bearerToken, identity and
+	// known_hosts (SSH), or githubAppID, githubAppInstallationID and githubAppPrivateKey. ca.crt adds a certificate authority.
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// Verify accepts only commits or tags that are signed by one of the given keys.
 	Verify *GitVerification `json:"verify,omitempty"`

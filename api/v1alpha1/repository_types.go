@@ -22,8 +22,8 @@ type RepositorySpec struct {
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9]*$`
 	Tenant string `json:"tenant,omitempty"`
-	// SecretRef names a Secret in the operator's namespace with the credentials: username and password, bearerToken, or identity and
-	// known_hosts (SSH). ca.crt adds a certificate authority.
+	// SecretRef names a Secret in the operator's namespace with the credentials: username and password, bearerToken, identity and
+	// known_hosts (SSH), or githubAppID, githubAppInstallationID and githubAppPrivateKey. ca.crt adds a certificate authority.
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// HookSecretRef names a Secret in the operator's namespace. Its key "token" signs calls of POST /hook/<name>. Without it the hook
 	// rejects all calls, only polling finds pushes, and the condition HookClosed says so.

@@ -68,6 +68,12 @@ func Open(network *transport.Network, at Place, auth transport.Auth, now func() 
 // forAPI returns the credentials as the API takes them. A token may be written as bearerToken, or as the password with which it is used
 // for Git.
 func forAPI(auth transport.Auth, kind Type) (transport.Auth, error) {
+	if auth.App != nil {
+		if kind != GitHub {
+			return transport.Auth{}, failure.New(failure.ErrInvalid, "the Secret holds a GitHub App, and the Git host is not GitHub: write a token into it; %s", auth.Write("bearerToken"))
+		}
+		return transport.Auth{CA: auth.CA, Certificate: auth.Certificate, PrivateKey: auth.PrivateKey, App: auth.App, Secret: auth.Secret}, nil
+	}
 	token := cmp.Or(auth.BearerToken, auth.Password)
 	if token == "" || len(auth.Identity) > 0 && auth.BearerToken == "" {
 		return transport.Auth{}, failure.New(failure.ErrInvalid, "the Secret holds no token for the API of the Git host: add it; %s", auth.Write("bearerToken"))

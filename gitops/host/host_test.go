@@ -306,6 +306,18 @@ func TestOpenWantsAToken(t *testing.T) {
 	}
 }
 
+// TestAGitHubAppIsForGitHub: another host has no API for it.
+func TestAGitHubAppIsForGitHub(t *testing.T) {
+	app := &transport.GitHubApp{ID: "7", Installation: "42"}
+	auth, err := forAPI(transport.Auth{App: app, KnownHosts: []byte("x"), Secret: "acme/git"}, GitHub)
+	if err != nil || auth.App != app || auth.KnownHosts != nil || auth.Secret != "acme/git" {
+		t.Errorf("%+v, %v", auth, err)
+	}
+	if _, err := forAPI(transport.Auth{App: app, Secret: "acme/git"}, GitLab); !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "the Git host is not GitHub") {
+		t.Errorf("GitLab: %v", err)
+	}
+}
+
 func TestDescriptionsAreShort(t *testing.T) {
 	server, got := serve(t, created)
 	long := strings.Repeat("ä", 500)

@@ -3,7 +3,10 @@ package git
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +22,37 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
+
+// TestFetchAsAGitHubApp fetches with the token that the server issues.
+func TestFetchAsAGitHubApp(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	hash := repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	const tokens = "/api/v3/app/installations/42/access_tokens"
+	server.Set(func() {
+		allow := sources.Basic("x-access-token", "t0ken")
+		server.Allow = func(r *http.Request) bool { return r.URL.Path == tokens || allow(r) }
+		server.Wrap = func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+			if r.URL.Path != tokens {
+				return false
+			}
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, `{"token": "t0ken", "expires_at": "2999-01-01T00:00:00Z"}`)
+			return true
+		}
+	})
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth := transport.Auth{App: &transport.GitHubApp{
+		ID: "7", Installation: "42", PrivateKey: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
+	}}
+	if commit := fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: server.RepoURL(), Auth: auth}); commit.Hash != hash {
+		t.Errorf("got %s, want %s", commit.Hash, hash)
+	}
+}
 
 func TestFetchWithCredentials(t *testing.T) {
 	repo := sources.NewGitRepo(t)

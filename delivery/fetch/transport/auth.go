@@ -51,12 +51,15 @@ type Auth struct {
 	Certificate, PrivateKey []byte
 	// DockerConfig is a .dockerconfigjson with credentials per host[:port][/path]; the longest that matches is used.
 	DockerConfig []byte
+	// App is a GitHub App, for GitHub's Git repositories and API; not together with other credentials of a header.
+	App *GitHubApp
 	// Secret is the name of the Secret, as "namespace/name", for messages; "" if there is none.
 	Secret string
 }
 
 // AuthFromSecret reads the data of the Secret of this namespace and name. Keys: username and password; bearerToken; identity with known_hosts,
-// where password decrypts the key; ca.crt; tls.crt with tls.key; .dockerconfigjson. Other keys are ignored, and a nil map is
+// where password decrypts the key; ca.crt; tls.crt with tls.key; .dockerconfigjson; githubAppID, githubAppInstallationID and
+// githubAppPrivateKey, with githubAppBaseURL. Other keys are ignored, and a nil map is
 // anonymous.
 // Unusable data is ErrInvalid, naming the key, and who may replace it by which command.
 func AuthFromSecret(namespace, name string, data map[string][]byte) (Auth, error) {
@@ -70,6 +73,7 @@ func AuthFromSecret(namespace, name string, data map[string][]byte) (Auth, error
 		Certificate:  data[certificateKey],
 		PrivateKey:   data[privateKeyKey],
 		DockerConfig: data[dockerConfigKey],
+		App:          appFrom(data),
 		Secret:       namespace + "/" + name,
 	}
 	if len(auth.Identity) > 0 {
@@ -105,6 +109,12 @@ func (a Auth) Check() error {
 		return failure.New(failure.ErrInvalid, "the Secret holds username but no password: add it")
 	case strings.Contains(a.Username, ":"):
 		return failure.New(failure.ErrInvalid, "username of the Secret holds a colon, which basic authentication cannot carry")
+	}
+	if a.App != nil && (a.BearerToken != "" || a.Username != "" || a.Password != "") {
+		return failure.New(failure.ErrInvalid, "the Secret holds a GitHub App and username, password or bearerToken: keep one of them")
+	}
+	if err := a.App.check(); err != nil {
+		return err
 	}
 	if _, err := a.Signer(); err != nil {
 		return err
@@ -161,6 +171,8 @@ func (a Auth) keys() []string {
 		if keys = append(keys, identityKey, knownHostsKey); len(a.Passphrase) > 0 {
 			keys = append(keys, passwordKey)
 		}
+	case a.App != nil:
+		keys = append(keys, appIDKey, appInstallationKey, appPrivateKeyKey)
 	case a.BearerToken != "":
 		keys = append(keys, bearerTokenKey)
 	case a.Username != "" || a.Password != "":
@@ -182,7 +194,9 @@ func (a Auth) keys() []string {
 }
 
 // Anonymous reports whether no credentials are sent in an HTTP header.
-func (a Auth) Anonymous() bool { return a.Username == "" && a.Password == "" && a.BearerToken == "" }
+func (a Auth) Anonymous() bool {
+	return a.Username == "" && a.Password == "" && a.BearerToken == "" && a.App == nil
+}
 
 // Signer returns the SSH key, nil if there is none.
 func (a Auth) Signer() (ssh.Signer, error) {
@@ -273,7 +287,7 @@ func (a Auth) Digest(url string) string {
 	for _, part := range [][]byte{
 		[]byte(url), []byte(a.Username), []byte(a.Password), []byte(a.BearerToken),
 		a.Identity, a.Passphrase, a.KnownHosts, a.CA, a.DockerConfig,
-		a.Certificate, a.PrivateKey,
+		a.Certificate, a.PrivateKey, a.App.digest(),
 	} {
 		// The length in front keeps "ab"+"c" apart from "a"+"bc".
 		_ = binary.Write(hash, binary.BigEndian, int64(len(part)))
@@ -302,7 +316,7 @@ func (a Auth) String() string {
 	for name, set := range map[string]bool{
 		"basic": a.Username != "" || a.Password != "", "bearerToken": a.BearerToken != "",
 		identityKey: len(a.Identity) > 0, knownHostsKey: len(bytes.TrimSpace(a.KnownHosts)) > 0,
-		caKey: len(a.CA) > 0, dockerConfigKey: len(a.DockerConfig) > 0, certificateKey: len(a.Certificate) > 0,
+		caKey: len(a.CA) > 0, dockerConfigKey: len(a.DockerConfig) > 0, certificateKey: len(a.Certificate) > 0, "githubApp": a.App != nil,
 	} {
 		if set {
 			has = append(has, name)

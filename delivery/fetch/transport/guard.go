@@ -16,6 +16,8 @@ type guard struct {
 	origin     *url.URL
 	// git sends the headers by which Git hosts distinguish a fetch from a browser.
 	git bool
+	// app issues the token of a GitHub App; nil if the credentials are others.
+	app *installation
 	// tokens is the registry's token service; nil if the source is not a registry.
 	tokens *TokenService
 }
@@ -43,25 +45,60 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	// A Referer would carry the path of a private source to another host.
 	req.Header.Del("Referer")
-	next := g.away
-	if home {
-		next = g.home
+	if !home {
+		return g.send(g.away, req)
 	}
-	if home && !g.auth.Anonymous() {
+	if g.app != nil {
+		return g.asApp(req)
+	}
+	if !g.auth.Anonymous() {
 		g.authorize(req)
 	}
+	res, err := g.send(g.home, req)
+	if err == nil && g.tokens != nil {
+		g.tokens.learn(res)
+	}
+	return res, err
+}
+
+// send makes a request within the time limits.
+func (g *guard) send(through *http.Transport, req *http.Request) (*http.Response, error) {
 	w := WatchdogOf(req.Context())
 	answered := w.AwaitAnswer()
 	defer answered()
-	res, err := next.RoundTrip(req)
+	res, err := through.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	if home && g.tokens != nil {
-		g.tokens.learn(res)
-	}
 	w.body(res)
 	return res, nil
+}
+
+// asApp makes a request with the token of a GitHub App. If the server refuses a token, which may have been revoked, it tries a new one.
+func (g *guard) asApp(req *http.Request) (*http.Response, error) {
+	for again := false; ; again = true {
+		token, err := g.app.get(req.Context())
+		if err != nil {
+			return nil, err
+		}
+		if again && req.GetBody != nil {
+			if req.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		if req.Header.Set("Authorization", "Bearer "+token); g.git {
+			req.SetBasicAuth("x-access-token", token)
+		}
+		res, err := g.send(g.home, req)
+		if err != nil || res.StatusCode != http.StatusUnauthorized {
+			return res, err
+		}
+		g.app.drop(token)
+		if again || req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
+			return res, nil
+		}
+		_ = res.Body.Close()
+	}
 }
 
 // mayLead refuses a request to a host that is not allowed, and removes from it what that host must not get.

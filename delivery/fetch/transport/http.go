@@ -13,7 +13,10 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/lru"
 )
 
 // NewClient returns a client for one source at an origin, a scheme and a host. Except for the network it shares nothing with another
@@ -39,6 +42,9 @@ func NewGitClient(network *Network, auth Auth, origin *url.URL) (*http.Client, e
 
 // NewRegistryClient is NewClient for a registry, which may send its callers to another host for tokens.
 func NewRegistryClient(network *Network, auth Auth, origin *url.URL) (*http.Client, *TokenService, error) {
+	if auth.App != nil {
+		return nil, nil, failure.New(failure.ErrInvalid, "the Secret holds a GitHub App, which a registry does not take: write a token into it; %s", auth.Write(usernameKey, passwordKey))
+	}
 	g, err := newGuard(network, auth, origin)
 	if err != nil {
 		return nil, nil, err
@@ -57,11 +63,49 @@ func newGuard(network *Network, auth Auth, origin *url.URL) (*guard, error) {
 		return nil, err
 	}
 	g := &guard{home: newTransport(network, roots, certificates), auth: auth, origin: origin}
+	if auth.App != nil {
+		if g.app, err = network.installationOf(auth, origin); err != nil {
+			return nil, err
+		}
+	}
 	if g.away = g.home; len(certificates) > 0 {
 		// A client certificate identifies us, so only the origin may request it.
 		g.away = newTransport(network, roots, nil)
 	}
 	return g, nil
+}
+
+// maxInstallations bounds the installations whose tokens are kept. One that is dropped gets a new token when it is needed.
+const maxInstallations = 1000
+
+// installationOf returns the installation of a GitHub App. Sources with the same credentials share it, and so its token.
+func (n *Network) installationOf(auth Auth, origin *url.URL) (*installation, error) {
+	api, err := auth.App.api(origin)
+	if err != nil {
+		return nil, err
+	}
+	g, err := newGuard(n, Auth{CA: auth.CA, Certificate: auth.Certificate, PrivateKey: auth.PrivateKey}, api)
+	if err != nil {
+		return nil, err
+	}
+	made := &installation{app: auth.App, api: api, clock: clock.RealClock{}, client: &http.Client{Transport: g}}
+	if n == nil {
+		return made, nil
+	}
+	if n.Clock != nil {
+		made.clock = n.Clock
+	}
+	key := auth.Digest(api.String())
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.installations == nil {
+		n.installations = lru.New[string, *installation](maxInstallations, nil)
+	}
+	if known, ok := n.installations.Get(key); ok {
+		return known, nil
+	}
+	n.installations.Add(key, made)
+	return made, nil
 }
 
 // idleConnection is how long a connection is kept after the last request. A fetch makes its requests one after the other, and the next

@@ -16,8 +16,11 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/lru"
 	"github.com/kubeop/kubeop/delivery/reserved"
 )
 
@@ -39,7 +42,12 @@ type Network struct {
 	// TokenServices are, by registry, the other hosts that get the credentials for it in order to issue a token, in addition to wellKnown;
 	// both as host or host:port.
 	TokenServices map[string]string
+	// Clock says when tokens end. Default: the real one.
+	Clock clock.PassiveClock
 
+	// installations are those of GitHub Apps, by their credentials.
+	mu            sync.Mutex
+	installations *lru.Cache[string, *installation]
 	// proxies are the proxies that the environment of the process names; administrators set them, not tenants.
 	proxies sync.Map
 }

@@ -1,0 +1,257 @@
+package transport
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+// github is a server that takes only the token it issued last to App 7's installation 42.
+type github struct {
+	*httptest.Server
+	key   *rsa.PrivateKey
+	clock *clocktesting.FakePassiveClock
+
+	mu     sync.Mutex
+	issued int
+	// answer, if set, is the answer to requests for tokens.
+	answer func(http.ResponseWriter)
+	seen   []string
+}
+
+func newGitHub(t *testing.T) *github {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &github{key: key, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))}
+	g.Server = httptest.NewServer(g)
+	t.Cleanup(g.Close)
+	return g
+}
+
+func (g *github) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r.URL.Path == "/api/v3/app/installations/42/access_tokens" && r.Method == http.MethodPost {
+		claims := &jwt.RegisteredClaims{}
+		_, err := jwt.ParseWithClaims(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), claims, func(*jwt.Token) (any, error) { return &g.key.PublicKey, nil },
+			jwt.WithValidMethods([]string{"RS256"}), jwt.WithTimeFunc(g.clock.Now), jwt.WithIssuer("7"))
+		if err != nil || claims.ExpiresAt.Sub(claims.IssuedAt.Time) > 10*time.Minute {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if g.answer != nil {
+			g.answer(w)
+			return
+		}
+		g.issued++
+		w.WriteHeader(http.StatusCreated)
+		_, _ = fmt.Fprintf(w, `{"token": "token-%d", "expires_at": %q}`, g.issued, g.clock.Now().Add(time.Hour).Format(time.RFC3339))
+		return
+	}
+	user, password, basic := r.BasicAuth()
+	g.seen = append(g.seen, fmt.Sprint(basic, user))
+	valid := fmt.Sprintf("token-%d", g.issued)
+	if password != valid && r.Header.Get("Authorization") != "Bearer "+valid {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	_, _ = io.Copy(w, r.Body)
+}
+
+// auth are the credentials of a Secret of the App.
+func (g *github) auth(t *testing.T, change map[string]string) (Auth, error) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(g.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := map[string][]byte{
+		"githubAppID": []byte("7"), "githubAppInstallationID": []byte("42"), "githubAppPrivateKey": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
+	}
+	for key, value := range change {
+		data[key] = []byte(value)
+	}
+	return AuthFromSecret("acme", "github", data)
+}
+
+func (g *github) network() *Network {
+	return &Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Clock: g.clock}
+}
+
+func (g *github) client(t *testing.T, network *Network, auth Auth, of func(*Network, Auth, *url.URL) (*http.Client, error)) *http.Client {
+	t.Helper()
+	origin, err := url.Parse(g.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := of(network, auth, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// post sends a body, and expects it back.
+func (g *github) post(t *testing.T, client *http.Client) {
+	t.Helper()
+	res, err := client.Post(g.URL+"/acme/web", "text/plain", strings.NewReader("body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK || string(text) != "body" {
+		t.Errorf("%s: %q, %v", res.Status, text, err)
+	}
+}
+
+// TestAGitHubAppGetsOneTokenForAllItsSources, before the last one ends, and at once when it is refused.
+func TestAGitHubAppGetsOneTokenForAllItsSources(t *testing.T) {
+	g := newGitHub(t)
+	auth, err := g.auth(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if auth.Anonymous() || strings.Contains(fmt.Sprintf("%v %#v", auth, auth), "PRIVATE") || !strings.Contains(auth.String(), "githubApp") {
+		t.Errorf("the credentials print as %v", auth)
+	}
+	network := g.network()
+	git, api := g.client(t, network, auth, NewGitClient), g.client(t, network, auth, NewClient)
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() { g.post(t, git) })
+	}
+	all.Wait()
+	g.post(t, api)
+	if g.issued != 1 || g.seen[0] != "truex-access-token" || g.seen[10] != "false" {
+		t.Errorf("%d tokens were issued; requests: %v", g.issued, g.seen)
+	}
+	g.clock.SetTime(g.clock.Now().Add(49 * time.Minute))
+	g.post(t, git)
+	if g.issued != 1 {
+		t.Error("a token was requested while the last one was valid")
+	}
+	g.clock.SetTime(g.clock.Now().Add(2 * time.Minute))
+	g.post(t, git)
+	if g.issued != 2 {
+		t.Errorf("%d tokens after 51 minutes, want 2", g.issued)
+	}
+	g.issued++ // The token of before is revoked.
+	g.post(t, git)
+	if g.issued != 4 {
+		t.Errorf("%d tokens after one was revoked, want 4", g.issued)
+	}
+	other, err := g.auth(t, map[string]string{"githubAppBaseURL": g.URL + "/api/v3/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.post(t, g.client(t, network, other, NewGitClient))
+	if g.issued != 5 || other.Digest("") == auth.Digest("") {
+		t.Errorf("%d tokens: other credentials share one", g.issued)
+	}
+}
+
+func TestAGitHubAppThatGetsNoToken(t *testing.T) {
+	g := newGitHub(t)
+	auth, err := g.auth(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		answer func(http.ResponseWriter)
+		kind   error
+		says   string
+	}{
+		"a revoked key":   {func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) }, failure.ErrAuthentication, "rejected the key of GitHub App 7 (401)"},
+		"an installation": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, failure.ErrAuthentication, "GitHub App 7 has no usable installation 42"},
+		"a failure":       {func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }, failure.ErrServer, "answered 502"},
+		"no token":        {func(w http.ResponseWriter) { w.WriteHeader(http.StatusCreated) }, failure.ErrServer, "with none"},
+		"a broken token": {func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, `{"token": "a\nb", "expires_at": "2027-01-01T00:00:00Z"}`)
+		}, failure.ErrServer, "with none"},
+		"an endless answer": {func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, `{"token": "`+strings.Repeat("a", 1<<20)+`"}`)
+		}, failure.ErrServer, "with none"},
+	} {
+		g.answer = tc.answer
+		client := g.client(t, g.network(), auth, NewGitClient)
+		_, err := client.Get(g.URL)
+		err = auth.NameSecret(RequestError(err, "git.example.com"))
+		if !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if errors.Is(tc.kind, failure.ErrAuthentication) && (!strings.Contains(err.Error(), "acme/github") || !strings.Contains(err.Error(), "githubAppPrivateKey")) {
+			t.Errorf("%s: %v does not say how to write the Secret", name, err)
+		}
+	}
+	if len(g.seen) > 0 {
+		t.Errorf("requests without a token: %v", g.seen)
+	}
+	g.answer = nil
+	g.key, err = rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.client(t, g.network(), auth, NewGitClient).Get(g.URL); err == nil || !strings.Contains(err.Error(), "rejected the key") {
+		t.Errorf("another key: %v", err)
+	}
+}
+
+func TestUnusableGitHubApps(t *testing.T) {
+	g := newGitHub(t)
+	for name, tc := range map[string]struct {
+		change map[string]string
+		says   string
+	}{
+		"no ID":           {map[string]string{"githubAppID": ""}, "githubAppID of the Secret is not the ID"},
+		"no installation": {map[string]string{"githubAppInstallationID": "../7"}, "githubAppInstallationID of the Secret is not the number"},
+		"no key":          {map[string]string{"githubAppPrivateKey": "secret"}, "githubAppPrivateKey of the Secret is not a private RSA key"},
+		"a base":          {map[string]string{"githubAppBaseURL": "ftp://x"}, "githubAppBaseURL of the Secret is not an http or https URL"},
+		"and a token":     {map[string]string{"bearerToken": "t"}, "holds a GitHub App and username, password or bearerToken"},
+		"and a password":  {map[string]string{"username": "u", "password": "p"}, "holds a GitHub App and username, password or bearerToken"},
+	} {
+		if _, err := g.auth(t, tc.change); !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	auth, err := g.auth(t, map[string]string{"githubAppBaseURL": "http://api.example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewGitClient(nil, auth, &url.URL{Scheme: "https", Host: "github.com"}); !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "without TLS") {
+		t.Errorf("a base without TLS for a source with it: %v", err)
+	}
+	if _, _, err := NewRegistryClient(nil, auth, &url.URL{Scheme: "https", Host: "ghcr.io"}); !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "a registry does not take") {
+		t.Errorf("a registry: %v", err)
+	}
+	for origin, want := range map[string]string{"https://github.com": "https://api.github.com", "https://api.github.com": "https://api.github.com", "https://git.example.com:8443": "https://git.example.com:8443/api/v3"} {
+		at, err := url.Parse(origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := (&GitHubApp{}).api(at); err != nil || got.String() != want {
+			t.Errorf("%s: %s, %v, want %s", origin, got, err, want)
+		}
+	}
+}
