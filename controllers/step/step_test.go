@@ -213,6 +213,33 @@ func TestTheSameOutcomeTwiceIsOneWriteAndOneEvent(t *testing.T) {
 	}
 }
 
+// notified is a scope that is told when its status is written.
+type notified struct {
+	facts
+	writes int
+}
+
+func (n *notified) StatusWritten() { n.writes++ }
+
+// TestAScopeIsToldOfAStatusThatWasWritten, and of none that was not.
+func TestAScopeIsToldOfAStatusThatWasWritten(t *testing.T) {
+	b := newFixture(t, web())
+	n := &notified{facts: facts{app: b.app, revision: "main@sha1:1"}}
+	if _, err := b.Run(t.Context(), b.app, n); err != nil || n.writes != 1 {
+		t.Errorf("told %d times, want once; %v", n.writes, err)
+	}
+	down := errors.New("the API server is down")
+	b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return down
+		},
+	})
+	n.revision = "main@sha1:2"
+	if _, err := b.Run(t.Context(), b.app, n); !errors.Is(err, down) || n.writes != 1 {
+		t.Errorf("told %d times of a status that could not be written: %v", n.writes-1, err)
+	}
+}
+
 func TestRetryIntervalReplacesTheBackoff(t *testing.T) {
 	b := newFixture(t, web(func(a *v1alpha1.App) { a.Spec.RetryInterval = &metav1.Duration{Duration: 7 * time.Second} }))
 	result, err := b.run(t, errors.New("away"))

@@ -82,6 +82,18 @@ func TestAnEditChangesOneFieldAndKeepsAllElse(t *testing.T) {
 	}
 }
 
+// TestAFlowCollectionThatEndsWithoutAValue is replaced up to its bracket, whatever follows.
+func TestAFlowCollectionThatEndsWithoutAValue(t *testing.T) {
+	for before, want := range map[string]string{
+		"a: {b: 1, c}\nd: 2\n": "a: 5\nd: 2\n", "a: {b: 1, c: }\nd: 2\n": "a: 5\nd: 2\n", "a: {c}\n": "a: 5\n", "a: [{c}, 1] # x\n": "a: 5 # x\n",
+	} {
+		got, err := Set([]byte(before), Path{"a"}, 5)
+		if err != nil || string(got) != want {
+			t.Errorf("%q: %q, %v, want %q", before, got, err, want)
+		}
+	}
+}
+
 func TestADeletionTakesTheLinesOfTheField(t *testing.T) {
 	for name, c := range map[string]struct{ text, field, want string }{
 		"field":           {app, "spec.type", strings.Replace(app, "  type: Image\n", "", 1)},
