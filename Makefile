@@ -36,6 +36,7 @@ export KUBEOP_CLUSTER_BIN := $(BIN)/cluster
 STAGE := $(addprefix $(BIN)/,cluster helm) build
 
 GITEA        := v1.26.0
+YAML_SERVER  := 2.0.0
 K8S_MINOR    := 37
 HELM_LDFLAGS := -s -w -X helm.sh/helm/v3/internal/version.version=v3.22.0 \
   $(foreach p,pkg/chartutil pkg/lint/rules,-X helm.sh/helm/v3/$p.k8sVersionMajor=1 -X helm.sh/helm/v3/$p.k8sVersionMinor=$(K8S_MINOR))
@@ -78,6 +79,10 @@ gitea: prerequisites compiler ## build a Gitea from its Go module, which takes t
 	@rm -rf .build/gitea && mkdir -p .build/gitea && cp -r "$$(go mod download -json code.gitea.io/gitea@$(GITEA) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" .build/gitea/src && chmod -R u+w .build/gitea/src
 	cd .build/gitea/src && CGO_ENABLED=1 go build -trimpath -tags "sqlite sqlite_unlock_notify" -o ../gitea .
 	KUBEOP_GITEA=$(CURDIR)/.build/gitea go test -trimpath -count 1 -v -run TestRealGitea ./gitops/host
+
+editor: prerequisites npm ## install yaml-language-server, and try the JSON schemas of the files in it as an editor does
+	@npm install --prefix .build/editor --no-audit --no-fund --silent yaml-language-server@$(YAML_SERVER)
+	KUBEOP_YAML_LANGUAGE_SERVER=$(CURDIR)/.build/editor/node_modules/.bin/yaml-language-server go test -trimpath -count 1 -v -run TestAnEditorKnowsTheFiles ./cmd/kubeop/offline
 
 property: prerequisites $(STAGE) ## play 500 random histories of pushes, deletions and restarts, compare 300 commits with their plans, and kill 1,000 evaluations; PROPERTY_HISTORIES=50 fewer, PROPERTY_SEED=n the same again
 	go test -trimpath -tags e2e -count 1 -v -timeout 60m $(TESTFLAGS) ./e2e/property
@@ -133,6 +138,10 @@ compiler: # the race detector is a C library
 	@command -v gcc >/dev/null || { [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev; } || { echo "gcc is missing: apt-get install gcc libc6-dev"; exit 1; }
 
+npm: # yaml-language-server is a program for Node.js
+	@command -v npm >/dev/null || { [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; } || { echo "npm is missing: apt-get install nodejs npm"; exit 1; }
+
 $(BIN)/cluster: $(shell find e2e/cluster -type f -not -name '*_test.go' -not -name '*.md' 2>/dev/null)
 	@echo "Building Kubernetes from its Go modules. The first time takes 6 to 8 minutes on two cores, later seconds."
 	@cd e2e/cluster && $(GO) -v -ldflags "$$(cat ldflags)" -o $@ . 2>&1 | awk -v about=3100 -f ../../hack/progress.awk
@@ -143,4 +152,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test race e2e attack property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler
+.PHONY: help run run-clean build generate test race e2e attack gitea editor property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler npm
