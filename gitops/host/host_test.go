@@ -169,6 +169,46 @@ func TestPullRequests(t *testing.T) {
 	}
 }
 
+// TestACommentReplacesTheLastOne: those that begin with the mark are deleted, also if one is another's, and no comment that quotes one is.
+func TestACommentReplacesTheLastOne(t *testing.T) {
+	const theirs = `[{"id": 1, "body": "<!-- plan -->\nold"}, {"id": 2, "body": "> <!-- plan -->\n> old\n\nlooks good"}, {"id": 3, "body": "<!-- plan -->\nolder"}]`
+	for kind, want := range map[Type]string{
+		GitHub:          "GET issues/7/comments, DELETE issues/comments/1, DELETE issues/comments/3, POST issues/7/comments",
+		Gitea:           "GET issues/7/comments, DELETE issues/7/comments/1, DELETE issues/7/comments/3, POST issues/7/comments",
+		GitLab:          "GET merge_requests/7/notes, DELETE merge_requests/7/notes/1, DELETE merge_requests/7/notes/3, POST merge_requests/7/notes",
+		Bitbucket:       "POST pullrequests/7/comments",
+		BitbucketServer: "POST pull-requests/7/comments",
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			var seen []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, path, _ := strings.Cut(r.URL.Path, "/shop/")
+				seen = append(seen, r.Method+" "+path)
+				w.Header().Set("Content-Type", "application/json")
+				switch r.Method {
+				case http.MethodGet:
+					_, _ = io.WriteString(w, theirs)
+				case http.MethodDelete:
+					w.WriteHeader(http.StatusForbidden)
+				default:
+					created(w)
+				}
+			}))
+			defer server.Close()
+			if err := open(t, server, kind, transport.Auth{BearerToken: "t"}).ReplaceComment(t.Context(), 7, "<!-- plan -->\n", "new"); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(seen, ", "); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+	server, _ := serve(t, func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) })
+	if err := open(t, server, Bitbucket, transport.Auth{BearerToken: "t"}).ReplaceComment(t.Context(), 7, "x", "new"); err == nil {
+		t.Error("a host that fails is no error")
+	}
+}
+
 func TestErrorsSayWhatToDo(t *testing.T) {
 	tests := map[string]struct {
 		kind   Type

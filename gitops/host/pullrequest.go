@@ -2,6 +2,9 @@ package host
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"strings"
 
 	"github.com/drone/go-scm/scm"
 )
@@ -37,6 +40,51 @@ func (r *Repository) Comment(ctx context.Context, number int, body string) error
 			return accepted(res, err)
 		}
 		_, res, err := r.api.PullRequests.CreateComment(ctx, r.name, number, input)
+		return accepted(res, err)
+	})
+}
+
+// maxComments is how many comments of a pull request are searched for an earlier one.
+const maxComments = 100
+
+// ReplaceComment adds a comment that begins with a mark to a pull request, after deleting the earlier ones that do. A comment that these
+// credentials may not delete stays, and so do all at Bitbucket, whose comments the library cannot list.
+func (r *Repository) ReplaceComment(ctx context.Context, number int, mark, body string) error {
+	var comments []*scm.Comment
+	err := r.call(ctx, "listing the comments of a pull request", func(ctx context.Context) (*scm.Response, error) {
+		list := r.api.PullRequests.ListComments
+		if r.kind == Gitea {
+			list = r.api.Issues.ListComments
+		}
+		found, res, err := list(ctx, r.name, number, scm.ListOptions{Size: maxComments})
+		comments = found
+		if errors.Is(err, scm.ErrNotSupported) {
+			err = nil
+		}
+		return res, err
+	})
+	for _, c := range comments {
+		if err == nil && strings.HasPrefix(c.Body, mark) {
+			err = r.deleteComment(ctx, number, c.ID)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return r.Comment(ctx, number, mark+body)
+}
+
+// deleteComment deletes a comment. One that is gone, or that is another's, is no error.
+func (r *Repository) deleteComment(ctx context.Context, number, id int) error {
+	return r.call(ctx, "deleting a comment of a pull request", func(ctx context.Context) (*scm.Response, error) {
+		remove := r.api.PullRequests.DeleteComment
+		if r.kind == Gitea {
+			remove = r.api.Issues.DeleteComment
+		}
+		res, err := remove(ctx, r.name, number, id)
+		if res != nil && (res.Status == http.StatusNotFound || res.Status == http.StatusForbidden) {
+			return res, nil
+		}
 		return accepted(res, err)
 	})
 }

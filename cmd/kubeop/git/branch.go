@@ -156,8 +156,11 @@ func (b *Branch) send(ctx context.Context, p fetched.Proposed, hash string) erro
 }
 
 // URL returns the URL of the remote.
-func (b *Branch) URL(ctx context.Context) (string, error) {
-	at, err := Line(ctx, b.root, "remote", "get-url", "--push", b.Remote)
+func (b *Branch) URL(ctx context.Context) (string, error) { return urlOf(ctx, b.root, b.Remote) }
+
+// urlOf returns the URL of a remote. The form user@host:path is written as ssh://user@host/path.
+func urlOf(ctx context.Context, folder, remote string) (string, error) {
+	at, err := Line(ctx, folder, "remote", "get-url", "--push", remote)
 	if err != nil {
 		return "", err
 	}

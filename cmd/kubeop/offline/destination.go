@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path"
 	"path/filepath"
@@ -21,7 +20,6 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
-	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -31,7 +29,8 @@ import (
 type destination struct {
 	*call.Call
 	commits, pullRequest bool
-	message, hostType    string
+	message              string
+	host                 git.Host
 }
 
 // commitTimeout bounds how long a commit is tried while others push.
@@ -43,7 +42,7 @@ func (d *destination) addFlags(command *cobra.Command) {
 	flags.BoolVar(&d.commits, "commit", false, "commit and push to the upstream of the current branch; the files of the clone stay as they are")
 	flags.BoolVar(&d.pullRequest, "pull-request", false, "commit to a new branch, and open a pull request")
 	flags.StringVarP(&d.message, "message", "m", "", "first line of the commit's message (default: what the command does)")
-	flags.StringVar(&d.hostType, "git-host", "", "type of the Git host, if its name does not say it: github, gitlab, gitea, bitbucket, bitbucketserver")
+	d.host.AddFlags(flags)
 }
 
 // change is what a command writes.
@@ -175,12 +174,7 @@ func (d *destination) openAtHost(ctx context.Context, branch *git.Branch, p host
 	if err != nil {
 		return 0, "", err
 	}
-	user, token, err := git.Credentials(ctx, at)
-	if err != nil {
-		return 0, "", err
-	}
-	network := &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
-	repository, err := host.Open(network, host.Place{URL: at, Type: host.Type(d.hostType)}, transport.Auth{Username: user, Password: token}, d.Clock.Now)
+	repository, err := d.host.Open(ctx, at, d.Clock.Now)
 	if err != nil {
 		return 0, "", err
 	}

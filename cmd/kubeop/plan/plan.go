@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
+	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/freeze"
@@ -30,6 +32,9 @@ type command struct {
 	format output.Format
 	// repository is the name of the Repository.
 	repository string
+	// comment is the number of the pull request at host that gets the plan as a comment; 0 for none.
+	comment int
+	host    git.Host
 	// only is the App that diff compares; zero for all that the commit changes.
 	only identity.Ref
 }
@@ -49,27 +54,58 @@ With the right to impersonate the deployers of projects, which administrators ha
 refusals are listed. Otherwise objects are compared with the live ones. Secrets are masked.
 
 DIR is a clone with changes that need not be committed (default: the current folder). REF is a commit, branch or tag of the clone in the current
-folder, such as the head of a pull request. The exit code is 2 if the commit changes something.`,
+folder, such as the head of a pull request. The exit code is 2 if the commit changes something.
+
+--comment also writes the plan to a pull request at the Git host, and deletes the last one of the same Repository there.`,
 		Example: `  # Before a commit
   kubeop plan
 
-  # What a branch would change, as a comment for its pull request
-  kubeop plan origin/feature -o markdown`,
+  # What a branch would change, for people to read
+  kubeop plan origin/feature -o markdown
+
+  # In CI: the plan as a comment on pull request 7, in place of the last one
+  kubeop plan --comment 7 --token-file token`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd.Context(), append(args, ".")[0]) },
 	}
 	p.format.AddFlag(cmd, output.Table, markdown, output.JSON, output.YAML)
 	cmd.Flags().StringVar(&p.repository, "repository", "", "name of the Repository (default: the tenant's, or platform)")
+	cmd.Flags().IntVar(&p.comment, "comment", 0, "number of a pull request that gets the plan as a comment")
+	p.host.AddFlags(cmd.Flags())
 	return cmd
 }
 
 // run prints the plan.
 func (p *command) run(ctx context.Context, arg string) error {
 	made, err := p.make(ctx, arg)
+	if err == nil && p.comment > 0 {
+		err = p.publish(ctx, made)
+	}
 	if err != nil {
 		return err
 	}
 	return p.print(made)
+}
+
+// maxComment is how long a comment may be: GitHub takes 65,536 characters, and the other hosts more.
+const maxComment = 60_000
+
+// publish writes the plan to the pull request.
+func (p *command) publish(ctx context.Context, made *Plan) error {
+	at, err := git.RemoteURL(ctx, ".")
+	if err != nil {
+		return err
+	}
+	repository, err := p.host.Open(ctx, at, p.Clock.Now)
+	if err != nil {
+		return err
+	}
+	defer repository.Close()
+	body := markdownOf(made)
+	if len(body) > maxComment {
+		body = strings.ToValidUTF8(body[:maxComment], "") + "\n```\n\n</details>\n\nThe rest is left out: `kubeop plan` shows it.\n"
+	}
+	return repository.ReplaceComment(ctx, p.comment, "<!-- kubeop plan of "+made.Repository+" -->\n", body)
 }
 
 // print prints a plan. If it has changes, the exit code is Differences.

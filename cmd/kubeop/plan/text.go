@@ -127,6 +127,11 @@ func (f Field) text() string {
 
 // markdown prints the plan for a comment on a pull request.
 func (p *command) markdown(made *Plan) error {
+	_, err := fmt.Fprint(p.Out, markdownOf(made))
+	return err
+}
+
+func markdownOf(made *Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### kubeop plan for `%s`: %s\n", made.Repository, made.summary())
 	section := func(title string, lines []string) {
@@ -150,8 +155,7 @@ func (p *command) markdown(made *Plan) error {
 		}
 		section("App "+a.App, lines)
 	}
-	_, err := fmt.Fprint(p.Out, b.String())
-	return err
+	return b.String()
 }
 
 // fence keeps a text from ending the code block that it is in.

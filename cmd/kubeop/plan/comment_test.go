@@ -1,0 +1,72 @@
+package plan
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/git"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
+)
+
+// TestAPlanIsACommentOnItsPullRequest, with the token of a file, and no longer than the host takes.
+func TestAPlanIsACommentOnItsPullRequest(t *testing.T) {
+	var posted string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Header.Get("Authorization") != "Bearer t0ken":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.Method == http.MethodGet:
+			_, _ = io.WriteString(w, "[]")
+		case r.Method == http.MethodPost && r.URL.Path == "/api/v1/repos/acme/shop/issues/7/comments":
+			var in struct{ Body string }
+			if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+				t.Error(err)
+			}
+			posted = in.Body
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, "{}")
+		default:
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+	}))
+	defer server.Close()
+	repo := sources.NewGitRepo(t)
+	repo.Git("remote", "set-url", "origin", server.URL+"/acme/shop.git")
+	t.Chdir(repo.Work)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("t0ken\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &command{Call: &call.Call{Clock: clocktesting.NewFakeClock(time.Now())}, comment: 7, host: git.Host{Type: "gitea", TokenFile: token}}
+	made := everything()
+	if err := p.publish(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	if want := "<!-- kubeop plan of acme -->\n" + markdownOf(made); posted != want {
+		t.Errorf("posted\n%s\nwant\n%s", posted, want)
+	}
+	for range 3000 {
+		made.Held = append(made.Held, "App acme/shop/a-name-of-some-length")
+	}
+	if err := p.publish(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	if len(posted) > maxComment+500 || !strings.HasSuffix(posted, "\n```\n\n</details>\n\nThe rest is left out: `kubeop plan` shows it.\n") {
+		t.Errorf("posted %d characters, which end with %q", len(posted), posted[len(posted)-80:])
+	}
+	p.host.TokenFile = filepath.Join(t.TempDir(), "none")
+	if err := p.publish(t.Context(), made); err == nil || !strings.Contains(err.Error(), "--token-file: ") {
+		t.Errorf("without the file of the token: %v", err)
+	}
+}
