@@ -169,6 +169,11 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	if err != nil {
 		return plan.Verdict{}, err
 	}
+	for tenant := range apps {
+		if s.progress.formerApps != nil {
+			apps[tenant] = min(apps[tenant], s.progress.formerApps[tenant])
+		}
+	}
 	commit := plan.Commit{
 		Revision: s.commit.Revision, Losses: losses, Apps: apps,
 		Emptied: s.found.Counts().Objects() == 0, Foreign: s.progress.foreign, Misplaced: s.found.Misplaced(),

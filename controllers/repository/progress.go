@@ -27,6 +27,9 @@ type progress struct {
 	waiting map[identity.Ref]time.Time
 	// gone are objects that left the tree and may still exist in the cluster.
 	gone sets.Set[identity.Ref]
+	// formerApps is the number of apps of each tenant when the first of these left: apps that are created since then make no deletion a small one.
+	// Nil if none has left.
+	formerApps map[string]int
 	// foreign: the tree declares none of the repository's existing objects. If URL or path changed, no object is created before the
 	// deletions are confirmed.
 	foreign bool

@@ -141,6 +141,9 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 	if p.tree == now {
 		return nil
 	}
+	if p.gone.Len() == 0 {
+		p.formerApps = nil
+	}
 	note := func(ref identity.Ref) {
 		if _, there := now.Find(ref); there {
 			p.look(ref)
@@ -161,8 +164,40 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 		}
 	}
 	tree.Changes(p.tree, now, note)
+	if p.gone.Len() > 0 && p.formerApps == nil {
+		var err error
+		if p.formerApps, err = r.appsBefore(ctx, s, first); err != nil {
+			return err
+		}
+	}
 	p.tree, p.revision = now, s.commit.Revision
 	return nil
+}
+
+// appsBefore counts the apps of each tenant before the commit: those of the tree before it or, without one, the live ones that the commit cannot
+// have created.
+func (r *Reconciler) appsBefore(ctx context.Context, s *scope, first bool) (map[string]int, error) {
+	before := map[string]int{}
+	if !first {
+		s.progress.tree.Walk(func(n tree.Node) bool {
+			if ref := n.Ref(); ref.App != "" {
+				before[ref.Tenant]++
+			}
+			return true
+		})
+		return before, nil
+	}
+	apps := &v1alpha1.AppList{}
+	if err := r.Client.List(ctx, apps, client.MatchingFields{byRepository: s.repository.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("counting the apps of repository %s: %w", s.repository.Name, err)
+	}
+	for i := range apps.Items {
+		app := &apps.Items[i]
+		if app.Generation > 1 || app.Annotations[v1alpha1.RevisionAnnotation] != s.commit.Revision {
+			before[v1alpha1.TenantOf(app.Namespace)]++
+		}
+	}
+	return before, nil
 }
 
 // declare applies pending objects, for at most one turn.
