@@ -283,16 +283,25 @@ func TestAServerThatFails(t *testing.T) {
 	_, err := w.Write(t.Context(), s.remote(), request("r", Create{"b", []byte("1")}))
 	sources.WantError(t, err, failure.ErrServer, "502")
 	set(0)
+	newest, err := s.remote().Fetch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, end := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer end()
-	_, err = w.Write(ctx, busy{s.remote()}, request("r", Create{"c", []byte("1")}))
+	_, err = w.Write(ctx, busy{s.remote(), newest}, request("r", Create{"c", []byte("1")}))
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "attempts") {
 		t.Errorf("a branch that others move without end: %v", err)
 	}
 }
 
 // busy is a branch to which others push before every push.
-type busy struct{ Branch }
+type busy struct {
+	Branch
+	newest git.Commit
+}
+
+func (b busy) Fetch(context.Context) (git.Commit, error) { return b.newest, nil }
 
 func (busy) Push(context.Context, git.Proposed) (string, error) { return "", git.ErrMoved }
 
