@@ -8,11 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -175,6 +178,36 @@ func TestAFailedCountIsRepeated(t *testing.T) {
 	a.fails = ""
 	if err := l.Check(t.Context()); err != nil || !a.refused["kubeop-acme-p0"] {
 		t.Errorf("the next check gives %v and %v", a.refused, err)
+	}
+}
+
+// TestOnlyFailedChecksAreLogged, and each one is followed by another after a while.
+func TestOnlyFailedChecksAreLogged(t *testing.T) {
+	a := &api{has: map[string]int64{"kubeop-acme-p0": 1}, refused: map[string]bool{}, fails: "NamespaceList "}
+	c := clocktesting.NewFakeClock(time.Unix(0, 0))
+	logged := make(chan string, 10)
+	l := &Limiter{Direct: a, Projects: a, Events: events.NewFakeRecorder(10), Clock: c, Most: 100, Log: funcr.New(func(_, args string) { logged <- args }, funcr.Options{})}
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- l.Start(ctx) }()
+	if text := <-logged; !strings.Contains(text, "offline") {
+		t.Errorf("logged %s", text)
+	}
+	wait := func() {
+		for !c.HasWaiters() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	wait()
+	a.fails = ""
+	c.Step(every)
+	wait()
+	end()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if len(logged) > 0 {
+		t.Errorf("a check that succeeded is logged: %s", <-logged)
 	}
 }
 

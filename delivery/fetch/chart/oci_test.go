@@ -196,3 +196,17 @@ func TestChartFromRegistryForManyAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAChartOfTheLargestSizeIsTaken from a registry, and one byte more is too large.
+func TestAChartOfTheLargestSizeIsTaken(t *testing.T) {
+	registry := sources.ServeOCI(t, httptest.NewServer)
+	archive := sources.ChartArchive(t, "web", nil)
+	registry.PushChart(t, "1.0.0", chartMediaType, archive)
+	for limit, want := range map[int64]error{int64(len(archive)): nil, int64(len(archive)) - 1: failure.ErrTooLarge} {
+		store := NewStore(t.TempDir(), loopback)
+		store.limits.chart = limit
+		if _, err := store.Fetch(t.Context(), Source{Repository: registry.Repository(), Name: "web", Version: "1.0.0", Insecure: true}); !errors.Is(err, want) {
+			t.Errorf("a chart of %d bytes with a limit of %d: %v, want %v", len(archive), limit, err, want)
+		}
+	}
+}
