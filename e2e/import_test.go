@@ -163,10 +163,10 @@ kubectl kustomize `+dir+` | kubectl label --field-manager kustomize-controller -
 
 	must(t, samples.Platform.Remove("platform"))
 	must(t, samples.Platform.Push(ctx, "Remove the fleet"))
-	until(t, "the apps are removed", func(ctx context.Context) error {
-		out, err := platform.Kubectl(ctx, "get", "apps", "-n", "fleet", "-o", "name")
-		if err == nil && out != "" { // Their removal may be held.
-			err = errors.Join(errors.New("there are "+out), platform.Confirm(ctx, v1alpha1.PlatformRepository))
+	until(t, "the project is removed", func(ctx context.Context) error {
+		out, err := platform.Kubectl(ctx, "get", "project", "fleet", "-n", v1alpha1.HomeNamespace(v1alpha1.PlatformTenant), "--ignore-not-found")
+		if err == nil && out != "" { // Its removal may be held.
+			err = errors.Join(errors.New("the project is there"), platform.Confirm(ctx, v1alpha1.PlatformRepository))
 		}
 		return err
 	})

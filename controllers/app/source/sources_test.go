@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -306,12 +307,16 @@ func TestANotedBuildIsRecognizedInTheNextCommit(t *testing.T) {
 func TestTheKeysOfASignedSourceAreRead(t *testing.T) {
 	_, server, _ := pushed(t, map[string]string{"a": "1"})
 	keys := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "keys"}, Data: map[string][]byte{"ann.pub": []byte("no key")}}
+	signer, _ := sources.NewSSHKey(t)
+	valid := keys.DeepCopy()
+	valid.Data["ann.pub"] = ssh.MarshalAuthorizedKey(signer.PublicKey())
 	for name, c := range map[string]struct {
 		objects []client.Object
 		want    string
 	}{
 		"there is none": {nil, "failed FetchFailed: secret ns/keys of verify.secretRef does not exist: create it"},
-		"no signature":  {[]client.Object{keys}, "stopped "},
+		"no key":        {[]client.Object{keys}, "stopped "},
+		"no signature":  {[]client.Object{valid}, "stopped VerificationFailed"},
 	} {
 		w := newWorld(t, c.objects...)
 		app := appOf("web", v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: server.RepoURL(), Verify: &v1alpha1.GitVerification{SecretRef: v1alpha1.LocalSecretReference{Name: "keys"}}}})

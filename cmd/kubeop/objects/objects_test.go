@@ -1,0 +1,125 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// owned is the metadata of an object that another one made.
+func owned(name, uid, kind, owner string) metav1.ObjectMeta {
+	yes := true
+	m := metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), Generation: 1}
+	if owner != "" {
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: owner, UID: types.UID(owner), Controller: &yes}}
+	}
+	return m
+}
+
+// app has delivered these objects, as "kind/name" of the groups apps and core.
+func app(delivered ...string) *v1alpha1.App {
+	a := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
+	for _, d := range delivered {
+		kind, name, _ := strings.Cut(d, "/")
+		group := ""
+		if kind == "Deployment" {
+			group = "apps"
+		}
+		a.Status.Inventory.Entries = append(a.Status.Inventory.Entries, v1alpha1.InventoryEntry{ID: "ns_" + name + "_" + group + "_" + kind, Version: "v1"})
+	}
+	return a
+}
+
+// lines are the nodes and what is below them, one in a line.
+func lines(nodes []*Node, indent string) string {
+	text := ""
+	for _, n := range nodes {
+		text += strings.TrimSpace(fmt.Sprintf("%s%s/%s %s %s", indent, n.Kind, n.Name, n.State, n.Why)) + "\n" + lines(n.Children, indent+"> ")
+	}
+	return text
+}
+
+func world() []client.Object {
+	none, one := int32(0), int32(1)
+	web := &appsv1.Deployment{ObjectMeta: owned("web", "web-uid", "", ""), Spec: appsv1.DeploymentSpec{Replicas: &one}}
+	web.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{{Type: "Available", Status: "True"}}}
+	pod := func(name, owner string, ready corev1.ConditionStatus) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: owned(name, name+"-uid", "ReplicaSet", owner), Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}},
+		}}
+	}
+	return []client.Object{
+		web, &corev1.ConfigMap{ObjectMeta: owned("config", "config-uid", "", "")},
+		&appsv1.ReplicaSet{ObjectMeta: owned("web-2", "web-2-uid", "Deployment", "web-uid"), Spec: appsv1.ReplicaSetSpec{Replicas: &one}, Status: appsv1.ReplicaSetStatus{ObservedGeneration: 1, FullyLabeledReplicas: 1, Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}},
+		&appsv1.ReplicaSet{ObjectMeta: owned("web-1", "web-1-uid", "Deployment", "web-uid"), Spec: appsv1.ReplicaSetSpec{Replicas: &none}},
+		pod("web-2-a", "web-2-uid", corev1.ConditionTrue), pod("stranger", "other-uid", corev1.ConditionTrue),
+	}
+}
+
+func reader(objects []client.Object, funcs interceptor.Funcs) Reader {
+	return Reader{Client: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()}
+}
+
+// TestTheObjectsOfAnApp: each with what was made of it, without old ReplicaSets and what others made.
+func TestTheObjectsOfAnApp(t *testing.T) {
+	nodes, err := reader(world(), interceptor.Funcs{}).Of(t.Context(), app("Deployment/web", "ConfigMap/config", "ConfigMap/gone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "ConfigMap/config Healthy\nConfigMap/gone Missing it does not exist\nDeployment/web Healthy\n> ReplicaSet/web-2 Healthy\n> > Pod/web-2-a Healthy\n"
+	if got := lines(nodes, ""); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if pods := Pods(nodes); len(pods) != 1 || pods[0].Name != "web-2-a" {
+		t.Errorf("the pods are %s", lines(pods, ""))
+	}
+}
+
+// TestWhatCannotBeRead is said of the object, unless the API server fails: then there is no tree.
+func TestWhatCannotBeRead(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "config", errors.New("no"))
+	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}
+	away := errors.New("the API server is away")
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"forbidden":  {forbidden, "ConfigMap/config Unknown you may not read ConfigMap objects here\n"},
+		"not served": {unserved, "ConfigMap/config Unknown the cluster does not serve v1 ConfigMap any more\n"},
+		"away":       {away, ""},
+	} {
+		r := reader(world(), interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return tc.err
+		}})
+		nodes, err := r.Of(t.Context(), app("ConfigMap/config"))
+		if got := lines(nodes, ""); got != tc.want || (tc.want == "") != (err != nil) || err != nil && !errors.Is(err, away) {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{"lists are forbidden": {forbidden, "Deployment/web Healthy\n"}, "lists fail": {away, ""}} {
+		r := reader(world(), interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return tc.err }})
+		nodes, err := r.Of(t.Context(), app("Deployment/web"))
+		if got := lines(nodes, ""); got != tc.want || (tc.want == "") != (err != nil) {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+}
