@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,5 +78,26 @@ func TestSecretsAreReadOnceAVersion(t *testing.T) {
 	}
 	if c.held["git7"] != nil || c.held["none"] != nil {
 		t.Error("a Secret is held that was dropped, or never was")
+	}
+
+	// Those that waited for a list use what it brought.
+	lists = 0
+	live := &corev1.Secret{}
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-system", Name: "git3"}, live); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	c.held = nil
+	for range 20 {
+		all.Go(func() {
+			got := &corev1.Secret{}
+			if err := c.readAll(t.Context(), client.ObjectKeyFromObject(live), live.ResourceVersion, got); err != nil || string(got.Data["password"]) != "first" {
+				t.Errorf("%q, %v", got.Data["password"], err)
+			}
+		})
+	}
+	all.Wait()
+	if lists != 1 {
+		t.Errorf("%d lists for twenty that read the same Secret at once, want 1", lists)
 	}
 }

@@ -192,6 +192,8 @@ func TestWhatIsLeftOutOfFlux(t *testing.T) {
 		"a namespace of paths": {strings.Replace(release, "namespace: shop", "namespace: ../shop", 1) + strings.Replace(charts, "namespace: shop", "namespace: ../shop", 1), []string{"metadata.name: this is no name of an object with a namespace (../shop)"}},
 		"a bucket": {strings.Replace(release, "kind: HelmRepository", "kind: Bucket", 1),
 			[]string{"kubeop reads no charts from a Bucket, so the release is left out"}},
+		"a chart of a Bucket": {"apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: shop}\nspec: {interval: 5m, chartRef: {kind: Bucket, name: charts}}\n",
+			[]string{"spec.chartRef: kubeop reads no charts from a Bucket, so the release is left out"}},
 		"an object without a Kustomization": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n", []string{"a.yaml:1: ConfigMap shop/a: no Kustomization of Flux here applies it"}},
 		"twice":                             {release + charts + "---\n" + release, []string{"HelmRelease shop/web: it is declared twice"}},
 		"the health of other apps": {
