@@ -9,11 +9,14 @@ import (
 	"syscall"
 	_ "time/tzdata" // Time zones of freeze windows, also where the image or the machine has none.
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func main() {
+	log.SetLogger(logr.Discard()) // Without a logger, the library prints a stack to the terminal of a command that runs for half a minute.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	code := Run(ctx, os.Args, streams, clock.RealClock{})
