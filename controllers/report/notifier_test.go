@@ -224,3 +224,13 @@ func TestAReceiverThatRefusesIsACondition(t *testing.T) {
 		t.Errorf("without receivers the condition is %+v", note)
 	}
 }
+
+// TestMessagesAreShort: one line, of at most maxMessage characters.
+func TestMessagesAreShort(t *testing.T) {
+	exact := strings.Repeat("é", maxMessage)
+	for message, want := range map[string]string{"a\nb": "a", exact: exact, exact + "x": exact[:2*(maxMessage-1)] + "…"} {
+		if got := brief(message); got != want {
+			t.Errorf("%.20q is %q, want %q", message, got, want)
+		}
+	}
+}

@@ -173,3 +173,24 @@ func TestSchemaInstallsForTheEditor(t *testing.T) {
 		t.Error("an unknown schema is printed")
 	}
 }
+
+// TestFlagsOfKindsOfApps: each flag goes with one kind of app, and with no other.
+func TestFlagsOfKindsOfApps(t *testing.T) {
+	kinds := map[string]appFlags{"image": {image: "a"}, "chart": {chart: "a"}, "git": {git: "a"}, "manifests": {manifests: "a"}}
+	for flag, tc := range map[string]struct {
+		set func(*appFlags)
+		of  string
+	}{
+		"port": {func(f *appFlags) { f.port = 80 }, "image"}, "host": {func(f *appFlags) { f.host = "a" }, "image"}, "replicas": {func(f *appFlags) { f.replicas = 2 }, "image"},
+		"env": {func(f *appFlags) { f.env = map[string]string{"A": "b"} }, "image"}, "chart-repository": {func(f *appFlags) { f.charts = "a" }, "chart"},
+		"version": {func(f *appFlags) { f.version = "1" }, "chart"}, "values": {func(f *appFlags) { f.values = "a" }, "chart"},
+		"branch": {func(f *appFlags) { f.branch = "a" }, "git"}, "folder": {func(f *appFlags) { f.folder = "a" }, "git"}, "secret": {func(f *appFlags) { f.secret = "a" }, "git"},
+	} {
+		for kind, f := range kinds {
+			tc.set(&f)
+			if err := f.fits(); (err == nil) != (kind == tc.of) || err != nil && !strings.HasPrefix(err.Error(), "--"+flag+" goes with --"+tc.of) {
+				t.Errorf("--%s with --%s: %v", flag, kind, err)
+			}
+		}
+	}
+}
