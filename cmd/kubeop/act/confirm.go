@@ -49,7 +49,7 @@ func confirm(ctx context.Context, c *call.Call, args []string, token string) err
 	}
 	held, valid := target.Held(object)
 	if _, commit := target.Frozen(object); commit != "" && (valid == "" || names(token, commit)) {
-		return thaw(ctx, c, of, object, token)
+		return confirmCommit(ctx, c, of, object, token)
 	}
 	if valid == "" {
 		_, err := fmt.Fprintf(c.Out, "The %s holds no deletions.\n", of)
@@ -74,8 +74,8 @@ func confirm(ctx context.Context, c *call.Call, args []string, token string) err
 // names reports whether a token names a commit: by its first digits, at least 8.
 func names(token, commit string) bool { return len(token) >= 8 && strings.HasPrefix(commit, token) }
 
-// thaw confirms the commit that waits for the end of a freeze.
-func thaw(ctx context.Context, c *call.Call, of target.Object, object client.Object, token string) (err error) {
+// confirmCommit confirms the commit that waits for the end of a freeze.
+func confirmCommit(ctx context.Context, c *call.Call, of target.Object, object client.Object, token string) (err error) {
 	waits, commit := target.Frozen(object)
 	if token == "" {
 		question := fmt.Sprintf("A freeze is in force, and of the %s %s.\nTo apply this commit now, type %.8s: ", of, waits, commit)

@@ -86,7 +86,7 @@ func (b *Branch) Fetch(ctx context.Context) (fetched.Commit, error) {
 func (b *Branch) Seen(ctx context.Context) (*folder.Folder, error) {
 	base, err := Line(ctx, b.root, "merge-base", "HEAD", b.tracking())
 	if err != nil {
-		return nil, nil //nolint:nilerr // Unrelated or cut histories have no common commit.
+		return nil, nil // Unrelated or cut histories have no common commit.
 	}
 	commit, err := b.Commit(ctx, base)
 	return commit.Root, err
@@ -185,7 +185,7 @@ func Credentials(ctx context.Context, at string) (user, token string, err error)
 	}
 	out, err := pipe(ctx, ".", strings.NewReader("protocol="+protocol+"\nhost="+host+"\n\n"), "credential", "fill")
 	if err != nil {
-		return "", "", fmt.Errorf("Git has no credentials for %s: %w", host, err) //nolint:staticcheck // Git is a name.
+		return "", "", fmt.Errorf("there are no Git credentials for %s: %w", host, err)
 	}
 	for line := range strings.Lines(out) {
 		switch key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "="); key {

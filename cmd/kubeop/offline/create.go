@@ -2,7 +2,6 @@ package offline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -305,37 +304,4 @@ func ofNewPlatform(root string, kind target.Kind, name string) bool {
 		return false
 	}
 	return kind.Name == v1alpha1.TenantKind || strings.HasPrefix(name, v1alpha1.PlatformTenant+"/") && strings.Count(name, "/") == len(kind.Path)-1
-}
-
-// placeOf returns the path of the file that declares an object. platform: the repository is the platform's.
-func placeOf(kind target.Kind, name string, platform bool) (string, error) {
-	parts := strings.Split(name, "/")
-	for _, part := range parts {
-		if part == "" || part == "." || part == ".." || strings.ContainsAny(part, `\:`) {
-			return "", fmt.Errorf("%q does not name one %s", name, kind.Singular())
-		}
-	}
-	wanted := kind.Path
-	if !platform {
-		wanted = wanted[1:]
-	}
-	switch {
-	case kind.Name == v1alpha1.TenantKind && !platform:
-		return "", errors.New("tenants are declared in the platform repository, and this is one of a tenant: it has a folder projects")
-	case len(parts) != len(wanted):
-		return "", fmt.Errorf("%q does not name one %s of this repository: write %s", name, kind.Singular(), strings.Join(wanted, "/"))
-	}
-	folders := []string{layout.ProjectsFolder, layout.AppsFolder}
-	switch {
-	case platform && parts[0] == v1alpha1.PlatformTenant:
-		folders = []string{layout.PlatformFolder, layout.AppsFolder}
-		parts = parts[1:]
-	case platform:
-		folders = append([]string{layout.TenantsFolder}, folders...)
-	}
-	place := ""
-	for i, part := range parts {
-		place = path.Join(place, folders[i], part)
-	}
-	return path.Join(place, map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[kind.Name]), nil
 }

@@ -49,12 +49,7 @@ KIND is app, project or tenant. NAME is as in kubeop create.`,
 
 // deleteFolder deletes the folder of an object.
 func deleteFolder(ctx context.Context, d *destination, kind target.Kind, name string) error {
-	root, err := topFolder(".")
-	if err != nil {
-		return err
-	}
-	v := &validate{Call: d.Call}
-	place, err := placeOf(kind, name, v.ofPlatform(root))
+	root, place, err := d.find(kind, name)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
+	"github.com/kubeop/kubeop/cmd/kubeop/target"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
@@ -43,6 +44,16 @@ func (d *destination) addFlags(command *cobra.Command) {
 	flags.BoolVar(&d.pullRequest, "pull-request", false, "commit to a new branch, and open a pull request")
 	flags.StringVarP(&d.message, "message", "m", "", "first line of the commit's message (default: what the command does)")
 	d.host.AddFlags(flags)
+}
+
+// find returns the root of the repository in the current folder, and the file in it that declares an object.
+func (d *destination) find(kind target.Kind, name string) (root, place string, err error) {
+	if root, err = topFolder("."); err != nil {
+		return "", "", err
+	}
+	v := &validate{Call: d.Call}
+	place, err = placeOf(kind, name, v.ofPlatform(root))
+	return root, place, err
 }
 
 // change is what a command writes.
@@ -87,6 +98,8 @@ func writeChange(root string, c draft.Change) (done string, err error) {
 	file := filepath.Join(root, filepath.FromSlash(c.Path))
 	info, err := os.Lstat(file)
 	switch {
+	case c.Tree != "":
+		return "", fmt.Errorf("%s is restored by a commit only", c.Path)
 	case c.Content == nil:
 		return "Deleted", os.RemoveAll(file)
 	case errors.Is(err, fs.ErrNotExist):

@@ -97,12 +97,7 @@ func changesOf(args, unset []string) (kind target.Kind, name string, changes []c
 
 // setFields changes the file of an object, all fields or none, and checks it.
 func setFields(ctx context.Context, d *destination, kind target.Kind, name string, changes []commit.Field) error {
-	root, err := topFolder(".")
-	if err != nil {
-		return err
-	}
-	v := &validate{Call: d.Call}
-	place, err := placeOf(kind, name, v.ofPlatform(root))
+	root, place, err := d.find(kind, name)
 	if err != nil {
 		return err
 	}
