@@ -37,9 +37,16 @@ func TestChecksJudgeInThePlaceOfKstatus(t *testing.T) {
 		change func(*kustomize.CustomHealthCheck)
 		want   Verdict
 	}{
-		"current":          {live: in("done")},
-		"in progress":      {live: in("busy"), want: Verdict{Waiting: []string{"Deployment/web: is in progress, as healthCheckExprs say"}}},
-		"failed":           {live: in("broken"), want: Verdict{Failed: []string{"Deployment/web: failed, as healthCheckExprs say"}, Final: true}},
+		"current":     {live: in("done")},
+		"in progress": {live: in("busy"), want: Verdict{Waiting: []string{"Deployment/web: is in progress, as healthCheckExprs say"}}},
+		"failed":      {live: in("broken"), want: Verdict{Failed: []string{"Deployment/web: failed, as healthCheckExprs say"}, Final: true}},
+		"failed, and says why": {live: unstructuredOf(t, deployment(func(d *appsv1.Deployment) {
+			d.Annotations = map[string]string{"state": "broken"}
+			says("Ready", "False", "Broken", "the disk is full")(d)
+		})), want: Verdict{Failed: []string{"Deployment/web: failed, as healthCheckExprs say: the disk is full"}, Final: true}},
+		"is being deleted": {live: deployment(func(d *appsv1.Deployment) {
+			d.DeletionTimestamp, d.Finalizers = new(at(1)), []string{"x/y"}
+		}), want: Verdict{Waiting: []string{"Deployment/web: is being deleted"}}},
 		"nothing is true":  {live: in("odd"), want: Verdict{Waiting: []string{"Deployment/web: is in progress, as healthCheckExprs say"}}},
 		"lacks the field":  {live: deployment(available), want: Verdict{Waiting: []string{"Deployment/web: is in progress, as healthCheckExprs say"}}},
 		"cannot be judged": {live: in("1"), change: func(c *kustomize.CustomHealthCheck) { c.Failed = "metadata.name > 1" }, want: Verdict{Failed: []string{"Deployment/web: cannot be judged by healthCheckExprs: failed: no such overload"}}},

@@ -106,6 +106,13 @@ func starts() map[string]situation {
 	sidecar := func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{{Name: "mesh", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}, {Name: "wait-for-db"}}
 	}
+	named2 := event(unready, 2, "Unhealthy", "Readiness probe failed: the last by name")
+	named2.Name = "web-1.z"
+	recovered := container(runs, ends(1, "Error", "a crash of before"))
+	recovered.Ready = true
+	slow := corev1.ContainerStatus{Name: "slow", State: runs}
+	beside := pod(containers(recovered, slow))
+	beside.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionFalse}}
 	const cni = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to set up sandbox " +
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef: no addresses left"
 	return map[string]situation{
@@ -120,6 +127,9 @@ func starts() map[string]situation {
 		"probe: fails":                     {deployment(), []client.Object{unready, event(unready, 2, "Unhealthy", "Readiness probe failed: dial tcp 10.1.0.5:8080: connect: connection refused"), event(unready, 9, "BackOff", "something else")}, nil},
 		"probe: two failures take turns":   {deployment(), []client.Object{unready, until(event(unready, 2, "Unhealthy", "Readiness probe failed: the earlier"), 80), until(event(unready, 3, "Unhealthy", "Readiness probe failed: the later"), 70)}, nil},
 		"probe: told by events.k8s.io":     {deployment(), []client.Object{unready, series(event(unready, 2, "Unhealthy", "Readiness probe failed: the earlier")), series(event(unready, 3, "Unhealthy", "Readiness probe failed: the later"))}, nil},
+		"probe: two as old as each other":  {deployment(), []client.Object{unready, event(unready, 2, "Unhealthy", "Readiness probe failed: the first by name"), named2}, nil},
+		"probe: the later of two":          {deployment(), []client.Object{unready, event(unready, 9, "Unhealthy", "Readiness probe failed: the earlier"), event(unready, 10, "Unhealthy", "Readiness probe failed: the later")}, nil},
+		"probe: beside one that is ready":  {deployment(), []client.Object{beside}, nil},
 		"probe: not asked yet":             {deployment(), []client.Object{unready}, nil},
 	}
 }
@@ -141,6 +151,8 @@ func workloads() map[string]situation {
 	logs := map[string]string{"web-2/main": "the second attempt\n", "web-1/main": "the first attempt\n"}
 	tries := []client.Object{pod(attempt, named("web-1", 1), never), pod(attempt, named("web-2", 2), never)}
 	set, daemon, running := statefulSet(0), daemonSet(0), job()
+	bare := statefulSet(0)
+	bare.Spec.Replicas = nil
 	unseen := deployment()
 	unseen.Generation = 2
 	paused := deployment()
@@ -155,6 +167,7 @@ func workloads() map[string]situation {
 		"quota: a DaemonSet":                   {daemon, []client.Object{event(daemon, 1, "FailedCreate", `Error creating: pods "web-abcde" `+quotaRefusal)}, nil},
 		"admission: a Job, by a webhook":       {running, []client.Object{event(running, 1, "FailedCreate", `Error creating: admission webhook "images.example" denied the request: latest is not allowed`)}, nil},
 		"account: a StatefulSet's is missing":  {set, []client.Object{event(set, 1, "FailedCreate", `create Pod web-0 in StatefulSet web failed error: pods "web-0" is forbidden: error looking up service account team/web: serviceaccount "web" not found`)}, nil},
+		"quota: replicas not written":          {bare, []client.Object{event(bare, 1, "FailedCreate", `create Pod web-0 in StatefulSet web failed error: pods "web-0" `+quotaRefusal)}, nil},
 		"deadline: with a culprit":             {deployment(past), []client.Object{pod(crashed, of("web-2"))}, nil},
 		"deadline: without one":                {deployment(past), nil, nil},
 		"rollout: the old pods crash":          {deployment(rolling), []client.Object{pod(crashed, of("web-1"), named("web-1-a", 9)), pod(waitingFor("ContainerCreating", ""), of("web-2"))}, nil},
@@ -171,6 +184,8 @@ func workloads() map[string]situation {
 		"job: past its deadline, its pod gone": {jobFailed("DeadlineExceeded", "Job was active longer than specified deadline"), nil, nil},
 		"job: fails and tries again":           {running, tries, logs},
 		"job: its pod was evicted":             {running, []client.Object{pod(evicted, never)}, nil},
+		"job: evicted within its time":         {running, []client.Object{pod(evicted, never, limited)}, nil},
+		"job: two pods as old as each other":   {running, []client.Object{pod(attempt, named("web-1", 1), never), pod(attempt, named("web-2", 1), never)}, logs},
 		"job: its pod was out of time":         {jobFailed("BackoffLimitExceeded", "Job has reached the specified backoff limit"), []client.Object{pod(outOfTime, never, limited)}, map[string]string{"web-1/main": "step 1 of 2\n"}},
 		"job: out of time, without its image":  {jobFailed("BackoffLimitExceeded", "Job has reached the specified backoff limit"), []client.Object{pod(imageless, never, limited)}, nil},
 		"job: runs":                            {running, []client.Object{pod(isReady, never)}, nil},

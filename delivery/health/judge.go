@@ -54,7 +54,7 @@ func judge(o *unstructured.Unstructured) (judgment, error) {
 	if _, observed, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration"); reason == "LatestGenerationNotObserved" || o.GroupVersionKind().Group == "apps" && !observed {
 		return judgment{state: waiting, why: "its controller has not seen the last change yet"}, nil
 	}
-	j := judgment{settled: true, why: result.Message}
+	j := judgment{settled: true, state: waiting, why: result.Message}
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "Job.batch":
 		j.state, j.why = judgeJob(o)
@@ -73,8 +73,6 @@ func judge(o *unstructured.Unstructured) (judgment, error) {
 		j.state = healthy
 	case status.FailedStatus:
 		j.state = gaveUp
-	default:
-		j.state = waiting
 	}
 	return j, nil
 }

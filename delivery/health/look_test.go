@@ -100,6 +100,15 @@ func TestLookWithoutAWatchReads(t *testing.T) {
 	}
 }
 
+func TestWithoutAWatchAJobIsRead(t *testing.T) {
+	failed := jobFailed("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+	w := &world{objects: []client.Object{failed}}
+	v, err := Look(t.Context(), w.explainer(t), nil, []Ref{refTo(failed)})
+	if err != nil || !v.Final {
+		t.Errorf("got %v, %v, asked %q", v, err, w.told())
+	}
+}
+
 func TestHealthyObjects(t *testing.T) {
 	running := pod(corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}, named("web", 0))
 	cases := map[string]client.Object{
@@ -150,31 +159,52 @@ func TestLookExplainsThreeObjectsAtMost(t *testing.T) {
 
 func TestLookFails(t *testing.T) {
 	broken := errors.New("the API server is away")
+	away := func(what string) map[string]error { return map[string]error{what: broken} }
 	creating := pod(waitingFor("ContainerCreating", ""))
 	watched := func(t *testing.T) Object { return watch(t, deployment()) }
+	only := func(o client.Object) func(*testing.T) Object {
+		return func(t *testing.T) Object { return watch(t, o) }
+	}
 	cases := map[string]struct {
 		object func(*testing.T) Object
 		fails  map[string]error
 		want   string
+		of     client.Object
+		pod    *corev1.Pod
 	}{
-		"the watch": {func(*testing.T) Object {
+		"the watch": {object: func(*testing.T) Object {
 			return func(context.Context, schema.GroupVersionKind, client.ObjectKey) (*unstructured.Unstructured, bool, error) {
 				return nil, false, broken
 			}
-		}, nil, "looking at Deployment/web: "},
-		"reading the object": {func(*testing.T) Object { return blind }, map[string]error{"Get": broken}, "reading Deployment/web: "},
-		"listing pods":       {watched, map[string]error{"PodList": broken}, "asking why Deployment/web is not healthy: listing its pods: "},
-		"listing events":     {watched, map[string]error{"EventList": broken}, "asking why Deployment/web is not healthy: listing its events: "},
+		}, want: "looking at Deployment/web: "},
+		"reading the object": {object: func(*testing.T) Object { return blind }, fails: map[string]error{"Get": broken}, want: "reading Deployment/web: "},
+		"listing pods":       {object: watched, fails: away("PodList"), want: "asking why Deployment/web is not healthy: listing its pods: "},
+		"listing events":     {object: watched, fails: away("EventList"), want: "asking why Deployment/web is not healthy: listing its events: "},
+		"events of a claim":  {object: only(claim()), of: claim(), fails: away("EventList"), want: "asking why PersistentVolumeClaim/web is not healthy: listing its events: "},
+		"events of a load balancer": {object: only(service(nil)), of: service(nil), fails: away("EventList"),
+			want: "asking why Service/web is not healthy: listing its events: "},
+		"events of a killed pod": {object: watched, pod: pod(looping(137, "Error", "")), fails: away("EventList"),
+			want: "asking why Deployment/web is not healthy: listing its events: "},
+		"events of a pod without its image": {object: watched, pod: pod(waitingFor("ImagePullBackOff", "")), fails: away("EventList"),
+			want: "asking why Deployment/web is not healthy: listing its events: "},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := &world{objects: []client.Object{creating}, fails: c.fails}
-			_, err := Look(t.Context(), w.explainer(t), c.object(t), []Ref{refTo(deployment())})
+			w := &world{objects: []client.Object{first(c.pod, creating)}, fails: c.fails}
+			of := c.of
+			if of == nil {
+				of = deployment()
+			}
+			_, err := Look(t.Context(), w.explainer(t), c.object(t), []Ref{refTo(of)})
 			if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("got %v, want %q…", err, c.want)
 			}
 		})
 	}
+}
+
+func first(pods ...*corev1.Pod) *corev1.Pod {
+	return pods[slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p != nil })]
 }
 
 func TestKindsThatTheDeployerMayNotListAreLeftOut(t *testing.T) {
