@@ -30,6 +30,7 @@ func TestClusterKinds(t *testing.T) {
 			"CustomResourceDefinition/widgets defines a kind of API group paas.kubeop.io, which is the platform's"},
 		"defines a kind of Kubernetes'": {definitionOf("apps.k8s.io", "Cluster"), []string{definition},
 			"CustomResourceDefinition/widgets defines a kind of API group apps.k8s.io, which is the platform's"},
+		"has a field like that of a definition": {`{apiVersion: example.com/v1, kind: Tenant, metadata: {name: a}, spec: {group: apps.k8s.io}}`, []string{"Tenant.example.com"}, ""},
 		"with a label of ours": {`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a, labels: {paas.kubeop.io/app: x}}}`, []string{definition},
 			"CustomResourceDefinition/a carries paas.kubeop.io/app; only kubeop sets labels, annotations and finalizers of paas.kubeop.io"},
 	}
@@ -53,7 +54,10 @@ func text(err error) string {
 func TestAKindThatTheSetDefinesIsKnown(t *testing.T) {
 	unheard := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Unheard"}
 	for of, want := range map[string]bool{"Namespaced": true, "Cluster": false} {
-		known := WithDefinitions([]*unstructured.Unstructured{object(t, definitionOf("example.com", of))}, scope)
+		known := WithDefinitions([]*unstructured.Unstructured{
+			object(t, `{apiVersion: example.com/v1, kind: Form, metadata: {name: a}, spec: {group: example.org, names: {kind: Unheard}, versions: [{name: v1}]}}`),
+			object(t, definitionOf("example.com", of)),
+		}, scope)
 		if namespaced, err := known(unheard); err != nil || namespaced != want {
 			t.Errorf("%s: got %t and %v", of, namespaced, err)
 		}

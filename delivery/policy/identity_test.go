@@ -30,7 +30,11 @@ func TestCheckIdentity(t *testing.T) {
 		"own accounts":              {binding + `{kind: Group, name: "system:serviceaccounts:kubeop-acme-web"}]}`, "", ""},
 		"own account as a user":     {binding + `{kind: User, name: "system:serviceaccount:kubeop-acme-web:x"}]}`, "", ""},
 		"a person":                  {binding + `{kind: User, name: ann}]}`, "", ""},
-		"no subjects":               {`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, subjects: x}`, "", ""},
+		"subjects of another kind of RBAC": {`{apiVersion: rbac.authorization.k8s.io/v1, kind: Other, metadata: {name: a},
+			subjects: [{kind: ServiceAccount, name: x, namespace: other}]}`, "", ""},
+		"subjects of another group": {`{apiVersion: example.com/v1, kind: RoleBinding, metadata: {name: a},
+			subjects: [{kind: ServiceAccount, name: x, namespace: other}]}`, "", ""},
+		"no subjects": {`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, subjects: x}`, "", ""},
 
 		"a record of a release": {`{apiVersion: v1, kind: Secret, type: helm.sh/release.v1, metadata: {name: a}}`, "ReleaseRecord",
 			"Secret/a is a record of Helm's; only Helm itself writes the history of a release"},
@@ -57,6 +61,14 @@ func TestCheckIdentity(t *testing.T) {
 		"token of an own account": {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token,
 			metadata: {name: a, annotations: {kubernetes.io/service-account.name: web}}}`, "", ""},
 
+		"the deployer's annotation on a Secret of another type": {`{apiVersion: v1, kind: Secret, type: Opaque,
+			metadata: {name: a, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}`, "", ""},
+		"the deployer's token as another kind": {`{apiVersion: v1, kind: ConfigMap, type: kubernetes.io/service-account-token,
+			metadata: {name: a, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}`, "", ""},
+		"the deployer's token of another group": {`{apiVersion: example.com/v1, kind: Secret, type: kubernetes.io/service-account-token,
+			metadata: {name: a, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}`, "", ""},
+		"a record of a release of another group": {`{apiVersion: example.com/v1, kind: Secret, type: helm.sh/release.v1, metadata: {name: a}}`, "", ""},
+
 		"forged label": {`{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {paas.kubeop.io/tenant: other}}}`, "ForgedMark",
 			"Secret/a carries paas.kubeop.io/tenant" + forged},
 		"forged label beside a broken one": {`{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {x: 1, paas.kubeop.io/tenant: other}}}`, "ForgedMark",
@@ -67,8 +79,12 @@ func TestCheckIdentity(t *testing.T) {
 			"Secret/a carries paas.kubeop.io/finalizer" + forged},
 		"forged label of pods": {`{apiVersion: batch/v1, kind: Job, metadata: {name: a},
 			spec: {template: {metadata: {labels: {paas.kubeop.io/app: other}}}}}`, "ForgedMark", "Job/a carries paas.kubeop.io/app" + forged},
-		"selecting by our labels":   {`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {paas.kubeop.io/app: shop}}}`, "", ""},
-		"label that ends like ours": {`{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {mypaas.kubeop.io/x: y}}}`, "", ""},
+		"forged label before a clean template": {`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {paas.kubeop.io/app: other}},
+			spec: {template: {metadata: {labels: {app: other}}}}}`, "ForgedMark", "Job/a carries paas.kubeop.io/app" + forged},
+		"labels that are not metadata": {`{apiVersion: example.com/v1, kind: Match, metadata: {name: a}, spec: {pods: {labels: {paas.kubeop.io/app: shop}}}}`, "", ""},
+		"metadata that is a text":      {`{apiVersion: example.com/v1, kind: Match, metadata: {name: a}, spec: {metadata: paas.kubeop.io/app}}`, "", ""},
+		"selecting by our labels":      {`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {paas.kubeop.io/app: shop}}}`, "", ""},
+		"label that ends like ours":    {`{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {mypaas.kubeop.io/x: y}}}`, "", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

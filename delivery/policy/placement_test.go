@@ -65,6 +65,7 @@ func TestPodsStayNearPodsOfTheirNamespace(t *testing.T) {
 	for name, c := range map[string]struct{ field, want string }{
 		"its own pods":              {"affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, labelSelector: {}, namespaces: [kubeop-acme-web]}]}}", ""},
 		"nodes":                     {"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}", ""},
+		"terms of another field":    {"peers: {requiredDuringSchedulingIgnoredDuringExecution: [{namespaces: [beta]}]}", ""},
 		"another namespace":         {"affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, namespaces: [kubeop-acme-web, beta]}]}}", fmt.Sprintf(refused, "podAffinity")},
 		"all namespaces":            {"affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone}, {topologyKey: zone, namespaceSelector: {}}]}}", fmt.Sprintf(refused, "podAntiAffinity")},
 		"all namespaces, preferred": {"affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone, namespaceSelector: {}}}]}}", fmt.Sprintf(refused, "podAntiAffinity")},
@@ -85,6 +86,7 @@ func TestPodsAreScheduled(t *testing.T) {
 	judge(t, fmt.Sprintf(podOf, "nodeName: a"), "Pod/web has nodeName a, which places pods without the scheduler; use nodeSelector or affinity in Git")
 	judge(t, fmt.Sprintf(cronJobOf, "nodeName: a"), "CronJob/web has nodeName a")
 	judge(t, fmt.Sprintf(podOf, `nodeName: ""`), "")
+	judge(t, `{apiVersion: example.com/v1, kind: Record, metadata: {name: web}, lastRun: {containers: [], nodeName: a}}`, "")
 }
 
 func TestAnnotationsOfAnIngressStayInsideItsApp(t *testing.T) {
@@ -115,5 +117,7 @@ func TestAnnotationsOfAnIngressStayInsideItsApp(t *testing.T) {
 			judge(t, fmt.Sprintf(of, c.key, c.value), want)
 		})
 	}
-	judge(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, annotations: {example.com/server-snippet: x}}}`, "")
+	for _, other := range []string{"apiVersion: v1, kind: ConfigMap", "apiVersion: example.com/v1, kind: Ingress", "apiVersion: networking.k8s.io/v1, kind: IngressClass"} {
+		judge(t, `{`+other+`, metadata: {name: web, annotations: {example.com/server-snippet: x}}}`, "")
+	}
 }

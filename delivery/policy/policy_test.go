@@ -54,8 +54,9 @@ func TestCheck(t *testing.T) {
 			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleList, items: [{metadata: {name: admin}}]}`, "ClusterScoped", refusedRole},
 		"namespace": {`{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, "ClusterScoped",
 			refusedNamespace},
-		"List of no objects": {`{apiVersion: v1, kind: List, metadata: {name: a}, items: [7]}`, "Malformed", "List/a is malformed: items[0]: not an object"},
-		"empty List":         {`{apiVersion: v1, kind: List, items: []}`, "", ""},
+		"List of no objects":            {`{apiVersion: v1, kind: List, metadata: {name: a}, items: [7]}`, "Malformed", "List/a is malformed: items[0]: not an object"},
+		"List of no objects and others": {`{apiVersion: v1, kind: List, metadata: {name: a}, items: [` + clusterRole + `, 7]}`, "Malformed", "List/a is malformed: items[1]: not an object"},
+		"empty List":                    {`{apiVersion: v1, kind: List, items: []}`, "", ""},
 		"unknown kind": {`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`, "UnknownKind",
 			"Unheard/a is of a kind the cluster does not know: example.com/v1 Unheard; check both, or ask an administrator of the cluster to install the CustomResourceDefinition"},
 		"misspelled kind": {`{apiVersion: v1, kind: service, metadata: {name: a}}`, "MisspelledKind",
@@ -99,7 +100,14 @@ func TestCheck(t *testing.T) {
 			"Endpoints/a is refused: a Service finds its pods by a selector, not by addresses written by hand"},
 		"endpoint slice": {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a}}`, "Endpoints",
 			"EndpointSlice/a is refused: a Service finds its pods by a selector, not by addresses written by hand"},
-		"event": {`{apiVersion: v1, kind: Event, metadata: {name: a}}`, "Event", "Event/a is refused: Events report what happened and expire, so take it out"},
+		"endpoints of another group":            {`{apiVersion: example.com/v1, kind: Endpoints, metadata: {name: a}}`, "", ""},
+		"endpoint slice of another group":       {`{apiVersion: example.com/v1, kind: EndpointSlice, metadata: {name: a}}`, "", ""},
+		"another kind beside endpoint slices":   {`{apiVersion: discovery.k8s.io/v1, kind: Other, metadata: {name: a}}`, "", ""},
+		"resource quota of another group":       {`{apiVersion: example.com/v1, kind: ResourceQuota, metadata: {name: a}}`, "", ""},
+		"reserved account of another group":     {`{apiVersion: example.com/v1, kind: ServiceAccount, metadata: {name: kubeop-deployer}}`, "", ""},
+		"reserved role of another group":        {`{apiVersion: example.com/v1, kind: Role, metadata: {name: kubeop-x}}`, "", ""},
+		"reserved name of another kind of RBAC": {`{apiVersion: rbac.authorization.k8s.io/v1, kind: Other, metadata: {name: kubeop-x}}`, "", ""},
+		"event":                                 {`{apiVersion: v1, kind: Event, metadata: {name: a}}`, "Event", "Event/a is refused: Events report what happened and expire, so take it out"},
 		"event of the newer group": {`{apiVersion: events.k8s.io/v1, kind: Event, metadata: {name: a}}`, "Event",
 			"Event/a is refused: Events report what happened and expire, so take it out"},
 		"event of another group": {`{apiVersion: example.com/v1, kind: Event, metadata: {name: a}}`, "", ""},
@@ -164,6 +172,17 @@ func TestCheckReportsAllSorted(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckChangesNoObject(t *testing.T) {
+	checked := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: confirm, x: z}}}`)
+	before := checked.DeepCopy()
+	if err := Check([]*unstructured.Unstructured{checked}, Bounds{Namespace: namespace}, scope); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, checked); diff != "" {
+		t.Errorf("-before +after:\n%s", diff)
 	}
 }
 

@@ -119,11 +119,8 @@ func Without(err error, rules ...string) error {
 	})...)
 }
 
-// leaves returns the errors that were joined into err, at any depth; none for nil.
+// leaves returns the errors that were joined into err, at any depth.
 func leaves(err error) []error {
-	if err == nil {
-		return nil
-	}
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) || len(joined.Unwrap()) == 0 {
 		return []error{err}

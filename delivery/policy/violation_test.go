@@ -3,8 +3,39 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+func TestARemedyOfSeveralViolationsIsSaidOnce(t *testing.T) {
+	ask, install := Remedy{"cluster-scoped objects", "or ask an administrator"}, Remedy{"unknown kinds", "install it"}
+	found := []*Violation{
+		{Object: "Node/a", Rule: ClusterScoped, Why: "is refused", Remedies: []Remedy{{"", "take it out"}, ask}},
+		{Object: "Node/b", Rule: ClusterScoped, Why: "is refused", Remedies: []Remedy{ask}},
+		{Object: "Node/c", Rule: ClusterScoped, Why: "is refused", Remedies: []Remedy{ask}},
+		{Object: "Thing/d", Rule: UnknownKind, Why: "is unknown", Remedies: []Remedy{install}},
+	}
+	want := []string{
+		"Node/a is refused; take it out", "Node/b is refused", "Node/c is refused", "Thing/d is unknown; install it",
+		"for cluster-scoped objects: ask an administrator",
+	}
+	if diff := cmp.Diff(want, strings.Split(join(found).Error(), "\n")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"four": "four", "fives": "five…", "a\x1fb": "a?b", "a\x7fb": "a?b", "a\u0080b": "a?b", "a\u009fb": "a?b", "a\u00a0b": "a\u00a0b",
+		"a\u2028b": "a?b", "a\u2029b": "a?b", "a b~": "a b~",
+	} {
+		if got := OneLine(text, 4); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
 
 func TestViolationsOfSomeRulesCanBeLeftOut(t *testing.T) {
 	unknown, scoped := &Violation{Object: "Thing/a", Rule: UnknownKind, Why: "is unknown"}, &Violation{Object: "Node/b", Rule: ClusterScoped, Why: "is cluster-scoped"}
