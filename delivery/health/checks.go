@@ -49,10 +49,7 @@ func (c *Checks) of(kind schema.GroupKind) *expr.Check {
 
 // cached returns the verdict on an object if it is about the version that the watch shows, or about a newer one.
 func (c *Checks) cached(ref Ref, version string) (cachedVerdict, bool) {
-	last, ok := c.cache[ref.plain()]
-	if !ok || version == "" {
-		return cachedVerdict{}, false
-	}
+	last := c.cache[ref.plain()] // An empty version cannot be compared.
 	order, err := resourceversion.CompareResourceVersion(last.version, version)
 	return last, err == nil && order >= 0
 }

@@ -1,6 +1,8 @@
 package health
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -70,6 +72,34 @@ func TestChecksJudgeInThePlaceOfKstatus(t *testing.T) {
 				t.Errorf("three looks at one version asked %s, want %q", asked, "Get:1")
 			}
 		})
+	}
+}
+
+func TestChecksOfAnObjectThatIsGone(t *testing.T) {
+	w := &world{}
+	e := w.explainer(t)
+	e.Checks = checks(t, nil)
+	v, err := Look(t.Context(), e, blind, []Ref{refTo(deployment())})
+	if want := "Deployment/web: was deleted"; err != nil || v.String() != want {
+		t.Errorf("got %q, %v, want %q", v, err, want)
+	}
+	w.fails = map[string]error{"Get": errors.New("away")}
+	if v, err := Look(t.Context(), e, blind, []Ref{refTo(deployment())}); err == nil || !strings.Contains(err.Error(), "reading Deployment/web: away") {
+		t.Errorf("got %q, %v", v, err)
+	}
+}
+
+func TestChecksCacheNoMoreThanTheirLimit(t *testing.T) {
+	live := in("done")
+	e := (&world{objects: []client.Object{live}}).explainer(t)
+	for kept, before := range map[int]int{1: maxCached, maxCached: maxCached - 1} {
+		e.Checks = checks(t, nil)
+		for i := range before {
+			e.Checks.cache[Ref{Key: client.ObjectKey{Name: strconv.Itoa(i)}}] = cachedVerdict{}
+		}
+		if _, err := Look(t.Context(), e, watch(t, live), []Ref{refTo(live)}); err != nil || len(e.Checks.cache) != kept {
+			t.Errorf("after %d: %d are cached, want %d; %v", before, len(e.Checks.cache), kept, err)
+		}
 	}
 }
 

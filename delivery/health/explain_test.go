@@ -49,6 +49,8 @@ func crashes() map[string]situation {
 	}
 	long := container(runs, ends(255, "Unknown", ""))
 	long.LastTerminationState.Terminated.FinishedAt = at(80)
+	tenMinutes := container(runs, ends(255, "Unknown", ""))
+	tenMinutes.LastTerminationState.Terminated.FinishedAt = at(20)
 	initial := corev1.PodStatus{
 		InitContainerStatuses: []corev1.ContainerStatus{{Name: "migrate", State: waits("CrashLoopBackOff", ""), LastTerminationState: ends(1, "Error", "")}},
 		ContainerStatuses:     []corev1.ContainerStatus{container(waits("PodInitializing", ""), noState)},
@@ -72,6 +74,8 @@ func crashes() map[string]situation {
 		"crash: killed by somebody else":           {deployment(), []client.Object{killed}, logged},
 		"crash: an init container":                 {deployment(), []client.Object{pod(initial)}, map[string]string{"web-1/migrate/previous": "relation users exists\n"}},
 		"crash: one of two containers":             {deployment(), []client.Object{pod(containers(container(waits("CrashLoopBackOff", ""), ends(1, "Error", "")), proxy))}, logged},
+		"crash: after a run of ten minutes":        {deployment(), []client.Object{pod(containers(tenMinutes))}, logged},
+		"crash: killed, told by events.k8s.io":     {deployment(), []client.Object{killed, series(event(killed, 5, "Unhealthy", "Liveness probe failed: in a series"))}, logged},
 		"crash: long ago, and not ready today":     {deployment(), []client.Object{pod(containers(long))}, logged},
 		"crash: a log of one endless line":         {deployment(), []client.Object{pod(looping(1, "Error", ""))}, map[string]string{"web-1/main/previous": strings.Repeat("long ", 1000)}},
 		"crash: a pod of a StatefulSet":            {statefulSet(2), []client.Object{pod(looping(2, "Error", ""))}, logged},
@@ -85,6 +89,7 @@ func blocks() map[string]situation {
 	old := pod(waitingFor("ImagePullBackOff", `Back-off pulling image "r.example/web:v1"`))
 	return map[string]situation{
 		"image: not found":                         {deployment(), []client.Object{pod(waitingFor("ErrImagePull", cause))}, nil},
+		"image: a reason of its own":               {deployment(), []client.Object{pod(waitingFor("ErrImagePull", "the registry says desc = closed"))}, nil},
 		"image: not found, waiting":                {deployment(), []client.Object{pod(waitingFor("ImagePullBackOff", `Back-off pulling image "r.example/web:v1": ErrImagePull: `+cause))}, nil},
 		"image: not found, waiting before 1.32":    {deployment(), []client.Object{old, event(old, 3, "Failed", `Failed to pull image "r.example/web:v1": `+cause), event(old, 4, "Failed", "Error: ErrImagePull")}, nil},
 		"image: not found, and the event has gone": {deployment(), []client.Object{old}, nil},
@@ -106,6 +111,13 @@ func starts() map[string]situation {
 	sidecar := func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{{Name: "mesh", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}, {Name: "wait-for-db"}}
 	}
+	second := corev1.ContainerStatus{Name: "second", State: waits("ContainerCreating", "")}
+	afterInit := pod(containers(second))
+	afterInit.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "migrate", State: ends(0, "Completed", "")}}
+	ready := container(runs, noState)
+	ready.Ready = true
+	besideOne := pod(containers(ready, second))
+	onceMore := pod(containers(container(waits("ContainerCreating", ""), ends(0, "Completed", ""))))
 	named2 := event(unready, 2, "Unhealthy", "Readiness probe failed: the last by name")
 	named2.Name = "web-1.z"
 	recovered := container(runs, ends(1, "Error", "a crash of before"))
@@ -122,6 +134,9 @@ func starts() map[string]situation {
 		"volume: only the summary is left": {deployment(), []client.Object{creating, event(creating, 3, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[etc]: timed out")}, nil},
 		"volume: attached elsewhere":       {deployment(), []client.Object{creating, event(creating, 3, "FailedMount", "later"), event(creating, 2, "FailedAttachVolume", `Multi-Attach error for volume "pvc-11111111-2222-3333-4444-555555555555"`)}, nil},
 		"network: no address":              {deployment(), []client.Object{creating, event(creating, 1, "FailedCreatePodSandBox", cni)}, nil},
+		"start: after its init container":  {deployment(), []client.Object{afterInit, event(afterInit, 1, "FailedMount", "of before")}, nil},
+		"start: beside one that runs":      {deployment(), []client.Object{besideOne, event(besideOne, 1, "FailedMount", "of before")}, nil},
+		"start: once more":                 {deployment(), []client.Object{onceMore, event(onceMore, 1, "FailedMount", "of before")}, nil},
 		"start: nothing is wrong yet":      {deployment(), []client.Object{creating, normal(event(creating, 1, "Pulling", "Pulling image"))}, nil},
 		"init: still runs":                 {deployment(), []client.Object{pod(initializing, sidecar)}, nil},
 		"probe: fails":                     {deployment(), []client.Object{unready, event(unready, 2, "Unhealthy", "Readiness probe failed: dial tcp 10.1.0.5:8080: connect: connection refused"), event(unready, 9, "BackOff", "something else")}, nil},
@@ -151,6 +166,9 @@ func workloads() map[string]situation {
 	logs := map[string]string{"web-2/main": "the second attempt\n", "web-1/main": "the first attempt\n"}
 	tries := []client.Object{pod(attempt, named("web-1", 1), never), pod(attempt, named("web-2", 2), never)}
 	set, daemon, running := statefulSet(0), daemonSet(0), job()
+	going := deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp, d.Finalizers = new(at(1)), []string{"x/y"} })
+	parallel, unselected := job(), job()
+	parallel.Spec.Parallelism, unselected.Spec.Selector = new(int32(2)), nil
 	bare := statefulSet(0)
 	bare.Spec.Replicas = nil
 	unseen := deployment()
@@ -178,6 +196,11 @@ func workloads() map[string]situation {
 		"rollout: the change is not seen":      {unseen, []client.Object{pod(crashed)}, nil},
 		"rollout: not seen at all":             {unseenEver, []client.Object{pod(crashed)}, nil},
 		"rollout: down to zero":                {ending, []client.Object{pod(crashed)}, nil},
+		"rollout: being deleted":               {going, []client.Object{pod(crashed)}, nil},
+		"quota: the second pod of a DaemonSet": {daemon, []client.Object{pod(isReady), event(daemon, 1, "FailedCreate", `Error creating: pods "web-abcde" `+quotaRefusal)}, nil},
+		"quota: the second pod of a Job":       {parallel, []client.Object{pod(isReady, never), event(parallel, 1, "FailedCreate", `Error creating: pods "web-abcde" `+quotaRefusal)}, nil},
+		"quota: overcome":                      {set, []client.Object{pod(isReady, named("web-0", 1)), pod(isReady, named("web-1", 2)), event(set, 1, "FailedCreate", `create Pod web-0 in StatefulSet web failed error: pods "web-0" `+quotaRefusal)}, nil},
+		"job: without a selector":              {unselected, []client.Object{pod(crashed, never)}, nil},
 		"rollout: paused":                      {paused, nil, nil},
 		"another team's pod":                   {deployment(), []client.Object{pod(crashed, func(p *corev1.Pod) { p.Namespace = "other" })}, nil},
 		"job: out of tries":                    {jobFailed("BackoffLimitExceeded", "Job has reached the specified backoff limit"), tries, logs},
@@ -194,7 +217,8 @@ func workloads() map[string]situation {
 }
 
 func others() map[string]situation {
-	data, lb := claim(), service(nil)
+	data, lb, unknown := claim(), service(nil), claim()
+	unknown.UID = ""
 	alone := pod(func() corev1.PodStatus {
 		s := containers(container(ends(3, "Error", ""), noState))
 		s.Phase = corev1.PodFailed
@@ -208,6 +232,8 @@ func others() map[string]situation {
 		"claim: without a word":           {data, nil, nil},
 		"load balancer: refused":          {lb, []client.Object{event(lb, 1, "SyncLoadBalancerFailed", "Error syncing load balancer: out of addresses")}, nil},
 		"load balancer: nobody makes one": {lb, nil, nil},
+		"claim: not identified":           {unknown, []client.Object{event(unknown, 1, "ProvisioningFailed", "of another claim")}, nil},
+		"pod: runs and is not ready":      {pod(corev1.PodStatus{Phase: corev1.PodRunning}, named("web", 0)), nil, nil},
 		"pod: failed":                     {alone, nil, map[string]string{"web/main": "1 of 7 checks failed\n"}},
 		"pod: not scheduled":              {unscheduled, nil, nil},
 		"pod: its image is not there":     {pod(waitingFor("ErrImagePull", "not found"), named("web", 0), never), nil, nil},

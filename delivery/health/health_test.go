@@ -71,6 +71,7 @@ func TestAVerdictNamesThreeAndCountsTheRest(t *testing.T) {
 		"failures first":                {Verdict{Failed: []string{"a", "b"}, Waiting: []string{"c", "d", "e"}, Pending: []string{"f"}}, "a; b; c; and 2 more"},
 		"not seen yet beside others":    {Verdict{Waiting: []string{"c"}, Pending: []string{"f"}}, "c"},
 		"nothing but what was not seen": {Verdict{Pending: []string{"f"}}, "f"},
+		"exactly three":                 {Verdict{Failed: []string{"a"}, Waiting: []string{"b", "c"}}, "a; b; c"},
 		"healthy":                       {},
 	}
 	for name, c := range cases {

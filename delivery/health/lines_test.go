@@ -12,8 +12,8 @@ import (
 
 func TestLastLinesAreOfTheNewestPodOfAJob(t *testing.T) {
 	with := func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{{Name: "main"}, {Name: "proxy"}} }
-	older, newer := pod(containers(), named("web-2", 1), with), pod(containers(), named("web-1", 2), with)
-	logs := map[string]string{"web-1/main": "one\n\n  two\r\nthree\tsecret\n", "web-2/main": "an earlier attempt\n", "web-1/proxy": "proxy\n"}
+	older, newer := pod(containers(), named("web-1", 1), with), pod(containers(), named("web-2", 2), with)
+	logs := map[string]string{"web-2/main": "one\n\n  two\r\nthree\tsecret\n", "web-1/main": "an earlier attempt\n", "web-2/proxy": "proxy\n"}
 	cases := map[string]struct {
 		pods  []client.Object
 		most  int

@@ -80,6 +80,21 @@ func TestMaskHidesInEventsAndStatuses(t *testing.T) {
 	}
 }
 
+func TestWithoutLogsACrashHasItsExitCode(t *testing.T) {
+	e := (&world{objects: []client.Object{pod(looping(2, "Error", ""))}}).explainer(t)
+	e.Logs = nil
+	v, err := Look(t.Context(), e, watch(t, deployment()), []Ref{refTo(deployment())})
+	if want := "Deployment/web: its pod crashes with exit code 2"; err != nil || v.String() != want {
+		t.Errorf("got %q, %v, want %q", v, err, want)
+	}
+}
+
+func TestLogsNeedAnAddress(t *testing.T) {
+	if _, err := LogsOf(&rest.Config{Host: "https://[::1"}); err == nil || !strings.HasPrefix(err.Error(), "making the client of logs: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestLogsOf(t *testing.T) {
 	answers := map[string]string{"web-1": "one\ntwo\n", "torn": "one\n", "huge": strings.Repeat(strings.Repeat("x", 99)+"\n", 700) + "torn"}
 	var asked string

@@ -2,10 +2,54 @@ package pack
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
+
+func TestPatch(t *testing.T) {
+	whole := bytes.Repeat([]byte("0123456789abcdef"), 0x10000/16)
+	base := append(bytes.Clone(whole), "the end"...)
+	delta := func(of, makes int, instructions ...byte) []byte {
+		return append(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(of)), uint64(makes)), instructions...)
+	}
+	const largest = 0x10000
+	for name, tc := range map[string]struct {
+		base, delta []byte
+		largest     int64
+		want        []byte
+		ok          bool
+	}{
+		"as large as may be":              {base, delta(len(base), largest, 0x80), largest, whole, true},
+		"larger by one":                   {base, delta(len(base), largest, 0x80), largest - 1, nil, false},
+		"nothing may be made":             {base, delta(len(base), 1, 1, 'x'), -1, nil, false},
+		"nothing is made":                 {base, delta(len(base), 0), -1, nil, true},
+		"a size of zero, past the end":    {whole[1:], delta(len(whole)-1, largest, 0x80), largest, nil, false},
+		"the last byte of the base":       {[]byte("ab"), []byte{2, 1, 0x91, 1, 1}, largest, []byte("b"), true},
+		"past the base by one":            {[]byte("ab"), []byte{2, 1, 0x91, 2, 1}, largest, nil, false},
+		"127 bytes of its own":            {[]byte("ab"), delta(2, 127, append([]byte{127}, whole[:127]...)...), largest, whole[:127], true},
+		"no size of the result":           {[]byte("ab"), []byte{2}, largest, nil, false},
+		"empty, of nothing":               {nil, nil, largest, nil, false},
+		"cut off, and nothing to be made": {[]byte("ab"), []byte{2, 0, 0xff}, largest, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			err := patch(&got, tc.base, tc.delta, tc.largest)
+			if (err == nil) != tc.ok || tc.ok && !bytes.Equal(got.Bytes(), tc.want) {
+				t.Errorf("got %d bytes, %v, want %d", got.Len(), err, len(tc.want))
+			}
+		})
+	}
+	if err := patch(failing{}, []byte("ab"), []byte{2, 1, 1, 'x'}, largest); !errors.Is(err, errDisk) {
+		t.Errorf("what cannot be written: got %v", err)
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errDisk }
 
 // FuzzDelta compares what is made of a delta with what go-git makes of it. Where that fails, so does this.
 func FuzzDelta(f *testing.F) {

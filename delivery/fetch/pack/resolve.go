@@ -67,7 +67,8 @@ func (r *reading) differencesTo(at int) []int {
 	return all
 }
 
-// follow computes the names of the objects that deltas on an object make, of the deltas on these, and so on.
+// follow computes the names of the objects that deltas on an object make, of the deltas on these, and so on. Each step of the chain has deltas
+// left.
 func (r *reading) follow(left []int, kind plumbing.ObjectType, content []byte) error {
 	type step struct {
 		left    []int
@@ -76,15 +77,8 @@ func (r *reading) follow(left []int, kind plumbing.ObjectType, content []byte) e
 	chain := []step{{left, content}}
 	for len(chain) > 0 {
 		last := &chain[len(chain)-1]
-		if len(last.left) == 0 {
-			chain = chain[:len(chain)-1]
-			continue
-		}
 		next := last.left[0]
 		last.left = last.left[1:]
-		if !r.objects[next].name.IsZero() {
-			continue
-		}
 		delta, err := r.content(next)
 		if err != nil {
 			return err

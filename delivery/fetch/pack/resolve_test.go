@@ -22,16 +22,18 @@ func TestDeltasGetTheNameOfTheirResult(t *testing.T) {
 		want    []string
 		bases   []string
 	}{
-		"none":                        {[][]byte{a, blob(t, "")}, []string{"a", ""}, nil},
-		"a chain by offset":           {[][]byte{a, aToB, toOffset(t, len(aToB), suffixed("ab", "c"))}, []string{"a", "ab", "abc"}, nil},
-		"a chain by name":             {[][]byte{a, toName(t, blobName("a"), suffixed("a", "b")), toName(t, blobName("ab"), suffixed("ab", "c"))}, []string{"a", "ab", "abc"}, nil},
-		"before their bases":          {[][]byte{toName(t, blobName("ab"), suffixed("ab", "c")), toName(t, blobName("a"), suffixed("a", "b")), a}, []string{"abc", "ab", "a"}, nil},
-		"two of one base":             {[][]byte{a, aToB, toName(t, blobName("a"), suffixed("a", "z"))}, []string{"a", "ab", "az"}, nil},
-		"two, and more of each":       {[][]byte{a, aToB, toName(t, blobName("a"), suffixed("a", "z")), toName(t, blobName("ab"), suffixed("ab", "c")), toName(t, blobName("az"), suffixed("az", "y"))}, []string{"a", "ab", "az", "abc", "azy"}, nil},
-		"two that make the same":      {[][]byte{a, aToB, toName(t, blobName("a"), suffixed("a", "b"))}, []string{"a", "ab", "ab"}, nil},
-		"of the store":                {[][]byte{toName(t, blobName("base"), suffixed("base", "d"))}, []string{"based"}, []string{"base"}},
-		"of the store, and of those":  {[][]byte{toName(t, blobName("based"), suffixed("based", "!")), toName(t, blobName("base"), suffixed("base", "d"))}, []string{"based!", "based"}, []string{"base"}},
-		"of both the pack's and ours": {[][]byte{blob(t, "base"), toName(t, blobName("base"), suffixed("base", "d"))}, []string{"base", "based"}, nil},
+		"none":                             {[][]byte{a, blob(t, "")}, []string{"a", ""}, nil},
+		"a chain by offset":                {[][]byte{a, aToB, toOffset(t, len(aToB), suffixed("ab", "c"))}, []string{"a", "ab", "abc"}, nil},
+		"a chain by name":                  {[][]byte{a, toName(t, blobName("a"), suffixed("a", "b")), toName(t, blobName("ab"), suffixed("ab", "c"))}, []string{"a", "ab", "abc"}, nil},
+		"before their bases":               {[][]byte{toName(t, blobName("ab"), suffixed("ab", "c")), toName(t, blobName("a"), suffixed("a", "b")), a}, []string{"abc", "ab", "a"}, nil},
+		"two of one base":                  {[][]byte{a, aToB, toName(t, blobName("a"), suffixed("a", "z"))}, []string{"a", "ab", "az"}, nil},
+		"two, and more of each":            {[][]byte{a, aToB, toName(t, blobName("a"), suffixed("a", "z")), toName(t, blobName("ab"), suffixed("ab", "c")), toName(t, blobName("az"), suffixed("az", "y"))}, []string{"a", "ab", "az", "abc", "azy"}, nil},
+		"two that make the same":           {[][]byte{a, aToB, toName(t, blobName("a"), suffixed("a", "b"))}, []string{"a", "ab", "ab"}, nil},
+		"of the store":                     {[][]byte{toName(t, blobName("base"), suffixed("base", "d"))}, []string{"based"}, []string{"base"}},
+		"of the store, and of those":       {[][]byte{toName(t, blobName("based"), suffixed("based", "!")), toName(t, blobName("base"), suffixed("base", "d"))}, []string{"based!", "based"}, []string{"base"}},
+		"by offset, of one of the store":   {[][]byte{toName(t, blobName("base"), suffixed("base", "d")), toOffset(t, len(toName(t, blobName("base"), suffixed("base", "d"))), suffixed("based", "!"))}, []string{"based", "based!"}, []string{"base"}},
+		"of an object that is there twice": {[][]byte{a, a, toOffset(t, len(a), suffixed("a", "b")), toName(t, blobName("a"), suffixed("a", "z"))}, []string{"a", "a", "ab", "az"}, nil},
+		"of both the pack's and ours":      {[][]byte{blob(t, "base"), toName(t, blobName("base"), suffixed("base", "d"))}, []string{"base", "based"}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

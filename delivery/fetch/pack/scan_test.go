@@ -120,6 +120,7 @@ func TestTheFileThatIsTooLargeIsNamed(t *testing.T) {
 		"no folder":            {[][]byte{blob(t, big)}, "an object of 300 bytes in the commit is larger than the limit of 299 bytes"},
 		"a folder behind it":   {[][]byte{blob(t, big), tree(inner)}, "an object of 300 bytes in the commit"},
 		"another folder":       {[][]byte{tree(file("a", blobName("a"))), blob(t, big)}, "an object of 300 bytes in the commit"},
+		"a file like a folder": {[][]byte{blob(t, inner), blob(t, big)}, "an object of 300 bytes in the commit"},
 		"a name of two lines":  {[][]byte{tree(odd), blob(t, big)}, "the file a b has 300 bytes"},
 		"not a file, a commit": {[][]byte{tree(inner), plain(t, plumbing.CommitObject, big)}, "an object of 300 bytes in the commit"},
 	} {

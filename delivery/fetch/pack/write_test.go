@@ -201,6 +201,56 @@ func TestAPackIsNotCompleteIfAnyOperationOfItsFileFails(t *testing.T) {
 	}
 }
 
+// TestAPackIsNotReadWrongIfAnOperationOfItsFileFails: an object that could not be read must not get a name.
+func TestAPackIsNotReadWrongIfAnOperationOfItsFileFails(t *testing.T) {
+	store := oneObject{[]byte("base")}
+	pack := packWith(blob(t, "a"), toName(t, blobName("a"), suffixed("a", "b")), toName(t, blobName("ab"), suffixed("ab", "c")), toName(t, blobName("base"), suffixed("base", "d")))
+	want, err := Read(bytes.NewReader(pack), usual, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for n := 1; ; n++ {
+		file := &faulty{File: packFile(t, pack), fails: n}
+		got, err := Read(file, usual, store)
+		switch {
+		case err == nil: // go-git asks where a file is, and needs no answer.
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("operation %d fails: %s", n, diff)
+			}
+		case !errors.Is(err, errDisk):
+			t.Errorf("operation %d fails: %v", n, err)
+		default:
+			failed++
+		}
+		if file.done < n {
+			break
+		}
+	}
+	if failed < 5 {
+		t.Errorf("%d operations failed", failed)
+	}
+	for n := 1; n <= 5; n++ {
+		if _, _, err := Checksum(&faulty{File: packFile(t, pack), fails: n}); !errors.Is(err, errDisk) {
+			t.Errorf("the checksum, operation %d fails: %v", n, err)
+		}
+	}
+}
+
+// panicking stands for a library that does not expect what a pack has.
+type panicking struct{ oneObject }
+
+func (panicking) Object(plumbing.Hash) (plumbing.ObjectType, []byte, error) {
+	panic("index out of range")
+}
+
+func TestAPackOnWhichALibraryPanicsIsDamaged(t *testing.T) {
+	_, err := Read(bytes.NewReader(packWith(toName(t, blobName("base"), suffixed("base", "d")))), usual, panicking{oneObject{[]byte("base")}})
+	if err == nil || !strings.Contains(err.Error(), "the pack is damaged: it cannot be unpacked: index out of range") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTheIndexFindsEachObject(t *testing.T) {
 	pack := packWith(blob(t, "a"), blob(t, "b"), blob(t, "c"))
 	contents, err := Read(bytes.NewReader(pack), usual, oneObject{})
