@@ -37,13 +37,16 @@ func TestAuthFromSecret(t *testing.T) {
 		"both":        {map[string]string{"username": "a", "password": "b", "bearerToken": "c"}, Auth{}, `keep one of them; an administrator of the cluster may run: kubectl patch secret git -n team -p '{"data":{"bearerToken":null}}'`},
 		"no password": {map[string]string{"username": "a"}, Auth{}, "no password: add it; an administrator of the cluster may run: kubectl create secret generic git -n team " +
 			"--from-literal=username=... --from-literal=password=... --dry-run=client -o yaml | kubectl apply -f -"},
-		"colon":          {map[string]string{"username": "a:b", "password": "c"}, Auth{}, "colon"},
-		"line break":     {map[string]string{"username": "a", "password": "hunter2\n"}, Auth{}, "password of the Secret holds a line break"},
-		"header":         {map[string]string{"bearerToken": "hunter2\r\nX: y"}, Auth{}, "bearerToken of the Secret holds a line break"},
-		"no certificate": {map[string]string{"ca.crt": "hunter2"}, Auth{}, "ca.crt of the Secret holds no certificate"},
-		"no key":         {map[string]string{"identity": "hunter2"}, Auth{}, "identity of the Secret is not"},
-		"docker garbage": {map[string]string{".dockerconfigjson": "hunter2"}, Auth{}, ".dockerconfigjson"},
-		"docker auth":    {map[string]string{".dockerconfigjson": `{"auths":{"h":{"auth":"hunter2"}}}`}, Auth{}, `auth of "h"`},
+		"colon":                 {map[string]string{"username": "a:b", "password": "c"}, Auth{}, "colon"},
+		"line break":            {map[string]string{"username": "a", "password": "hunter2\n"}, Auth{}, "password of the Secret holds a line break"},
+		"header":                {map[string]string{"bearerToken": "hunter2\r\nX: y"}, Auth{}, "bearerToken of the Secret holds a line break"},
+		"no certificate":        {map[string]string{"ca.crt": "hunter2"}, Auth{}, "ca.crt of the Secret holds no certificate"},
+		"no key":                {map[string]string{"identity": "hunter2"}, Auth{}, "identity of the Secret is not"},
+		"docker garbage":        {map[string]string{".dockerconfigjson": "hunter2"}, Auth{}, ".dockerconfigjson"},
+		"an ID alone":           {map[string]string{"githubAppID": "7"}, Auth{}, "githubAppInstallationID of the Secret is not the number"},
+		"an installation alone": {map[string]string{"githubAppInstallationID": "42"}, Auth{}, "githubAppID of the Secret is not the ID"},
+		"a key of an App alone": {map[string]string{"githubAppPrivateKey": "hunter2"}, Auth{}, "githubAppID of the Secret is not the ID"},
+		"docker auth":           {map[string]string{".dockerconfigjson": `{"auths":{"h":{"auth":"hunter2"}}}`}, Auth{}, `auth of "h"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +99,28 @@ func TestAuthShowsNothing(t *testing.T) {
 	}
 }
 
+func TestAuthSaysWhichCredentialsThereAre(t *testing.T) {
+	some := []byte("x")
+	for want, c := range map[string]struct {
+		auth Auth
+		keys string
+	}{
+		"Auth{}":                      {Auth{}, "username password"},
+		"Auth{basic, ca.crt}":         {Auth{Username: "u", CA: some}, "username password ca.crt"},
+		"Auth{basic, tls.crt}":        {Auth{Password: "p", Certificate: some}, "username password tls.crt tls.key"},
+		"Auth{bearerToken}":           {Auth{BearerToken: "t"}, "bearerToken"},
+		"Auth{identity, known_hosts}": {Auth{Identity: some, KnownHosts: some}, "identity known_hosts"},
+		"Auth{identity}":              {Auth{Identity: some, Passphrase: some, KnownHosts: []byte(" \n")}, "identity known_hosts password"},
+		"Auth{.dockerconfigjson}":     {Auth{DockerConfig: some, PrivateKey: some}, ".dockerconfigjson tls.crt tls.key"},
+		"Auth{ca.crt}":                {Auth{CA: some}, "ca.crt"},
+		"Auth{githubApp}":             {Auth{App: &GitHubApp{}}, "githubAppID githubAppInstallationID githubAppPrivateKey"},
+	} {
+		if got, keys := c.auth.String(), strings.Join(c.auth.keys(), " "); got != want || keys != c.keys {
+			t.Errorf("got %s with the keys %s, want %s with %s", got, keys, want, c.keys)
+		}
+	}
+}
+
 func TestAuthForHost(t *testing.T) {
 	config := []byte(`{"auths":{
 		"https://registry.example.com/v1/":{"auth":"Ym90OnBhOnNz"},
@@ -107,12 +132,14 @@ func TestAuthForHost(t *testing.T) {
 		want    Auth
 		refresh string
 	}{
-		"registry.example.com":   {Auth{DockerConfig: config}, Auth{Username: "bot", Password: "pa:ss", DockerConfig: config}, ""},
-		"plain.example.com:5000": {Auth{DockerConfig: config}, Auth{Username: "u", Password: "p", DockerConfig: config}, ""},
-		"plain.example.com":      {Auth{DockerConfig: config}, Auth{DockerConfig: config}, ""},
-		"token.example.com":      {Auth{DockerConfig: config}, Auth{DockerConfig: config}, "refresh"},
-		"registry-1.docker.io":   {Auth{DockerConfig: config}, Auth{Username: "hub", Password: "p", DockerConfig: config}, ""},
-		"other.example.com":      {Auth{Username: "own", Password: "x"}, Auth{Username: "own", Password: "x"}, ""},
+		"registry.example.com":     {Auth{DockerConfig: config}, Auth{Username: "bot", Password: "pa:ss", DockerConfig: config}, ""},
+		"plain.example.com:5000":   {Auth{DockerConfig: config}, Auth{Username: "u", Password: "p", DockerConfig: config}, ""},
+		"plain.example.com":        {Auth{DockerConfig: config}, Auth{DockerConfig: config}, ""},
+		"token.example.com":        {Auth{DockerConfig: config}, Auth{DockerConfig: config}, "refresh"},
+		"registry-1.docker.io":     {Auth{DockerConfig: config}, Auth{Username: "hub", Password: "p", DockerConfig: config}, ""},
+		"registry.example.com/own": {Auth{Username: "own", Password: "x", DockerConfig: config}, Auth{Username: "own", Password: "x", DockerConfig: config}, ""},
+		"no.example.com":           {},
+		"other.example.com":        {Auth{Username: "own", Password: "x"}, Auth{Username: "own", Password: "x"}, ""},
 	}
 	for host, tc := range cases {
 		t.Run(host, func(t *testing.T) {

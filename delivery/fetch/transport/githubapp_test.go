@@ -170,6 +170,57 @@ func TestAGitHubAppGetsOneTokenForAllItsSources(t *testing.T) {
 	}
 }
 
+// TestATokenThatIsRefusedTwiceIsRefused: the server would be asked forever, or with half a body.
+func TestATokenThatIsRefusedTwiceIsRefused(t *testing.T) {
+	g := newGitHub(t)
+	auth, err := g.auth(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.answer = func(w http.ResponseWriter) {
+		g.issued++
+		w.WriteHeader(http.StatusCreated)
+		_, _ = fmt.Fprintf(w, `{"token": "refused", "expires_at": %q}`, g.clock.Now().Add(time.Hour).Format(time.RFC3339))
+	}
+	again := func() io.ReadCloser { return io.NopCloser(strings.NewReader("body")) }
+	for name, c := range map[string]struct {
+		body    io.ReadCloser
+		getBody func() (io.ReadCloser, error)
+		asked   int
+	}{
+		"no body":                {nil, nil, 2},
+		"an empty body":          {http.NoBody, nil, 2},
+		"a body to read again":   {again(), func() (io.ReadCloser, error) { return again(), nil }, 2},
+		"a body that reads once": {again(), nil, 1},
+	} {
+		g.seen, g.issued = nil, 0
+		client := g.client(t, g.network(), auth, NewGitClient)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL+"/acme/web", c.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Body, req.GetBody = c.body, c.getBody
+		res, err := client.Do(req)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != http.StatusUnauthorized || len(g.seen) != c.asked || g.issued != c.asked {
+			t.Errorf("%s: %s after %d requests with %d tokens, want %d", name, res.Status, len(g.seen), g.issued, c.asked)
+		}
+	}
+	gone := errors.New("the body is gone")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Body, req.GetBody = again(), func() (io.ReadCloser, error) { return nil, gone }
+	if res, err := g.client(t, g.network(), auth, NewGitClient).Do(req); !errors.Is(err, gone) {
+		t.Errorf("a body that cannot be read again: %v, %v", res, err)
+	}
+}
+
 func TestAGitHubAppThatGetsNoToken(t *testing.T) {
 	g := newGitHub(t)
 	auth, err := g.auth(t, nil)

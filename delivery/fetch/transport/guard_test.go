@@ -255,6 +255,22 @@ func TestGitHostsSeeAGitClient(t *testing.T) {
 	}
 }
 
+func TestARegistryThatDoesNotAnswer(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	origin, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, _, err := NewRegistryClient(loopback, Auth{}, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := client.Get(server.URL + "/v2/"); err == nil {
+		t.Errorf("got %s of a server that is closed", res.Status)
+	}
+}
+
 func TestNoClientIsMadeOfCredentialsThatCannotBeUsed(t *testing.T) {
 	origin := &url.URL{Scheme: "https", Host: "h.example"}
 	for name, tc := range map[string]struct {
