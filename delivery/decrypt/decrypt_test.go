@@ -19,12 +19,19 @@ func TestPlainFilesAreNotChanged(t *testing.T) {
 		"a.yaml": "kind: ConfigMap\ndata: {a: 'sops writes ENC[AES256_GCM,data:…]'}\n", "b.json": "{",
 		"d.yaml": "data:\n  file: |\n    sops: ENC[AES256_GCM,\n   - [\n", "e.env": "sops=ENC[AES256_GCM,\n", "f.bin": "\x00",
 		"g.yaml": "sops: off\na: " + opening + "\n", "h.yaml": "a: {sops: {mac: '" + mac + "'}}\n", "i.json": `{"a": {"sops": {"mac": "` + mac + `"}}}`,
+		"l.yaml": "sops: [\n", "m.json": `"sops": ` + "mac", "n.json": `{"sops": 7, "a": "` + mac + `"}`,
 		"j.json": `{"SOPS": {"mac": "` + mac + `"}}`, "k.ini": "[a]\nsops = " + mac + "\n",
 	} {
 		got, err := fs.ReadFile(Open(one(name, []byte(text)), nil), name)
 		if err != nil || string(got) != text {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
+	}
+}
+
+func TestAFileThatCannotBeReadIsNotEmpty(t *testing.T) {
+	if got, err := fs.ReadFile(Open(one("a.yaml", nil), nil), "b.yaml"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 

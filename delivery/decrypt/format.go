@@ -73,8 +73,8 @@ func encrypted(in Format, data []byte) bool {
 		}
 	default:
 		var document map[string]json.RawMessage
-		if err = json.Unmarshal(data, &document); err == nil && document["sops"] != nil {
-			_ = json.Unmarshal(document["sops"], &about) // If it is not an object, SOPS did not write it.
+		if err = json.Unmarshal(data, &document); err == nil {
+			_ = json.Unmarshal(document["sops"], &about) // If it is no object, or missing, SOPS did not write the file.
 		}
 	}
 	if err != nil {

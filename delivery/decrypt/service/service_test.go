@@ -135,6 +135,61 @@ func TestRedirectsAndLongAnswersAreRefused(t *testing.T) {
 	}
 }
 
+func TestAnAnswerAsLongAsItMayBe(t *testing.T) {
+	at, data, client := vaultAt(t, true, func(out http.ResponseWriter, _ *http.Request) { _, _ = out.Write(make([]byte, maxAnswerBytes)) })
+	if got, err := put(NewProxy(client, data, time.Now), at); err != nil || len(got) != maxAnswerBytes {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+	at, data, client = vaultAt(t, true, func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Content-Length", "100")
+		_, _ = out.Write([]byte("torn"))
+	})
+	if got, err := put(NewProxy(client, data, time.Now), at); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("an answer that breaks off: %q, %v", got, err)
+	}
+}
+
+func TestErrorsNameTheHostAndNoURL(t *testing.T) {
+	at, data, client := vaultAt(t, false, func(http.ResponseWriter, *http.Request) { t.Error("it is reached") })
+	question, err := message.Write(request{Method: http.MethodPut, URL: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = NewProxy(client, data, time.Now).Do(t.Context(), question)
+	if err == nil || !strings.HasPrefix(err.Error(), "asking "+to.Host+": ") || strings.Contains(err.Error(), "transit") {
+		t.Errorf("got %v", err)
+	}
+	broken := errors.New("no certificate in PEM")
+	refuses := func(*url.URL, []byte) (*http.Client, error) { return nil, broken }
+	if _, err := NewProxy(refuses, data, time.Now).Do(t.Context(), question); !errors.Is(err, broken) {
+		t.Errorf("without a client: %v", err)
+	}
+}
+
+type torn struct{}
+
+func (torn) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestAProcessSeesWhatItCannotSendOrRead(t *testing.T) {
+	asked := 0
+	through := Transport{Ask: func([]byte) ([]byte, error) { asked++; return []byte("no message"), nil }}
+	request, err := http.NewRequest(http.MethodPut, "https://vault.example.com", torn{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := through.RoundTrip(request); !errors.Is(err, io.ErrUnexpectedEOF) || asked > 0 {
+		t.Errorf("a body that cannot be read: %v, %v after %d questions", answer, err, asked)
+	}
+	request.Body = nil
+	if answer, err := through.RoundTrip(request); err == nil || !strings.HasPrefix(err.Error(), "reading an answer: ") {
+		t.Errorf("an answer that is none: %v, %v", answer, err)
+	}
+}
+
 func TestTheRequestsAndTheTimeOfAnAppAreBounded(t *testing.T) {
 	var passed atomic.Int64
 	at, data, client := vaultAt(t, true, func(http.ResponseWriter, *http.Request) { passed.Add(int64(maxTime / 4)) })
@@ -148,7 +203,10 @@ func TestTheRequestsAndTheTimeOfAnAppAreBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	many := NewProxy(client, data, func() time.Time { return time.Time{} })
-	many.requests = maxRequests
+	many.requests = maxRequests - 1
+	if _, err := put(many, at); err != nil {
+		t.Errorf("the last request that is allowed: %v", err)
+	}
 	if _, err := put(many, at); err == nil || !strings.Contains(err.Error(), "may be called 200 times") {
 		t.Errorf("got %v", err)
 	}
@@ -166,8 +224,10 @@ func TestTheRequestsAndTheTimeOfAnAppAreBounded(t *testing.T) {
 	if _, err := put(silent, at); err == nil || !strings.Contains(err.Error(), "it gave no answer in time") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := silent.Do(t.Context(), make([]byte, maxRequestBytes+1)); err == nil || errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+	for size, says := range map[int]string{maxRequestBytes: "reading a request: ", maxRequestBytes + 1: "the request is too long"} {
+		if _, err := NewProxy(client, data, time.Now).Do(t.Context(), make([]byte, size)); err == nil || !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("a request of %d bytes: %v", size, err)
+		}
 	}
 }
 
