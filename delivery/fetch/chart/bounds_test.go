@@ -24,7 +24,7 @@ var loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix(
 // TestIndexesRememberedAreBounded checks also that the most recently used one is kept.
 func TestIndexesRememberedAreBounded(t *testing.T) {
 	s := NewStore(t.TempDir(), loopback)
-	var last *helmRepository
+	var last, always *helmRepository
 	for i := range rememberedIndexes + 100 {
 		src := Source{Repository: fmt.Sprintf("https://charts.example.com/%d", i), Name: "web"}
 		base, err := src.check()
@@ -32,8 +32,15 @@ func TestIndexesRememberedAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := request{Source: Source{Repository: "https://charts.example.com/first", Name: "web"}, base: base, folder: "first", arrived: s.arrivals.Add(1)}
-		if _, err := s.helmRepository(first); err != nil { // It is used again and again.
+		again, err := s.helmRepository(first) // It is used again and again.
+		if err != nil {
 			t.Fatal(err)
+		}
+		if always == nil {
+			always = again
+		}
+		if again != always {
+			t.Fatalf("it is forgotten after %d others", i)
 		}
 		if last, err = s.helmRepository(request{Source: src, base: base, folder: s.source(src), arrived: s.arrivals.Add(1)}); err != nil {
 			t.Fatal(err)
@@ -44,6 +51,34 @@ func TestIndexesRememberedAreBounded(t *testing.T) {
 	}
 	if s.indexes["first"] == nil || s.indexes[filepath.Dir(last.file)] != last {
 		t.Error("one that was asked for a moment ago is forgotten")
+	}
+}
+
+func TestARepositoryInUseIsNotTidiedAway(t *testing.T) {
+	s := NewStore(t.TempDir(), loopback)
+	src := Source{Repository: "https://charts.example.com/stable", Name: "web"}
+	base, err := src.check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	use := func() *helmRepository {
+		known, err := s.helmRepository(request{Source: src, base: base, folder: s.source(src), arrived: s.arrivals.Add(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return known
+	}
+	first := use()
+	for range 3 {
+		s.Tidy()
+		if use() != first {
+			t.Fatal("it is forgotten although it is used")
+		}
+	}
+	s.Tidy()
+	s.Tidy()
+	if len(s.indexes) > 0 {
+		t.Error("it is kept although nobody uses it")
 	}
 }
 

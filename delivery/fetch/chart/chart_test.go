@@ -3,7 +3,9 @@ package chart
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
@@ -209,6 +212,32 @@ func TestChartRefusesURLs(t *testing.T) {
 		_, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{Repository: repository, Name: "web"})
 		sources.WantError(t, err, failure.ErrInvalid, says)
 		sources.WantNoSecret(t, err, "hunter2")
+	}
+}
+
+func TestTheURLOfAVersion(t *testing.T) {
+	base, err := url.Parse("https://charts.example.com/stable/?token=x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for listed, want := range map[string]string{
+		"web-1.tgz": "https://charts.example.com/stable/web-1.tgz", "/web-1.tgz": "https://charts.example.com/web-1.tgz",
+		"https://me:secret@cdn.example.com/web-1.tgz": "https://cdn.example.com/web-1.tgz", "http://cdn.example.com/web-1.tgz": "http://cdn.example.com/web-1.tgz",
+		"ftp://cdn.example.com/web-1.tgz": "", "file:///etc/passwd": "", "https:///web-1.tgz": "", "oci://cdn.example.com/web": "", "https://[::1": "",
+	} {
+		got, err := chartURL(base, "web", index.Version{Name: "1.0.0", URLs: []string{listed}})
+		if want == "" {
+			if !errors.Is(err, failure.ErrInvalid) {
+				t.Errorf("%s: got %v, %v", listed, got, err)
+			}
+			continue
+		}
+		if err != nil || got.String() != want {
+			t.Errorf("%s: got %v, %v, want %s", listed, got, err, want)
+		}
+	}
+	if got, err := chartURL(base, "web", index.Version{Name: "1.0.0"}); !errors.Is(err, failure.ErrInvalid) {
+		t.Errorf("no URL: got %v, %v", got, err)
 	}
 }
 

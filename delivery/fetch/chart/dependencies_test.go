@@ -219,6 +219,27 @@ func TestDependenciesGetTheirOwnCredentials(t *testing.T) {
 	}
 }
 
+func TestTheRepositoryOfADependencyOnTheChartsHostGetsItsCredentials(t *testing.T) {
+	own := transport.Auth{Username: "bot", Password: "hunter2", CA: []byte("x")}
+	chart := Folder{URL: "https://charts.example.com/app.git", Auth: own}
+	for repository, all := range map[string]bool{
+		"https://charts.example.com/stable": true, "oci://charts.example.com/stable": true, "https://charts.example.com:443/stable": true,
+		"https://charts.example.com:8443/stable": false, "oci://other.example.com/stable": false, "http://charts.example.com/stable": false,
+		"https://charts.example.com.evil.com/": false, "https://[::1": false, "": false,
+	} {
+		want := "Auth{ca.crt}"
+		if all {
+			want = "Auth{basic, ca.crt}"
+		}
+		if got := chart.authFor(repository).String(); got != want {
+			t.Errorf("%q gets %s, want %s", repository, got, want)
+		}
+		if got := (Folder{Auth: own}).authFor(repository).String(); got != "Auth{ca.crt}" {
+			t.Errorf("%q of a chart without a URL gets %s", repository, got)
+		}
+	}
+}
+
 func TestMissingChangesWithTheDependencies(t *testing.T) {
 	base := map[string]string{
 		"Chart.yaml":     needs("name: lib, version: 1.x, repository: file://lib", "name: web, version: 1.x, repository: https://h/c"),
@@ -279,6 +300,11 @@ func TestOverlay(t *testing.T) {
 	if content, err := laid.ReadFile("charts/web-1.0.0.tgz"); err != nil || string(content) != string(want) {
 		t.Errorf("not what was fetched: %v", err)
 	}
+	for _, name := range []string{"gone", "charts/gone"} {
+		if entries, err := laid.ReadDir(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s was listed: %v, %v", name, entries, err)
+		}
+	}
 	for _, name := range []string{"charts/web-1.0.0.tgz/x", "charts/x", "../lib/Chart.yaml"} {
 		if _, err := laid.Open(name); err == nil {
 			t.Errorf("%s was opened", name)
@@ -308,6 +334,15 @@ func TestOverlay(t *testing.T) {
 	_, err = laid.ReadFile("charts/web-1.0.0.tgz")
 	if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "was swept: fetch it again") {
 		t.Errorf("got %v", err)
+	}
+	for _, read := range []func() error{
+		func() error { _, err := laid.Stat("charts/web-1.0.0.tgz"); return err },
+		func() error { _, err := laid.ReadDir("charts"); return err },
+		func() error { _, err := laid.Open("charts/web-1.0.0.tgz"); return err },
+	} {
+		if err := read(); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "was swept: fetch it again") {
+			t.Errorf("got %v", err)
+		}
 	}
 	_, err = Overlay(root, "gone", nil)
 	sources.WantError(t, err, failure.ErrNotFound, "")
