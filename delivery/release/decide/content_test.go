@@ -75,6 +75,30 @@ func TestOnlyWhatKubeopRecordedIsGenuine(t *testing.T) {
 	}
 }
 
+func TestContentIsThatOfWhatIsRead(t *testing.T) {
+	for name, c := range map[string]struct{ made, read map[string]any }{
+		"no values":                      {nil, map[string]any{}},
+		"a key that is no UTF-8":         {map[string]any{"a\xff": 1}, map[string]any{"a\ufffd": 1.0}},
+		"a number that is a whole":       {map[string]any{"a": 3}, map[string]any{"a": 3.0}},
+		"a large number, as JSON has it": {map[string]any{"a": uint64(1<<63 + 1)}, map[string]any{"a": float64(1 << 63)}},
+	} {
+		made, read := released(t), released(t)
+		made.Config, read.Config = c.made, c.read
+		want, err := Content(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Content(read); err != nil || got != want {
+			t.Errorf("%s: %s after it is read, %s before; %v", name, got, want, err)
+		}
+	}
+	odd := released(t)
+	odd.Config["a"] = math.Inf(1)
+	if got, err := Content(odd); err == nil || got != "" {
+		t.Errorf("values that are no JSON: %q, %v", got, err)
+	}
+}
+
 func TestSnapshotOfARevision(t *testing.T) {
 	full := v1alpha1.ReleaseSnapshot{
 		Revision: 3, Status: "deployed", Chart: "shop", ChartVersion: "1.2.3", AppVersion: "9", Test: TestFailed, Digest: "c",

@@ -1,11 +1,53 @@
 package decide
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
+
+func TestAFaultOfTheEnvironmentDoesNotCount(t *testing.T) {
+	for environment, want := range map[bool]map[string]string{
+		true:  {"team": "shop", FaultLabel: FaultEnvironment, InputFailuresLabel: "2"},
+		false: {"team": "shop", FaultLabel: FaultInput, InputFailuresLabel: "3"},
+	} {
+		rel := &helm.Release{Labels: map[string]string{"team": "shop", FaultLabel: "before"}}
+		SetFault(rel, environment, 2)
+		if diff := cmp.Diff(want, rel.Labels); diff != "" {
+			t.Errorf("environment %t (-want +got):\n%s", environment, diff)
+		}
+	}
+}
+
+// TestDigests: the input has one digest under any allowance and actions, the trial has another under each.
+func TestDigests(t *testing.T) {
+	digest, trial, err := Digests(map[string]any{"a": 1}, "", v1alpha1.HelmActions{})
+	if err != nil || digest != Digest([]byte(`{"a":1}`)) {
+		t.Fatalf("got %s, %v", digest, err)
+	}
+	for name, c := range map[string]struct {
+		input     any
+		allowance string
+		how       v1alpha1.HelmActions
+		same      bool
+	}{
+		"other values":      {map[string]any{"a": 2}, "", v1alpha1.HelmActions{}, false},
+		"another allowance": {map[string]any{"a": 1}, "more", v1alpha1.HelmActions{}, true},
+		"other actions":     {map[string]any{"a": 1}, "", v1alpha1.HelmActions{Wait: true}, true},
+	} {
+		got, tried, err := Digests(c.input, c.allowance, c.how)
+		if err != nil || (got == digest) != c.same || tried == trial || tried == got {
+			t.Errorf("%s: got %s and %s, %v", name, got, tried, err)
+		}
+	}
+	if got, _, err := Digests(math.Inf(1), "", v1alpha1.HelmActions{}); err == nil || got != "" {
+		t.Errorf("an input that is no JSON: %q, %v", got, err)
+	}
+}
 
 // TestNewLabelsRecordTheDecision: a rollback restores the input of the revision to which it returns, and holds the one that failed.
 func TestNewLabelsRecordTheDecision(t *testing.T) {

@@ -422,6 +422,21 @@ func TestNext(t *testing.T) {
 			history: history(record(1, helm.StatusUninstalling, "new", label(ActionLabel, ActionUninstall), label(HolderLabel, "gone"))),
 			want:    Decision{Act: Uninstall},
 		},
+		"held, and it is known how often it failed": {
+			history: history(record(1, helm.StatusSuperseded, "old"), record(2, helm.StatusFailed, "new", inputFailed(2)), rolledBack(3, helm.StatusDeployed, "new")),
+			want:    Decision{Act: Withheld, Attempts: 2, InputFailures: 2},
+		},
+		"a rollback failed, and nothing can be restored": {
+			history: history(record(1, helm.StatusSuperseded, "old"), record(2, helm.StatusFailed, "new", inputFailed(2)), rolledBack(3, helm.StatusFailed, "new", label(AttemptLabel, "4"))),
+			change:  retrying,
+			want:    Decision{Act: Upgrade, Attempts: 4, NoTarget: true},
+		},
+		"failed too often, proven before it was uninstalled": {
+			history: history(record(1, helm.StatusSuperseded, "old", label(ProvenLabel, Yes)), record(2, helm.StatusUninstalled, "old"),
+				record(3, helm.StatusDeployed, "other"), record(4, helm.StatusFailed, "new", inputFailed(2))),
+			change: func(w *Want) { retrying(w); w.Proven = func(*Revision) bool { return false } },
+			want:   Decision{Act: Upgrade, Attempts: 2, InputFailures: 2, NoTarget: true},
+		},
 		"kubeop was uninstalling for an input": {
 			history: history(record(1, helm.StatusUninstalling, "new", label(ActionLabel, ActionUninstall), label(HeldLabel, "new"))),
 			want:    Decision{Act: Uninstall, Remediates: true},

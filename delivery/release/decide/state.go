@@ -3,6 +3,7 @@ package decide
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -52,12 +53,9 @@ func StateOf(release string, records []metav1.PartialObjectMetadata) State {
 
 // numberOf is the inverse of KeyOf.
 func numberOf(release, key string) (int, bool) {
-	prefix := storage.HelmStorageType + "." + release + ".v"
-	if len(key) <= len(prefix) || key[:len(prefix)] != prefix {
-		return 0, false
-	}
-	n := count(key[len(prefix):])
-	return n, n > 0
+	number, ours := strings.CutPrefix(key, storage.HelmStorageType+"."+release+".v")
+	n := count(number)
+	return n, ours && n > 0
 }
 
 // count parses a number in exactly the form in which kubeop writes it, because admission compares numbers as text. It returns 0 for

@@ -111,6 +111,16 @@ func TestTally(t *testing.T) {
 	}
 }
 
+func TestDeployedIsTheNewest(t *testing.T) {
+	s := StateOf("web", history(record(1, helm.StatusDeployed, "a"), record(2, helm.StatusDeployed, "b"), record(3, helm.StatusFailed, "c")))
+	if r := s.Deployed(); r == nil || r.Number != 2 {
+		t.Errorf("got %+v", r)
+	}
+	if r := s[2:].Deployed(); r != nil {
+		t.Errorf("got %+v of a release that is not deployed", r)
+	}
+}
+
 func TestFailure(t *testing.T) {
 	s := StateOf("web", history(
 		record(1, helm.StatusFailed, "new"), record(2, helm.StatusFailed, "new"), record(3, helm.StatusFailed, "old"),
