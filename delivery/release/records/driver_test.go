@@ -132,9 +132,14 @@ func TestARecordThatChangedEndsTheAction(t *testing.T) {
 		want   error
 		known  map[int]string
 	}{
-		"it is the same":     {func(*Driver) {}, nil, nil, map[int]string{1: "deployed"}},
-		"someone wrote it":   {func(r *Driver) { r.held[1].version = "0" }, nil, ErrAgain, map[int]string{1: "deployed"}},
-		"it is gone":         {func(r *Driver) { r.release.Name = "other"; r.held[1].version = "1" }, nil, ErrAgain, map[int]string{1: "deployed"}},
+		"it is the same":   {func(*Driver) {}, nil, nil, map[int]string{1: "deployed"}},
+		"someone wrote it": {func(r *Driver) { r.held[1].version = "0" }, nil, ErrAgain, map[int]string{1: "deployed"}},
+		"it is gone": {func(r *Driver) {
+			r.held[1].version = "1"
+			if err := r.client.Delete(t.Context(), decide.KeyOf("web", 1), metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}, nil, ErrAgain, map[int]string{}},
 		"it cannot be read":  {func(*Driver) {}, errAway, errAway, map[int]string{1: "deployed"}},
 		"there is no number": {func(r *Driver) { delete(r.held, 1) }, errAway, nil, map[int]string{1: "deployed"}},
 	} {
@@ -313,6 +318,10 @@ func TestRevisionsAreDroppedFromTheOldest(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int{3}, numbers(r.Revisions())); diff != "" {
 		t.Errorf("known (-want +got):\n%s", diff)
+	}
+	index := listed(at("5", record(1, helm.StatusSuperseded)), at("6", record(2, helm.StatusSuperseded)), at(r.VersionOf(3), record(3, helm.StatusDeployed)))
+	if diff := cmp.Diff(map[int]string{3: "deployed"}, decide.StateOf("web", r.memory.Correct(index, noon)).Statuses()); diff != "" {
+		t.Errorf("an index that has the deleted records still (-want +got):\n%s", diff)
 	}
 }
 

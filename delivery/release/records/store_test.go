@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,11 +19,14 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
@@ -118,6 +122,30 @@ func TestRecordsOfHelmAreRead(t *testing.T) {
 	}
 }
 
+func TestAReleaseWithoutLabelsIsRecorded(t *testing.T) {
+	api := fake.NewClientset()
+	store, rel := storeOn(api.CoreV1().Secrets("team")), recorded(1, helm.StatusDeployed)
+	rel.Labels = nil
+	if _, err := store.insert(t.Context(), rel, nil); err != nil {
+		t.Fatal(err)
+	}
+	got, meta, err := store.Read(t.Context(), 1)
+	if err != nil || got.Info.Status != helm.StatusDeployed || meta.Labels["status"] != "deployed" || meta.Labels["version"] != "1" || meta.Labels["owner"] != "helm" {
+		t.Errorf("got %+v with the labels %v, %v", got, meta.Labels, err)
+	}
+	rel.Config = map[string]any{"a": math.Inf(1)}
+	if _, err := store.Replace(t.Context(), rel, meta.ResourceVersion); !errors.Is(err, fault.ErrRender) {
+		t.Errorf("values that are no JSON: got %v", err)
+	}
+}
+
+func TestListingNeedsAnAddress(t *testing.T) {
+	_, err := Lister(&rest.Config{Host: "https://[::1", Impersonate: rest.ImpersonationConfig{UserName: "deployer"}})(t.Context(), "team", "web")
+	if err == nil || !strings.HasPrefix(err.Error(), "connecting as deployer: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestATakenNumberIsFenced(t *testing.T) {
 	client := fake.NewClientset().CoreV1().Secrets("team")
 	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall), nil); err != nil {
@@ -183,7 +211,7 @@ func TestAnOutlineHoldsNoPayloads(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		rel := recorded(n, helm.StatusSuperseded)
 		name := strconv.Itoa(n % 2)
-		rel.Manifest = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: c" + strconv.Itoa(n) + "}\ndata: {a: much}\n---\n" +
+		rel.Manifest = "kind: ConfigMap\napiVersion: v1\nmetadata: {namespace: other, name: c" + strconv.Itoa(n) + "}\ndata: {a: much}\n---\n" +
 			"kind: Secret\napiVersion: v1\nmetadata: {name: s" + name + ", annotations: {helm.sh/resource-policy: keep}}\n"
 		meta, err := storeOn(client).insert(t.Context(), rel, nil)
 		if err != nil {
@@ -200,6 +228,9 @@ func TestAnOutlineHoldsNoPayloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := manifest.Write([]manifest.Document{{Objects: got}})
+	if first := got[0]; first.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}) || first.GetNamespace() != "other" || first.GetName() != "c12" {
+		t.Errorf("the first object is %v", first.Object)
+	}
 	if err != nil || len(got) != maxOutlined+2 || strings.Contains(text, "much") || strings.Count(text, "keep") != 2 {
 		t.Errorf("got %d objects: %s", len(got), text)
 	}
