@@ -36,9 +36,6 @@ const (
 func IsEnvironment(err error) bool { return classify(err) == environment }
 
 func classify(err error) class {
-	if err == nil {
-		return unknown
-	}
 	if c := classifyOne(err); c != unknown {
 		return c
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -23,6 +25,9 @@ func TestIsEnvironment(t *testing.T) {
 	forbidden := func(why string) error { return apierrors.NewForbidden(pods, "web", errors.New(why)) }
 	ending := apierrors.NewForbidden(pods, "web", errors.New("namespace team is being terminated"))
 	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	answer := func(code int32, reason metav1.StatusReason) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason}}
+	}
 	invalid := apierrors.NewInvalid(kind, "web", nil)
 	timeout := apierrors.NewTimeoutError("slow", 1)
 	refused := &url.Error{Op: "Post", URL: "https://api", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}
@@ -39,6 +44,11 @@ func TestIsEnvironment(t *testing.T) {
 		"service unavailable":                    {apierrors.NewServiceUnavailable("starting"), true},
 		"conflict":                               {apierrors.NewConflict(pods, "web", errors.New("changed")), true},
 		"a proxy's 502":                          {apierrors.NewGenericServerResponse(502, "GET", pods, "web", "", 0, true), true},
+		"500 without a reason":                   {answer(500, ""), true},
+		"429 without a reason":                   {answer(429, ""), true},
+		"499 without a reason":                   {answer(499, ""), false},
+		"430 without a reason":                   {answer(430, ""), false},
+		"not allowed, without details":           {answer(403, metav1.StatusReasonForbidden), false},
 		"quota":                                  {forbidden("exceeded quota: small, requested: pods=2, used: pods=1, limited: pods=1"), true},
 		"quota not counted yet":                  {forbidden("status unknown for quota: small, resources: pods"), true},
 		"namespace terminating":                  {ending, true},
@@ -84,5 +94,56 @@ func TestFaultsKeepTheirTypes(t *testing.T) {
 	}
 	if !IsEnvironment(errors.Join(errors.New("failed post-install"), f.All())) {
 		t.Error("All lost the type of the noted error")
+	}
+}
+
+// answers is a server that answers with a status code, or with an error.
+type answers struct {
+	code int
+	err  error
+}
+
+func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	return &http.Response{StatusCode: a.code, Body: http.NoBody}, nil
+}
+
+func TestAWitnessRecordsLookupsThatTheEnvironmentFailed(t *testing.T) {
+	away := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for name, c := range map[string]struct {
+		from answers
+		want bool
+	}{
+		"found": {answers{code: 200}, false}, "not found": {answers{code: 404}, false}, "forbidden": {answers{code: 403}, false}, "almost": {answers{code: 499}, false},
+		"too many requests": {answers{code: 429}, true}, "a failure": {answers{code: 500}, true}, "a proxy's": {answers{code: 503}, true}, "no answer": {answers{err: away}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f Faults
+			request, err := http.NewRequest(http.MethodGet, "https://api/apis/apps/v1/deployments", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := f.Witness(c.from).RoundTrip(request)
+			if !errors.Is(err, c.from.err) || err == nil && got.StatusCode != c.from.code {
+				t.Errorf("the caller gets %v, %v", got, err)
+			}
+			noted := f.All()
+			if (noted != nil) != c.want || c.want && !IsEnvironment(noted) || c.from.err != nil && !strings.Contains(noted.Error(), "looking up /apis/apps/v1/deployments: ") {
+				t.Errorf("noted %v", noted)
+			}
+		})
+	}
+}
+
+func TestAKnownErrorOfATemplateSaysWhatToDo(t *testing.T) {
+	for text, want := range map[string]string{
+		"template: a.yaml:3:7: nil pointer evaluating interface {}.b":                          "a.yaml:3:7: nil pointer evaluating interface {}.b; set the value above it in spec.helm.values",
+		"values don't meet the specifications of the schema(s) in the following chart(s): web": "web; values.schema.json of the chart says so: correct these values",
+	} {
+		if got := Readable(errors.New(text)).Error(); !strings.Contains(got, want) || strings.Count(got, ";") != 1 {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
