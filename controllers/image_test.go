@@ -27,8 +27,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// images is a registry with the repository webfor image policies.
-var images = newTagRegistry("1.0.0")
+// images is a registry with the repository web for image policies, and written one for policies that write to Git.
+var images, written = newTagRegistry("1.0.0"), newTagRegistry("1.0.0")
 
 type tagRegistry struct {
 	*httptest.Server

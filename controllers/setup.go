@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -13,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app"
 	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/controllers/imageupdate"
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/tenant"
@@ -124,6 +126,10 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
 		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Kinds: kinds, Store: s.store,
 	}
+	images := imageupdate.New(imageupdate.Options{
+		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,
+		Wake: func(key types.NamespacedName) { s.wake("app", key) },
+	})
 	apps := app.New(app.Options{
 		Cluster: app.Cluster{
 			Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Watch: s.watch,
@@ -137,7 +143,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Tenants: app.Tenants{Limits: s.limits.usual, Weight: s.weights.of, Store: s.store, Rendered: s.rendered, Refusals: repositories.Refusals},
 		Sources: &source.Fetcher{
 			Folder: repositories.Folder, Git: s.stores.Git, Charts: s.stores.Charts, Artifacts: s.stores.Artifacts,
-			Tags:    image.NewStore(s.network, s.clock.Now, o.PlainRegistries, s.apart),
+			Images: images, Tags: image.NewStore(s.network, s.clock.Now, o.PlainRegistries, s.apart),
 			Answers: source.NewAnswers(s.fetches, s.clock),
 		},
 		Gateway: workload.GatewayOf(o.Gateway), IngressClass: o.IngressClass, Steps: s.steps("app"), Clock: s.clock, Seal: s.seal,

@@ -134,7 +134,7 @@ func startOperator() (*operator, error) {
 		PlatformApps: kube.PlatformAppsClusterAdmin,
 		Gateway:      "infra/public", Network: Network{
 			AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
-			PlainRegistries: []string{images.Listener.Addr().String()},
+			PlainRegistries: []string{images.Listener.Addr().String(), written.Listener.Addr().String()},
 		}}
 	c.Evaluate, c.EvaluateProcesses = evaluates(), 2
 	c.BuildTrials = filepath.Join(dir, "built")

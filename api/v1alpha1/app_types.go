@@ -228,7 +228,8 @@ const (
 
 // ImageStatus is the image that a policy chose.
 type ImageStatus struct {
-	// Reference that is delivered, including its digest: "registry/name:tag@sha256:…".
+	// Reference that the policy chose, including its digest: "registry/name:tag@sha256:…". It is delivered, unless policy.write is set: then the
+	// app's file says what is delivered.
 	Reference string `json:"reference"`
 	// Tag that the policy chose.
 	Tag string `json:"tag"`
@@ -236,6 +237,18 @@ type ImageStatus struct {
 	Previous string `json:"previous,omitempty"`
 	// Since is when this reference was chosen.
 	Since metav1.Time `json:"since"`
+	// Written is what was last written to Git, with policy.write.
+	Written *ImageWritten `json:"written,omitempty"`
+}
+
+// ImageWritten is a chosen image that was written to Git.
+type ImageWritten struct {
+	// Reference that was written. It is not written again: if the file says something else afterwards, a person wrote it.
+	Reference string `json:"reference"`
+	// Commit that has it.
+	Commit string `json:"commit"`
+	// PullRequest is the web page of the pull request with this commit; "" for a commit to the branch that the repository follows.
+	PullRequest string `json:"pullRequest,omitempty"`
 }
 
 // HookStatus is the result of a hook.

@@ -118,6 +118,8 @@ const (
 	FrozenCondition = "Frozen"
 	// ImageKeptCondition is present, and True, while the registry does not answer. The app keeps the image that its policy chose last.
 	ImageKeptCondition = "ImageKept"
+	// ImageWriteFailedCondition is present, and True, while the image that a policy chose cannot be written to Git. The message says why.
+	ImageWriteFailedCondition = "ImageWriteFailed"
 	// StartedEmptyCondition is present, and True, while a new volume is empty although a deleted app left a claim for a volume of the
 	// same name. The message names the claim and the lines that would mount it.
 	StartedEmptyCondition = "StartedEmpty"
@@ -297,6 +299,8 @@ const (
 	UninstallFailedReason = "UninstallFailed"
 	// ImageChosenReason: an image policy chose a different image. The message names it.
 	ImageChosenReason = "ImageChosen"
+	// WriteFailedReason: the image that a policy chose could not be written to Git. The message says why.
+	WriteFailedReason = "WriteFailed"
 	// UnhealthyReason: an object failed, or did not become healthy within the timeout. The message says which and why.
 	UnhealthyReason = "Unhealthy"
 )

@@ -25,7 +25,23 @@ type ImagePolicy struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
+	// Write writes what the policy chooses into spec.image.reference of the app's file in Git, as a commit to the branch that the repository
+	// follows, or as a pull request. The app then runs what the file says, and the reference may have a tag. Without write, the app runs what
+	// the policy chooses, and Git does not say which.
+	Write ImageWrite `json:"write,omitempty"`
 }
+
+// ImageWrite is how a chosen image is written to Git.
+// +kubebuilder:validation:Enum=Commit;PullRequest
+type ImageWrite string
+
+// The ways to write to Git.
+const (
+	// WriteCommit commits to the branch that the repository follows.
+	WriteCommit ImageWrite = "Commit"
+	// WritePullRequest commits to a new branch, and opens a pull request.
+	WritePullRequest ImageWrite = "PullRequest"
+)
 
 // TagOrder is the order in which tags are sorted.
 // +kubebuilder:validation:Enum=Ascending;Descending

@@ -10,10 +10,11 @@ import (
 // +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscale))",message="set replicas or autoscale, not both"
 // +kubebuilder:validation:XValidation:rule="!(has(self.schedule) || has(self.job)) || !(has(self.ports) || has(self.replicas) || has(self.autoscale) || has(self.strategy))",message="ports, replicas, autoscale and strategy are for what runs all the time, not for schedule and job"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || has(self.schedule)",message="timeZone is for schedule"
-// +kubebuilder:validation:XValidation:rule="!has(self.policy) || !(self.reference.contains('@') || self.reference.split('/')[size(self.reference.split('/')) - 1].contains(':'))",message="with a policy, reference has no tag and no digest: the policy chooses them"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || has(self.policy.write) || !(self.reference.contains('@') || self.reference.split('/')[size(self.reference.split('/')) - 1].contains(':'))",message="with a policy, reference has no tag and no digest: the policy chooses them; only with policy.write does it say here what it chose"
 // +kubebuilder:validation:XValidation:rule="has(self.ports) || !has(self.probes) || ((!has(self.probes.readiness) || has(self.probes.readiness.port) || has(self.probes.readiness.command)) && (!has(self.probes.liveness) || has(self.probes.liveness.port) || has(self.probes.liveness.command)) && (!has(self.probes.startup) || has(self.probes.startup.port) || has(self.probes.startup.command)))",message="a probe by path or tcp needs a port: set the probe's port, or image.ports"
 type ImageSource struct {
-	// Reference of the image, as "registry/name:tag" or "registry/name@sha256:…". With a policy it is "registry/name".
+	// Reference of the image, as "registry/name:tag" or "registry/name@sha256:…". With a policy it is "registry/name", unless
+	// policy.write is set.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\s]+$`

@@ -58,9 +58,7 @@ func (r *renderer) imageSettings(s *scope) workload.Settings {
 	if s.found.Folder != nil {
 		settings.Files = s.found.Folder
 	}
-	if s.found.Image != nil {
-		settings.Reference = s.found.Image.Reference
-	}
+	settings.Reference = s.found.Reference
 	return settings
 }
 

@@ -197,7 +197,7 @@ func TestAnImageThatThePolicyChoseIsDelivered(t *testing.T) {
 	b := newBuildFixture(t, webApp(func(a *v1alpha1.App) {
 		a.Spec.Type, a.Spec.Image = v1alpha1.AppImage, &v1alpha1.ImageSource{Reference: "registry.example.com/web:1"}
 	}))
-	b.s.found.Image = &v1alpha1.ImageStatus{Reference: "registry.example.com/web:1.4"}
+	b.s.found.Reference = "registry.example.com/web:1.4"
 	if got := b.render(); got != "done" || len(b.s.objects) != 1 {
 		t.Fatalf("%s: %v", got, b.rendered())
 	}

@@ -113,10 +113,7 @@ func (s *scope) Record() {
 
 // source is what this Reconcile delivers, for the history.
 func (s *scope) source() history.Source {
-	is := history.Source{Revision: s.found.Revision, Author: s.found.Files.Author}
-	if s.found.Image != nil {
-		is.Image = s.found.Image.Reference
-	}
+	is := history.Source{Revision: s.found.Revision, Author: s.found.Files.Author, Image: s.found.Reference}
 	if s.App.Status.Release != nil {
 		is.Release = s.App.Status.Release.Revision
 	}

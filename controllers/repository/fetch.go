@@ -62,7 +62,7 @@ func NewRemotes(p *pool.Pool, c clock.PassiveClock) *Remotes {
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	query := r.query(s.repository, s.every)
 	commit, err := r.Commits.Get(query, func() (cache.Fetcher[git.Commit], error) {
-		source, err := r.source(ctx, s.repository)
+		source, err := r.Source(ctx, s.repository)
 		// The fetch may outlast this Reconcile, which goes on writing the status.
 		repository := s.repository.DeepCopy()
 		return func(ctx context.Context) (git.Commit, error) { return r.newest(ctx, repository, source) }, err
@@ -197,8 +197,8 @@ func (r *Reconciler) query(repository *v1alpha1.Repository, every time.Duration)
 	return query
 }
 
-// source returns the URL to fetch from and the credentials.
-func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository) (git.Source, error) {
+// Source returns the URL to fetch from and the credentials.
+func (r *Reconciler) Source(ctx context.Context, repository *v1alpha1.Repository) (git.Source, error) {
 	auth, err := transport.ReadAuth(ctx, &r.credentials, r.Namespace, repository.Spec.SecretRef)
 	return git.Source{URL: repository.Spec.URL, Ref: repository.Spec.Ref.DeepCopy(), Auth: auth, Tenant: budget.OfRepository(repository.Name)}, err
 }

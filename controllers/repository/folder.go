@@ -41,23 +41,34 @@ func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*folder.Fol
 	return nil, step.Fail(v1alpha1.FetchFailedReason, err)
 }
 
-func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Folder, error) {
-	name, digest := app.Labels[v1alpha1.RepositoryLabel], app.Annotations[v1alpha1.TreeAnnotation]
-	if name == "" || digest == "" {
-		return nil, errors.New("the app was not declared in a repository, so it has no folder: give it inline manifests or a chart repository, with spec.raw.manifests or spec.helm.repository")
-	}
-	repository := &v1alpha1.Repository{}
-	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, repository)
+// Declaring returns the Repository that declares an app, and its tenant. It refuses one that may not declare the app, whatever the app's labels
+// and annotations say.
+func (r *Reconciler) Declaring(ctx context.Context, app *v1alpha1.App) (repository *v1alpha1.Repository, tenant string, err error) {
+	name := app.Labels[v1alpha1.RepositoryLabel]
+	repository = &v1alpha1.Repository{}
+	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, repository)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("repository %s, which declared the app, does not exist: create it again, or delete the app; %s", name,
+		return nil, "", fmt.Errorf("repository %s, which declared the app, does not exist: create it again, or delete the app; %s", name,
 			command.Delete(command.Administrator, "app", app))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading repository %s: %w", name, err)
+		return nil, "", fmt.Errorf("reading repository %s: %w", name, err)
 	}
 	tenant, ok := declares(repository, app)
 	if !ok {
-		return nil, fmt.Errorf("repository %s cannot declare apps in namespace %s", name, app.Namespace)
+		return nil, "", fmt.Errorf("repository %s cannot declare apps in namespace %s", name, app.Namespace)
+	}
+	return repository, tenant, nil
+}
+
+func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Folder, error) {
+	digest := app.Annotations[v1alpha1.TreeAnnotation]
+	if app.Labels[v1alpha1.RepositoryLabel] == "" || digest == "" {
+		return nil, errors.New("the app was not declared in a repository, so it has no folder: give it inline manifests or a chart repository, with spec.raw.manifests or spec.helm.repository")
+	}
+	repository, tenant, err := r.Declaring(ctx, app)
+	if err != nil {
+		return nil, err
 	}
 	// If the last fetch brought the folder, no credentials are needed.
 	last, asked, ok := r.Commits.Last(string(repository.UID))
@@ -67,7 +78,7 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Fol
 		}
 	}
 	if repository.Status.LastAttemptedRevision == "" {
-		return nil, fmt.Errorf("repository %s: %w", name, errUnfetched)
+		return nil, fmt.Errorf("repository %s: %w", repository.Name, errUnfetched)
 	}
 	return r.olderFolder(ctx, repository, app, tenant)
 }
@@ -83,7 +94,7 @@ func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repos
 	query.Key, query.Version, query.Caller = "app/"+string(app.UID), query.Version+digest, client.ObjectKeyFromObject(app)
 	var stored *folder.Folder
 	found, err := r.Older.Get(query, func() (cache.Fetcher[*folder.Folder], error) {
-		source, err := r.source(ctx, repository)
+		source, err := r.Source(ctx, repository)
 		if err != nil {
 			return nil, err
 		}

@@ -311,7 +311,7 @@ func (b *fixture) message() string {
 // TestTheRepositoryDoesNotCountForItsTenant so that apps which take all of the tenant's room do not stop the push that mends them.
 func TestTheRepositoryDoesNotCountForItsTenant(t *testing.T) {
 	b := newFixture(t)
-	source, err := b.source(t.Context(), b.repository)
+	source, err := b.Source(t.Context(), b.repository)
 	if err != nil || source.Tenant != budget.OfRepository("acme") || source.Tenant == "acme" {
 		t.Errorf("it counts for %q, %v", source.Tenant, err)
 	}

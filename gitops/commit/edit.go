@@ -67,6 +67,8 @@ type Field struct {
 	// Value is as edit.Set takes it.
 	Value  any
 	Delete bool
+	// Was, if not nil, is the value that the requester saw, in place of that in the base.
+	Was any
 }
 
 func (e Set) changes(base, newest *folder.Folder) ([]draft.Change, error) {
@@ -106,6 +108,9 @@ func (f Field) set(file string, was, now []byte) ([]byte, error) {
 		if before, had, err = edit.Get(was, f.Path); err != nil {
 			before, had = at, has // What cannot be read has nothing that could be undone.
 		}
+	}
+	if f.Was != nil {
+		was, before, had = now, f.Was, true
 	}
 	switch {
 	case f.Delete && !has && had, !f.Delete && has && edit.Same(at, f.Value):

@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -164,6 +165,35 @@ func TestPullRequests(t *testing.T) {
 			}
 			if got.Method != "POST" || !strings.HasPrefix(got.Path, want.comment) || text != "**plan**" {
 				t.Errorf("commented with %+v, want POST %s", *got, want.comment)
+			}
+		})
+	}
+}
+
+// TestAnOpenPullRequestIsNotOpenedAgain: the host refuses a second one of the same branches, in words of its own.
+func TestAnOpenPullRequestIsNotOpenedAgain(t *testing.T) {
+	const others = `{"number": 5, "head": {"ref": "scale"}, "base": {"ref": "next"}, "html_url": "5"}, {"number": 6, "head": {"ref": "other"}, "base": {"ref": "main"}, "html_url": "6"}`
+	for name, tc := range map[string]struct {
+		open string
+		want string
+	}{
+		"open":     {others + `, {"number": 7, "state": "open", "head": {"ref": "scale"}, "base": {"ref": "main"}, "html_url": "https://example.com/7"}`, "7 https://example.com/7"},
+		"not open": {others, "does not accept it (422)"},
+		"closed":   {others + `, {"number": 7, "state": "closed", "head": {"ref": "scale"}, "base": {"ref": "main"}, "html_url": "7"}`, "does not accept it (422)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					w.WriteHeader(http.StatusUnprocessableEntity)
+					fmt.Fprint(w, `{"message": "A pull request already exists"}`)
+					return
+				}
+				fmt.Fprint(w, "["+tc.open+"]")
+			}))
+			defer server.Close()
+			number, link, err := open(t, server, GitHub, transport.Auth{BearerToken: "t"}).OpenPullRequest(t.Context(), PullRequest{Title: "Scale", From: "scale", Into: "main"})
+			if got := fmt.Sprint(number, " ", link, " ", err); !strings.Contains(got, tc.want) {
+				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/drone/go-scm/scm"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // PullRequest is a proposal to merge one branch into another; GitLab calls it a merge request.
@@ -16,7 +19,7 @@ type PullRequest struct {
 	From, Into string
 }
 
-// OpenPullRequest opens a pull request, and returns its number and web page.
+// OpenPullRequest opens a pull request, and returns its number and web page. If one of the same branches is open already, it is that.
 func (r *Repository) OpenPullRequest(ctx context.Context, p PullRequest) (number int, link string, err error) {
 	err = r.call(ctx, "opening a pull request", func(ctx context.Context) (*scm.Response, error) {
 		opened, res, err := r.api.PullRequests.Create(ctx, r.name, &scm.PullRequestInput{Title: p.Title, Body: p.Body, Source: p.From, Target: p.Into})
@@ -25,7 +28,32 @@ func (r *Repository) OpenPullRequest(ctx context.Context, p PullRequest) (number
 		}
 		return res, err
 	})
-	return number, link, err
+	if !errors.Is(err, failure.ErrInvalid) {
+		return number, link, err
+	}
+	open, failed := r.openPullRequest(ctx, p)
+	if failed != nil || open == nil {
+		return 0, "", errors.Join(err, failed)
+	}
+	return open.Number, open.Link, nil
+}
+
+// maxPullRequests is how many open pull requests are searched for one.
+const maxPullRequests = 100
+
+// openPullRequest returns the open pull request of the same branches; nil if there is none among the first maxPullRequests.
+func (r *Repository) openPullRequest(ctx context.Context, p PullRequest) (*scm.PullRequest, error) {
+	var open []*scm.PullRequest
+	err := r.call(ctx, "listing the open pull requests", func(ctx context.Context) (*scm.Response, error) {
+		found, res, err := r.api.PullRequests.List(ctx, r.name, scm.PullRequestListOptions{Size: maxPullRequests, Open: true})
+		open = found
+		return res, err
+	})
+	at := slices.IndexFunc(open, func(o *scm.PullRequest) bool { return o.Source == p.From && o.Target == p.Into && !o.Closed })
+	if err != nil || at < 0 {
+		return nil, err
+	}
+	return open[at], nil
 }
 
 // Comment adds a comment, in Markdown, to a pull request.

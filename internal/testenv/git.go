@@ -50,6 +50,23 @@ func (r *Repo) Push(files map[string]string) string {
 	return "main@sha1:" + strings.TrimSpace(r.git("rev-parse", "HEAD"))
 }
 
+// Pull brings the files to what the server has, and returns its newest commit.
+func (r *Repo) Pull() string {
+	r.t.Helper()
+	r.git("pull", "-q", "--ff-only", "origin", "main")
+	return strings.TrimSpace(r.git("rev-parse", "HEAD"))
+}
+
+// Read returns a file.
+func (r *Repo) Read(name string) string {
+	r.t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, name))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(text)
+}
+
 // Back force-pushes an earlier revision, as Push returned it.
 func (r *Repo) Back(revision string) {
 	r.t.Helper()

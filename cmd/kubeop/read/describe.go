@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -116,9 +117,7 @@ func (d *describe) app(ctx context.Context) error {
 	if release := app.Status.Release; release != nil {
 		d.page.Field("Release", fmt.Sprintf("%s, revision %d, %s, chart %s", release.Name, release.Revision, release.Status, release.Chart))
 	}
-	if app.Status.Image != nil {
-		d.page.Field("Image", app.Status.Image.Reference)
-	}
+	describeImage(d.page, app.Status.Image)
 	d.page.Field("URL", app.Status.URL)
 	d.steps(app.Status.Conditions)
 	d.refused(app.Status.Refused)
@@ -129,6 +128,17 @@ func (d *describe) app(ctx context.Context) error {
 		d.page.Table(deliveries(d.Call, app.Status.Deliveries[:min(lastDeliveries, len(app.Status.Deliveries))], false))
 	}
 	return d.end(ctx, reader.Client, app, nodes)
+}
+
+// describeImage says what an image policy chose, and where it was written.
+func describeImage(page *output.Page, image *v1alpha1.ImageStatus) {
+	if image == nil {
+		return
+	}
+	page.Field("Image", image.Reference)
+	if w := image.Written; w != nil {
+		page.Field("Written", cmp.Or(w.PullRequest, fmt.Sprintf("%s, by commit %.8s", w.Reference, w.Commit)))
+	}
 }
 
 // describeOrigin says which file of which commit declares an app.

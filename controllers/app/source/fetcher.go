@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/references"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/app/wake"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/chart"
@@ -37,6 +38,8 @@ type Fetcher struct {
 	Artifacts *artifact.Store
 	// Tags lists the tags of image repositories for image policies.
 	Tags *image.Store
+	// Images writes the images that policies choose to Git; nil to write none.
+	Images ImageWriter
 	// Answers are the last answers of sources.
 	Answers *Answers
 
@@ -70,8 +73,10 @@ type Found struct {
 	Chart charts.Chart
 	// Revision names the source for people; "" while it is not known whether a commit changes files that the App uses.
 	Revision string
-	// Image is the image that the policy chose; nil without a policy.
-	Image *v1alpha1.ImageStatus
+	// Image is the image that the policy chose; nil without a policy. Reference is the image that is delivered then: that one or, with
+	// policy.write, the one that the App's file names.
+	Image     *v1alpha1.ImageStatus
+	Reference string
 	// Kept: the source is not available, so the Reconcile only checks the health of what runs.
 	Kept bool
 	// InLine: the source waits for its turn to be fetched.
@@ -82,7 +87,9 @@ type Found struct {
 	// imageStale is why the registry could not be reached. Image is then the last choice.
 	imageStale error
 	image      *imageMemory
-	stale      stale
+	// written is the condition ImageWriteFailed; the zero Note if nothing is known about it.
+	written step.Note
+	stale   stale
 	// freeze says until when a freeze keeps the App at its revision, and frozenAt names that; "" without one.
 	freeze, frozenAt string
 }
@@ -181,6 +188,9 @@ func (f *Fetcher) Forget(app *v1alpha1.App) {
 	key := client.ObjectKeyFromObject(app)
 	f.drop(f.users.Set(key, nil))
 	f.Answers.forget(app.UID)
+	if f.Images != nil {
+		f.Images.Forget(app)
+	}
 	f.queries.Forget(app)
 	f.reads.Delete(key)
 	f.unserved.Delete(key)

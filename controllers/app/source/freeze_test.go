@@ -77,6 +77,7 @@ func TestAFreezeKeepsAGitAppAtItsCommit(t *testing.T) {
 			if first = found.Files.Revision; end != "done" || noteOf(found, app) != "" {
 				t.Fatalf("before the window: %s, %s", end, noteOf(found, app))
 			}
+			before := repo.Git("show", "HEAD:a.yaml")
 			repo.Write("a.yaml", name+" 2")
 			repo.Write("chart/values.yaml", "a: "+name)
 			second := "main@sha1:" + repo.Push("second of "+name)
@@ -85,8 +86,8 @@ func TestAFreezeKeepsAGitAppAtItsCommit(t *testing.T) {
 			w.wantPinned(app, first, short)
 			found, _ = w.build(app)
 			if name == "git" {
-				if text := w.read(found.Files.FS, "a.yaml"); text != "1" {
-					t.Errorf("the file is %q", text)
+				if text := w.read(found.Files.FS, "a.yaml"); text != before {
+					t.Errorf("the file is %q, want %q", text, before)
 				}
 			}
 			anew := app.DeepCopy() // The accepted commit changed the spec.

@@ -35,17 +35,38 @@ type imageMemory struct {
 }
 
 // chooseImage chooses an image by the policy. If the registry cannot be reached, the last choice is kept as long as the policy still
-// accepts it.
+// accepts it; with policy.write, the app runs what its file says.
 func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 	spec := p.App.Spec.Image
 	if spec.Policy == nil {
 		return nil
 	}
 	last := p.App.Status.Image
-	if last != nil && !image.Accepts(spec.Reference, spec.Policy, last.Reference, last.Tag) {
+	if last != nil && !image.Accepts(image.Name(spec.Reference), spec.Policy, last.Reference, last.Tag) {
 		last = nil
 	}
-	now := p.Now()
+	err := f.askPolicy(ctx, p, last)
+	switch {
+	case saysWhich(spec):
+		p.found.Reference = spec.Reference
+		if err != nil {
+			p.LookAgain(min(registryPause, image.PolicyInterval(spec.Policy)))
+		}
+		if err != nil && !errors.As(err, new(*cache.Unanswered)) {
+			p.found.imageStale = err
+		}
+	case err != nil:
+		return fmt.Errorf("choosing a tag of %s: %w", image.Name(spec.Reference), err)
+	case p.found.Image != nil:
+		p.found.Reference = p.found.Image.Reference
+	}
+	f.write(p)
+	return nil
+}
+
+// askPolicy finds out what the policy chooses. last is the last choice, if the policy still accepts it.
+func (f *Fetcher) askPolicy(ctx context.Context, p *pass, last *v1alpha1.ImageStatus) error {
+	spec, now := p.App.Spec.Image, p.Now()
 	if p.pin != "" && last != nil {
 		p.found.Image, p.last.image.trusted = last, now // After the freeze, the registry is contacted.
 		return nil
@@ -63,7 +84,7 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 		p.LookAgain(max(chosen.Until.Sub(now), time.Second))
 		return nil
 	case last == nil || !keepsLast(err) || p.justQueried(err):
-		return fmt.Errorf("choosing a tag of %s: %w", spec.Reference, err)
+		return err
 	case !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*cache.Unanswered)):
 		p.found.imageStale = err
 	}
@@ -90,7 +111,7 @@ func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
 // queryRegistry contacts the registry with the credentials of the pull secrets. A reconcile request or a push causes one new request.
 func (f *Fetcher) queryRegistry(ctx context.Context, p *pass, push string) (image.Chosen, error) {
 	spec := p.App.Spec.Image
-	repository := image.Repository{Name: spec.Reference, Tenant: p.Owner.Tenant}
+	repository := image.Repository{Name: image.Name(spec.Reference), Tenant: p.Owner.Tenant}
 	for _, ref := range spec.PullSecrets {
 		data, err := f.Inputs.Data(ctx, p.Subject, inputs.Secret, ref.Name)
 		if errors.Is(err, render.ErrMissing) {
@@ -143,6 +164,9 @@ func (p *pass) choiceOf(chosen image.Chosen, now time.Time) *v1alpha1.ImageStatu
 		return was
 	}
 	is := &v1alpha1.ImageStatus{Reference: chosen.Reference, Tag: chosen.Tag, Since: metav1.NewTime(now)}
+	if was != nil {
+		is.Written = was.Written
+	}
 	p.last.image.change = fmt.Sprintf("%s: %s", p.App.Name, chosen.Tag)
 	if was != nil {
 		is.Previous = was.Reference
@@ -165,14 +189,20 @@ func (f *Found) imageNotes(app *v1alpha1.App) []step.Note {
 		notes = append(notes, step.Note{Reason: v1alpha1.ImageChosenReason, Message: f.image.change, Event: "Normal"})
 		f.image.change = ""
 	}
-	if f.Image == nil && app.Spec.Image != nil && app.Spec.Image.Policy != nil {
+	if app.Spec.Image == nil || app.Spec.Image.Policy == nil {
+		return append(notes, step.Note{Condition: v1alpha1.ImageKeptCondition}, step.Note{Condition: v1alpha1.ImageWriteFailedCondition})
+	}
+	if f.written.Condition != "" {
+		notes = append(notes, f.written)
+	}
+	if f.Image == nil && f.imageStale == nil {
 		return notes // The registry was not contacted.
 	}
 	kept := step.Note{Condition: v1alpha1.ImageKeptCondition}
 	if f.imageStale != nil {
 		reason, _ := verdict.Of(f.imageStale)
 		kept.Status, kept.Reason, kept.Event = metav1.ConditionTrue, reason, "Warning"
-		kept.Message = fmt.Sprintf("%s stays: choosing a tag of %s: %s", f.Image.Tag, app.Spec.Image.Reference, f.imageStale)
+		kept.Message = fmt.Sprintf("%s stays: choosing a tag of %s: %s", f.stays(), image.Name(app.Spec.Image.Reference), f.imageStale)
 	}
 	return append(notes, kept)
 }

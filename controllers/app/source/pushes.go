@@ -79,7 +79,7 @@ func sourceURL(spec *v1alpha1.AppSpec) string {
 	case spec.Git != nil:
 		return spec.Git.URL
 	case spec.Image != nil && spec.Image.Policy != nil:
-		return ociScheme + spec.Image.Reference
+		return ociScheme + image.Name(spec.Image.Reference)
 	case spec.Helm != nil && spec.Helm.Git != nil:
 		return spec.Helm.Git.URL
 	case spec.Helm != nil && strings.HasPrefix(spec.Helm.Repository, ociScheme):

@@ -1,0 +1,127 @@
+package imageupdate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/gitops/commit"
+	"github.com/kubeop/kubeop/gitops/edit"
+	"github.com/kubeop/kubeop/gitops/host"
+)
+
+// send writes an image to Git once.
+func (w *Writer) send(ctx context.Context, app *v1alpha1.App, to *update) error {
+	repository, _, err := w.Repositories.Declaring(ctx, app)
+	if err != nil {
+		return err
+	}
+	if err := writable(repository, app, to.image); err != nil {
+		return err
+	}
+	source, err := w.Repositories.Source(ctx, repository)
+	if err != nil {
+		return err
+	}
+	branch := commit.Remote{Store: w.Git, Source: source}
+	into, err := branchOf(ctx, branch)
+	if err != nil {
+		return err
+	}
+	request := to.request(into)
+	done, err := w.commits.Write(ctx, branch, request)
+	if errors.Is(err, git.ErrMoved) && request.New {
+		done, err = w.pushedBefore(ctx, source, request.Branch, to.image)
+	}
+	if err != nil {
+		return err
+	}
+	written := &v1alpha1.ImageWritten{Reference: to.reference, Commit: done.Hash}
+	if request.New && !done.Unchanged {
+		if written.PullRequest, err = w.open(ctx, repository, request, into); err != nil {
+			return err
+		}
+	}
+	w.mu.Lock()
+	to.written = written
+	w.mu.Unlock()
+	if request.New {
+		return nil
+	}
+	return w.fetch(ctx, repository)
+}
+
+// branchOf returns the name of the branch that a source follows: the one that it names, or the default one of the server.
+func branchOf(ctx context.Context, of commit.Remote) (string, error) {
+	if ref := of.Source.Ref; ref != nil && ref.Branch != "" {
+		return ref.Branch, nil
+	}
+	newest, err := of.Fetch(ctx)
+	name, _, _ := strings.Cut(newest.Revision, "@")
+	return name, err
+}
+
+// pushedBefore returns the commit of an earlier attempt that pushed the branch of a pull request, and did not open it.
+func (w *Writer) pushedBefore(ctx context.Context, source git.Source, branch string, wants image) (commit.Result, error) {
+	source.Ref = &sourcev1.GitRepositoryRef{Branch: branch}
+	there, err := w.Git.Fetch(ctx, source)
+	if err != nil {
+		return commit.Result{}, err
+	}
+	text, err := there.Root.ReadFile(wants.file)
+	if err != nil {
+		return commit.Result{}, fmt.Errorf("reading %s of the branch %s: %w", wants.file, branch, err)
+	}
+	if has, _, err := edit.Get(text, referencePath); err != nil || has != wants.reference {
+		return commit.Result{}, notWritable("the branch %s exists with another reference: who may push to the repository may delete it: git push origin --delete %s", branch, branch)
+	}
+	return commit.Result{Hash: there.Hash}, nil
+}
+
+// open opens the pull request of a pushed branch, and returns its web page.
+func (w *Writer) open(ctx context.Context, repository *v1alpha1.Repository, r commit.Request, into string) (string, error) {
+	auth, err := w.Repositories.APIAuth(ctx, repository)
+	if err != nil {
+		return "", err
+	}
+	at := host.Place{URL: repository.Spec.URL}
+	if status := repository.Spec.CommitStatus; status != nil {
+		at.Type, at.Address = host.Type(status.Type), status.Address
+	}
+	git, err := host.Open(w.Network, at, auth, w.Clock.Now)
+	if err != nil {
+		return "", fmt.Errorf("%w; policy.write Commit needs no API of a Git host", err)
+	}
+	defer git.Close()
+	number, link, err := git.OpenPullRequest(ctx, host.PullRequest{
+		Title: r.Title, Body: r.Body + " A newer tag gets a pull request of its own.", From: r.Branch, Into: into,
+	})
+	return cmp.Or(link, fmt.Sprintf("pull request %d", number)), err
+}
+
+// fetch requests a fetch of the Repository, as the push hook does.
+func (w *Writer) fetch(ctx context.Context, repository *v1alpha1.Repository) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		meta.ReconcileRequestAnnotation: w.Clock.Now().UTC().Format(time.RFC3339Nano),
+	}}})
+	if err != nil {
+		return fmt.Errorf("encoding the annotation: %w", err)
+	}
+	o := &v1alpha1.Repository{}
+	o.Name = repository.Name
+	if err := w.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("requesting a fetch of repository %s: %w", repository.Name, err)
+	}
+	return nil
+}

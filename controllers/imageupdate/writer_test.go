@@ -1,0 +1,301 @@
+package imageupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	gitreport "github.com/kubeop/kubeop/gitops/report"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
+)
+
+const (
+	appFile = "projects/shop/apps/web/app.yaml"
+	old     = "example.com/web:1.0.0"
+	newer   = "example.com/web:1.1.0@sha256:11112222333344445555666677778888"
+)
+
+const appText = `# The shop's front.
+spec:
+  type: Image
+  image:
+    reference: '` + old + `' # kubeop writes it
+    policy: {semver: ^1, write: Commit}
+`
+
+// fixture is a Writer, a repository with one App at a server that takes pushes, and a Git host like Gitea.
+type fixture struct {
+	*testing.T
+	*Writer
+	repo       *sources.GitRepo
+	repository *v1alpha1.Repository
+	app        *v1alpha1.App
+	source     git.Source
+	woken      chan types.NamespacedName
+	// declaring is what Declaring fails with. opened counts the pull requests that were requested, and refuse how many of them are refused.
+	declaring      error
+	opened, refuse atomic.Int32
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{T: t, repo: sources.NewGitRepo(t), woken: make(chan types.NamespacedName, 100)}
+	f.repo.Write(appFile, appText)
+	f.repo.Push("first")
+	f.bare("config", "http.receivepack", "true")
+	server := sources.ServeGit(t, f.repo, httptest.NewServer)
+	host := httptest.NewServer(http.HandlerFunc(f.host))
+	t.Cleanup(host.Close)
+	f.repository = &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.RepositorySpec{
+		URL: "https://git.example.com/acme/shop.git", Tenant: "acme", CommitStatus: &v1alpha1.CommitStatus{Type: "gitea", Address: host.URL},
+	}}
+	f.app = &v1alpha1.App{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kubeop-acme-shop", Name: "web", UID: "web", Labels: map[string]string{v1alpha1.RepositoryLabel: "acme"},
+			Annotations: map[string]string{v1alpha1.FolderAnnotation: "projects/shop/apps/web"},
+		},
+		Spec: v1alpha1.AppSpec{Type: v1alpha1.AppImage, Image: &v1alpha1.ImageSource{Reference: old, Policy: &v1alpha1.ImagePolicy{SemVer: "^1", Write: v1alpha1.WriteCommit}}},
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	network := &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	f.source = git.Source{URL: server.RepoURL(), Ref: &sourcev1.GitRepositoryRef{Branch: "main"}}
+	queue := gitreport.NewQueue(clock.RealClock{}, nil)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- queue.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	f.Writer = New(Options{
+		Queue: queue, Git: git.NewStore(t.TempDir(), network), Network: network, Clock: clock.RealClock{}, Repositories: f,
+		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(f.repository).Build(),
+		Wake:   func(key types.NamespacedName) { f.woken <- key },
+	})
+	return f
+}
+
+// Declaring implements Repositories.
+func (f *fixture) Declaring(context.Context, *v1alpha1.App) (*v1alpha1.Repository, string, error) {
+	return f.repository, "acme", f.declaring
+}
+
+// Source implements Repositories.
+func (f *fixture) Source(context.Context, *v1alpha1.Repository) (git.Source, error) {
+	return f.source, nil
+}
+
+// APIAuth implements Repositories.
+func (f *fixture) APIAuth(context.Context, *v1alpha1.Repository) (transport.Auth, error) {
+	return transport.Auth{BearerToken: "token"}, nil
+}
+
+// host answers as Gitea does.
+func (f *fixture) host(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/repos/acme/shop/pulls") || r.Header.Get("Authorization") == "" {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if f.opened.Add(1) <= f.refuse.Load() {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprint(w, `{"number": 7, "html_url": "https://git.example.com/acme/shop/pulls/7"}`)
+}
+
+func (f *fixture) bare(args ...string) string {
+	f.Helper()
+	return f.repo.Run(filepath.Join(f.repo.Root, f.repo.Name), args...)
+}
+
+func (f *fixture) chosen() *v1alpha1.ImageStatus {
+	return &v1alpha1.ImageStatus{Reference: newer, Tag: "1.1.0", Written: f.last()}
+}
+
+func (f *fixture) last() *v1alpha1.ImageWritten {
+	if f.app.Status.Image == nil {
+		return nil
+	}
+	return f.app.Status.Image.Written
+}
+
+// asks asks until something is written, or the condition says why not. It returns what was written and the message.
+func (f *fixture) asks() (*v1alpha1.ImageWritten, string) {
+	f.Helper()
+	for {
+		written := f.Ask(f.app, f.chosen())
+		note := f.Note(f.app)
+		if written != nil || note.Message != "" {
+			if note.Message != "" && (note.Status != metav1.ConditionTrue || note.Reason == "") {
+				f.Errorf("the condition is %+v", note)
+			}
+			return written, note.Message
+		}
+		select {
+		case key := <-f.woken:
+			if key != client.ObjectKeyFromObject(f.app) {
+				f.Fatalf("%s is woken", key)
+			}
+		case <-time.After(30 * time.Second):
+			f.Fatal("nothing was written, and nothing says why")
+		}
+	}
+}
+
+func (f *fixture) commits(branch string) string { return f.bare("rev-list", "--count", branch) }
+
+func TestAChosenImageIsCommitted(t *testing.T) {
+	f := newFixture(t)
+	written, message := f.asks()
+	if message != "" || written.Reference != newer || written.Commit != f.bare("rev-parse", "main") || written.PullRequest != "" {
+		t.Fatalf("%+v, %q", written, message)
+	}
+	if text, want := f.bare("show", "main:"+appFile), strings.TrimSpace(strings.Replace(appText, old, newer, 1)); text != want {
+		t.Errorf("the file is\n%s\nwant\n%s", text, want)
+	}
+	said := f.bare("log", "-1", "--format=%an|%s|%b", "main")
+	if !strings.HasPrefix(said, "kubeop|Update shop/web to 1.1.0|The policy of the app chose "+newer+". Before it was "+old) {
+		t.Errorf("the commit says %q", said)
+	}
+	if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(f.repository), f.repository); err != nil || f.repository.Annotations[meta.ReconcileRequestAnnotation] == "" {
+		t.Errorf("the repository is not fetched: %v, %v", f.repository.Annotations, err)
+	}
+	// The status has it, and then the App. Neither is written again.
+	f.app.Status.Image = &v1alpha1.ImageStatus{Written: written}
+	for _, reference := range []string{old, newer} {
+		f.app.Spec.Image.Reference = reference
+		if got, message := f.asks(); got != written || message != "" {
+			t.Errorf("with %s in the file: %+v, %q", reference, got, message)
+		}
+	}
+	if n := f.commits("main"); n != "2" || len(f.updates) != 0 {
+		t.Errorf("the branch has %s commits, want 2; in memory is %v", n, f.updates)
+	}
+	// With another way to write, it is.
+	f.app.Spec.Image.Reference, f.app.Spec.Image.Policy.Write = old, v1alpha1.WritePullRequest
+	if f.Ask(f.app, f.chosen()); f.updates["web"] == nil {
+		t.Error("a pull request is not asked for after a commit")
+	}
+	f.Forget(f.app)
+	if len(f.updates) != 0 {
+		t.Errorf("in memory is %v", f.updates)
+	}
+}
+
+func TestAChosenImageBecomesAPullRequest(t *testing.T) {
+	f := newFixture(t)
+	f.app.Spec.Image.Policy.Write = v1alpha1.WritePullRequest
+	f.repository.Spec.Verify = &v1alpha1.GitVerification{} // A person merges, with a signature.
+	f.refuse.Store(1)
+	written, message := f.asks()
+	const branch = "kubeop/shop-web-1-1-0-11112222"
+	if message != "" || written.Commit != f.bare("rev-parse", branch) || written.PullRequest != "https://git.example.com/acme/shop/pulls/7" {
+		t.Fatalf("%+v, %q", written, message)
+	}
+	if text := f.bare("show", branch+":"+appFile); !strings.Contains(text, newer) {
+		t.Errorf("the file is\n%s", text)
+	}
+	if main, proposed := f.commits("main"), f.commits(branch); main != "1" || proposed != "2" || f.opened.Load() != 2 {
+		t.Errorf("main has %s commits, want 1, the branch %s, want 2; %d pull requests were opened, want 2", main, proposed, f.opened.Load())
+	}
+	f.app.Status.Image = &v1alpha1.ImageStatus{Written: written}
+	if got, message := f.asks(); got != written || message != "" {
+		t.Errorf("while the pull request is open: %+v, %q", got, message)
+	}
+}
+
+func TestABranchOfOthersIsNotProposed(t *testing.T) {
+	f := newFixture(t)
+	f.app.Spec.Image.Policy.Write = v1alpha1.WritePullRequest
+	f.bare("branch", "kubeop/shop-web-1-1-0-11112222", "main")
+	if written, message := f.asks(); written != nil || !strings.Contains(message, "the branch kubeop/shop-web-1-1-0-11112222 exists with another reference: who may push to the repository may delete it: git push origin --delete kubeop/shop-web-1-1-0-11112222") {
+		t.Errorf("%+v, %q", written, message)
+	}
+}
+
+func TestWhatCannotBeWrittenIsReported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*fixture)
+		want   string
+	}{
+		"a protected branch": {func(f *fixture) {
+			hook := filepath.Join(f.repo.Root, f.repo.Name, "hooks", "pre-receive")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(hook), 0o755), os.WriteFile(hook, []byte("#!/bin/sh\necho main is protected >&2\nexit 1\n"), 0o755)); err != nil {
+				f.Fatal(err)
+			}
+		}, "main is protected"},
+		"signed commits only": {func(f *fixture) { f.repository.Spec.Verify = &v1alpha1.GitVerification{} }, "accepts signed commits only (spec.verify), and those of kubeop have no signature: write PullRequest"},
+		"a tag":               {func(f *fixture) { f.repository.Spec.Ref = &sourcev1.GitRepositoryRef{Tag: "v1"} }, "the repository acme follows no branch"},
+		"no folder":           {func(f *fixture) { f.app.Annotations = nil }, "the file of the app is not known"},
+		"another tenant":      {func(f *fixture) { f.declaring = errors.New("repository acme cannot declare apps") }, "repository acme cannot declare apps"},
+		"a change of others":  {func(f *fixture) { f.app.Spec.Image.Reference = "example.com/web:0.9.0" }, `another commit changed spec.image.reference from "example.com/web:0.9.0" to "` + old + `"`},
+		"no such file": {func(f *fixture) {
+			f.app.Name, f.app.Annotations[v1alpha1.FolderAnnotation] = "api", "projects/shop/apps/api"
+		}, "projects/shop/apps/api/app.yaml does not exist"},
+		"no such branch": {func(f *fixture) { f.source.Ref.Branch = "none" }, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			tc.change(f)
+			written, message := f.asks()
+			if written != nil || !strings.Contains(message, tc.want) || !strings.Contains(message, "writing 1.1.0 to ") {
+				t.Errorf("%+v, %q, want %q", written, message, tc.want)
+			}
+			if n := f.commits("main"); n != "1" {
+				t.Errorf("the branch has %s commits, want 1", n)
+			}
+		})
+	}
+}
+
+// TestARestartIsNoNewsAboutAFailure: the condition stays until the repository has answered.
+func TestARestartIsNoNewsAboutAFailure(t *testing.T) {
+	f := newFixture(t)
+	f.app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ImageWriteFailedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.WriteFailedReason, Message: "refused"}}
+	if note := f.Note(f.app); note.Status != "" {
+		t.Errorf("an app that asks for nothing has %+v", note)
+	}
+	f.Ask(f.app, f.chosen())
+	if note := f.Note(f.app); note.Message != "refused" || note.Event != "" {
+		t.Errorf("the condition is %+v", note)
+	}
+	<-f.woken
+	if note := f.Note(f.app); note.Status != "" {
+		t.Errorf("the condition is %+v, although it was written", note)
+	}
+}
+
+// TestTheBranchThatTheServerNames is used without a ref in the spec.
+func TestTheBranchThatTheServerNames(t *testing.T) {
+	f := newFixture(t)
+	f.source.Ref = nil
+	if written, message := f.asks(); message != "" || written.Commit != f.bare("rev-parse", "main") {
+		t.Errorf("%+v, %q", written, message)
+	}
+}
