@@ -263,3 +263,15 @@ func TestAFinalizerThatNoMessageNamesIsReported(t *testing.T) {
 		t.Errorf("no finalizer blocks the removal, and the message is %v", got)
 	}
 }
+
+// TestARemovalWithoutADeployerFails has the App keep its inventory, so that the next pass deletes its objects.
+func TestARemovalWithoutADeployerFails(t *testing.T) {
+	b := newFixture(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "own")}), interceptor.Funcs{}, labelled(configMap("own"), "web"))
+	b.remover.deployer = func(string) (client.Client, error) { return nil, errors.New("no client") }
+	if got := b.ended(b.remover.remove(t.Context(), b.s)); got != "failed Failed: no client" {
+		t.Errorf("got %q", got)
+	}
+	if !b.has("ConfigMap", "own") || b.recorded() != entry("ConfigMap", "own").ID {
+		t.Errorf("the object was deleted, or removed from the inventory %q", b.recorded())
+	}
+}

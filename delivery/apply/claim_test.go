@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/own"
@@ -310,5 +312,46 @@ func TestALedgerRecordsAnObjectOnce(t *testing.T) {
 	}
 	if got := l.Inventory().Entries; len(got) != 1 {
 		t.Errorf("recorded are %v", got)
+	}
+}
+
+// TestPodsAreNotRestartedByATakeoverThatCannotReadTheWorkload: without the live generation it is unknown whether the labels alone restart them.
+func TestPodsAreNotRestartedByATakeoverThatCannotReadTheWorkload(t *testing.T) {
+	b := newFixture(t)
+	theirs := b.workload("web:1")
+	theirs.SetLabels(nil)
+	if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
+		t.Fatal(err)
+	}
+	b.rest(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}})
+	ours := b.workload("web:1")
+	if err := unstructured.SetNestedStringMap(ours.Object, map[string]string{"a": "b", v1alpha1.AppLabel: "web"}, "spec", "template", "metadata", "labels"); err != nil {
+		t.Fatal(err)
+	}
+	away, taken := false, false
+	faulty := b.around(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			taken = taken || p.Type() == types.JSONPatchType
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if taken && away {
+				return errors.New("away")
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	for _, away = range []bool{true, false} {
+		_, err := b.Apply(t.Context(), Set{Client: faulty, Objects: objectsOf(ours.DeepCopy()), TakeOwnership: true})
+		if away != (err != nil) || away && !strings.Contains(err.Error(), "reading the generation: away") {
+			t.Fatalf("away %t: got %v", away, err)
+		}
+		if err := b.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
+			t.Fatal(err)
+		}
+		labels, _, _ := unstructured.NestedStringMap(theirs.Object, "spec", "template", "metadata", "labels")
+		if labels[v1alpha1.AppLabel] != "" || theirs.GetGeneration() != 1 {
+			t.Errorf("away %t: generation %d with labels %v", away, theirs.GetGeneration(), labels)
+		}
 	}
 }

@@ -277,3 +277,11 @@ func TestMessages(t *testing.T) {
 		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }
+
+func TestAPodThatCannotBeReadIsAnError(t *testing.T) {
+	o := object("v1", "Pod", "")
+	o.Object["status"] = "odd"
+	if _, err := (Explainer{}).cause(t.Context(), o); err == nil || !strings.Contains(err.Error(), "reading its status") {
+		t.Errorf("got %v", err)
+	}
+}

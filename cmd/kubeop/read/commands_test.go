@@ -232,4 +232,14 @@ func TestLogsHaveTheirPodAndContainerBeforeEachLine(t *testing.T) {
 	if _, complaint, err := show(t, s, Logs, "acme/shop/web"); err == nil || err.Error() != "1 of 1 logs could not be read to the end" || !strings.Contains(complaint, "reading the log of job") {
 		t.Errorf("a log that is refused: %v, %q", err, complaint)
 	}
+	s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/pods/job") {
+			http.Error(w, "out of order", http.StatusBadRequest)
+			return true
+		}
+		return false
+	}
+	if _, _, err := show(t, s, Logs, "acme/shop/web"); err == nil || !strings.Contains(err.Error(), "reading Pod/job") {
+		t.Errorf("a pod that cannot be read: %v", err)
+	}
 }
