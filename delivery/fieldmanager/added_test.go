@@ -70,6 +70,22 @@ func TestFieldsAddedByHandAreRemoved(t *testing.T) {
 }
 
 // TestRemovingFieldsKeepsTheIdentityOfAnObject has a person claim what says which object it is, without which a Secret would be shown.
+func TestFieldsWithoutOwnersStay(t *testing.T) {
+	o := owned([]any{"a", "b"}, [2]string{"kubectl-edit", `{"f:list":{"v:\"b\"":{}}}`})
+	o.SetManagedFields(append([]metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1"}}, o.GetManagedFields()...))
+	got, err := WithoutManualFields(o, Unmanaged{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]any{"a"}, got.Object["list"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	broken := owned([]any{"a"}, [2]string{"kubectl-edit", `{"f:list":7}`})
+	if got, err := WithoutManualFields(broken, Unmanaged{}); err == nil || !strings.HasPrefix(err.Error(), "reading the owners of its fields: ") {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 func TestRemovingFieldsKeepsTheIdentityOfAnObject(t *testing.T) {
 	o := owned([]any{"a"}, [2]string{"kubectl-edit", `{"f:apiVersion":{},"f:kind":{},"f:metadata":{".":{},"f:name":{}},"f:list":{}}`})
 	got, err := WithoutManualFields(o, Unmanaged{})

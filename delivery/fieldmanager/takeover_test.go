@@ -2,13 +2,16 @@ package fieldmanager
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -99,6 +102,56 @@ func TestFieldsAreTakenBackFromTheObjectThatWasSeenOnly(t *testing.T) {
 			seen.UID = c.seen
 			if err := TakeBack(t.Context(), api, o, seen, c.left); err != nil {
 				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("the owners (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestARestoredObjectIsTakenBackFromItsTool: kubeop then owns what the tool wrote, and not what a controller reports in the status.
+func TestARestoredObjectIsTakenBackFromItsTool(t *testing.T) {
+	entry := func(manager, subresource, fields string, operation metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource, APIVersion: "paas.kubeop.io/v1alpha1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	live := metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{
+		entry("velero", "", `{"f:spec":{"f:image":{}}}`, metav1.ManagedFieldsOperationUpdate),
+		entry("kubeop", "status", `{"f:status":{"f:conditions":{}}}`, metav1.ManagedFieldsOperationUpdate),
+		entry("team", "", `{"f:metadata":{"f:labels":{"f:team":{}}}}`, metav1.ManagedFieldsOperationApply),
+	}}
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("paas.kubeop.io/v1alpha1")
+	o.SetKind("App")
+	for name, c := range map[string]struct {
+		reads error
+		want  map[string]string
+		says  string
+	}{
+		"it is there": {nil, map[string]string{
+			v1alpha1.FieldManager: `{"f:spec":{"f:image":{}}}`, "kubeop status": `{"f:status":{"f:conditions":{}}}`, "team": `{"f:metadata":{"f:labels":{"f:team":{}}}}`,
+		}, ""},
+		"it is gone":        {apierrors.NewNotFound(schema.GroupResource{Resource: "apps"}, "web"), nil, ""},
+		"it cannot be read": {errors.New("away"), nil, "changing the owners of its fields: away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got map[string]string
+			api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), interceptor.Funcs{
+				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+					into.(*metav1.PartialObjectMetadata).ObjectMeta = *live.DeepCopy()
+					return c.reads
+				},
+				Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+					got = map[string]string{}
+					for _, f := range o.GetManagedFields() {
+						got[strings.TrimSpace(f.Manager+" "+f.Subresource)] = string(f.FieldsV1.GetRawBytes())
+					}
+					return nil
+				},
+			})
+			err := TakeBack(t.Context(), api, o, live.DeepCopy(), Unmanaged{})
+			if c.says != "" && (err == nil || err.Error() != c.says) || c.says == "" && err != nil {
+				t.Errorf("got %v, want %q", err, c.says)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("the owners (-want +got):\n%s", diff)

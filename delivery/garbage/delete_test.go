@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -221,5 +222,88 @@ func TestAFailureHoldsUpNoOtherDeletion(t *testing.T) {
 	}
 	if len(removed.Leaving) != 1 || removed.Leaving[0].String() != "ConfigMap/c, which the finalizer example.com/x holds" {
 		t.Errorf("leaving are %v", removed.Leaving)
+	}
+}
+
+// noPath is the answer of an API server that serves nothing at the path of a request.
+func noPath() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 404, Message: "nothing is here", Reason: metav1.StatusReasonNotFound, Details: &metav1.StatusDetails{}}}
+}
+
+// TestAnObjectThatIsNotServedAtPresentStaysRecorded: it may still exist. The kind is looked up anew, because it may be served in another
+// version now.
+func TestAnObjectThatIsNotServedAtPresentStaysRecorded(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails int
+		left  bool
+	}{
+		"for a moment": {1, false},
+		"for longer":   {2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			api := fake.NewClientBuilder().WithObjects(configMap("one")).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					if asked++; asked <= c.fails {
+						return noPath()
+					}
+					return api.Get(ctx, key, o, options...)
+				},
+			}).Build()
+			mapper := &resets{RESTMapper: api.RESTMapper()}
+			removed, err := Remove(t.Context(), removal(mapped{api, mapper}, entries("one")))
+			if (err != nil) != c.left || (len(removed.Left) > 0) != c.left || err != nil && !strings.Contains(err.Error(), "the API server does not serve v1 at present: ") {
+				t.Errorf("left are %v, %v", removed.Left, err)
+			}
+			if mapper.times != 1 || asked != 2 {
+				t.Errorf("asked %d times, and the kinds were looked up anew %d times", asked, mapper.times)
+			}
+		})
+	}
+}
+
+// resets counts how often the kinds are looked up anew.
+type resets struct {
+	meta.RESTMapper
+	times int
+}
+
+func (r *resets) Reset() { r.times++ }
+
+type mapped struct {
+	client.Client
+	mapper meta.RESTMapper
+}
+
+func (m mapped) RESTMapper() meta.RESTMapper { return m.mapper }
+
+// TestAnObjectThatLeavesSlowlyIsWaitedFor: the deletion succeeded, and the same object is still there. One that was made anew is deleted, too.
+func TestAnObjectThatLeavesSlowlyIsWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		uid     types.UID
+		asked   int
+		leaving int
+	}{
+		"the same":  {"uid-one", 1, 1},
+		"a new one": {"uid-two", 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			api := fake.NewClientBuilder().WithObjects(configMap("one")).WithInterceptorFuncs(interceptor.Funcs{
+				Delete: func(ctx context.Context, api client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+					asked++
+					if err := api.Delete(ctx, configMap("one")); err != nil {
+						return err
+					}
+					return api.Create(ctx, configMap("one", func(o *corev1.ConfigMap) { o.UID = c.uid }))
+				},
+			}).Build()
+			r := removal(api, entries("one"))
+			r.Foreground = true
+			removed, err := Remove(t.Context(), r)
+			if err != nil || asked != c.asked || len(removed.Leaving) != c.leaving || len(removed.Left) != c.leaving {
+				t.Errorf("asked %d times; leaving are %v, left are %v, %v", asked, removed.Leaving, removed.Left, err)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -160,6 +161,13 @@ func TestObjectsWithDataWaitForConfirmation(t *testing.T) {
 		"confirmed, but claims are to be kept": {func(r *Removal) { r.Confirmed, r.Retain = true, true }, []string{"data", "db"}, ""},
 		"not guarded":                          {func(r *Removal) { r.Guarded = false }, nil, ""},
 		"the claims of objects are not looked at": {func(r *Removal) { r.Dependents = nil }, []string{"data", "empty"}, ""},
+		"a claim cannot be read": {func(r *Removal) {
+			r.Client, r.Confirmed, r.Retain = reading(r.Client, errAway), true, true
+		}, []string{"db"}, "looking whether the claim holds data: "},
+		"a claim is gone meanwhile": {func(r *Removal) {
+			r.Confirmed, r.Retain = true, true
+			r.Client = reading(r.Client, apierrors.NewNotFound(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data"))
+		}, []string{"db"}, ""},
 		"the claims cannot be listed": {func(r *Removal) {
 			r.Dependents.Client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return errAway },
@@ -213,4 +221,16 @@ func TestDeleteIgnoresPolicies(t *testing.T) {
 			t.Errorf("%s stays: %t, want %t", name, there, want)
 		}
 	}
+}
+
+// reading fails to read claims as a whole; their metadata can be read.
+func reading(c client.Client, err error) client.Client {
+	return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if _, claim := o.(*corev1.PersistentVolumeClaim); claim {
+				return err
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
 }
