@@ -54,7 +54,11 @@ func TestDifferences(t *testing.T) {
 		"all that it keeps": {secret, fmt.Sprintf(annotated, "x: z, "+kept), []Change{
 			{"/metadata/annotations", "", `{"kubectl.kubernetes.io/last-applied-configuration":"***","x":"z"}`},
 		}},
-		"a sensitive string": {configMap + "x: pass=hunter22\n", configMap + "x: 1\n", []Change{{"/x", `"pass=***"`, "1"}}},
+		"a long text": {configMap + "x: " + strings.Repeat("a", maxChangeValue-2) + "\n", configMap + "x: " + strings.Repeat("a", maxChangeValue-1) + "\n", []Change{
+			{"/x", `"` + strings.Repeat("a", maxChangeValue-2) + `"`, `"` + strings.Repeat("a", maxChangeValue-1) + "…"},
+		}},
+		"cut within a character": {configMap + "x: 1\n", configMap + "x: " + strings.Repeat("a", maxChangeValue-2) + "ää\n", []Change{{"/x", "1", `"` + strings.Repeat("a", maxChangeValue-2) + "…"}}},
+		"a sensitive string":     {configMap + "x: pass=hunter22\n", configMap + "x: 1\n", []Change{{"/x", `"pass=***"`, "1"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,6 +93,10 @@ func TestIgnore(t *testing.T) {
 		"by another label":      {rule("/spec/replicas", &kustomize.Selector{LabelSelector: "tier=back"}), want, false},
 		"by annotation":         {rule("/spec/replicas", &kustomize.Selector{AnnotationSelector: "x/y=z"}), yielded, false},
 		"in a list":             {rule("/spec/list/1/a", nil), "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1, list: [{a: 1}, {a: 2}]}\n", false},
+		"an item of a list":     {rule("/spec/list/1", nil), "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1, list: [{a: 1}, {a: 2}]}\n", false},
+		"before the list":       {rule("/spec/list/-1", nil), want, false},
+		"no item of the list":   {rule("/spec/list/x", nil), want, false},
+		"the end of the list":   {rule("/spec/list/2", nil), want, false},
 		"beyond the list":       {rule("/spec/list/9/a", nil), want, false},
 		"not in the chart":      {rule("/spec/nowhere/b", nil), want, false},
 		"not in the cluster":    {rule("/spec/list/1/b", nil), want, false},
@@ -112,5 +120,18 @@ func TestIgnore(t *testing.T) {
 	}
 	if _, err := ReadRules(rule("/a", &kustomize.Selector{Name: "("})); err == nil || !strings.Contains(err.Error(), "drift.ignore[0].target") {
 		t.Errorf("a broken pattern: %v", err)
+	}
+}
+
+func TestSelectorsThatCannotBeRead(t *testing.T) {
+	for name, selector := range map[string]kustomize.Selector{
+		"a kind": {Kind: "("}, "a name": {Name: "["}, "labels": {LabelSelector: "a in"}, "annotations": {AnnotationSelector: "a in"},
+	} {
+		if _, err := ReadSelector(&selector); err == nil {
+			t.Errorf("%s is read", name)
+		}
+	}
+	if s, err := ReadSelector(nil); err != nil || !s.Selects(object(t, configMap)) {
+		t.Errorf("no selector selects everything: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -80,6 +81,25 @@ func TestTrue(t *testing.T) {
 }
 
 // TestABomb evaluates what would take hours or gigabytes.
+func TestAnEvaluationEndsWithItsContext(t *testing.T) {
+	e, err := Compile("list.all(a, a >= 0)", "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]any, 1000)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if ok, err := e.True(ctx, map[string]any{"list": list}); err != nil || !ok {
+		t.Errorf("got %t, %v", ok, err)
+	}
+	cancel()
+	if ok, err := e.True(ctx, map[string]any{"list": list}); !errors.Is(err, context.Canceled) || ok {
+		t.Errorf("got %t, %v", ok, err)
+	}
+}
+
 func TestABomb(t *testing.T) {
 	numbers := make([]any, 1000)
 	for i := range numbers {

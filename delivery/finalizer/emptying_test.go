@@ -277,6 +277,70 @@ func TestADeletionThatCannotBeDoneIsAnErrorUnlessTheObjectChanged(t *testing.T) 
 	}
 }
 
+func TestAFinalizerThatCannotBeTakenOffIsAnErrorUnlessTheObjectChanged(t *testing.T) {
+	pods := corev1.Resource("pods")
+	for name, c := range map[string]struct {
+		err   error
+		fails bool
+		freed int
+	}{
+		"it is taken off":         {nil, false, 1},
+		"gone meanwhile":          {apierrors.NewNotFound(pods, "web"), false, 1},
+		"another of the name now": {apierrors.NewConflict(pods, "web", errAway), false, 0},
+		"forbidden":               {apierrors.NewForbidden(pods, "web", errAway), true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := serve(interceptor.Funcs{}, leaving(pod("web"), "example.com/x"))
+			refusing := interceptor.NewClient(a.WithWatch, interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return c.err
+				},
+			})
+			done, err := Emptying{Client: refusing, Namespace: place, Kinds: allKinds, Force: true}.Run(t.Context())
+			if (err != nil) != c.fails || c.fails && !strings.HasPrefix(err.Error(), "removing the finalizers from Pod/web: ") || len(done.Freed) != c.freed {
+				t.Errorf("freed are %v, %v", done.Freed, err)
+			}
+		})
+	}
+}
+
+func TestAKindThatCannotBeFoundIsAnError(t *testing.T) {
+	a := serve(interceptor.Funcs{})
+	_, err := Emptying{Client: searching{a, errAway}, Namespace: place, Kinds: allKinds}.Run(t.Context())
+	if !errors.Is(err, errAway) || !strings.HasPrefix(err.Error(), "finding the kind of ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// searching fails to find kinds.
+type searching struct {
+	client.Client
+	err error
+}
+
+func (s searching) RESTMapper() meta.RESTMapper { return unfound{s.Client.RESTMapper(), s.err} }
+
+type unfound struct {
+	meta.RESTMapper
+	err error
+}
+
+func (u unfound) KindFor(schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return schema.GroupVersionKind{}, u.err
+}
+
+func TestAPodThatCannotBeEndedIsAnError(t *testing.T) {
+	a := serve(listing(leaving(pod("web"))))
+	refusing := interceptor.NewClient(a.WithWatch, interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return errAway }})
+	e := Emptying{Client: refusing, Namespace: place, Kinds: allKinds, Kill: true}
+	if killed, err := e.KillPods(t.Context()); !errors.Is(err, errAway) || len(killed) > 0 {
+		t.Errorf("killed are %v, %v", killed, err)
+	}
+	if done, err := e.Run(t.Context()); !errors.Is(err, errAway) || len(done.Killed) > 0 {
+		t.Errorf("killed are %v, %v", done.Killed, err)
+	}
+}
+
 func TestTakeOffKeepsWhatIsKubeopsAndTheProtectionOfClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		object client.Object

@@ -40,6 +40,7 @@ func TestAWindowIsInForce(t *testing.T) {
 		"clocks go back within it":    {weekend, "2026-10-25T12:00:00Z", "2026-10-26 07:00 CET (Europe/Berlin)"},
 		"a month with the day":        {monthEnd, "2026-12-31T12:00:00Z", "2027-01-01 00:00 UTC"},
 		"a month without it":          {monthEnd, "2026-11-30T12:00:00Z", ""},
+		"an end within a minute":      {windowOf("x", "0 9 * * *", "90s", ""), "2026-01-01T09:00:00Z", "2026-01-01 09:01:30 UTC"},
 		"on the leap day":             {windowOf("leap", "0 0 29 2 *", "1h", ""), "2028-02-29T00:59:00Z", "2028-02-29 01:00 UTC"},
 		"a zone of half hours":        {windowOf("x", "0 9 * * *", "1h", "Asia/Kolkata"), "2026-01-01T03:30:00Z", "2026-01-01 10:00 IST (Asia/Kolkata)"},
 	} {
@@ -83,6 +84,13 @@ func TestAStartWhileClocksChange(t *testing.T) {
 		if open != 30 {
 			t.Errorf("%s: open for %d minutes, want 30", day, open)
 		}
+	}
+}
+
+func TestAWindowThatCannotBeReadIsNamed(t *testing.T) {
+	hold, err := InForce([]v1alpha1.FreezeWindow{windowOf("broken", "0 25 * * *", "1h", "")}, time.Unix(0, 0))
+	if err == nil || !strings.HasPrefix(err.Error(), "freeze broken: ") {
+		t.Errorf("got %v, %v", hold, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -112,12 +113,71 @@ func TestJob(t *testing.T) {
 	}
 }
 
+func TestAHookOfAnImageAppPullsAsTheAppDoes(t *testing.T) {
+	r := run(func(r *Run) {
+		r.Hook.Image, r.Image = "", "none.example/web:1"
+		r.App.Spec.Image = &v1alpha1.ImageSource{PullSecrets: []v1alpha1.LocalSecretReference{{Name: "registry"}}, ImagePullPolicy: corev1.PullAlways}
+	})
+	made, err := r.Job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &batchv1.Job{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, job); err != nil {
+		t.Fatal(err)
+	}
+	pod := job.Spec.Template.Spec
+	if c := pod.Containers[0]; c.Image != "none.example/web:1" || c.ImagePullPolicy != corev1.PullAlways || len(pod.ImagePullSecrets) != 1 || pod.ImagePullSecrets[0].Name != "registry" {
+		t.Errorf("the pod is %+v", pod)
+	}
+	if _, there := made.Object["status"]; there || len(made.GetOwnerReferences()) != 1 || made.GetOwnerReferences()[0].UID != "1" {
+		t.Errorf("the Job is %v", made.Object)
+	}
+	r.Mark(made)
+	if got := made.GetLabels()[v1alpha1.HookLabel]; got != "pre-migrate" {
+		t.Errorf("a Job without labels is marked %q", got)
+	}
+}
+
+func TestAJobOutOfTimeIsOneThatFailedForIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind, status, reason string
+		want                 bool
+	}{
+		"out of time":               {"Failed", "True", "DeadlineExceeded", true},
+		"failed":                    {"Failed", "True", "BackoffLimitExceeded", false},
+		"not failed":                {"Failed", "False", "DeadlineExceeded", false},
+		"complete":                  {"Complete", "True", "DeadlineExceeded", false},
+		"complete, and nothing why": {"Complete", "True", "", false},
+	} {
+		job := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": c.kind, "status": c.status, "reason": c.reason}}}}}
+		if got := OutOfTime(job); got != c.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+func TestSealedInputs(t *testing.T) {
+	seal := digest.Seal(func(text string) string { return "sealed:" + sum(text) })
+	if got, want := Sealed("0123", seal), seal.Short("0123"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	again := Again("0123", "now")
+	if got, want := Sealed(again, seal), seal.Short("0123")+again[len("0123"):]; got != want || again == "0123" {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if _, err := Digest(math.Inf(1)); err == nil || !strings.HasPrefix(err.Error(), "encoding what is delivered: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestImageOf(t *testing.T) {
 	container := []any{map[string]any{"image": "web:1"}}
 	deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": container}}}}}
 	service := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service"}}
-	if got := ImageOf([]*unstructured.Unstructured{service, deployment}); got != "web:1" {
+	empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+	if got := ImageOf([]*unstructured.Unstructured{service, empty, deployment}); got != "web:1" {
 		t.Errorf("got %q, want %q", got, "web:1")
 	}
 	if got := ImageOf([]*unstructured.Unstructured{service}); got != "" {

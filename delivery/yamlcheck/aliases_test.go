@@ -29,6 +29,15 @@ func TestAliasesRefusesTooLargeExpansions(t *testing.T) {
 	}
 }
 
+func TestATextWithAliasesHasToBeYAML(t *testing.T) {
+	if err := Aliases([]byte("a: &x [\nb: *x\n")); err == nil {
+		t.Error("a text that cannot be read has no aliases")
+	}
+	if err := Aliases([]byte("a: [\n")); err != nil {
+		t.Errorf("a text without aliases is read: %v", err)
+	}
+}
+
 func TestAliasBytesCountsEachAlias(t *testing.T) {
 	text := "a: &a xxxx\nb: [*a, *a]\n---\na: &a xxxx\nb: *a\n"
 	if got, want := AliasBytes([]byte(text)), 3*(len("xxxx")+1); got != want {
