@@ -90,6 +90,31 @@ func record(t *testing.T, j *Journal, owner types.UID, names ...string) {
 	}
 }
 
+// TestAJournalThatCannotBeReadIsNotEmpty: what an earlier process recorded would be forgotten.
+func TestAJournalThatCannotBeReadIsNotEmpty(t *testing.T) {
+	c := newCluster()
+	record(t, c.journal(), "1", "one")
+	away, reads := errors.New("the API server is away"), 0
+	j := New(interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if reads++; reads < 3 {
+				return away
+			}
+			return w.Get(ctx, key, o, opts...)
+		},
+	}), "kubeop-system", time.Now)
+	if got, err := j.Of(t.Context(), "1"); !errors.Is(err, away) || len(got) > 0 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if err := j.Record(t.Context(), "1", entries("two")); !errors.Is(err, away) {
+		t.Errorf("got %v", err)
+	}
+	got, err := j.Of(t.Context(), "1")
+	if diff := cmp.Diff(entries("one"), got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
 func TestTheJournalOutlivesTheProcess(t *testing.T) {
 	c := newCluster()
 	c.found(t, "1", nil)

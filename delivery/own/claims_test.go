@@ -23,6 +23,8 @@ func TestClaimsOutliveTheirMaker(t *testing.T) {
 			"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, annotations: {a: b, paas.kubeop.io/claim-deletion-policy: Retain}}}", nil},
 		"a claim of a chart": {helm, claim,
 			"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, annotations: {a: b, helm.sh/resource-policy: keep}}}", nil},
+		"a claim without annotations": {helm, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}}",
+			"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, annotations: {helm.sh/resource-policy: keep}}}", nil},
 		"a StatefulSet that deletes its claims": {helm,
 			"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete, whenScaled: Delete}}}",
 			"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: Retain}}}", []string{"db"}},
@@ -51,5 +53,14 @@ func TestClaimsOutliveTheirMaker(t *testing.T) {
 				t.Errorf("changed (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestChangedStatefulSetsAreNamedInOrder(t *testing.T) {
+	set := func(name string) *unstructured.Unstructured {
+		return object(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: "+name+"}, spec: {persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}}}")
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, Retain([]*unstructured.Unstructured{set("b"), set("c"), set("a")}, &v1alpha1.App{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

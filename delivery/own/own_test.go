@@ -58,6 +58,10 @@ func TestStamp(t *testing.T) {
 				paas.kubeop.io/tenant: acme, paas.kubeop.io/project: web, paas.kubeop.io/app: shop}},
 				spec: {template: {metadata: [1]}}}`,
 		},
+		"labels that are none are left to the API server": {
+			in:   `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: [1]}}`,
+			want: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kubeop-acme-web, labels: [1]}}`,
+		},
 		"a workload without a template": {
 			in: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: broken}`,
 			want: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: kubeop-acme-web, labels: {

@@ -3,16 +3,19 @@ package pvc
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -71,6 +74,62 @@ func TestAClaimThatIsBeingDeletedKeepsNothing(t *testing.T) {
 	leave, stay := Terms{}.Divide([]Claim{*gone, *kept})
 	if len(leave) != 0 || len(stay) != 1 || stay[0].DeletionTimestamp != nil {
 		t.Errorf("go %v, stay %v", leave, stay)
+	}
+}
+
+func TestClaimsWithoutDataGoAndOthersStay(t *testing.T) {
+	empty, full, confirmed := claimOf("", corev1.ClaimPending), claimOf("", corev1.ClaimBound), claimOf(v1alpha1.ClaimDelete, corev1.ClaimBound)
+	empty.Name, full.Name, confirmed.Name = "empty", "full", "confirmed"
+	full.UID, confirmed.UID = "v", "w"
+	leave, stay := Terms{Confirmed: map[types.UID]bool{"w": true}}.Divide([]Claim{*empty, *full, *confirmed})
+	if got := Arguments(leave) + ", " + Arguments(stay); got != "empty confirmed, full" {
+		t.Errorf("go and stay: %s", got)
+	}
+}
+
+// TestAClaimIsDeletedAsItWasRead: one that was bound meanwhile holds data.
+func TestAClaimIsDeletedAsItWasRead(t *testing.T) {
+	claims := corev1.Resource("persistentvolumeclaims")
+	for name, c := range map[string]struct {
+		err  error
+		says string
+		sent int
+	}{
+		"deleted":           {nil, "", 2},
+		"gone meanwhile":    {apierrors.NewNotFound(claims, "data"), "", 2},
+		"changed meanwhile": {apierrors.NewConflict(claims, "data", errAway), "deleting claim data: ", 1},
+		"an error":          {errAway, "deleting claim data: the API server is away", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent []client.DeleteOptions
+			api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+				Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
+					sent = append(sent, *(&client.DeleteOptions{}).ApplyOptions(options))
+					return c.err
+				},
+			})
+			first, second := claimOf("", corev1.ClaimPending), claimOf("", corev1.ClaimPending)
+			first.ResourceVersion, second.Name = "7", "other"
+			err := Delete(t.Context(), api, []Claim{*first, *second})
+			if (err != nil) != (c.says != "") || err != nil && !strings.HasPrefix(err.Error(), c.says) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+			if len(sent) != c.sent || *sent[0].Preconditions.UID != "u" || *sent[0].Preconditions.ResourceVersion != "7" {
+				t.Errorf("deleted with %+v", sent)
+			}
+		})
+	}
+}
+
+func TestTheSizeOfAClaimIsItsVolumes(t *testing.T) {
+	c := claimOf("", corev1.ClaimPending)
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	if got := Size(c); got != "1Gi" {
+		t.Errorf("before it is bound: %s", got)
+	}
+	c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	if got := Size(c); got != "2Gi" {
+		t.Errorf("bound: %s", got)
 	}
 }
 

@@ -115,3 +115,37 @@ func TestANameThatNoFileCanHaveIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// broken is a repository in which one file cannot be read.
+type broken struct {
+	fstest.MapFS
+	err error
+}
+
+func (b broken) ReadFile(string) ([]byte, error)        { return nil, b.err }
+func (b broken) ReadDir(string) ([]fs.DirEntry, error)  { return nil, b.err }
+func (b broken) Lstat(name string) (fs.FileInfo, error) { return b.Stat(name) }
+func (broken) ReadLink(string) (string, error)          { return "", fs.ErrInvalid }
+func (b broken) Stat(name string) (fs.FileInfo, error) {
+	if name == "lost" {
+		return nil, b.err
+	}
+	return b.MapFS.Stat(name)
+}
+
+func TestAFileThatCannotBeReadIsNotEmpty(t *testing.T) {
+	damaged := errors.New("the object is damaged")
+	files := broken{fstest.MapFS{"a.yaml": {Data: []byte("a")}, "lost": {}, "folder/b.yaml": {}}, damaged}
+	for _, name := range []string{"a.yaml", "lost"} {
+		if got, err := ReadFile(files, name); !errors.Is(err, damaged) || err.Error() != "reading "+name+": the object is damaged" {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+	if got, err := Stat(files, "lost"); !errors.Is(err, damaged) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	err := Walk(files, "folder", func(string, fs.DirEntry) error { return nil })
+	if !errors.Is(err, damaged) || err.Error() != "reading folder: the object is damaged" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -2,6 +2,8 @@ package trials
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -64,5 +66,28 @@ func TestNamesThatNoFileCanHave(t *testing.T) {
 		if last, err := tr.Last(app); last != name || err != nil {
 			t.Errorf("of %.20s is noted %.20q, %v", name, last, err)
 		}
+	}
+}
+
+// TestARecordThatCannotBeReadRefusesNothingAndAllowsNothing: the input may be the one during which the operator ended.
+func TestARecordThatCannotBeReadRefusesNothingAndAllowsNothing(t *testing.T) {
+	app, dir := types.NamespacedName{Namespace: "team", Name: "web"}, t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "team", "web", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tr := New(dir, "these files")
+	for name, err := range map[string]error{"Check": tr.Check(app, "input"), "Begin": tr.Begin(app, "input"), "End": tr.End(app, "input", "")} {
+		if err == nil || errors.As(err, new(*Refused)) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if last, err := tr.Last(app); err == nil {
+		t.Errorf("what is noted is %q", last)
+	}
+	if err := errors.Join(tr.Forget("team"), tr.Check(app, "input"), tr.End(app, "input", "")); err != nil {
+		t.Errorf("after it was removed: %v", err)
+	}
+	if err := New("/dev/null/x", "").Forget("team"); err == nil {
+		t.Error("records are forgotten where none can be")
 	}
 }

@@ -2,9 +2,12 @@ package manifests
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,6 +60,40 @@ func TestRaw(t *testing.T) {
 		})
 	}
 }
+func TestInlineManifestsThatAreBroken(t *testing.T) {
+	raw := &v1alpha1.RawSource{Manifests: []runtime.RawExtension{
+		{Raw: []byte(`{"apiVersion": "v1", "kind": `)}, {Raw: []byte(`{"apiVersion": "v1", "apiVersion": "v2", "kind": "A"}`)}, {Raw: []byte(`7`)},
+	}}
+	_, err := Raw(raw, nil, budget.App{})
+	if err == nil {
+		t.Fatal("they are read")
+	}
+	for _, says := range []string{"spec.raw.manifests[0]: ", "spec.raw.manifests[1]: ", "spec.raw.manifests[2]: "} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %q in it", err, says)
+		}
+	}
+	limits := budget.Default().App
+	limits.Bytes = 3
+	var over *budget.Exceeded
+	if _, err := Raw(raw, nil, limits); !errors.As(err, &over) || strings.Contains(err.Error(), "manifests[1]") {
+		t.Errorf("past a limit: %v", err)
+	}
+}
+
+func TestTheManifestsOfAFolderAreListed(t *testing.T) {
+	files := fstest.MapFS{
+		"app/b.yaml": {}, "app/a.yml": {}, "app/c.json": {}, "app/sub/d.yaml": {}, "app/readme.md": {}, "app/.hidden.yaml": {}, "app/folder.yaml/x.txt": {}, "other/e.yaml": {},
+	}
+	got, err := Files(files, "app")
+	if diff := cmp.Diff([]string{"app/a.yml", "app/b.yaml", "app/c.json", "app/sub/d.yaml"}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if got, err := Files(files, "gone"); err == nil {
+		t.Errorf("got %v of a folder that is not there", got)
+	}
+}
+
 func TestTooManyInlineManifestsAreRefused(t *testing.T) {
 	app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{}}}
 	for i := range 257 {

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/testenv/rendering"
 )
 
@@ -170,5 +172,13 @@ func TestVersionOf(t *testing.T) {
 		if got := versionOf(reference); got != want {
 			t.Errorf("versionOf(%q) = %q, want %q", reference, got, want)
 		}
+	}
+}
+
+func TestAPodOfAHookRunsOnce(t *testing.T) {
+	pod := Pod("migrate", &v1alpha1.ImageSource{Reference: "none.example/web:1"})
+	c := pod.Containers[0]
+	if pod.RestartPolicy != corev1.RestartPolicyNever || c.Name != "migrate" || c.Image != "none.example/web:1" || !*pod.SecurityContext.RunAsNonRoot || *c.SecurityContext.AllowPrivilegeEscalation {
+		t.Errorf("the pod is %+v", pod)
 	}
 }
