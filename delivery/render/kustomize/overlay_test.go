@@ -110,7 +110,7 @@ func TestBuildWithErrors(t *testing.T) {
 func TestCopyOperationsAreCountedHoweverTheyAreWritten(t *testing.T) {
 	for name, op := range map[string]string{
 		"plain": `"op": "copy"`, "an escaped value": `"op": "c\u006fpy"`, "an escaped key": `"\u006fp": "copy"`, "a tag": `op: !!str copy`,
-		"an anchor": `op: &a copy`, "an explicit key": `? op : copy`,
+		"an anchor": `op: &a copy`, "an alias": `x: &a copy, op: *a`, "an alias of the key": `x: &a op, *a : copy`, "an explicit key": `? op : copy`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ops []string
