@@ -234,7 +234,8 @@ func TestArtifactUnhappy(t *testing.T) {
 	server.Blobs[sources.DigestOf(sources.TarGz(t, sources.Entry{Name: "b", Text: "2"}))] = good
 	server.Manifests["not-json"] = []byte(`{"layers": [`)
 	server.Manifests["long"] = bytes.Repeat([]byte(" "), 4*limit.MiB+1)
-	for _, tag := range []string{"not-json", "long"} {
+	server.Manifests["huge"] = fmt.Appendf(nil, `{"schemaVersion": 2, "layers": [{"mediaType": %q, "digest": %q, "size": %d}]}`, fluxLayer, sources.DigestOf(good), int64(limit.GiB))
+	for _, tag := range []string{"not-json", "long", "huge"} {
 		server.Manifests[sources.DigestOf(server.Manifests[tag])] = server.Manifests[tag]
 	}
 	forged := "sha256:" + strings.Repeat("f", 64)
@@ -256,6 +257,7 @@ func TestArtifactUnhappy(t *testing.T) {
 		"cut short":        {func(o *OCI) { o.Tag = "cut" }, failure.ErrInvalid, "whole"},
 		"not a manifest":   {func(o *OCI) { o.Tag = "not-json" }, failure.ErrInvalid, "manifest is not JSON"},
 		"a long manifest":  {func(o *OCI) { o.Tag = "long" }, failure.ErrTooLarge, "the artifact's manifest is larger than the limit of 4 MiB"},
+		"too large":        {func(o *OCI) { o.Tag = "huge" }, failure.ErrTooLarge, "the artifact is larger than the limit of "},
 		"a forged digest":  {func(o *OCI) { o.Digest = forged }, failure.ErrUnavailable, "serves as the manifest has another digest than " + forged},
 		"another content":  {func(o *OCI) { o.Tag = "other" }, failure.ErrUnavailable, "digest"},
 		"the same, pinned": {func(o *OCI) { o.Digest = other }, failure.ErrUnavailable, "digest"},

@@ -405,6 +405,22 @@ func TestSplitImage(t *testing.T) {
 	}
 }
 
+func TestNamesOfImages(t *testing.T) {
+	for reference, want := range map[string][2]string{
+		"nginx":                              {"nginx", "docker.io/library/nginx"},
+		"nginx:1.27":                         {"nginx", "docker.io/library/nginx"},
+		"nginx:1.27@sha256:0":                {"nginx", "docker.io/library/nginx"},
+		"registry:5000/web":                  {"registry:5000/web", "registry:5000/web"},
+		"registry:5000/web:v1":               {"registry:5000/web", "registry:5000/web"},
+		"registry:5000/web@sha256:0":         {"registry:5000/web", "registry:5000/web"},
+		"index.docker.io/library/nginx:1.27": {"index.docker.io/library/nginx", "docker.io/library/nginx"},
+	} {
+		if name := Name(reference); name != want[0] || FullName(name) != want[1] {
+			t.Errorf("%s: got %s and %s, want %v", reference, name, FullName(name), want)
+		}
+	}
+}
+
 func TestAccepts(t *testing.T) {
 	const digest = "@sha256:0"
 	tests := map[string]struct {

@@ -103,10 +103,21 @@ func TestACommitIsVerifiedByTheKeysOfTheSecret(t *testing.T) {
 		return bytes.Replace(signedCommit(s.sign(content)), []byte("message"), []byte("massage"), 1)
 	}
 	twice := bytes.Replace(signedCommit(git.sign(content)), []byte("gpgsig "), []byte("gpgsig x\ngpgsig "), 1)
+	// as changes an SSH signature of a trusted key.
+	as := func(change func(*sshsig.Signature)) []byte {
+		signature, err := sshsig.Unarmor(git.sign(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(signature)
+		return signedCommit(sshsig.Armor(signature))
+	}
 	cases := map[string]struct {
 		commit []byte
 		says   string
 	}{
+		"SSH with DSA":               {as(func(s *sshsig.Signature) { s.Signature.Format = "ssh-dss" }), "with SHA-1, which can be forged: sign it with a newer OpenSSH"},
+		"SSH with MD5":               {as(func(s *sshsig.Signature) { s.HashAlgorithm = "md5" }), "has a signature with a hash that is neither sha256 nor sha512"},
 		"OpenPGP":                    {signedCommit(pgp.sign(content)), ""},
 		"SSH":                        {signedCommit(git.sign(content)), ""},
 		"not signed":                 {content, "commit c0ffee is not signed: sign it with one of the keys in the Secret of verify"},
@@ -119,6 +130,8 @@ func TestACommitIsVerifiedByTheKeysOfTheSecret(t *testing.T) {
 		"two signatures":             {twice, "has more than one signature"},
 		"another kind":               {signedCommit([]byte("-----BEGIN SIGNED MESSAGE-----\n")), "that is neither of OpenPGP nor of SSH"},
 		"a cut OpenPGP signature":    {signedCommit([]byte("-----BEGIN PGP SIGNATURE-----\n\nx\n")), "has a signature that cannot be read: sign it again"},
+		"OpenPGP, broken armor":      {signedCommit([]byte("-----BEGIN PGP SIGNATURE-----\n")), "has a signature that cannot be read: sign it again"},
+		"OpenPGP, a key":             {signedCommit(bytes.ReplaceAll(pgp.key, []byte("PUBLIC KEY BLOCK"), []byte("SIGNATURE"))), "has a signature that cannot be read: sign it again"},
 		"a cut SSH signature":        {signedCommit([]byte("-----BEGIN SSH SIGNATURE-----\nx\n")), "has a signature that cannot be read"},
 		"signature in the message":   {append(bytes.Clone(content), git.sign(content)...), "is not signed"},
 	}
