@@ -277,7 +277,13 @@ func TestDependentsOfAnObjectAreForgottenWithTheReference(t *testing.T) {
 	if got := checker.Dependents(db, schema.GroupKind{Kind: "ConfigMap"}); len(got) != 0 {
 		t.Errorf("the dependents of another kind with the name are %v", got)
 	}
+	if checker.compiled.Get(s.App).expressions == nil {
+		t.Error("the expressions are not kept")
+	}
 	checker.Forget(s.App)
+	if checker.compiled.Get(s.App).expressions != nil {
+		t.Error("the expressions of a forgotten App are kept")
+	}
 	if got := checker.Dependents(db, kind); len(got) != 0 {
 		t.Errorf("after the app was forgotten the dependents are %v", got)
 	}

@@ -87,6 +87,7 @@ func TestTheInventoryOfTheNextPass(t *testing.T) {
 		"a pass that was not reported":        {func(*v1alpha1.App) {}, func(*Recorder, *v1alpha1.App) {}, made.Entries[0].ID},
 		"its App is being removed":            {func(*v1alpha1.App) {}, (*Recorder).Drop, reported.ID},
 		"its App is gone":                     {func(*v1alpha1.App) {}, (*Recorder).Forget, reported.ID},
+		"a later pass that was reported":      {func(*v1alpha1.App) {}, func(r *Recorder, a *v1alpha1.App) { r.Keep(a, made, true) }, reported.ID},
 		"a suspended App":                     {func(a *v1alpha1.App) { a.Spec.Suspend = true }, func(*Recorder, *v1alpha1.App) {}, reported.ID},
 		"a Helm App, which its release knows": {func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{} }, func(*Recorder, *v1alpha1.App) {}, reported.ID},
 	} {
@@ -121,6 +122,10 @@ func TestAFailedLoadIsReported(t *testing.T) {
 	got, err := r.Load(t.Context(), app)
 	if err == nil || len(got.Entries) != 1 {
 		t.Errorf("got %v, %v", got, err)
+	}
+	app.Spec.Helm = &v1alpha1.HelmSource{} // The release's records have its objects.
+	if got, err := r.Load(t.Context(), app); err != nil || len(got.Entries) != 1 {
+		t.Errorf("a Helm App: got %v, %v", got, err)
 	}
 }
 
@@ -193,3 +198,36 @@ type announced struct {
 
 func (a *announced) Record()         { a.app.Status.Inventory.Entries = a.entries }
 func (a *announced) Summary() string { return "" }
+
+func TestAForgottenAppLeavesNothingBehind(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
+	r := &Recorder{Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", time.Now)}
+	begun := []v1alpha1.InventoryEntry{{ID: "kubeop-a-b_begun__ConfigMap", Version: "v1"}}
+	if err := r.Announce(t.Context(), app, nil, begun); err != nil {
+		t.Fatal(err)
+	}
+	r.Writes(app).Add(begun, map[string]string{begun[0].ID: "5"}, time.Unix(100000, 0))
+	r.Forget(app)
+	if left, err := r.Recorded(t.Context(), app); err != nil || len(left.Entries) != 0 {
+		t.Errorf("the journal has %v, %v", left.Entries, err)
+	}
+	if left := r.Writes(app).Unsettled(); len(left) != 0 {
+		t.Errorf("the writes are %v", left)
+	}
+}
+
+func TestObjectsInsideAndOutsideOfTheNamespace(t *testing.T) {
+	in, of, near := v1alpha1.InventoryEntry{ID: "kubeop-a-b_one__ConfigMap"}, v1alpha1.InventoryEntry{ID: "_one__PersistentVolume"}, v1alpha1.InventoryEntry{ID: "kubeop-a-bc_one__ConfigMap"}
+	for name, c := range map[string]struct{ all, inside, outside []v1alpha1.InventoryEntry }{
+		"both":         {[]v1alpha1.InventoryEntry{of, in, near}, []v1alpha1.InventoryEntry{in}, []v1alpha1.InventoryEntry{of, near}},
+		"only inside":  {[]v1alpha1.InventoryEntry{in}, []v1alpha1.InventoryEntry{in}, []v1alpha1.InventoryEntry{}},
+		"only outside": {[]v1alpha1.InventoryEntry{of}, []v1alpha1.InventoryEntry{}, []v1alpha1.InventoryEntry{of}},
+	} {
+		if diff := cmp.Diff(c.inside, Inside(c.all, "kubeop-a-b")); diff != "" {
+			t.Errorf("%s, inside (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(c.outside, Outside(c.all, "kubeop-a-b")); diff != "" {
+			t.Errorf("%s, outside (-want +got):\n%s", name, diff)
+		}
+	}
+}
