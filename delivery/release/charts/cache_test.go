@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 
@@ -221,5 +222,72 @@ func TestCRDsOfADisabledSubchart(t *testing.T) {
 	}
 	if len(c.CRDObjects()) != 1 {
 		t.Error("the chart itself was changed")
+	}
+}
+
+func TestTheFilesOfACachedChartAreNotReadAgain(t *testing.T) {
+	var reads atomic.Int32
+	files := opened{parent(), &reads}
+	c, cache := Chart{Digest: "1", Files: files}, &Cache{}
+	first, err := cache.Files(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cache.get(c); err != nil {
+		t.Fatal(err)
+	}
+	before := reads.Load()
+	second, err := cache.Files(c)
+	if err != nil || reads.Load() != before {
+		t.Errorf("%d files are read again, %v", reads.Load()-before, err)
+	}
+	names := func(all []*loader.BufferedFile) map[string]string {
+		text := map[string]string{}
+		for _, f := range all {
+			text[f.Name] = string(f.Data)
+		}
+		return text
+	}
+	if diff := cmp.Diff(names(first), names(second)); diff != "" || len(first) != len(files.MapFS) {
+		t.Errorf("%d of %d files (-read +cached):\n%s", len(first), len(files.MapFS), diff)
+	}
+	second[0].Name = "changed"
+	if third, err := cache.Files(c); err != nil || third[0].Name == "changed" {
+		t.Errorf("the cache is changed, %v", err)
+	}
+}
+
+func TestACopyOfMetadataSharesNothing(t *testing.T) {
+	if CopyMetadata(nil) != nil {
+		t.Error("nothing has a copy")
+	}
+	made := func() *chart.Metadata {
+		return &chart.Metadata{
+			Name: "web", Annotations: map[string]string{"a": "b"}, Keywords: []string{"a"}, Sources: []string{"a"},
+			Dependencies: []*chart.Dependency{nil, {Name: "db", Tags: []string{"a"}, ImportValues: []any{map[string]any{"child": "a"}}}},
+		}
+	}
+	from := made()
+	copied := CopyMetadata(from)
+	if diff := cmp.Diff(from, copied); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	copied.Annotations["a"], copied.Keywords[0], copied.Sources[0] = "x", "x", "x"
+	copied.Dependencies[1].Tags[0], copied.Dependencies[1].Name = "x", "x"
+	copied.Dependencies[1].ImportValues[0].(map[string]any)["child"] = "x"
+	copied.Dependencies[0] = &chart.Dependency{}
+	if diff := cmp.Diff(made(), from); diff != "" {
+		t.Errorf("the metadata changed with its copy:\n%s", diff)
+	}
+}
+
+func TestNullValuesStayNull(t *testing.T) {
+	for name, value := range map[string]any{
+		"a map that is nil": map[string]any(nil), "a list that is nil": []any(nil), "an empty map": map[string]any{}, "an empty list": []any{}, "null": nil,
+		"nested": map[string]any{"a": []any{map[string]any(nil), []any(nil), 1}},
+	} {
+		if diff := cmp.Diff(value, DeepCopy(value)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
