@@ -1,0 +1,57 @@
+package memory
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// EachRequest calls run once for each request about objects that run makes, and lets that request fail. It reports the requests whose error run
+// does not return. It returns the number of requests.
+func (s *Server) EachRequest(t testing.TB, run func() error) int {
+	t.Helper()
+	answer := s.Intercept
+	defer func() { s.Intercept = answer }()
+	for n := 1; ; n++ {
+		seen, failed := 0, ""
+		s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if about(r.URL.Path) {
+				if seen++; seen == n {
+					failed = r.Method + " " + r.URL.Path
+					return refuse(w)
+				}
+			}
+			return answer != nil && answer(w, r)
+		}
+		err := run()
+		if failed == "" {
+			if err != nil {
+				t.Errorf("no request failed: %v", err)
+			}
+			return n - 1
+		}
+		if err == nil || !strings.Contains(err.Error(), outOfOrder) {
+			t.Errorf("the error of %s is not returned: %v", failed, err)
+		}
+	}
+}
+
+// about reports whether the path of a request is that of objects, and not of the discovery of kinds.
+func about(path string) bool {
+	return strings.HasPrefix(path, "/api/v1/") || strings.Count(path, "/") > 3
+}
+
+const outOfOrder = "the server is out of order"
+
+// refuse answers with an error that clients do not send again for.
+func refuse(w http.ResponseWriter) bool {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	return json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonBadRequest,
+		Message: outOfOrder, Code: http.StatusBadRequest,
+	}) == nil
+}
