@@ -382,3 +382,48 @@ func TestAWriteThatTheClusterRefusesIsAnError(t *testing.T) {
 		})
 	}
 }
+
+// TestEachCommandReturnsTheErrorOfEachRequest: a request that was not sent must not be said to be.
+func TestEachCommandReturnsTheErrorOfEachRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		command func(*call.Call) *cobra.Command
+		args    []string
+		change  func(*v1alpha1.App)
+		least   int
+	}{
+		"reconcile": {Reconcile, []string{"acme/shop/web", "--wait=false"}, nil, 2},
+		"suspend":   {Suspend, []string{"acme/shop/web"}, nil, 1},
+		"resume": {Resume, []string{"acme/shop/web"}, func(a *v1alpha1.App) {
+			a.Annotations[v1alpha1.SuspendAnnotation] = "2026-01-01T13:00:00Z"
+		}, 2},
+		"confirm":  {Confirm, []string{"acme/shop/web", "--token", "1a2b"}, func(a *v1alpha1.App) { a.Status.Held, a.Status.HeldToken = []string{"x"}, "1a2b" }, 2},
+		"wait":     {Wait, []string{"acme/shop/web"}, func(a *v1alpha1.App) { ready(a, metav1.ConditionTrue) }, 1},
+		"rollback": {Rollback, []string{"acme/shop/web"}, func(a *v1alpha1.App) { a.Spec.Git = &v1alpha1.GitSource{} }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s *memory.Server
+			requests := 0
+			for n := range 10 {
+				app := newApp()
+				if c.change != nil {
+					c.change(app)
+				}
+				s = memory.Serve(t, app)
+				failed, err := s.FailNth(n+1, func() error {
+					_, err := newCall(s, clock.RealClock{}, "").run(t, c.command, c.args...)
+					return err
+				})
+				if failed == "" {
+					break
+				}
+				requests++
+				if err == nil || !strings.Contains(err.Error(), memory.OutOfOrder) {
+					t.Errorf("the error of %s is not returned: %v", failed, err)
+				}
+			}
+			if requests < c.least {
+				t.Errorf("%d requests, want %d at least", requests, c.least)
+			}
+		})
+	}
+}

@@ -115,3 +115,51 @@ func TestRollbackCommitsTheFolderAsItWas(t *testing.T) {
 	out, err = rollback("acme/shop/web")
 	wantEnd(t, out, err, "", "it is another repository, or `git fetch` is needed")
 }
+
+// TestRollbackPushes commits at the server and leaves the clone as it is. It pushes nothing that is there already, or over a newer change.
+func TestRollbackPushes(t *testing.T) {
+	const folder = "projects/shop/apps/web/"
+	repo := sources.NewGitRepo(t)
+	repo.Write(folder+"app.yaml", "good")
+	good := repo.Push("good")
+	repo.Write(folder+"app.yaml", "bad")
+	repo.Write("other", "new")
+	bad := repo.Push("bad")
+	app := newApp()
+	app.Annotations[v1alpha1.RevisionAnnotation] = "main@sha1:" + bad
+	s := memory.Serve(t, app)
+	t.Chdir(repo.Work)
+	repo.Git("fetch", "--quiet")
+	repo.Git("branch", "--quiet", "--set-upstream-to", "origin/main")
+	rollback := func(args ...string) (string, error) {
+		return newCall(s, clock.RealClock{}, "").run(t, Rollback, append(args, "--push")...)
+	}
+	out, err := rollback("acme/shop/web", strings.Repeat("1", 40))
+	wantEnd(t, out, err, "", "commit 11111111 does not have projects/shop/apps/web")
+	out, err = rollback("acme/shop/web", bad)
+	wantEnd(t, out, err, "", "projects/shop/apps/web is already as it was at "+bad[:8])
+	out, err = rollback("acme/shop/web", good)
+	if err != nil || !strings.Contains(out, ": projects/shop/apps/web is as it was at "+good[:8]+". `git pull` brings it into this clone.\n`kubeop wait acme/shop/web --commit ") {
+		t.Fatalf("%q, %v", out, err)
+	}
+	if got := strings.TrimSpace(repo.Git("rev-parse", "HEAD")); got != bad {
+		t.Errorf("the clone is at %s, want %s", got, bad)
+	}
+	repo.Git("fetch", "--quiet")
+	upstream := "@{upstream}"
+	if got := repo.Git("show", upstream+":"+folder+"app.yaml"); got != "good" {
+		t.Errorf("app.yaml at the server is %q", got)
+	}
+	if got := repo.Git("show", upstream+":other"); got != "new" {
+		t.Errorf("the file beside the folder is %q", got)
+	}
+	if got, want := repo.Git("log", "-1", "--format=%s|%b", upstream), "Roll back acme/shop/web to "+good[:8]+"|Restore projects/shop/apps/web as it was at commit "+good+"."; !strings.HasPrefix(got, want) {
+		t.Errorf("the commit is %q, want %q", got, want)
+	}
+	repo.Git("pull", "--quiet")
+	repo.Write(folder+"app.yaml", "newer")
+	repo.Push("newer")
+	if out, err = rollback("acme/shop/web", good); err == nil {
+		t.Errorf("a newer change was undone: %q", out)
+	}
+}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -121,5 +123,47 @@ func TestWhatCannotBeRead(t *testing.T) {
 		if got := lines(nodes, ""); got != tc.want || (tc.want == "") != (err != nil) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
+	}
+}
+
+// TestUnhealthyObjectsSayWhy: what is below a Deployment is in the order of its names, and a pod says the cause and not only that it is not ready.
+func TestUnhealthyObjectsSayWhy(t *testing.T) {
+	one := int32(1)
+	made := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	web := &appsv1.Deployment{ObjectMeta: owned("web", "web-uid", "", ""), Spec: appsv1.DeploymentSpec{Replicas: &one}}
+	web.CreationTimestamp = made
+	set := func(name string, replicas *int32) *appsv1.ReplicaSet {
+		return &appsv1.ReplicaSet{ObjectMeta: owned(name, name+"-uid", "Deployment", "web-uid"), Spec: appsv1.ReplicaSetSpec{Replicas: replicas}}
+	}
+	pod := &corev1.Pod{ObjectMeta: owned("web-2-a", "pod-uid", "ReplicaSet", "web-2-uid"), Status: corev1.PodStatus{
+		Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such image"}}}},
+	}}
+	zero := int32(0)
+	job := &batchv1.Job{ObjectMeta: owned("once", "once-uid", "Deployment", "web-uid")}
+	nodes, err := reader([]client.Object{web, set("web-2", &one), set("web-1", &one), set("web-0", &zero), job, pod}, interceptor.Funcs{}).Of(t.Context(), app("Deployment/web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes) != 1 || nodes[0].State != Unhealthy || nodes[0].Created != "2026-01-01T12:00:00Z" {
+		t.Fatalf("got\n%s", lines(nodes, ""))
+	}
+	var names []string
+	for _, node := range nodes[0].Children {
+		names = append(names, node.Kind+"/"+node.Name)
+	}
+	if got := strings.Join(names, " "); got != "Job/once ReplicaSet/web-1 ReplicaSet/web-2" {
+		t.Errorf("below it are %s", got)
+	}
+	pods := Pods(nodes)
+	if len(pods) != 1 || pods[0].State != Unhealthy || !strings.Contains(pods[0].Why, "no such image") || strings.HasPrefix(pods[0].Why, "Pod/") {
+		t.Errorf("the pods are %s", lines(pods, ""))
+	}
+}
+
+func TestAnEntryThatNamesNoObjectIsAnError(t *testing.T) {
+	broken := app()
+	broken.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: "nonsense", Version: "v1"}}
+	if nodes, err := reader(nil, interceptor.Funcs{}).Of(t.Context(), broken); err == nil {
+		t.Errorf("got %s", lines(nodes, ""))
 	}
 }
