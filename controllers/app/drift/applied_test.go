@@ -237,6 +237,9 @@ func TestDriftIsLeftDuringThePause(t *testing.T) {
 	if rest := w.a.Get(w.app).Rest(w.clock.Now()); rest <= 0 || again != max(rest, backoff.First) {
 		t.Errorf("the app comes again after %s, and the pause lasts %s", again, rest)
 	}
+	if note, _ = w.result(apply.Result{}); note.Reason != v1alpha1.NoDriftDetectedReason {
+		t.Errorf("drift that has gone by itself is reported: %+v", note)
+	}
 	w.clock.SetTime(w.clock.Now().Add(again))
 	if err := w.a.Prepare(w.s, &record.Writes{}, &set); err != nil || set.Leave {
 		t.Errorf("drift is left after the pause: %v", err)

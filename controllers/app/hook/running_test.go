@@ -261,3 +261,76 @@ func TestAProcessLooksOnceForJobsThatAnEarlierOneLeft(t *testing.T) {
 		})
 	}
 }
+
+// TestEachStepReturnsTheErrorOfEachRequest: a hook whose Jobs cannot be listed may be running.
+func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		there []client.Object
+		do    func(*hookFixture) error
+		least int
+	}{
+		"a hook begins, and Jobs of earlier revisions are deleted": {[]client.Object{job("old", completed)}, func(b *hookFixture) error { return b.runPhase(t.Context(), b.s, b.plan, jobs.Pre, nothing) }, 3},
+		"the App has no hooks any more": {[]client.Object{job("old", completed)}, func(b *hookFixture) error {
+			b.plan.runs = nil
+			return b.awaitFormer(t.Context(), b.s, b.plan)
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := steptest.EachRequest(t, func(f *steptest.Failing) error {
+				b := newHookFixture(&v1alpha1.Hook{Name: "migrate", Image: "a/b"}, "").in(t)
+				for _, o := range c.there {
+					if err := b.s.Client.Create(t.Context(), o.DeepCopyObject().(client.Object)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.s.Client = f.Client(b.s.Client.(client.WithWatch))
+				return c.do(b)
+			})
+			if requests < c.least {
+				t.Errorf("%d requests, want %d at least", requests, c.least)
+			}
+		})
+	}
+}
+
+func nothing(*unstructured.Unstructured) error { return nil }
+
+// TestOnlyTheFormerHookIsForgotten: once it ended, the next one is awaited, and Jobs are deleted only if no hooks are left.
+func TestOnlyTheFormerHookIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		running string
+		none    bool
+		still   string
+		deleted bool
+	}{
+		"a former one ended":            {running: "web-former"},
+		"the App has no hooks any more": {running: "web-former", none: true, deleted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "", job("web-former", completed))
+			b.seen.Get(b.s.App).running = c.running
+			if c.none {
+				b.plan.runs = nil
+			}
+			if err := b.awaitFormer(t.Context(), b.s, b.plan); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.seen.Get(b.s.App).running; got != c.still {
+				t.Errorf("running is %q, want %q", got, c.still)
+			}
+			left := &batchv1.JobList{}
+			if err := b.s.Client.List(t.Context(), left); err != nil || (len(left.Items) == 0) != c.deleted {
+				t.Errorf("the Jobs are %v, %v", left.Items, err)
+			}
+		})
+	}
+}
+
+func TestSecretsAreThoseOfSecretReferencesOnly(t *testing.T) {
+	key := corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}}
+	env := []corev1.EnvVar{{Name: "A", Value: "x"}, {Name: "B", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{}}}, {Name: "C", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &key}}}
+	from := []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{}}, {SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "all"}}}}
+	if diff := cmp.Diff([]string{"all", "db"}, secretsIn(env, from)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

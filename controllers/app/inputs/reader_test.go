@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,10 +127,33 @@ func TestErrorsOfReadsAreDistinguishedFromMissingObjects(t *testing.T) {
 			if errors.Is(err, render.ErrMissing) != c.missing || errors.Is(err, ErrReading) == c.missing {
 				t.Fatalf("error %v", err)
 			}
+			if name == "not in the watch" && b.reads != 0 {
+				t.Errorf("the API server was asked %d times for what the watch does not have", b.reads)
+			}
 			if !c.missing && (err.Error() != c.want || !errors.Is(err, down)) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+func TestWhatIsMissingNamesWhoCreatesIt(t *testing.T) {
+	for kind, want := range map[string]string{ConfigMap: "; an app of the project delivers it from Git", Secret: "kubectl create secret generic db"} {
+		b := newFixture()
+		b.version = ""
+		if _, err := b.Data(t.Context(), b.s, kind, "db"); !errors.Is(err, render.ErrMissing) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", kind, err, want)
+		}
+	}
+}
+
+func TestASecretOfAFailedWatchIsNotRead(t *testing.T) {
+	b := newFixture(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "login")})
+	down := errors.New("down")
+	b.Version = func(context.Context, string, string, string) (string, error) { return "", down }
+	err := b.Secrets(b.s).Get(t.Context(), client.ObjectKey{Namespace: "kubeop-a-b", Name: "login"}, &corev1.Secret{})
+	if !errors.Is(err, down) || b.reads != 0 {
+		t.Errorf("error %v after %d reads", err, b.reads)
 	}
 }
 

@@ -14,6 +14,7 @@ func TestMaskHidesSecretsInEveryForm(t *testing.T) {
 		"without base64":        {"aHVudGVyMjI=", "password hunter22", "password ***"},
 		"one of several lines":  {"first line\nsecond line\n", `"second line\n"`, `"***\n"`},
 		"in one line":           {"first\nsecond", "is firstsecond", "is ***"},
+		"short, in one line":    {"hun\nter\n22x", "is hunter22x", "is ***"},
 		"a value of YAML":       {"a:\n  b: hunter22\n", "b is hunter22", "b is ***"},
 		"a number of YAML":      {"port: 54321", "port 54321", "port ***"},
 		"lines of a YAML value": {"key: |\n  first line\n  second line\n", "second line", "***"},
