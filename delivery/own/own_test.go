@@ -1,6 +1,7 @@
 package own
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -153,6 +154,8 @@ func TestLabelsOfPodsGoWithAChangeOfTheirTemplate(t *testing.T) {
 		"of its labels":               {`{spec: {template: {metadata: {labels: {x: z}}}}}`, `{spec: {template: {metadata: {labels: {x: z, ` + stamped + `}}}}}`},
 		"of the replicas":             {`{spec: {replicas: 2}}`, `{spec: {replicas: 2}}`},
 		"of the object's labels":      {`{metadata: {labels: {a: b}}}`, `{metadata: {labels: {a: b}}}`},
+		"of metadata that is none":    {`{spec: {template: {metadata: [1]}}}`, `{spec: {template: {metadata: [1]}}}`},
+		"of labels that are none":     {`{spec: {template: {metadata: {labels: [1]}}}}`, `{spec: {template: {metadata: {labels: [1]}}}}`},
 		"of everything in the object": {`{spec: null}`, `{spec: null}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,6 +198,14 @@ func TestPodsKeepTheAppOfBefore(t *testing.T) {
 	moved.SetLabels(map[string]string{v1alpha1.PodsOfLabel: "forged"})
 	if got := PodsOf(moved); got != "" {
 		t.Errorf("a mark that the pods do not have is believed: %q", got)
+	}
+	for name, labels := range map[string]map[string]string{"labels": {"team": "shop"}, "no labels": nil} {
+		object.SetLabels(labels)
+		want := map[string]string{v1alpha1.PodsOfLabel: "web"}
+		maps.Copy(want, labels)
+		if diff := cmp.Diff(want, WithPodsOf(object, "web").GetLabels()); diff != "" {
+			t.Errorf("an object with %s (-want +got):\n%s", name, diff)
+		}
 	}
 	if bare := workload(t, "x: y", ""); WithPodsOf(bare, "web") != bare {
 		t.Error("pods without labels were changed")
