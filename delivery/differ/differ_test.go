@@ -54,6 +54,8 @@ func TestDifferences(t *testing.T) {
 		"all that it keeps": {secret, fmt.Sprintf(annotated, "x: z, "+kept), []Change{
 			{"/metadata/annotations", "", `{"kubectl.kubernetes.io/last-applied-configuration":"***","x":"z"}`},
 		}},
+		"a map in the place of a text": {configMap + "x: {a: b}\n", configMap + "x: text\n", []Change{{"/x", `{"a":"b"}`, `"text"`}}},
+		"sorted by path":               {configMap + "x: {b: 1}\nx-y: 1\n", configMap + "x: {b: 2}\nx-y: 2\n", []Change{{"/x-y", "1", "2"}, {"/x/b", "1", "2"}}},
 		"a long text": {configMap + "x: " + strings.Repeat("a", maxChangeValue-2) + "\n", configMap + "x: " + strings.Repeat("a", maxChangeValue-1) + "\n", []Change{
 			{"/x", `"` + strings.Repeat("a", maxChangeValue-2) + `"`, `"` + strings.Repeat("a", maxChangeValue-1) + "…"},
 		}},
@@ -133,5 +135,30 @@ func TestSelectorsThatCannotBeRead(t *testing.T) {
 	}
 	if s, err := ReadSelector(nil); err != nil || !s.Selects(object(t, configMap)) {
 		t.Errorf("no selector selects everything: %v", err)
+	}
+}
+
+// TestYieldingTakesWhatIsLive at a pointer with escaped characters, in lists of other lengths, and where a value is gone.
+func TestYieldingTakesWhatIsLive(t *testing.T) {
+	const want = "kind: A\nmetadata: {annotations: {a/b: w, c~d: w, e: w}}\nlist: [1, 2]\nshort: [1, 2, 3]\nmap: {}\n"
+	live := object(t, "kind: A\nmetadata: {annotations: {a/b: l, c~d: l}}\nlist: [7, 8, 9]\nshort: [7, 8]\nmap: {}\n")
+	for path, changed := range map[string]string{
+		"/metadata/annotations/a~1b": strings.Replace(want, "a/b: w", "a/b: l", 1),
+		"/metadata/annotations/c~0d": strings.Replace(want, "c~d: w", "c~d: l", 1),
+		"/metadata/annotations/e":    strings.Replace(want, ", e: w", "", 1),
+		"/list/0":                    strings.Replace(want, "list: [1, 2]", "list: [7, 2]", 1),
+		"/list/1":                    strings.Replace(want, "list: [1, 2]", "list: [1, 8]", 1),
+		"/list/2":                    want,
+		"/short/2":                   want,
+		"/short/1":                   strings.Replace(want, "short: [1, 2", "short: [1, 8", 1),
+	} {
+		rules, err := ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{path}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths, all := rules.Spared(live)
+		if diff := cmp.Diff(object(t, changed).Object, Yielding(object(t, want), live, paths).Object); diff != "" || all {
+			t.Errorf("%s, all %t (-want +got):\n%s", path, all, diff)
+		}
 	}
 }
