@@ -120,3 +120,27 @@ func TestARefusedAppIsWokenOnceThereIsRoom(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTheLargestAppsAreNamedInTheirOrder(t *testing.T) {
+	r, _ := rendering()
+	for name, size := range map[string]int64{"a": 10, "b": 40, "c": 20, "d": 30, "e": 20} {
+		r.Observe(types.NamespacedName{Namespace: "kubeop-acme-shop", Name: name}, size<<10)
+	}
+	err := r.Admit("acme", web, 1<<10, 100<<10)
+	if want := "the largest others: kubeop-acme-shop/b 40Ki, kubeop-acme-shop/d 30Ki, kubeop-acme-shop/c 20Ki)"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+func TestATenantWithoutAppsIsForgotten(t *testing.T) {
+	r, _ := rendering()
+	r.Observe(web, 10)
+	r.Observe(api, 10)
+	r.Gone(web)
+	if r.Of("acme") != 10 {
+		t.Errorf("the sum is %d, want 10", r.Of("acme"))
+	}
+	if r.Gone(api); len(r.tenants) != 0 {
+		t.Errorf("known are %v", r.tenants)
+	}
+}

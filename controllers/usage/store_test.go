@@ -109,6 +109,12 @@ func TestShareCountsAllNamespacesOfTheTenant(t *testing.T) {
 	if got := w.shares("kubeop-acme-shop"); got != 60 {
 		t.Errorf("the other project is gone, and this one may have %d, want 60", got)
 	}
+	w.store.Changed("acme", "kubeop-acme-blog")
+	w.shares("kubeop-acme-shop")
+	w.has("kubeop-acme-blog", 44)
+	if got := w.shares("kubeop-acme-shop"); got != 1 {
+		t.Errorf("the other project is back, and this one may have %d, want 1", got)
+	}
 	w.err = errors.New("not listed yet")
 	w.store.Changed("acme", "kubeop-acme-blog")
 	if _, _, err := w.store.Share(t.Context(), w.tenant, "kubeop-acme-shop", configMaps(60)); err == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -106,11 +107,18 @@ func TestOfCountsOneTenantByItsNamespaces(t *testing.T) {
 	if diff := cmp.Diff(first, count()); diff != "" {
 		t.Errorf("counted again (-first +second):\n%s", diff)
 	}
+	if known := len(c.sizes["acme"]); known != 3 {
+		t.Errorf("the sizes of %d objects are known, want 3", known)
+	}
 	shrunk := objects[3].DeepCopyObject().(*v1alpha1.App)
 	shrunk.Spec, shrunk.Generation = v1alpha1.AppSpec{}, 2
 	c.Reader = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects[:3:3], shrunk)...).Build()
 	if got := count(); got != (Sums{Projects: 1, Apps: 1, TreeBytes: 2048}) {
 		t.Errorf("one app shrank and one went, counted %+v", got)
+	}
+	c.Reader = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects[0]).Build()
+	if got := count(); got != (Sums{}) || len(c.sizes) != 0 {
+		t.Errorf("all went, counted %+v, with sizes of %v", got, c.sizes)
 	}
 }
 
@@ -128,5 +136,16 @@ func (failing) List(context.Context, client.ObjectList, ...client.ListOption) er
 func TestAFailedListIsAnErrorAndNotZero(t *testing.T) {
 	if u, err := (&Counter{Reader: failing{}}).Of(t.Context(), "acme"); err == nil {
 		t.Errorf("counted %s", fmt.Sprint(u))
+	}
+}
+
+func TestTheSpecOfAProjectOrAnAppIsItsSize(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	project := &v1alpha1.Project{Spec: v1alpha1.ProjectSpec{Quota: corev1.ResourceList{corev1.ResourceName(long): {}}}}
+	app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{Path: long}}}
+	for _, o := range []client.Object{project, app} {
+		if size, err := SizeOf(o); err != nil || size < 5000 {
+			t.Errorf("%T: %d, %v", o, size, err)
+		}
 	}
 }
