@@ -1,0 +1,174 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// TestARefusedApplyStopsOnlyIfNoRetryHelps: of several errors, one that may pass is enough to try again.
+func TestARefusedApplyStopsOnlyIfNoRetryHelps(t *testing.T) {
+	foreign, away := errors.New("belongs to another"), errors.New("away")
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "one", nil)
+	for name, c := range map[string]struct {
+		err         error
+		stops, fail bool
+	}{
+		"none":               {nil, false, false},
+		"invalid":            {invalid, true, false},
+		"a bad request":      {apierrors.NewBadRequest("no"), true, false},
+		"of another":         {fmt.Errorf("ConfigMap/one: %w", foreign), true, false},
+		"no answer":          {away, false, true},
+		"several that stop":  {errors.Join(invalid, fmt.Errorf("two: %w", foreign)), true, false},
+		"one of two may end": {errors.Join(invalid, away), false, true},
+		"the first may end":  {errors.Join(away, invalid), false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Refused("R", c.err, foreign)
+			if got := Fails(err); got != c.fail {
+				t.Errorf("it is tried again: %t, want %t: %v", got, c.fail, err)
+			}
+			reason, is := Failure(err)
+			if is != (c.stops || c.fail) || is && reason != "R" || !c.stops && !c.fail && err != nil {
+				t.Errorf("got %v with reason %q", err, reason)
+			}
+			if c.err != nil && !errors.Is(err, c.err) {
+				t.Errorf("%v does not wrap %v", err, c.err)
+			}
+		})
+	}
+}
+
+func TestWaitsAndFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		err          error
+		waits, fails bool
+	}{
+		"nothing":      {nil, false, false},
+		"a wait":       {Wait("R", time.Second, "w"), true, false},
+		"a quiet wait": {WaitQuietly(0, Quiet, time.Second, errors.New("w")), true, false},
+		"a stop":       {Stop("R", errors.New("s")), false, false},
+		"a failure":    {Fail("R", errors.New("f")), false, true},
+		"any error":    {errors.New("e"), false, true},
+	} {
+		if waits := c.err != nil && Waits(c.err); waits != c.waits || Fails(c.err) != c.fails {
+			t.Errorf("%s: waits %t, fails %t", name, waits, Fails(c.err))
+		}
+	}
+}
+
+// TestRepeatEndsWithTheFirstAnswerThatDoesNotWait, or with what is waited for when the time is over.
+func TestRepeatEndsWithTheFirstAnswerThatDoesNotWait(t *testing.T) {
+	failure := errors.New("no")
+	for name, end := range map[string]error{"done": nil, "failed": failure} {
+		calls := 0
+		err := Repeat(t.Context(), time.Millisecond, func() error {
+			if calls++; calls < 3 {
+				return Wait("R", time.Second, "waits")
+			}
+			return end
+		})
+		if calls != 3 || !errors.Is(err, end) {
+			t.Errorf("%s: %v after %d calls", name, err, calls)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := Repeat(ctx, time.Millisecond, func() error {
+		cancel()
+		return Wait("R", time.Second, "waits for it")
+	})
+	if err == nil || err.Error() != "waits for it" {
+		t.Errorf("when the time is over: %v", err)
+	}
+}
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 apps", 1: "1 app", 2: "2 apps", 1200: "1,200 apps"} {
+		if got := Count(n, "app"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestADegradedStepIsAnEventOnce: Ready does not report it, so the event does.
+func TestADegradedStepIsAnEventOnce(t *testing.T) {
+	b := newFixture(t, web())
+	f := &facts{app: b.app, revision: "main@sha1:1"}
+	degraded := func() {
+		t.Helper()
+		step := Of(v1alpha1.SourceReadyCondition, f, func(context.Context, *facts) error { return Degrade(Fail("FetchFailed", errors.New("no answer"))) })
+		if _, err := b.Run(t.Context(), b.app, f, step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	degraded()
+	events := b.told()
+	if strings.Count(events, "no answer") != 1 || !conditions.IsTrue(b.app, v1alpha1.ReadyCondition) {
+		t.Errorf("events %q, Ready %v", events, conditions.Get(b.app, v1alpha1.ReadyCondition))
+	}
+	if degraded(); strings.Contains(b.told(), "no answer") {
+		t.Error("the same is told again")
+	}
+}
+
+// TestAStatusThatTheAPIServerFindsTooLargeIsSaidInAnother: what was reported before stays, so that it is as large as before.
+func TestAStatusThatTheAPIServerFindsTooLargeIsSaidInAnother(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"the API server": apierrors.NewRequestEntityTooLargeError("limit is 3145728"), "etcd": errors.New("etcdserver: request is too large"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, web())
+			refused := false
+			b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+					if !refused {
+						refused = true
+						return refusal
+					}
+					return c.SubResource(sub).Patch(ctx, o, p, opts...)
+				},
+			})
+			if _, err := b.run(t, nil); !errors.Is(err, errTooLarge) || !errors.Is(err, refusal) {
+				t.Errorf("got %v", err)
+			}
+			if b.read(t, b.app); conditions.GetReason(b.app, v1alpha1.ReadyCondition) != v1alpha1.TooLargeReason || b.app.Status.LastAttemptedRevision != "" {
+				t.Errorf("the status is %+v", b.app.Status)
+			}
+		})
+	}
+	b := newFixture(t, web())
+	b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return errors.New("away")
+		},
+	})
+	if _, err := b.run(t, nil); err == nil || errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), "writing the status: away") {
+		t.Errorf("another error: %v", err)
+	}
+}
+
+func TestASecondSuspensionOfTheSameTimeChangesNothing(t *testing.T) {
+	b := newFixture(t, web())
+	if err := b.suspended(t.Context(), b.app, " until noon"); err != nil {
+		t.Fatal(err)
+	}
+	conditions.Set(b.app, &metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "R", Message: "Applied"})
+	if err := b.suspended(t.Context(), b.app, " until noon"); err != nil || conditions.GetMessage(b.app, v1alpha1.ReadyCondition) != "Applied" {
+		t.Errorf("Ready says %q, %v", conditions.GetMessage(b.app, v1alpha1.ReadyCondition), err)
+	}
+	if b.patches != 1 {
+		t.Errorf("the status was written %d times, want 1", b.patches)
+	}
+}
