@@ -86,7 +86,7 @@ func (b *fixture) ledger(recorded v1alpha1.Inventory) *apply.Ledger {
 		}
 		return o, true, err
 	}}
-	return apply.NewLedger(applier, b.api, recorded)
+	return apply.NewLedger(applier, b.Direct, recorded)
 }
 
 func (b *fixture) namespace() *corev1.Namespace {

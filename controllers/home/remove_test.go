@@ -298,3 +298,45 @@ func TestNothingIsDeletedOneByOneInANamespaceThatIsBeingDeleted(t *testing.T) {
 		t.Errorf("events: %s, want none", got)
 	}
 }
+
+// TestEachRequestOfAHomeThatFailsIsAnError: a namespace that could not be looked at, cleared or kept is neither Ready nor gone.
+func TestEachRequestOfAHomeThatFailsIsAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		there []client.Object
+		do    func(*fixture, client.WithWatch) error
+		least int
+	}{
+		"made": {nil, func(b *fixture, _ client.WithWatch) error {
+			return b.Make(t.Context(), b.ledger(v1alpha1.Inventory{}), namespace.Terms{})
+		}, 2},
+		"adopted with its claims": {[]client.Object{shop(retained)}, func(b *fixture, _ client.WithWatch) error {
+			return b.Make(t.Context(), b.ledger(v1alpha1.Inventory{}), namespace.Terms{})
+		}, 2},
+		"removed": {[]client.Object{shop(), closed(), emptyClaim("scratch")}, func(b *fixture, api client.WithWatch) error {
+			d := b.removal("pods")
+			d.Deployer = api
+			return b.Remove(t.Context(), d)
+		}, 4},
+		"removed without claims": {[]client.Object{shop(), closed()}, func(b *fixture, _ client.WithWatch) error { return b.Remove(t.Context(), b.removal()) }, 4},
+		"closed":                 {[]client.Object{shop()}, func(b *fixture, _ client.WithWatch) error { return b.Remove(t.Context(), b.removal()) }, 2},
+		"kept": {[]client.Object{shop(), closed(), dataClaim("data"), roleBinding("kubeop-view")}, func(b *fixture, _ client.WithWatch) error {
+			return b.Remove(t.Context(), b.removal())
+		}, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := steptest.EachRequest(t, func(f *steptest.Failing) error {
+				var there []client.Object
+				for _, o := range c.there {
+					there = append(there, o.DeepCopyObject().(client.Object))
+				}
+				b := newFixture(t, there...)
+				away := f.Client(b.api)
+				b.Direct = away
+				return c.do(b, away)
+			})
+			if requests < c.least {
+				t.Errorf("%d requests, want %d at least", requests, c.least)
+			}
+		})
+	}
+}

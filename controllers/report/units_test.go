@@ -1,0 +1,248 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/gitops/notice"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
+)
+
+var acme = reconcile.Request{NamespacedName: types.NamespacedName{Name: "acme"}}
+
+// TestNothingIsReportedFromWhatCannotBeRead: an app that cannot be read has neither recovered nor gone.
+func TestNothingIsReportedFromWhatCannotBeRead(t *testing.T) {
+	h := newHall(t, "slack")
+	h.app(metav1.ConditionTrue, "")
+	notifier := steptest.EachRequest(t, func(f *steptest.Failing) error {
+		h.Reader = f.Client(h.kube.(client.WithWatch))
+		_, err := h.Reconcile(t.Context(), acme)
+		return err
+	})
+	b := newBed(t)
+	b.repository(attempted(c1, false))
+	reporter := steptest.EachRequest(t, func(f *steptest.Failing) error {
+		b.Reader = f.Client(b.kube.(client.WithWatch))
+		_, err := b.Reconcile(t.Context(), acme)
+		return err
+	})
+	if notifier < 4 || reporter < 4 {
+		t.Errorf("%d and %d requests, want 4 at least", notifier, reporter)
+	}
+}
+
+// TestATenantIsWokenWhenWhatItSaysOfItsReceiversChanges, and by the first answer after a start, which confirms its status.
+func TestATenantIsWokenWhenWhatItSaysOfItsReceiversChanges(t *testing.T) {
+	h := newHall(t, "slack")
+	woken := 0
+	h.Wake = func(name types.NamespacedName) {
+		if name.Name != "acme" {
+			t.Errorf("woken is %s", name)
+		}
+		woken++
+	}
+	if _, err := h.Reconcile(t.Context(), acme); err != nil {
+		t.Fatal(err)
+	}
+	refused, down := failure.New(failure.ErrInvalid, "no such webhook"), errors.New("connection refused")
+	for i, c := range []struct {
+		err  error
+		want int
+	}{{nil, 1}, {nil, 1}, {refused, 2}, {refused, 2}, {nil, 3}, {down, 3}, {down, 3}, {down, 4}, {nil, 5}, {down, 5}, {down, 5}} {
+		if h.done("acme", "slack", c.err); woken != c.want {
+			t.Errorf("after answer %d it was woken %d times, want %d", i, woken, c.want)
+		}
+	}
+	h.done("acme", "email", refused)
+	h.done("beta", "slack", refused)
+	if woken != 5 {
+		t.Errorf("an answer to a receiver that is gone wakes a tenant: %d", woken)
+	}
+}
+
+func TestAReceiverWithoutAUsableSecretIsAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		data map[string][]byte
+		err  error
+		want string
+	}{
+		"it cannot be read": {nil, errors.New("no Secret slack"), "no Secret slack"},
+		"no address":        {map[string][]byte{"token": []byte("x")}, nil, "the Secret slack has no key address: add the URL of the webhook"},
+		"half a login":      {map[string][]byte{"address": []byte("https://127.0.0.1:1"), "ca.crt": []byte("no certificate")}, nil, "the Secret slack: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHall(t, "slack")
+			h.Secret = func(context.Context, string) (map[string][]byte, error) { return c.data, c.err }
+			if _, err := h.Reconcile(t.Context(), acme); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.send(t.Context(), "acme", "slack"); err != nil {
+				t.Errorf("there is no news: %v", err)
+			}
+			h.tenants["acme"].states = notice.States{"shop/web": {Failed: true, Since: h.clock.Now(), Reason: "Unhealthy"}}
+			if err := h.send(t.Context(), "acme", "slack"); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if err := h.send(t.Context(), "beta", "slack"); err != nil {
+				t.Errorf("a tenant that is gone: %v", err)
+			}
+		})
+	}
+	if len(h404(t).received) != 0 {
+		t.Error("something was sent")
+	}
+}
+
+// h404 has no tenant.
+func h404(t *testing.T) *hall {
+	h := newHall(t)
+	if _, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "none"}}); err != nil {
+		t.Error(err)
+	}
+	return h
+}
+
+// TestAReceiverThatLeavesTheSpecIsDropped, and one that changes its type begins anew.
+func TestAReceiverThatLeavesTheSpecIsDropped(t *testing.T) {
+	h := newHall(t, "slack", "generic")
+	tenant := &v1alpha1.Tenant{}
+	if err := h.kube.Get(t.Context(), client.ObjectKey{Name: "acme"}, tenant); err != nil {
+		t.Fatal(err)
+	}
+	failed := notice.States{"shop/web": {Failed: true, Since: h.clock.Now(), Reason: "Unhealthy"}}
+	kept := h.observe(tenant, failed)
+	if _, news := h.newsFor("acme", "slack"); len(news.Notices) != 0 {
+		t.Errorf("what was so at the start is news: %v", news.Notices)
+	}
+	tenant.Spec.Notifications = []v1alpha1.Notification{tenant.Spec.Notifications[0], receiving("matrix")}
+	if a := h.observe(tenant, failed); a != kept || len(a.receivers) != 2 || a.receivers["generic"] != nil {
+		t.Errorf("the receivers are %v", a.receivers)
+	}
+	if _, news := h.newsFor("acme", "matrix"); len(news.Notices) != 1 {
+		t.Errorf("a new receiver gets %v, want the failure", news.Notices)
+	}
+	tenant.Spec.Notifications[0].Type = "generic"
+	h.observe(tenant, failed)
+	if _, news := h.newsFor("acme", "slack"); len(news.Notices) != 1 {
+		t.Errorf("a receiver of another type gets %v, want the failure", news.Notices)
+	}
+	tenant.UID = "u2"
+	if a := h.observe(tenant, failed); a == kept || a.uid != "u2" {
+		t.Error("another tenant of the name has the record of the earlier one")
+	}
+}
+
+func TestTheStateOfAnApp(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	ready := func(status metav1.ConditionStatus, since time.Duration) []metav1.Condition {
+		return []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: status, Reason: "R", Message: "m\nmore", LastTransitionTime: metav1.NewTime(now.Add(-since))}}
+	}
+	for name, c := range map[string]struct {
+		conditions []metav1.Condition
+		deliveries []v1alpha1.DeliveryRecord
+		suspend    bool
+		want       notice.State
+		again      time.Duration
+		delivered  string
+	}{
+		"unknown":            {conditions: ready(metav1.ConditionUnknown, time.Hour), want: notice.State{Unsettled: true}},
+		"no condition":       {want: notice.State{Unsettled: true}},
+		"suspended":          {conditions: ready(metav1.ConditionFalse, time.Hour), suspend: true, want: notice.State{Unsettled: true}},
+		"ready":              {conditions: ready(metav1.ConditionTrue, time.Hour), want: notice.State{Since: now.Add(-time.Hour)}},
+		"failed":             {conditions: ready(metav1.ConditionFalse, time.Hour), want: notice.State{Failed: true, Since: now.Add(-time.Hour), Reason: "R", Message: "m"}},
+		"failed at last":     {conditions: ready(metav1.ConditionFalse, hold), want: notice.State{Failed: true, Since: now.Add(-hold), Reason: "R", Message: "m"}},
+		"failed just now":    {conditions: ready(metav1.ConditionFalse, hold-time.Second), want: notice.State{Failed: true, Unsettled: true, Since: now.Add(time.Second - hold), Reason: "R", Message: "m"}, again: time.Second},
+		"no delivery so far": {conditions: ready(metav1.ConditionTrue, 0), deliveries: []v1alpha1.DeliveryRecord{{Revision: "main@sha1:9", Result: v1alpha1.DeliveryFailed}}, want: notice.State{Since: now}},
+		"delivered": {
+			conditions: ready(metav1.ConditionTrue, 0), want: notice.State{Since: now}, delivered: "main@sha1:1 by ann",
+			deliveries: []v1alpha1.DeliveryRecord{{Revision: "main@sha1:2", Result: v1alpha1.DeliveryFailed}, {Revision: "main@sha1:1", Author: "ann", Result: v1alpha1.DeliverySucceeded}, {Revision: "main@sha1:0", Result: v1alpha1.DeliverySucceeded}},
+		},
+		"an image was delivered": {
+			conditions: ready(metav1.ConditionTrue, 0), want: notice.State{Since: now}, delivered: "r.example/web:v1",
+			deliveries: []v1alpha1.DeliveryRecord{{Revision: "main@sha1:1", Image: "r.example/web:v1", Result: v1alpha1.DeliverySucceeded}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{}
+			app.Spec.Suspend = c.suspend
+			app.Status.Conditions, app.Status.Deliveries = c.conditions, c.deliveries
+			var again time.Duration
+			got := stateOfApp(app, now, &again)
+			if got.Delivered != c.delivered || (got.Delivery != "") != (c.delivered != "") {
+				t.Errorf("delivered %q, %q, want %q", got.Delivered, got.Delivery, c.delivered)
+			}
+			got.Delivery, got.Delivered = "", ""
+			if got.Since.Equal(c.want.Since) {
+				got.Since = c.want.Since
+			}
+			if got != c.want || again != c.again {
+				t.Errorf("got %+v again after %s, want %+v after %s", got, again, c.want, c.again)
+			}
+		})
+	}
+}
+
+// TestObjectsThatAreNotHealthyKeepTheNewestCommitFromSuccess, unless they are being deleted.
+func TestObjectsThatAreNotHealthyKeepTheNewestCommitFromSuccess(t *testing.T) {
+	b := newBed(t)
+	labels := map[string]string{v1alpha1.RepositoryLabel: "acme"}
+	conditions := []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "R", Message: "no quota"}}
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop", Labels: labels}}
+	leaving := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "lab", Labels: labels, Finalizers: []string{v1alpha1.Finalizer}}}
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", Labels: labels}}
+	for _, o := range []client.Object{project, leaving, tenant} {
+		switch o := o.(type) {
+		case *v1alpha1.Project:
+			o.Status.Conditions = conditions
+		case *v1alpha1.Tenant:
+			o.Status.Conditions = conditions
+		}
+		if err := b.kube.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.kube.Delete(t.Context(), leaving); err != nil {
+		t.Fatal(err)
+	}
+	d, err := b.objects(t.Context(), "acme")
+	if err != nil || len(d.homes) != 2 {
+		t.Errorf("not healthy are %v, %v", d, err)
+	}
+}
+
+// TestARepositoryThatReportsNothingAnyMoreIsForgotten with what was sent, so that it begins anew.
+func TestARepositoryThatReportsNothingAnyMoreIsForgotten(t *testing.T) {
+	b := newBed(t)
+	b.repository(attempted(c1, false))
+	b.look(0, "11 pending: kubeop applies it")
+	if len(b.records["acme"].asked) != 0 || !b.reports("acme") {
+		t.Errorf("asked are %v", b.records["acme"].asked)
+	}
+	b.repository(func(r *v1alpha1.Repository) { r.Spec.CommitStatus = nil })
+	if b.look(time.Second); b.reports("acme") {
+		t.Error("it still reports")
+	}
+	b.done("acme", "u1", v1alpha1.ReportedStatus{Commit: c1}, nil)
+	if b.woken != 0 {
+		t.Error("an answer to a repository that is forgotten wakes it")
+	}
+}
+
+func TestTheSoonestTimeCounts(t *testing.T) {
+	var again time.Duration
+	for _, c := range []struct{ after, want time.Duration }{{0, 0}, {5, 5}, {7, 5}, {3, 3}, {0, 3}, {-1, 3}} {
+		if sooner(&again, c.after); again != c.want {
+			t.Errorf("after %d it is %d, want %d", c.after, again, c.want)
+		}
+	}
+}
