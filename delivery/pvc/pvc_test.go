@@ -144,6 +144,15 @@ func TestAConfirmationCountsWhileItsObjectIsDeleted(t *testing.T) {
 	if diff := cmp.Diff(map[types.UID]bool{"a": true, "b": true}, Confirmed(living, leaving)); diff != "" {
 		t.Error(diff)
 	}
+	exact := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	for age, counts := range map[time.Duration]bool{fresh: true, fresh + time.Second: false, -fresh: true, -fresh - time.Second: false} {
+		tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &exact, Annotations: map[string]string{
+			v1alpha1.ConfirmedClaimsAnnotation: Confirm(exact.Add(-age), []string{"a"}),
+		}}}
+		if got := Confirmed(tenant); got["a"] != counts {
+			t.Errorf("confirmed %s before: %v", age, got)
+		}
+	}
 	for name, value := range map[string]string{
 		"an earlier deletion, which did not happen": Confirm(now.Add(-time.Hour), []string{"a"}),
 		"no time":   "a",

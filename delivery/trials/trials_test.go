@@ -91,3 +91,26 @@ func TestARecordThatCannotBeReadRefusesNothingAndAllowsNothing(t *testing.T) {
 		t.Error("records are forgotten where none can be")
 	}
 }
+
+// TestForgettingNothingRemovesNothing: an empty name is the folder of all records, and without a folder every path is one of the process's.
+func TestForgettingNothingRemovesNothing(t *testing.T) {
+	app, dir := types.NamespacedName{Namespace: "team", Name: "web"}, t.TempDir()
+	tr := New(dir, "these files")
+	if err := errors.Join(tr.Begin(app, "input"), tr.Forget(""), tr.Forget("other")); err != nil {
+		t.Fatal(err)
+	}
+	if last, err := tr.Last(app); last != "input" || err != nil {
+		t.Errorf("what is noted is %q, %v", last, err)
+	}
+	t.Chdir(dir)
+	none := New("", "these files")
+	if err := errors.Join(none.Forget("team"), none.End(app, "input", ""), none.Begin(app, "another"), none.Check(app, "input")); err != nil {
+		t.Error(err)
+	}
+	if last, err := none.Last(app); last != "" || err != nil {
+		t.Errorf("without a folder, what is noted is %q, %v", last, err)
+	}
+	if last, err := tr.Last(app); last != "input" || err != nil {
+		t.Errorf("what is noted is %q, %v", last, err)
+	}
+}
