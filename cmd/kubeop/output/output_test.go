@@ -127,3 +127,54 @@ func TestAge(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutColoursTextStaysAsItIs(t *testing.T) {
+	off, on := Paint{}, Paint{on: true}
+	for name, c := range map[string]struct{ got, want string }{
+		"red":                  {off.Red("x"), "x"},
+		"a stream":             {off.Stream(1, "x"), "x"},
+		"the end of a line":    {off.Reset(), ""},
+		"coloured":             {on.Red("x"), "\x1b[31mx\x1b[0m"},
+		"nothing to colour":    {on.Red(""), ""},
+		"coloured to its end":  {on.Reset(), "\x1b[0m"},
+		"a stream has its own": {on.Stream(8, "x"), on.Stream(0, "x")},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %q, want %q", name, c.got, c.want)
+		}
+	}
+	if on.Stream(0, "x") == on.Stream(1, "x") {
+		t.Error("two streams have one colour")
+	}
+}
+
+// TestTheLastColumnIsNotPadded, and what is wrong with a value that has no JSON is said.
+func TestTheLastColumnIsNotPadded(t *testing.T) {
+	var out bytes.Buffer
+	columns := &Columns{}
+	columns.Add("a", "long cell")
+	columns.Add("bbb", "x")
+	columns.Add("c")
+	if err := columns.Write(&out, "> "); err != nil || out.String() != "> a     long cell\n> bbb   x\n> c\n" {
+		t.Errorf("%v: got %q", err, out.String())
+	}
+	for _, format := range []Format{JSON, YAML} {
+		if err := format.Write(&out, func() {}); err == nil {
+			t.Errorf("%s: a value that cannot be encoded is no error", format)
+		}
+	}
+}
+
+func TestTablesOfAPageComeAfterItsLines(t *testing.T) {
+	var out bytes.Buffer
+	page := NewPage(&out, Paint{})
+	page.Title("One")
+	page.Line("first")
+	table := &Columns{}
+	table.Add("second")
+	page.Table(table)
+	page.Line("third")
+	if err := page.End(); err != nil || out.String() != "One\n  first\n  second\n  third\n" {
+		t.Errorf("%v: got %q", err, out.String())
+	}
+}

@@ -111,3 +111,63 @@ func TestAnObjectOfAnotherKindIsADependency(t *testing.T) {
 		})
 	}
 }
+
+// TestAWatchedDependencyIsAwaitedWithoutLooks: events of Apps and Projects wake the App, so it looks again only for its message.
+func TestAWatchedDependencyIsAwaitedWithoutLooks(t *testing.T) {
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop", Generation: 1}}
+	leaving := metav1.Now()
+	for name, c := range map[string]struct {
+		on     v1alpha1.Dependency
+		object client.Object
+		want   string
+	}{
+		"an App, by its status":            {onApp("db"), readyApp(shop, "db", func(a *v1alpha1.App) { a.Status.Conditions = nil }), ", which was not looked at yet, after 15s"},
+		"an App that does not exist":       {onApp("db"), readyApp(shop, "other", nil), ", which does not exist: add it, or correct dependsOn in app.yaml, after 15s"},
+		"an App that is being deleted":     {onApp("db"), readyApp(shop, "db", func(a *v1alpha1.App) { a.DeletionTimestamp, a.Finalizers = &leaving, []string{"a/b"} }), ", which is being deleted, after 15s"},
+		"an App, by an expression":         {v1alpha1.Dependency{Name: "db", ReadyExpr: "false"}, readyApp(shop, "db", nil), ": readyExpr is not true yet, after 15s"},
+		"an App of the platform":           {v1alpha1.Dependency{Name: "db", Project: "edge", Platform: true}, readyApp("edge", "other", nil), " of the platform, which does not exist: add it, or correct dependsOn in app.yaml, after 15s"},
+		"an App of another tenant":         {v1alpha1.Dependency{Name: "db", Project: "kubeop-beta-shop", Platform: true}, readyApp("kubeop-beta-shop", "db", nil), " of the platform, which does not exist: add it, or correct dependsOn in app.yaml, after 15s"},
+		"a Project, by an expression":      {v1alpha1.Dependency{Kind: v1alpha1.ProjectKind, Name: "shop", ReadyExpr: `dep.kind == "App"`}, project, ": readyExpr is not true yet, after 15s"},
+		"a Project whose kind it asks for": {v1alpha1.Dependency{Kind: v1alpha1.ProjectKind, Name: "shop", ReadyExpr: `dep.kind == "Project" && dep.apiVersion == "paas.kubeop.io/v1alpha1" && self.kind == "App"`}, project, "done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checker, s := newChecker(t, []v1alpha1.Dependency{c.on}, c.object)
+			if got := steptest.Outcome(t, checker.Await(t.Context(), s)); !strings.HasSuffix(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestTheAnswerOfAnExpressionIsOfOneVersion: a new version of the object is read and judged again.
+func TestTheAnswerOfAnExpressionIsOfOneVersion(t *testing.T) {
+	const text = "dep.status.readyReplicas == 1"
+	checker, s := newChecker(t, []v1alpha1.Dependency{{Name: "db", ReadyExpr: text}})
+	if err := checker.compile(s.App); err != nil {
+		t.Fatal(err)
+	}
+	current := deployment(1, false)
+	reads := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reads++
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(current)
+	}))
+	t.Cleanup(server.Close)
+	mapper := watchtest.Mapper(clientgoscheme.Scheme, "Namespace")
+	checker.Clients = kube.NewClients(&rest.Config{Host: server.URL}, clientgoscheme.Scheme, mapper, kube.Deployers{})
+	kind := appsv1.SchemeGroupVersion.WithKind("Deployment")
+	api := fake.NewClientBuilder().WithRESTMapper(mapper).WithObjects(current.DeepCopy()).Build()
+	checker.Watch = watchtest.New(t, api, kind, corev1.SchemeGroupVersion.WithKind("Namespace"))
+	q := question{kind: kind, key: client.ObjectKeyFromObject(current), ready: checker.compiled.Get(s.App).expressions[text], text: text}
+	for i, want := range []int{1, 1, 2} {
+		if i == 2 {
+			memory := checker.compiled.Get(s.App)
+			memory.answers[q.id()] = answer{"an earlier version", memory.answers[q.id()].readiness}
+		}
+		now, err := checker.checkOther(t.Context(), s, q)
+		if err != nil || now.lacks != "" || !now.watched || reads != want {
+			t.Errorf("look %d: %+v, %v after %d reads, want %d", i, now, err, reads, want)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package target
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// TestTheFlagsChooseTheClusterAndTheTenant: those of kubectl that few people need are hidden, and work.
+func TestTheFlagsChooseTheClusterAndTheTenant(t *testing.T) {
+	c := New()
+	flags := pflag.NewFlagSet("kubeop", pflag.ContinueOnError)
+	c.AddFlags(flags)
+	if err := flags.Parse([]string{"-t", "acme", "-p", "shop", "-n", "kubeop-acme-shop", "--token", "secret", "--context", "prod"}); err != nil {
+		t.Fatal(err)
+	}
+	if c.Tenant != "acme" || c.Project != "shop" || *c.Flags.Namespace != "kubeop-acme-shop" || *c.Flags.BearerToken != "secret" || c.context() != "prod" {
+		t.Errorf("tenant %q, project %q, namespace %q, token %q, context %q", c.Tenant, c.Project, *c.Flags.Namespace, *c.Flags.BearerToken, c.context())
+	}
+	for name, hidden := range map[string]bool{"tenant": false, "project": false, "kubeconfig": false, "as": false, "token": true, "as-group": true, "cluster": true} {
+		if f := flags.Lookup(name); f == nil || f.Hidden != hidden || (f.Usage == "") != hidden {
+			t.Errorf("--%s: %+v, want hidden %t", name, f, hidden)
+		}
+	}
+}
+
+func TestAKubeconfigThatCannotBeReadIsAnError(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := New()
+	c.Flags.KubeConfig = &broken
+	_, config := c.Config()
+	_, reader := c.Client()
+	_, tables := c.Tables()
+	_, read := c.Read(t.Context(), Object{Kind: Tenant})
+	for name, err := range map[string]error{"configuration": config, "client": reader, "tables": tables, "read": read} {
+		if err == nil || !strings.Contains(err.Error(), "reading the kubeconfig") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := c.server(); got != "the cluster" {
+		t.Errorf("the server is %q", got)
+	}
+	other := errors.New("other")
+	if got := c.Explain(other); !errors.Is(got, other) {
+		t.Errorf("explained as %v", got)
+	}
+	if got := c.Explain(nil); got != nil {
+		t.Errorf("nothing is explained as %v", got)
+	}
+}
