@@ -213,3 +213,18 @@ func TestALeaseOfAnOlderVersionEndsTheProcess(t *testing.T) {
 		})
 	}
 }
+
+func TestAVersionThatCannotBeComparedHidesNoOlderOne(t *testing.T) {
+	f := newFence(newClocks().now)
+	for _, version := range []string{"5", "unclear", "5", "6"} {
+		if err := f.see(version); err != nil {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+	if err := f.see("unclear"); err != nil {
+		t.Errorf("it cannot be compared: %v", err)
+	}
+	if err := f.see("4"); !errors.Is(err, ErrWentBack) {
+		t.Errorf("an older version: %v", err)
+	}
+}

@@ -122,6 +122,38 @@ func (s *server) sends(t *testing.T, client *http.Client, method, path string) b
 	return arrived
 }
 
+// TestAWriteWithoutABodyIsRefusedToo: there is no body that would be checked when it is sent.
+func TestAWriteWithoutABodyIsRefusedToo(t *testing.T) {
+	f, sent := newFence(newClocks().now), 0
+	guard := f.Transport(roundTripper(func(*http.Request) (*http.Response, error) {
+		sent++
+		return &http.Response{Body: http.NoBody}, nil
+	}))
+	for _, body := range []io.Reader{nil, http.NoBody} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "https://127.0.0.1/api/v1/pods/a", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func() error {
+			response, err := guard.RoundTrip(request)
+			if err == nil {
+				err = response.Body.Close()
+			}
+			return err
+		}
+		sent, f.phase = 0, standby
+		if err := send(); !errors.Is(err, ErrFenced) || sent != 0 {
+			t.Errorf("on standby: %v, sent %d times", err, sent)
+		}
+		if err := f.Lock(&record{}, duration).Create(t.Context(), held("us", 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := send(); err != nil || sent != 1 {
+			t.Errorf("from the leader: %v, sent %d times", err, sent)
+		}
+	}
+}
+
 type closed struct {
 	io.Reader
 	closed atomic.Bool
