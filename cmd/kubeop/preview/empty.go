@@ -124,7 +124,11 @@ func (e *empty) RoundTrip(r *http.Request) (*http.Response, error) {
 	case e.collection(parts):
 		answer = map[string]any{"kind": "List", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{}}
 	default:
-		code, answer = http.StatusNotFound, status(http.StatusNotFound, metav1.StatusReasonNotFound, r)
+		missing := status(http.StatusNotFound, metav1.StatusReasonNotFound, r)
+		if last := len(parts) - 1; last > 0 && e.collection(parts[:last]) {
+			missing.Details = &metav1.StatusDetails{Name: parts[last]} // By the name, clients know that the kind is served.
+		}
+		code, answer = http.StatusNotFound, missing
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
