@@ -84,9 +84,12 @@ func TestAChildThatIsGoneMeanwhileIsNoError(t *testing.T) {
 		"gone": {notFound, nil}, "refused": {errAway, errAway},
 	} {
 		for _, orphan := range []bool{false, true} {
-			b := newFixture(t)
+			b, deletions := newFixture(t), 0
 			api := interceptor.NewClient(b.api, interceptor.Funcs{
-				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.answer },
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+					deletions++
+					return c.answer
+				},
 				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 					return c.answer
 				},
@@ -94,16 +97,21 @@ func TestAChildThatIsGoneMeanwhileIsNoError(t *testing.T) {
 			if err := DeleteChild(t.Context(), api, b.Of, app(), func() bool { return orphan }); !errors.Is(err, c.want) || (err != nil && c.want == nil) {
 				t.Errorf("%s, orphan %t: got %v", name, orphan, err)
 			}
+			if orphan == (deletions > 0) {
+				t.Errorf("%s, orphan %t: %d deletions", name, orphan, deletions)
+			}
 		}
 		b := newFixture(t)
 		b.Of.SetAnnotations(map[string]string{v1alpha1.ForceRemovalAnnotation: b.Of.GetName()})
+		patches := 0
 		api := interceptor.NewClient(b.api, interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				patches++
 				return c.answer
 			},
 		})
-		if err := DeleteChild(t.Context(), api, b.Of, app(deletedApp), func() bool { return false }); !errors.Is(err, c.want) || (err != nil && c.want == nil) {
-			t.Errorf("%s, forcing: got %v", name, err)
+		if err := DeleteChild(t.Context(), api, b.Of, app(deletedApp), func() bool { return true }); !errors.Is(err, c.want) || (err != nil && c.want == nil) || patches != 1 {
+			t.Errorf("%s, forcing: got %v after %d patches", name, err, patches)
 		}
 	}
 }

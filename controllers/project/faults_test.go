@@ -98,10 +98,10 @@ func TestTheStatusCountsTheAppsAndTheirDeliveries(t *testing.T) {
 	if err := b.resolve(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Record(); s.project.Status.Apps != 1 || s.delivered == nil {
-		t.Errorf("status %+v, delivered %v", s.project.Status.AppCounts, s.delivered)
-	}
 	if s.hadCluster() {
 		t.Error("a ServiceAccount is no right in the cluster")
+	}
+	if s.Record(); s.project.Status.Apps != 1 || s.delivered == nil {
+		t.Errorf("status %+v, delivered %v", s.project.Status.AppCounts, s.delivered)
 	}
 }

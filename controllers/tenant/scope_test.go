@@ -34,12 +34,12 @@ func TestTheSummaryNamesSettingsThatAreSeldomMeant(t *testing.T) {
 
 func TestDeclaredByCountsTheProjectsOfOneRepository(t *testing.T) {
 	var projects []v1alpha1.Project
-	for _, repository := range []string{"acme", "platform", "", "acme"} {
+	for _, repository := range []string{"acme", "platform", "", "acme", "acme"} {
 		p := v1alpha1.Project{}
 		p.Labels = map[string]string{v1alpha1.RepositoryLabel: repository}
 		projects = append(projects, p)
 	}
-	if n := declaredBy("acme", projects); n != 2 {
-		t.Errorf("counted %d, want 2", n)
+	if n := declaredBy("acme", projects); n != 3 {
+		t.Errorf("counted %d, want 3", n)
 	}
 }

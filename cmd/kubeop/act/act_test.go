@@ -427,3 +427,17 @@ func TestEachCommandReturnsTheErrorOfEachRequest(t *testing.T) {
 		})
 	}
 }
+
+// TestNamesThatAreNoneAreRefused before anything is asked of the cluster.
+func TestNamesThatAreNoneAreRefused(t *testing.T) {
+	s := memory.Serve(t)
+	s.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		t.Errorf("asked for %s", r.URL.Path)
+		return false
+	}
+	for name, command := range map[string]func(*call.Call) *cobra.Command{"reconcile": Reconcile, "suspend": Suspend, "resume": Resume, "confirm": Confirm, "wait": Wait, "rollback": Rollback} {
+		if out, err := newCall(s, clock.RealClock{}, "").run(t, command, "a/b/c/d"); err == nil || out != "" {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
+	}
+}

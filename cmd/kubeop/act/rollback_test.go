@@ -68,7 +68,9 @@ func TestRollbackCommitsTheFolderAsItWas(t *testing.T) {
 	undeclared := newApp()
 	undeclared.Name = "free"
 	delete(undeclared.Annotations, v1alpha1.FolderAnnotation)
-	s := memory.Serve(t, app, undeclared)
+	other := newApp()
+	other.Name = "other"
+	s := memory.Serve(t, app, undeclared, other)
 	t.Chdir(repo.Work)
 	rollback := func(args ...string) (string, error) {
 		return newCall(s, clock.RealClock{}, "").run(t, Rollback, args...)
@@ -90,6 +92,8 @@ func TestRollbackCommitsTheFolderAsItWas(t *testing.T) {
 	repo.Git("checkout", "--quiet", ".")
 	out, err = rollback("acme/shop/web", bad)
 	wantEnd(t, out, err, "", "projects/shop/apps/web is already as it was at "+bad[:8])
+	out, err = rollback("acme/shop/other")
+	wantEnd(t, out, err, "", "no earlier delivery of the app acme/shop/other succeeded; name a commit")
 	out, err = rollback("acme/shop/free", good)
 	wantEnd(t, out, err, "", "no repository declares the app acme/shop/free")
 

@@ -219,6 +219,14 @@ func TestLogsHaveTheirPodAndContainerBeforeEachLine(t *testing.T) {
 	if diff := cmp.Diff([]string{"container=web&previous=true&sinceSeconds=60&tailLines=20"}, asked); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
+	for _, tail := range []string{"0", "-1"} {
+		if _, _, err := show(t, s, Logs, "acme/shop/web", "--tail", tail); err != nil {
+			t.Errorf("--tail %s: %v", tail, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"container=web&tailLines=0", "container=web"}, asked[1:]); diff != "" {
+		t.Errorf("requests with --tail (-want +got):\n%s", diff)
+	}
 	if _, _, err := show(t, s, Logs, "acme/shop/web", "-c", "side"); err == nil || !strings.Contains(err.Error(), "the app acme/shop/web has no pods with such containers") {
 		t.Errorf("a container that has not begun: %v", err)
 	}

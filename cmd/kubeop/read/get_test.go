@@ -335,6 +335,22 @@ func TestBlameOfAnAppThatNoDeliveryBroke(t *testing.T) {
 	wantShown(t, out, err, "The app acme/shop/web is ready")
 }
 
+// TestDescribeShowsTheDeepestCauseOnly: a Deployment is not healthy because of its pod.
+func TestDescribeShowsTheDeepestCauseOnly(t *testing.T) {
+	controlled := true
+	owner := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "deployment", Controller: &controlled}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web-1-x", UID: "pod", OwnerReferences: owner}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	out, _, err := show(t, broken(t, pod), Describe, "acme/shop/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ = strings.Cut(out, "\nObjects\n")
+	out, _, _ = strings.Cut(out, "\nLast deliveries")
+	if !strings.Contains(out, "Pod/web-1-x Unhealthy") || strings.Contains(out, "Deployment/web") || strings.Contains(out, "none unhealthy") {
+		t.Errorf("the objects are\n%s", out)
+	}
+}
+
 func TestDescribeCountsTheObjectsOfAHealthyApp(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", CreationTimestamp: before(60)}}
 	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: shop + "_settings__ConfigMap", Version: "v1"}}
