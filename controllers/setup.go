@@ -14,11 +14,12 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app"
 	"github.com/kubeop/kubeop/controllers/app/source"
-	"github.com/kubeop/kubeop/controllers/imageupdate"
 	"github.com/kubeop/kubeop/controllers/project"
+	"github.com/kubeop/kubeop/controllers/promotion"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/tenant"
 	"github.com/kubeop/kubeop/controllers/volumes"
+	"github.com/kubeop/kubeop/controllers/writeback"
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
@@ -68,6 +69,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"app", controller(k.app), leader},
 		{"report", controller(k.report), leader},
 		{"notification", controller(k.notification), leader},
+		{"promotion", controller(k.promotion), leader},
 
 		{"weights of tenants", handler(s.weights.follow), everyReplica},
 		{"limits of tenants", handler(s.limits.follow), everyReplica},
@@ -108,7 +110,7 @@ func (s *shared) parts(k *reconcilers) []part {
 }
 
 // reconcilers are the functions that add the controller of each kind to the manager.
-type reconcilers struct{ volumes, repository, tenant, project, app, report, notification func() error }
+type reconcilers struct{ volumes, repository, tenant, project, app, report, notification, promotion func() error }
 
 // reconcilers creates the controllers.
 func (s *shared) reconcilers() (*reconcilers, error) {
@@ -122,14 +124,19 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
 		Kinds: kinds, FlowControl: o.FlowControl, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note,
 	}
+	writes := writeback.New(writeback.Options{
+		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,
+	})
+	promoter := &promotion.Promoter{
+		Reader: mgr.GetClient(), Writes: writes, Clock: s.clock,
+		Again: func(key types.NamespacedName) { s.wake("promotion", key) }, Report: func(key types.NamespacedName) { s.wake("project", key) },
+	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
 		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Kinds: kinds, Store: s.store,
+		Promotions: promoter.StatusOf,
 	}
-	images := imageupdate.New(imageupdate.Options{
-		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,
-		Wake: func(key types.NamespacedName) { s.wake("app", key) },
-	})
+	images := &source.ImageWriter{Writes: writes, Wake: func(key types.NamespacedName) { s.wake("app", key) }}
 	apps := app.New(app.Options{
 		Cluster: app.Cluster{
 			Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Watch: s.watch,
@@ -161,6 +168,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		project:      func() error { return projects.SetupWithManager(mgr, s.options("project", s.tenantOf)) },
 		app:          func() error { return apps.SetupWithManager(mgr, s.released, s.options("app", s.tenantOf)) },
 		report:       func() error { return s.reporter.SetupWithManager(mgr, s.options("report", byItself)) },
+		promotion:    func() error { return promoter.SetupWithManager(mgr, s.options("promotion", s.tenantOf)) },
 		notification: func() error { return s.notifier.SetupWithManager(mgr, s.options("notification", byItself)) },
 	}, nil
 }

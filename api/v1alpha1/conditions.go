@@ -65,6 +65,13 @@ const (
 	AppsReadyCondition = "AppsReady"
 )
 
+// Condition of a Project beside its steps.
+const (
+	// PromotionPendingCondition is present, and True, while versions of the project in spec.promotion.from are not in this one yet. The message
+	// says which, and what they wait for. Nothing else depends on it.
+	PromotionPendingCondition = "PromotionPending"
+)
+
 // Steps of the removal of a Tenant and a Project, in order.
 const (
 	// RepositoryUnboundCondition: the tenant's Repository is deleted, so nothing creates the tenant's objects again.
@@ -228,6 +235,12 @@ const (
 const (
 	// DeliveredReason, of an event: the apps delivered a commit. The message names its author, and the apps.
 	DeliveredReason = "Delivered"
+	// PromotionRefusedReason: the version of an app cannot be promoted, until a file changes. The message says why.
+	PromotionRefusedReason = "PromotionRefused"
+	// PromotionHeldReason: a promotion waits for a confirmation.
+	PromotionHeldReason = "PromotionHeld"
+	// PullRequestOpenReason: a promotion waits for the merge of its pull request.
+	PullRequestOpenReason = "PullRequestOpen"
 	// QuotaExceededReason: a project requests more than its tenant's quota allows.
 	QuotaExceededReason = "QuotaExceeded"
 )
@@ -299,7 +312,7 @@ const (
 	UninstallFailedReason = "UninstallFailed"
 	// ImageChosenReason: an image policy chose a different image. The message names it.
 	ImageChosenReason = "ImageChosen"
-	// WriteFailedReason: the image that a policy chose could not be written to Git. The message says why.
+	// WriteFailedReason: the image that a policy chose, or a promoted version, could not be written to Git. The message says why.
 	WriteFailedReason = "WriteFailed"
 	// UnhealthyReason: an object failed, or did not become healthy within the timeout. The message says which and why.
 	UnhealthyReason = "Unhealthy"

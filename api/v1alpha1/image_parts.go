@@ -28,19 +28,19 @@ type ImagePolicy struct {
 	// Write writes what the policy chooses into spec.image.reference of the app's file in Git, as a commit to the branch that the repository
 	// follows, or as a pull request. The app then runs what the file says, and the reference may have a tag. Without write, the app runs what
 	// the policy chooses, and Git does not say which.
-	Write ImageWrite `json:"write,omitempty"`
+	Write WriteMode `json:"write,omitempty"`
 }
 
-// ImageWrite is how a chosen image is written to Git.
+// WriteMode is how a change is written to Git.
 // +kubebuilder:validation:Enum=Commit;PullRequest
-type ImageWrite string
+type WriteMode string
 
 // The ways to write to Git.
 const (
 	// WriteCommit commits to the branch that the repository follows.
-	WriteCommit ImageWrite = "Commit"
+	WriteCommit WriteMode = "Commit"
 	// WritePullRequest commits to a new branch, and opens a pull request.
-	WritePullRequest ImageWrite = "PullRequest"
+	WritePullRequest WriteMode = "PullRequest"
 )
 
 // TagOrder is the order in which tags are sorted.

@@ -42,6 +42,9 @@ const (
 	// ConfirmHistoryAnnotation on a Repository names one commit, by its hash or revision, that is accepted although it does not descend
 	// from the last one. kubeop removes the annotation after use.
 	ConfirmHistoryAnnotation = "paas.kubeop.io/confirm-history"
+	// ConfirmPromotionAnnotation on a Project has the tokens of the promotions that are confirmed, separated by commas. The condition
+	// PromotionPending names them.
+	ConfirmPromotionAnnotation = "paas.kubeop.io/confirm-promotion"
 	// ConfirmFreezeAnnotation on a Repository names one commit, by its hash or revision, that is applied although a freeze is in force.
 	// kubeop removes the annotation after use.
 	ConfirmFreezeAnnotation = "paas.kubeop.io/confirm-freeze"

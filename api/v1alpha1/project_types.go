@@ -24,8 +24,61 @@ type ProjectSpec struct {
 	// Namespace is for projects of the platform itself only, in platform/<project>/project.yaml of the platform repository: kubeop refuses
 	// it in a tenant's project. Such a project has the name of its namespace.
 	Namespace *PlatformNamespace `json:"namespace,omitempty"`
+	// Promotion brings the versions that are healthy in another project of the tenant to the apps of this one, as commits. Default: nothing is
+	// promoted.
+	Promotion *Promotion `json:"promotion,omitempty"`
 
 	Pace `json:",inline"`
+}
+
+// Promotion writes the versions of another project's apps to the files of the apps with the same names in this project.
+type Promotion struct {
+	// From is the other project.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=35
+	From string `json:"from"`
+	// HealthyFor is how long an app of the other project has to be Ready before its version is promoted. Default 10m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	HealthyFor *metav1.Duration `json:"healthyFor,omitempty"`
+	// Fields of the apps' spec that are promoted, beside the version, such as "helm.values.image.tag". The version is image.reference, helm.version
+	// and helm.digest, git.oci.tag and git.oci.digest, and git.ref.tag and git.ref.commit.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=atomic
+	Fields []string `json:"fields,omitempty"`
+	// Write is how a version is written to Git. Default Commit.
+	// +kubebuilder:default=Commit
+	Write WriteMode `json:"write,omitempty"`
+	// Approval is what a promotion waits for: None, or Annotation, with which an owner with the role admin confirms it; the condition
+	// PromotionPending has the command. Default None.
+	// +kubebuilder:default=None
+	Approval Approval `json:"approval,omitempty"`
+}
+
+// Approval is what a promotion waits for.
+// +kubebuilder:validation:Enum=None;Annotation
+type Approval string
+
+// The approvals of a promotion.
+const (
+	ApprovalNone       Approval = "None"
+	ApprovalAnnotation Approval = "Annotation"
+)
+
+// Promoted is a version that was promoted to an app.
+type Promoted struct {
+	// App of this project.
+	App string `json:"app"`
+	// Version identifies what was written. It is not written again: if the file says something else afterwards, a person wrote it.
+	Version string `json:"version"`
+	// Changes says what was written, such as "image.reference: web:1.0 → web:1.1".
+	Changes string `json:"changes"`
+	// Commit that has it, and PullRequest the web page of the pull request with this commit; "" for a commit to the branch that the
+	// repository follows.
+	Commit      string `json:"commit"`
+	PullRequest string `json:"pullRequest,omitempty"`
 }
 
 // PlatformNamespace is the namespace of a project of the platform itself.
@@ -58,6 +111,10 @@ type ProjectStatus struct {
 	Refused *Refused `json:"refused,omitempty"`
 	// Inventory lists the objects that were created for the project.
 	Inventory Inventory `json:"inventory,omitzero"`
+	// Promoted is what was last promoted to each app.
+	// +listType=map
+	// +listMapKey=app
+	Promoted []Promoted `json:"promoted,omitempty"`
 }
 
 // Project is one isolated namespace of a tenant. It lives in the tenant's home namespace.

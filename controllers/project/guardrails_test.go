@@ -283,13 +283,16 @@ func TestTheNotesOfAProjectAreOfItsAppsAndOfWhatTheyDelivered(t *testing.T) {
 		}
 		return all
 	}
-	if diff := cmp.Diff([]string{v1alpha1.CurrentCondition}, kinds()); diff != "" || s.Again() != 0 {
+	if diff := cmp.Diff([]string{v1alpha1.CurrentCondition, v1alpha1.PromotionPendingCondition}, kinds()); diff != "" || s.Again() != 0 {
 		t.Errorf("before the apps are known, again after %s (-want +got):\n%s", s.Again(), diff)
 	}
 	s.apps = &rollup.Apps{}
 	s.delivered = &delivered.Report{Notes: []step.Note{{Condition: "Delivered"}}, Again: time.Minute}
-	if diff := cmp.Diff([]string{v1alpha1.CurrentCondition, s.apps.Note().Condition, "Delivered"}, kinds()); diff != "" || s.Again() != time.Minute {
+	if diff := cmp.Diff([]string{v1alpha1.CurrentCondition, v1alpha1.PromotionPendingCondition, s.apps.Note().Condition, "Delivered"}, kinds()); diff != "" || s.Again() != time.Minute {
 		t.Errorf("again after %s (-want +got):\n%s", s.Again(), diff)
+	}
+	if s.Record(); len(s.project.Status.Promoted) != 1 || s.project.Status.Promoted[0].App != s.project.Name+"-web" {
+		t.Errorf("promoted is %+v", s.project.Status.Promoted)
 	}
 	if len(s.current.Notes) != 1 {
 		t.Errorf("the notes of the version have become %v", s.current.Notes)

@@ -37,10 +37,16 @@ type scope struct {
 	cluster error
 	// current reports whether a newer version of the project is refused.
 	current refusal.Report
+	// promotion is the condition about promotions, and promoted what was promoted.
+	promotion step.Note
+	promoted  []v1alpha1.Promoted
 }
 
 func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
+	promotion, promoted := r.Promotions(project)
 	return &scope{
+		promotion: promotion,
+		promoted:  promoted,
 		project:   project,
 		namespace: v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
 		made:      apply.NewLedger(r.Applier, r.Direct, project.Status.Inventory),
@@ -63,6 +69,7 @@ func (s *scope) Record() {
 		s.apps.Record(&s.project.Status.AppCounts)
 	}
 	s.project.Status.Refused = s.current.Refused
+	s.project.Status.Promoted = s.promoted
 	s.project.Status.Inventory = s.made.Inventory()
 }
 
@@ -80,7 +87,7 @@ func (s *scope) Summary() string {
 
 // Notes returns the conditions other than those of the steps.
 func (s *scope) Notes() []step.Note {
-	notes := slices.Clone(s.current.Notes)
+	notes := append(slices.Clone(s.current.Notes), s.promotion)
 	if s.apps != nil {
 		notes = append(notes, s.apps.Note())
 	}

@@ -25,12 +25,12 @@ type Message struct {
 // Kind is what messages are about.
 type Kind string
 
-// CommitStatus is the status of a commit at its Git host, Notification a message about apps of a tenant, and ImageUpdate an image that a policy
-// chose, written to Git.
+// CommitStatus is the status of a commit at its Git host, Notification a message about apps of a tenant, and WriteBack a change that kubeop
+// writes to Git.
 const (
 	CommitStatus Kind = "commit_status"
 	Notification Kind = "notification"
-	ImageUpdate  Kind = "image_update"
+	WriteBack    Kind = "write_back"
 )
 
 // priority of messages at the pool: tenants name the receivers of notifications, so the failures of one's count for no other.

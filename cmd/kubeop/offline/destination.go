@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/host"
+	"github.com/kubeop/kubeop/gitops/slug"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -130,7 +130,7 @@ func (d *destination) push(ctx context.Context, c change) error {
 		r.Title, r.Body = d.message, c.title+"."
 	}
 	if d.pullRequest {
-		r.Branch, r.New = "kubeop/"+slug(c.title)+"-"+r.ID[:8], true
+		r.Branch, r.New = "kubeop/"+slug.Of(c.title, 40)+"-"+r.ID[:8], true
 	}
 	writer := &commit.Writer{Clock: d.Clock}
 	done, err := writer.Write(ctx, branch, r)
@@ -193,14 +193,6 @@ func (d *destination) openAtHost(ctx context.Context, branch *git.Branch, p host
 	}
 	defer repository.Close()
 	return repository.OpenPullRequest(ctx, p)
-}
-
-var notInBranch = regexp.MustCompile("[^a-z0-9]+")
-
-// slug is a text as part of the name of a branch.
-func slug(text string) string {
-	text = strings.Trim(notInBranch.ReplaceAllString(strings.ToLower(text), "-"), "-")
-	return strings.TrimRight(text[:min(len(text), 40)], "-")
 }
 
 // checkNew reports what is wrong with a new file.

@@ -39,7 +39,7 @@ type Fetcher struct {
 	// Tags lists the tags of image repositories for image policies.
 	Tags *image.Store
 	// Images writes the images that policies choose to Git; nil to write none.
-	Images ImageWriter
+	Images *ImageWriter
 	// Answers are the last answers of sources.
 	Answers *Answers
 

@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
+	"github.com/kubeop/kubeop/delivery/reference"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -42,7 +43,7 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 		return nil
 	}
 	last := p.App.Status.Image
-	if last != nil && !image.Accepts(image.Name(spec.Reference), spec.Policy, last.Reference, last.Tag) {
+	if last != nil && !image.Accepts(reference.Name(spec.Reference), spec.Policy, last.Reference, last.Tag) {
 		last = nil
 	}
 	err := f.askPolicy(ctx, p, last)
@@ -56,7 +57,7 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 			p.found.imageStale = err
 		}
 	case err != nil:
-		return fmt.Errorf("choosing a tag of %s: %w", image.Name(spec.Reference), err)
+		return fmt.Errorf("choosing a tag of %s: %w", reference.Name(spec.Reference), err)
 	case p.found.Image != nil:
 		p.found.Reference = p.found.Image.Reference
 	}
@@ -111,7 +112,7 @@ func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
 // queryRegistry contacts the registry with the credentials of the pull secrets. A reconcile request or a push causes one new request.
 func (f *Fetcher) queryRegistry(ctx context.Context, p *pass, push string) (image.Chosen, error) {
 	spec := p.App.Spec.Image
-	repository := image.Repository{Name: image.Name(spec.Reference), Tenant: p.Owner.Tenant}
+	repository := image.Repository{Name: reference.Name(spec.Reference), Tenant: p.Owner.Tenant}
 	for _, ref := range spec.PullSecrets {
 		data, err := f.Inputs.Data(ctx, p.Subject, inputs.Secret, ref.Name)
 		if errors.Is(err, render.ErrMissing) {
@@ -202,7 +203,7 @@ func (f *Found) imageNotes(app *v1alpha1.App) []step.Note {
 	if f.imageStale != nil {
 		reason, _ := verdict.Of(f.imageStale)
 		kept.Status, kept.Reason, kept.Event = metav1.ConditionTrue, reason, "Warning"
-		kept.Message = fmt.Sprintf("%s stays: choosing a tag of %s: %s", f.stays(), image.Name(app.Spec.Image.Reference), f.imageStale)
+		kept.Message = fmt.Sprintf("%s stays: choosing a tag of %s: %s", f.stays(), reference.Name(app.Spec.Image.Reference), f.imageStale)
 	}
 	return append(notes, kept)
 }

@@ -1,39 +1,45 @@
 package source
 
 import (
+	"cmp"
+	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	diff "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/writeback/update"
 )
 
-// asked is an ImageWriter that records what it is asked.
+// asked is a writer of updates that records what it is asked.
 type asked struct {
 	references []string
-	forgotten  int
-	written    *v1alpha1.ImageWritten
+	last       update.Update
+	dropped    int
+	written    *update.Written
 	message    string
 }
 
-func (a *asked) Ask(_ *v1alpha1.App, chosen *v1alpha1.ImageStatus) *v1alpha1.ImageWritten {
-	a.references = append(a.references, chosen.Reference)
+func (a *asked) Ask(u update.Update) *update.Written {
+	a.last = u
+	a.references = append(a.references, fmt.Sprint(u.Changes[0].Value))
 	return a.written
 }
 
-func (a *asked) Note(*v1alpha1.App) step.Note {
-	return step.Note{Condition: v1alpha1.ImageWriteFailedCondition, Message: a.message}
+func (a *asked) Note(_, condition string, _ *metav1.Condition) step.Note {
+	return step.Note{Condition: condition, Message: a.message}
 }
 
-func (a *asked) Forget(*v1alpha1.App) { a.forgotten++ }
+func (a *asked) Drop(string) { a.dropped++ }
 
 // writes sets policy.write and the reference of the file.
 func (b *fixture) writes(reference string) *asked {
 	a := &asked{}
-	b.Images, b.app.Spec.Image.Reference, b.app.Spec.Image.Policy.Write = a, reference, v1alpha1.WriteCommit
+	b.Images, b.app.Spec.Image.Reference, b.app.Spec.Image.Policy.Write = &ImageWriter{Writes: a}, reference, v1alpha1.WriteCommit
 	return a
 }
 
@@ -67,16 +73,16 @@ func TestTheFileSaysWhatRunsWhileThePolicyWritesIt(t *testing.T) {
 	if p.found.Reference != name+":0.9.0" {
 		t.Errorf("delivered is %s", p.found.Reference)
 	}
-	if diff := cmp.Diff([]string{p.found.Image.Reference}, a.references); diff != "" || a.forgotten != 0 {
-		t.Errorf("asked (-want +got):\n%s, forgotten %d times", diff, a.forgotten)
+	if d := diff.Diff([]string{p.found.Image.Reference}, a.references); d != "" || a.dropped != 0 {
+		t.Errorf("asked (-want +got):\n%s, dropped %d times", d, a.dropped)
 	}
 	if message, _ := b.note(p, v1alpha1.ImageWriteFailedCondition); message != "no" {
 		t.Errorf("the condition says %q", message)
 	}
 	// What was written is in the status, and stays with the next choice.
-	a.written = &v1alpha1.ImageWritten{Reference: p.found.Image.Reference, Commit: "c0ffee"}
+	a.written = &update.Written{Commit: "c0ffee"}
 	b.chooses("1.0.0", 0)
-	if got := b.app.Status.Image.Written; got != a.written {
+	if got := b.app.Status.Image.Written; got == nil || *got != (v1alpha1.ImageWritten{Reference: p.found.Image.Reference, Commit: "c0ffee"}) {
 		t.Errorf("written is %+v", got)
 	}
 	a.written = nil
@@ -122,8 +128,8 @@ func TestAFileWithoutATagRunsTheChoice(t *testing.T) {
 	}
 	b.app.Spec.Image.Policy.Write = ""
 	p = b.chooses("1.0.0", 0)
-	if _, there := b.note(p, v1alpha1.ImageWriteFailedCondition); !there || a.forgotten != 1 || len(a.references) != 1 {
-		t.Errorf("without write: the condition is in the notes: %t, forgotten %d times, asked for %v", there, a.forgotten, a.references)
+	if _, there := b.note(p, v1alpha1.ImageWriteFailedCondition); !there || a.dropped != 1 || len(a.references) != 1 {
+		t.Errorf("without write: the condition is in the notes: %t, dropped %d times, asked for %v", there, a.dropped, a.references)
 	}
 }
 
@@ -137,5 +143,46 @@ func TestNothingIsWrittenDuringAFreeze(t *testing.T) {
 	p, _, err := b.look()
 	if err != nil || p.pin == "" || len(a.references) != 1 {
 		t.Errorf("%v, frozen at %q, asked for %v", err, p.pin, a.references)
+	}
+}
+
+// TestAnImageIsWrittenOnce: what a person writes afterwards stays, and another way to write counts as new.
+func TestAnImageIsWrittenOnce(t *testing.T) {
+	const old, newer = "example.com/web:1.0.0", "example.com/web:1.1.0@sha256:111122223333"
+	a := &asked{}
+	woken := ""
+	w := &ImageWriter{Writes: a, Wake: func(key types.NamespacedName) { woken = key.String() }}
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "web", UID: "u"}}
+	app.Spec.Image = &v1alpha1.ImageSource{Reference: old, Policy: &v1alpha1.ImagePolicy{Write: v1alpha1.WriteCommit}}
+	chosen := &v1alpha1.ImageStatus{Reference: newer, Tag: "1.1.0"}
+	for name, tc := range map[string]struct {
+		reference string
+		written   *v1alpha1.ImageWritten
+		how       v1alpha1.WriteMode
+		asks      bool
+	}{
+		"new":                           {reference: old, asks: true},
+		"the file has it":               {reference: newer},
+		"written, and taken back":       {reference: old, written: &v1alpha1.ImageWritten{Reference: newer}},
+		"an older one was written":      {reference: old, written: &v1alpha1.ImageWritten{Reference: "example.com/web:1.0.5"}, asks: true},
+		"a pull request is open":        {reference: old, written: &v1alpha1.ImageWritten{Reference: newer, PullRequest: "7"}, how: v1alpha1.WritePullRequest},
+		"a commit after a pull request": {reference: old, written: &v1alpha1.ImageWritten{Reference: newer, PullRequest: "7"}, asks: true},
+		"a pull request after a commit": {reference: old, written: &v1alpha1.ImageWritten{Reference: newer}, how: v1alpha1.WritePullRequest, asks: true},
+	} {
+		*a = asked{}
+		chosen.Written, app.Spec.Image.Reference, app.Spec.Image.Policy.Write = tc.written, tc.reference, cmp.Or(tc.how, v1alpha1.WriteCommit)
+		got := w.Ask(app, chosen)
+		if asks := len(a.references) == 1; asks != tc.asks || tc.asks == (a.dropped == 1) || !tc.asks && got != tc.written {
+			t.Errorf("%s: asked for %v, dropped %d times, written is %+v", name, a.references, a.dropped, got)
+		}
+	}
+	app.Spec.Image.Reference = old
+	chosen.Written = nil
+	w.Ask(app, chosen)
+	u := a.last
+	u.Done()
+	if u.Key != "image u" || u.Title != "Update shop/web to 1.1.0" || u.Body != "The policy of the app chose "+newer+". Before it was "+old+"." ||
+		u.ProposedOn() != "kubeop/shop-web-1-1-0-11112222" || fmt.Sprint(u.Changes) != "[{spec.image.reference "+old+" "+newer+"}]" || woken != "kubeop-acme-shop/web" {
+		t.Errorf("asked for %+v on %s, woke %s", u, u.ProposedOn(), woken)
 	}
 }

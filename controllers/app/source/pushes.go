@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/lru"
+	"github.com/kubeop/kubeop/delivery/reference"
 )
 
 // pushes remembers the last reported push to each repository, of Git, charts or images, that is the source of an App. For a repository that
@@ -79,7 +80,7 @@ func sourceURL(spec *v1alpha1.AppSpec) string {
 	case spec.Git != nil:
 		return spec.Git.URL
 	case spec.Image != nil && spec.Image.Policy != nil:
-		return ociScheme + image.Name(spec.Image.Reference)
+		return ociScheme + reference.Name(spec.Image.Reference)
 	case spec.Helm != nil && spec.Helm.Git != nil:
 		return spec.Helm.Git.URL
 	case spec.Helm != nil && strings.HasPrefix(spec.Helm.Repository, ociScheme):

@@ -108,15 +108,6 @@ func (r *imageRepository) explain(err error, what string) error {
 	return err
 }
 
-// Name returns a reference without its tag and digest.
-func Name(reference string) string {
-	name, _, _ := strings.Cut(reference, "@")
-	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
-		name = name[:colon]
-	}
-	return name
-}
-
 // FullName returns the name of an image repository with its registry, such as "docker.io/library/nginx" for "nginx".
 func FullName(name string) string {
 	host, repository := split(name)

@@ -25,6 +25,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/reference"
 )
 
 var loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
@@ -406,7 +407,7 @@ func TestSplitImage(t *testing.T) {
 }
 
 func TestNamesOfImages(t *testing.T) {
-	for reference, want := range map[string][2]string{
+	for image, want := range map[string][2]string{
 		"nginx":                              {"nginx", "docker.io/library/nginx"},
 		"nginx:1.27":                         {"nginx", "docker.io/library/nginx"},
 		"nginx:1.27@sha256:0":                {"nginx", "docker.io/library/nginx"},
@@ -415,8 +416,8 @@ func TestNamesOfImages(t *testing.T) {
 		"registry:5000/web@sha256:0":         {"registry:5000/web", "registry:5000/web"},
 		"index.docker.io/library/nginx:1.27": {"index.docker.io/library/nginx", "docker.io/library/nginx"},
 	} {
-		if name := Name(reference); name != want[0] || FullName(name) != want[1] {
-			t.Errorf("%s: got %s and %s, want %v", reference, name, FullName(name), want)
+		if name := reference.Name(image); name != want[0] || FullName(name) != want[1] {
+			t.Errorf("%s: got %s and %s, want %v", image, name, FullName(name), want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package imageupdate
+package writeback
 
 import (
 	"context"
@@ -15,15 +15,17 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/writeback/update"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
@@ -51,16 +53,18 @@ type fixture struct {
 	repo       *sources.GitRepo
 	repository *v1alpha1.Repository
 	app        *v1alpha1.App
-	source     git.Source
-	woken      chan types.NamespacedName
+	api        client.Client
+	from       git.Source
+	woken      chan struct{}
 	// declaring is what Declaring fails with. opened counts the pull requests that were requested, and refuse how many of them are refused.
 	declaring      error
+	mode           v1alpha1.WriteMode
 	opened, refuse atomic.Int32
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{T: t, repo: sources.NewGitRepo(t), woken: make(chan types.NamespacedName, 100)}
+	f := &fixture{T: t, mode: v1alpha1.WriteCommit, repo: sources.NewGitRepo(t), woken: make(chan struct{}, 100)}
 	f.repo.Write(appFile, appText)
 	f.repo.Push("first")
 	f.bare("config", "http.receivepack", "true")
@@ -82,7 +86,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	network := &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	f.source = git.Source{URL: server.RepoURL(), Ref: &sourcev1.GitRepositoryRef{Branch: "main"}}
+	f.from = git.Source{URL: server.RepoURL(), Ref: &sourcev1.GitRepositoryRef{Branch: "main"}}
 	queue := gitreport.NewQueue(clock.RealClock{}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -91,10 +95,10 @@ func newFixture(t *testing.T) *fixture {
 		stop()
 		<-ended
 	})
+	f.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(f.repository).Build()
 	f.Writer = New(Options{
 		Queue: queue, Git: git.NewStore(t.TempDir(), network), Network: network, Clock: clock.RealClock{}, Repositories: f,
-		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(f.repository).Build(),
-		Wake:   func(key types.NamespacedName) { f.woken <- key },
+		Client: f.api,
 	})
 	return f
 }
@@ -106,7 +110,7 @@ func (f *fixture) Declaring(context.Context, *v1alpha1.App) (*v1alpha1.Repositor
 
 // Source implements Repositories.
 func (f *fixture) Source(context.Context, *v1alpha1.Repository) (git.Source, error) {
-	return f.source, nil
+	return f.from, nil
 }
 
 // APIAuth implements Repositories.
@@ -133,23 +137,24 @@ func (f *fixture) bare(args ...string) string {
 	return f.repo.Run(filepath.Join(f.repo.Root, f.repo.Name), args...)
 }
 
-func (f *fixture) chosen() *v1alpha1.ImageStatus {
-	return &v1alpha1.ImageStatus{Reference: newer, Tag: "1.1.0", Written: f.last()}
+// update is the update of the App's image.
+func (f *fixture) update() update.Update {
+	return update.Update{
+		Key: "image web", Version: "1.1.0", App: f.app, Mode: f.mode, What: "1.1.0", Title: "Update shop/web to 1.1.0", Body: "The policy chose it.", Branch: "shop-web-1.1.0",
+		Changes: []update.Change{{Field: "spec.image.reference", Was: f.app.Spec.Image.Reference, Value: newer}},
+		Done:    func() { f.woken <- struct{}{} },
+	}
 }
 
-func (f *fixture) last() *v1alpha1.ImageWritten {
-	if f.app.Status.Image == nil {
-		return nil
-	}
-	return f.app.Status.Image.Written
+func (f *fixture) note() step.Note {
+	return f.Note("image web", v1alpha1.ImageWriteFailedCondition, conditions.Get(f.app, v1alpha1.ImageWriteFailedCondition))
 }
 
 // asks asks until something is written, or the condition says why not. It returns what was written and the message.
-func (f *fixture) asks() (*v1alpha1.ImageWritten, string) {
+func (f *fixture) asks() (*update.Written, string) {
 	f.Helper()
 	for {
-		written := f.Ask(f.app, f.chosen())
-		note := f.Note(f.app)
+		written, note := f.Ask(f.update()), f.note()
 		if written != nil || note.Message != "" {
 			if note.Message != "" && (note.Status != metav1.ConditionTrue || note.Reason == "") {
 				f.Errorf("the condition is %+v", note)
@@ -157,10 +162,7 @@ func (f *fixture) asks() (*v1alpha1.ImageWritten, string) {
 			return written, note.Message
 		}
 		select {
-		case key := <-f.woken:
-			if key != client.ObjectKeyFromObject(f.app) {
-				f.Fatalf("%s is woken", key)
-			}
+		case <-f.woken:
 		case <-time.After(30 * time.Second):
 			f.Fatal("nothing was written, and nothing says why")
 		}
@@ -172,48 +174,40 @@ func (f *fixture) commits(branch string) string { return f.bare("rev-list", "--c
 func TestAChosenImageIsCommitted(t *testing.T) {
 	f := newFixture(t)
 	written, message := f.asks()
-	if message != "" || written.Reference != newer || written.Commit != f.bare("rev-parse", "main") || written.PullRequest != "" {
+	if message != "" || written.Commit != f.bare("rev-parse", "main") || written.PullRequest != "" {
 		t.Fatalf("%+v, %q", written, message)
 	}
 	if text, want := f.bare("show", "main:"+appFile), strings.TrimSpace(strings.Replace(appText, old, newer, 1)); text != want {
 		t.Errorf("the file is\n%s\nwant\n%s", text, want)
 	}
 	said := f.bare("log", "-1", "--format=%an|%s|%b", "main")
-	if !strings.HasPrefix(said, "kubeop|Update shop/web to 1.1.0|The policy of the app chose "+newer+". Before it was "+old) {
+	if !strings.HasPrefix(said, "kubeop|Update shop/web to 1.1.0|The policy chose it.") {
 		t.Errorf("the commit says %q", said)
 	}
-	if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(f.repository), f.repository); err != nil || f.repository.Annotations[meta.ReconcileRequestAnnotation] == "" {
+	if err := f.api.Get(t.Context(), client.ObjectKeyFromObject(f.repository), f.repository); err != nil || f.repository.Annotations[meta.ReconcileRequestAnnotation] == "" {
 		t.Errorf("the repository is not fetched: %v, %v", f.repository.Annotations, err)
 	}
-	// The status has it, and then the App. Neither is written again.
-	f.app.Status.Image = &v1alpha1.ImageStatus{Written: written}
-	for _, reference := range []string{old, newer} {
-		f.app.Spec.Image.Reference = reference
-		if got, message := f.asks(); got != written || message != "" {
-			t.Errorf("with %s in the file: %+v, %q", reference, got, message)
-		}
+	// The same again is not written, and another version of it is, unless the file has it.
+	if again, message := f.asks(); again != written || message != "" {
+		t.Errorf("%+v, %q", again, message)
 	}
-	if n := f.commits("main"); n != "2" || len(f.updates) != 0 {
-		t.Errorf("the branch has %s commits, want 2; in memory is %v", n, f.updates)
+	f.Drop("image web")
+	f.app.Spec.Image.Reference = newer
+	if again, message := f.asks(); again.Commit != written.Commit || message != "" || f.commits("main") != "2" {
+		t.Errorf("%+v, %q; the branch has %s commits, want 2", again, message, f.commits("main"))
 	}
-	// With another way to write, it is.
-	f.app.Spec.Image.Reference, f.app.Spec.Image.Policy.Write = old, v1alpha1.WritePullRequest
-	if f.Ask(f.app, f.chosen()); f.updates["web"] == nil {
-		t.Error("a pull request is not asked for after a commit")
-	}
-	f.Forget(f.app)
-	if len(f.updates) != 0 {
-		t.Errorf("in memory is %v", f.updates)
+	if len(f.pending) != 1 {
+		t.Errorf("in memory is %v", f.pending)
 	}
 }
 
 func TestAChosenImageBecomesAPullRequest(t *testing.T) {
 	f := newFixture(t)
-	f.app.Spec.Image.Policy.Write = v1alpha1.WritePullRequest
+	f.mode = v1alpha1.WritePullRequest
 	f.repository.Spec.Verify = &v1alpha1.GitVerification{} // A person merges, with a signature.
 	f.refuse.Store(1)
 	written, message := f.asks()
-	const branch = "kubeop/shop-web-1-1-0-11112222"
+	const branch = "kubeop/shop-web-1-1-0"
 	if message != "" || written.Commit != f.bare("rev-parse", branch) || written.PullRequest != "https://git.example.com/acme/shop/pulls/7" {
 		t.Fatalf("%+v, %q", written, message)
 	}
@@ -223,17 +217,13 @@ func TestAChosenImageBecomesAPullRequest(t *testing.T) {
 	if main, proposed := f.commits("main"), f.commits(branch); main != "1" || proposed != "2" || f.opened.Load() != 2 {
 		t.Errorf("main has %s commits, want 1, the branch %s, want 2; %d pull requests were opened, want 2", main, proposed, f.opened.Load())
 	}
-	f.app.Status.Image = &v1alpha1.ImageStatus{Written: written}
-	if got, message := f.asks(); got != written || message != "" {
-		t.Errorf("while the pull request is open: %+v, %q", got, message)
-	}
 }
 
 func TestABranchOfOthersIsNotProposed(t *testing.T) {
 	f := newFixture(t)
-	f.app.Spec.Image.Policy.Write = v1alpha1.WritePullRequest
-	f.bare("branch", "kubeop/shop-web-1-1-0-11112222", "main")
-	if written, message := f.asks(); written != nil || !strings.Contains(message, "the branch kubeop/shop-web-1-1-0-11112222 exists with another reference: who may push to the repository may delete it: git push origin --delete kubeop/shop-web-1-1-0-11112222") {
+	f.mode = v1alpha1.WritePullRequest
+	f.bare("branch", "kubeop/shop-web-1-1-0", "main")
+	if written, message := f.asks(); written != nil || !strings.Contains(message, "the branch kubeop/shop-web-1-1-0 exists with other content of projects/shop/apps/web/app.yaml: who may push to the repository may delete it: git push origin --delete kubeop/shop-web-1-1-0") {
 		t.Errorf("%+v, %q", written, message)
 	}
 }
@@ -257,7 +247,7 @@ func TestWhatCannotBeWrittenIsReported(t *testing.T) {
 		"no such file": {func(f *fixture) {
 			f.app.Name, f.app.Annotations[v1alpha1.FolderAnnotation] = "api", "projects/shop/apps/api"
 		}, "projects/shop/apps/api/app.yaml does not exist"},
-		"no such branch": {func(f *fixture) { f.source.Ref.Branch = "none" }, "none"},
+		"no such branch": {func(f *fixture) { f.from.Ref.Branch = "none" }, "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -278,15 +268,15 @@ func TestWhatCannotBeWrittenIsReported(t *testing.T) {
 func TestARestartIsNoNewsAboutAFailure(t *testing.T) {
 	f := newFixture(t)
 	f.app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ImageWriteFailedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.WriteFailedReason, Message: "refused"}}
-	if note := f.Note(f.app); note.Status != "" {
+	if note := f.note(); note.Status != "" {
 		t.Errorf("an app that asks for nothing has %+v", note)
 	}
-	f.Ask(f.app, f.chosen())
-	if note := f.Note(f.app); note.Message != "refused" || note.Event != "" {
+	f.Ask(f.update())
+	if note := f.note(); note.Message != "refused" || note.Event != "" {
 		t.Errorf("the condition is %+v", note)
 	}
 	<-f.woken
-	if note := f.Note(f.app); note.Status != "" {
+	if note := f.note(); note.Status != "" {
 		t.Errorf("the condition is %+v, although it was written", note)
 	}
 }
@@ -294,7 +284,7 @@ func TestARestartIsNoNewsAboutAFailure(t *testing.T) {
 // TestTheBranchThatTheServerNames is used without a ref in the spec.
 func TestTheBranchThatTheServerNames(t *testing.T) {
 	f := newFixture(t)
-	f.source.Ref = nil
+	f.from.Ref = nil
 	if written, message := f.asks(); message != "" || written.Commit != f.bare("rev-parse", "main") {
 		t.Errorf("%+v, %q", written, message)
 	}

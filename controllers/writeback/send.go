@@ -1,4 +1,4 @@
-package imageupdate
+package writeback
 
 import (
 	"cmp"
@@ -15,19 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/writeback/update"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/gitops/commit"
-	"github.com/kubeop/kubeop/gitops/edit"
 	"github.com/kubeop/kubeop/gitops/host"
 )
 
-// send writes an image to Git once.
-func (w *Writer) send(ctx context.Context, app *v1alpha1.App, to *update) error {
-	repository, _, err := w.Repositories.Declaring(ctx, app)
+// send writes an update to Git once.
+func (w *Writer) send(ctx context.Context, to *pending) error {
+	repository, _, err := w.Repositories.Declaring(ctx, to.App)
 	if err != nil {
 		return err
 	}
-	if err := writable(repository, app, to.image); err != nil {
+	if err := writable(to.Update, repository); err != nil {
 		return err
 	}
 	source, err := w.Repositories.Source(ctx, repository)
@@ -39,15 +39,18 @@ func (w *Writer) send(ctx context.Context, app *v1alpha1.App, to *update) error 
 	if err != nil {
 		return err
 	}
-	request := to.request(into)
+	request, err := requestOf(to.Update, into)
+	if err != nil {
+		return err
+	}
 	done, err := w.commits.Write(ctx, branch, request)
 	if errors.Is(err, git.ErrMoved) && request.New {
-		done, err = w.pushedBefore(ctx, source, request.Branch, to.image)
+		done, err = w.pushedBefore(ctx, source, request, to.File())
 	}
 	if err != nil {
 		return err
 	}
-	written := &v1alpha1.ImageWritten{Reference: to.reference, Commit: done.Hash}
+	written := &update.Written{Commit: done.Hash}
 	if request.New && !done.Unchanged {
 		if written.PullRequest, err = w.open(ctx, repository, request, into); err != nil {
 			return err
@@ -73,18 +76,15 @@ func branchOf(ctx context.Context, of commit.Remote) (string, error) {
 }
 
 // pushedBefore returns the commit of an earlier attempt that pushed the branch of a pull request, and did not open it.
-func (w *Writer) pushedBefore(ctx context.Context, source git.Source, branch string, wants image) (commit.Result, error) {
-	source.Ref = &sourcev1.GitRepositoryRef{Branch: branch}
+func (w *Writer) pushedBefore(ctx context.Context, source git.Source, r commit.Request, file string) (commit.Result, error) {
+	source.Ref = &sourcev1.GitRepositoryRef{Branch: r.Branch}
 	there, err := w.Git.Fetch(ctx, source)
 	if err != nil {
 		return commit.Result{}, err
 	}
-	text, err := there.Root.ReadFile(wants.file)
-	if err != nil {
-		return commit.Result{}, fmt.Errorf("reading %s of the branch %s: %w", wants.file, branch, err)
-	}
-	if has, _, err := edit.Get(text, referencePath); err != nil || has != wants.reference {
-		return commit.Result{}, notWritable("the branch %s exists with another reference: who may push to the repository may delete it: git push origin --delete %s", branch, branch)
+	left, err := commit.Changes(there.Root, there.Root, r.Edits)
+	if err != nil || len(left) > 0 {
+		return commit.Result{}, notWritable("the branch %s exists with other content of %s: who may push to the repository may delete it: git push origin --delete %s", r.Branch, file, r.Branch)
 	}
 	return commit.Result{Hash: there.Hash}, nil
 }
@@ -101,11 +101,11 @@ func (w *Writer) open(ctx context.Context, repository *v1alpha1.Repository, r co
 	}
 	git, err := host.Open(w.Network, at, auth, w.Clock.Now)
 	if err != nil {
-		return "", fmt.Errorf("%w; policy.write Commit needs no API of a Git host", err)
+		return "", fmt.Errorf("%w; with Commit in place of PullRequest, kubeop needs no API of a Git host", err)
 	}
 	defer git.Close()
 	number, link, err := git.OpenPullRequest(ctx, host.PullRequest{
-		Title: r.Title, Body: r.Body + " A newer tag gets a pull request of its own.", From: r.Branch, Into: into,
+		Title: r.Title, Body: r.Body + " A newer one gets a pull request of its own.", From: r.Branch, Into: into,
 	})
 	return cmp.Or(link, fmt.Sprintf("pull request %d", number)), err
 }

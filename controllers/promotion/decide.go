@@ -1,0 +1,196 @@
+package promotion
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/writeback/update"
+	"github.com/kubeop/kubeop/delivery/reference"
+	"github.com/kubeop/kubeop/gitops/edit"
+)
+
+// healthyFor is how long the other app has to be healthy if the project does not say.
+const healthyFor = 10 * time.Minute
+
+// version are the fields of the version of an app, below spec.
+var version = []string{"image.reference", "helm.version", "helm.digest", "git.oci.tag", "git.oci.digest", "git.ref.tag", "git.ref.commit"}
+
+// shownChange says what a change changes.
+func shownChange(c update.Change) string {
+	return fmt.Sprintf("%s: %s → %s", strings.TrimPrefix(c.Field, "spec."), shown(c.Was), shown(c.Value))
+}
+
+// shown is a value for messages, shortened.
+func shown(value any) string {
+	if text, is := value.(string); is {
+		return text
+	}
+	if value == nil {
+		return "nothing"
+	}
+	text, err := json.Marshal(value)
+	if err != nil || len(text) > 60 {
+		return "another value"
+	}
+	return string(text)
+}
+
+// verdict says what is promoted.
+type verdict struct {
+	// Changes are the fields that differ; none if there is nothing to promote. Version identifies them.
+	Changes []update.Change
+	Version string
+	// Waits says why they are not promoted yet; "" if they may be. Again is when to look again although nothing changes; 0 if that is not needed.
+	Waits string
+	Again time.Duration
+}
+
+// decide compares an app with the one of the same name in the other project. The error says why nothing can be promoted between the two, until one
+// of their files changes.
+func decide(p *v1alpha1.Promotion, from, to *v1alpha1.App, now time.Time) (verdict, error) {
+	if from.Spec.Type != to.Spec.Type {
+		return verdict{}, fmt.Errorf("its type is %s, and that of %s/%s is %s", to.Spec.Type, p.From, from.Name, from.Spec.Type)
+	}
+	if i := to.Spec.Image; i != nil && i.Policy != nil {
+		return verdict{}, fmt.Errorf("its image is chosen by spec.image.policy: remove the policy from its file, so that a version can be promoted")
+	}
+	var v verdict
+	var err error
+	if v.Changes, err = changes(p, from, to); err != nil || len(v.Changes) == 0 {
+		return v, err
+	}
+	text := ""
+	for _, c := range v.Changes {
+		value, err := json.Marshal(c.Value)
+		if err != nil {
+			return verdict{}, fmt.Errorf("encoding %s: %w", c.Field, err)
+		}
+		text += c.Field + "=" + string(value) + "\n"
+	}
+	sum := sha256.Sum256([]byte(text))
+	v.Version = hex.EncodeToString(sum[:4])
+	v.Waits, v.Again = waits(p, from, now)
+	return v, nil
+}
+
+// changes returns the fields that differ.
+func changes(p *v1alpha1.Promotion, from, to *v1alpha1.App) ([]update.Change, error) {
+	source, err := text(delivered(from, to))
+	if err != nil {
+		return nil, err
+	}
+	target, err := text(&to.Spec)
+	if err != nil {
+		return nil, err
+	}
+	var all []update.Change
+	for i, field := range slices.Concat(version, p.Fields) {
+		change, differs, err := compare(source, target, field)
+		if err != nil {
+			return nil, err
+		}
+		if differs && (change.Was != nil || i >= len(version)) { // A field that a person names is written also if it is not there.
+			all = append(all, change)
+		}
+	}
+	if h, s := to.Spec.Helm, from.Spec.Helm; len(all) > 0 && h != nil && h.Digest != "" && s.Digest == "" {
+		return nil, fmt.Errorf("its file has helm.digest, and the file of %s/%s has none: in Git, write it there, too, or remove it here", p.From, from.Name)
+	}
+	return all, nil
+}
+
+// compare compares a field below spec. What the source does not have is no difference.
+func compare(source, target []byte, field string) (c update.Change, differs bool, err error) {
+	path, err := edit.ParsePath("spec." + field)
+	if err != nil {
+		return update.Change{}, false, fmt.Errorf("spec.promotion.fields: %q is no path of a field, such as helm.values.image.tag: %w", field, err)
+	}
+	value, there, err := edit.Get(source, path)
+	if err != nil || !there {
+		return update.Change{}, false, err
+	}
+	was, has, err := edit.Get(target, path)
+	return update.Change{Field: path.String(), Was: was, Value: value}, err == nil && (!has || !edit.Same(was, value)), err
+}
+
+func text(spec *v1alpha1.AppSpec) ([]byte, error) {
+	data, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the spec of an app: %w", err)
+	}
+	return data, nil
+}
+
+// delivered returns the spec with the version that runs, where the spec leaves that open. An image of another repository, such as a registry of its
+// own for production, keeps its name and gets the tag.
+func delivered(from, to *v1alpha1.App) *v1alpha1.AppSpec {
+	spec := from.Spec.DeepCopy()
+	if i := spec.Image; i != nil {
+		if i.Policy != nil && i.Policy.Write == "" && from.Status.Image != nil {
+			i.Reference = from.Status.Image.Reference
+		}
+		if ours, theirs := reference.Name(to.Spec.Image.Reference), reference.Name(i.Reference); ours != theirs {
+			i.Reference = ours + strings.TrimPrefix(i.Reference, theirs)
+		}
+	}
+	if h := spec.Helm; h != nil && h.Version != "" && len(from.Status.History) > 0 {
+		if _, exact := semver.StrictNewVersion(strings.TrimPrefix(h.Version, "v")); exact != nil {
+			h.Version = from.Status.History[0].ChartVersion
+		}
+	}
+	if g := spec.Git; g != nil && g.OCI == nil && g.URL == to.Spec.Git.URL {
+		if _, commit, is := strings.Cut(from.Status.LastAppliedRevision, "@sha1:"); is && g.Ref != nil {
+			g.Ref.Commit = commit
+		}
+	}
+	return spec
+}
+
+// waits says why the version of an app is not promoted yet, and when to look again.
+func waits(p *v1alpha1.Promotion, app *v1alpha1.App, now time.Time) (why string, again time.Duration) {
+	name := p.From + "/" + app.Name
+	ready := conditions.Get(app, v1alpha1.ReadyCondition)
+	switch {
+	case app.DeletionTimestamp != nil:
+		return name + " is being deleted", 0
+	case app.GetSchedule().Suspend || conditions.IsTrue(app, v1alpha1.SuspendedCondition):
+		return name + " is suspended", 0
+	case ready == nil || ready.ObservedGeneration != app.Generation || app.Status.ObservedTree != app.Annotations[v1alpha1.TreeAnnotation]:
+		return name + " is not delivered yet", 0
+	case ready.Status != metav1.ConditionTrue:
+		return fmt.Sprintf("%s is not ready: %s: %s", name, ready.Reason, firstLine(ready.Message)), 0
+	}
+	since := ready.LastTransitionTime.Time
+	if len(app.Status.Deliveries) > 0 {
+		last := app.Status.Deliveries[0]
+		if last.Result != v1alpha1.DeliverySucceeded || last.FinishedAt == nil {
+			return name + " is being delivered", 0
+		}
+		if last.FinishedAt.After(since) {
+			since = last.FinishedAt.Time
+		}
+	}
+	wanted := healthyFor
+	if p.HealthyFor != nil {
+		wanted = p.HealthyFor.Duration
+	}
+	if left := since.Add(wanted).Sub(now); left > 0 {
+		return fmt.Sprintf("%s is healthy since %s, and has to be for %s", name, since.UTC().Format("15:04:05 UTC"), wanted), left
+	}
+	return "", 0
+}
+
+func firstLine(message string) string {
+	line, _, _ := strings.Cut(message, "\n")
+	return line
+}

@@ -1,0 +1,63 @@
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/command"
+)
+
+// lines say what is not promoted yet, one for each app.
+type lines struct {
+	all []line
+	// tokens confirm the promotions that are held.
+	tokens []string
+}
+
+type line struct{ reason, text string }
+
+// urgency is the order of the reasons: what a person has to do comes first.
+var urgency = []string{v1alpha1.WriteFailedReason, v1alpha1.AuthenticationFailedReason, v1alpha1.SourceNotFoundReason, v1alpha1.InvalidSourceReason,
+	v1alpha1.PromotionRefusedReason, v1alpha1.PromotionHeldReason, v1alpha1.PullRequestOpenReason, v1alpha1.ProgressingReason}
+
+// add adds the line of an app.
+func (s *state) add(reason, format string, args ...any) {
+	s.lines.all = append(s.lines.all, line{reason, fmt.Sprintf(format, args...)})
+}
+
+// maxTokens is how many tokens a command has: the value of an annotation may have 253 characters.
+const maxTokens = 28
+
+// note returns the condition PromotionPending.
+func (l lines) note(project *v1alpha1.Project) step.Note {
+	note := step.Note{Condition: v1alpha1.PromotionPendingCondition}
+	if len(l.all) == 0 {
+		return note
+	}
+	sorted := slices.Clone(l.all)
+	slices.SortStableFunc(sorted, func(a, b line) int { return slices.Index(urgency, a.reason) - slices.Index(urgency, b.reason) })
+	texts := make([]string, len(sorted))
+	for i, each := range sorted {
+		texts[i] = each.text
+	}
+	note.Status, note.Reason, note.Message = metav1.ConditionTrue, sorted[0].reason, step.Few(texts)
+	if len(l.tokens) > 0 {
+		note.Message += "; to confirm, " + command.Annotate(command.Admin.In(tenantOf(project)), "project", project, v1alpha1.ConfirmPromotionAnnotation,
+			strings.Join(l.tokens[:min(len(l.tokens), maxTokens)], ","))
+	}
+	if slices.Index(urgency, note.Reason) < slices.Index(urgency, v1alpha1.PromotionHeldReason) {
+		note.Event = corev1.EventTypeWarning
+	}
+	return note
+}
+
+// tenantOf returns the tenant that owns the home namespace of the project, which cannot be forged.
+func tenantOf(project *v1alpha1.Project) string {
+	return strings.TrimPrefix(project.Namespace, v1alpha1.HomeNamespace(""))
+}

@@ -1,0 +1,229 @@
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/writeback"
+	gitreport "github.com/kubeop/kubeop/gitops/report"
+)
+
+var (
+	now        = time.Unix(1_000_000, 0)
+	production = types.NamespacedName{Namespace: "kubeop-acme", Name: "production"}
+)
+
+// fixture is a Promoter over a cluster with the projects staging and production of the tenant acme. Its queue keeps what is asked for.
+type fixture struct {
+	*testing.T
+	*Promoter
+	client   client.Client
+	clock    *clocktesting.FakeClock
+	reported int
+}
+
+func newFixture(t *testing.T, spec v1alpha1.Promotion, apps ...client.Object) *fixture {
+	t.Helper()
+	f := &fixture{T: t, clock: clocktesting.NewFakeClock(now)}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	project := func(name string) *v1alpha1.Project {
+		return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: production.Namespace, Name: name, UID: types.UID(name)}}
+	}
+	to := project(production.Name)
+	to.Spec.Promotion = &spec
+	f.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(apps, project("staging"), to)...).Build()
+	f.Promoter = &Promoter{
+		Reader: f.client, Clock: f.clock, Writes: writeback.New(writeback.Options{Queue: gitreport.NewQueue(f.clock, nil)}),
+		Again: func(types.NamespacedName) {}, Report: func(types.NamespacedName) { f.reported++ },
+	}
+	return f
+}
+
+func app(project, name, reference string) *v1alpha1.App {
+	a := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ProjectNamespace("acme", project), Name: name}}
+	a.Spec = v1alpha1.AppSpec{Type: v1alpha1.AppImage, Image: &v1alpha1.ImageSource{Reference: reference}}
+	a.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}}
+	return a
+}
+
+// pass reconciles production, and returns the project as the next one sees it, with the condition that its status gets.
+func (f *fixture) pass() (project *v1alpha1.Project, reason, message string, again time.Duration) {
+	f.Helper()
+	result, err := f.Reconcile(f.Context(), reconcile.Request{NamespacedName: production})
+	if err != nil {
+		f.Fatal(err)
+	}
+	project = &v1alpha1.Project{}
+	if err := f.client.Get(f.Context(), production, project); err != nil {
+		f.Fatal(err)
+	}
+	note, promoted := f.StatusOf(project)
+	project.Status.Promoted = promoted
+	if (note.Message != "") != (note.Status == metav1.ConditionTrue) || note.Condition != v1alpha1.PromotionPendingCondition {
+		f.Errorf("the condition is %+v", note)
+	}
+	return project, note.Reason, note.Message, result.RequeueAfter
+}
+
+func (f *fixture) wants(reason, message string) {
+	f.Helper()
+	if _, r, m, _ := f.pass(); r != reason || !strings.Contains(m, message) {
+		f.Errorf("the condition is %s %q, want %s %q", r, m, reason, message)
+	}
+}
+
+func TestAppsWithTheSameNameArePromoted(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging"},
+		app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"), app("staging", "same", "web:1.0"), app("production", "same", "web:1.0"),
+		app("staging", "new", "web:1.1"), app("production", "old", "web:1.0"), app("dev", "old", "web:1.1"))
+	f.wants(v1alpha1.ProgressingReason, "web: writing image.reference: web:1.0 → web:1.1")
+	if keys := f.states[production].keys; !cmp.Equal(keys, map[string]bool{"promotion production web": true}) || f.reported != 1 {
+		t.Errorf("asked for %v, reported %d times", keys, f.reported)
+	}
+	// What is equal meanwhile is asked for no more.
+	web := app("production", "web", "web:1.1")
+	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {
+		t.Fatal(err)
+	}
+	web.Spec.Image.Reference = "web:1.1"
+	if err := f.client.Update(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	f.wants("", "")
+	if keys := f.states[production].keys; len(keys) != 0 {
+		t.Errorf("asked for %v", keys)
+	}
+	project, _, _, _ := f.pass()
+	project.Spec.Promotion = nil
+	if err := f.client.Update(t.Context(), project); err != nil {
+		t.Fatal(err)
+	}
+	if project, _, _, _ = f.pass(); len(f.states) != 0 || len(project.Status.Promoted) != 0 {
+		t.Errorf("without a promotion: %v, %v", f.states, project.Status.Promoted)
+	}
+}
+
+func TestAnAppHasToBeHealthyLongEnough(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging", HealthyFor: &metav1.Duration{Duration: 2 * time.Hour}}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"))
+	if _, reason, message, again := f.pass(); reason != v1alpha1.ProgressingReason || !strings.Contains(message, "web: image.reference: web:1.0 → web:1.1: staging/web is healthy since") || again != time.Hour {
+		t.Errorf("%s, %s, again after %s", reason, message, again)
+	}
+	if keys := f.states[production].keys; len(keys) != 0 {
+		t.Errorf("asked for %v", keys)
+	}
+	f.clock.Step(time.Hour)
+	f.wants(v1alpha1.ProgressingReason, "web: writing ")
+}
+
+// TestWhatWasPromotedOnceIsNotPromotedAgain: the file says something else because a person wrote it.
+func TestWhatWasPromotedOnceIsNotPromotedAgain(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging", Approval: v1alpha1.ApprovalAnnotation}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"))
+	project, reason, message, _ := f.pass()
+	_, token, _ := strings.Cut(message, "confirm-promotion=")
+	if reason != v1alpha1.PromotionHeldReason || len(token) != 8 {
+		t.Fatalf("%s, %s", reason, message)
+	}
+	for pullRequest, want := range map[string]string{"": "", "https://example.com/7": "web: waits for https://example.com/7"} {
+		project.Spec.Promotion.Write = map[bool]v1alpha1.WriteMode{true: v1alpha1.WritePullRequest, false: v1alpha1.WriteCommit}[pullRequest != ""]
+		project.Status.Promoted = []v1alpha1.Promoted{{App: "web", Version: token, Commit: "c0ffee", PullRequest: pullRequest}}
+		if err := f.client.Update(t.Context(), project); err != nil {
+			t.Fatal(err)
+		}
+		delete(f.states, production) // A restart.
+		got, _, message, _ := f.pass()
+		if message != want || !slices.Equal(got.Status.Promoted, project.Status.Promoted) {
+			t.Errorf("the condition says %q, want %q; promoted is %+v", message, want, got.Status.Promoted)
+		}
+	}
+	// Another way to write counts as new.
+	project.Spec.Promotion.Write = v1alpha1.WriteCommit
+	if err := f.client.Update(t.Context(), project); err != nil {
+		t.Fatal(err)
+	}
+	f.wants(v1alpha1.PromotionHeldReason, "confirm-promotion="+token)
+}
+
+func TestAProjectPromotesFromAnotherOne(t *testing.T) {
+	newFixture(t, v1alpha1.Promotion{From: "stage"}).wants(v1alpha1.PromotionRefusedReason, "the tenant has no project stage")
+	newFixture(t, v1alpha1.Promotion{From: "production"}).wants(v1alpha1.PromotionRefusedReason, "is this project itself")
+	helm := app("staging", "web", "")
+	helm.Spec = v1alpha1.AppSpec{Type: v1alpha1.AppHelm, Helm: &v1alpha1.HelmSource{Chart: "web"}}
+	newFixture(t, v1alpha1.Promotion{From: "staging"}, helm, app("production", "web", "web:1")).wants(v1alpha1.PromotionRefusedReason, "web: its type is Image, and that of staging/web is Helm")
+}
+
+// TestARestartChangesNoStatus until the first pass.
+func TestARestartChangesNoStatus(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging"})
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: production.Namespace, Name: production.Name, UID: "production"}}
+	project.Spec.Promotion = &v1alpha1.Promotion{From: "staging"}
+	project.Status.Promoted = []v1alpha1.Promoted{{App: "web"}}
+	project.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PromotionPendingCondition, Status: metav1.ConditionTrue, Reason: "PromotionHeld", Message: "waits"}}
+	note, promoted := f.StatusOf(project)
+	if note.Status != metav1.ConditionTrue || note.Reason != "PromotionHeld" || note.Message != "waits" || note.Event != "" || len(promoted) != 1 {
+		t.Errorf("%+v, %v", note, promoted)
+	}
+	f.pass()
+	if note, promoted := f.StatusOf(project); note.Status != "" || len(promoted) != 0 {
+		t.Errorf("after the first pass: %+v, %v", note, promoted)
+	}
+	project.UID = "another"
+	if note, _ := f.StatusOf(project); note.Message != "waits" {
+		t.Errorf("another project of the name: %+v", note)
+	}
+}
+
+func TestWhatAPersonHasToDoComesFirst(t *testing.T) {
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: production.Namespace, Name: production.Name}}
+	s := &state{}
+	s.add(v1alpha1.ProgressingReason, "a")
+	s.add(v1alpha1.PullRequestOpenReason, "b")
+	s.add(v1alpha1.PromotionHeldReason, "c")
+	for i := range 40 {
+		s.lines.tokens = append(s.lines.tokens, fmt.Sprintf("%08x", i))
+	}
+	note := s.lines.note(project)
+	_, tokens, _ := strings.Cut(note.Message, v1alpha1.ConfirmPromotionAnnotation+"=")
+	if note.Reason != v1alpha1.PromotionHeldReason || !strings.HasPrefix(note.Message, "c; b; a; to confirm, an owner of the tenant with the role admin") || len(tokens) > 253 || note.Event != "" {
+		t.Errorf("%+v", note)
+	}
+	s.add(v1alpha1.WriteFailedReason, "d")
+	if note := s.lines.note(project); note.Reason != v1alpha1.WriteFailedReason || note.Event != corev1.EventTypeWarning || !strings.HasPrefix(note.Message, "d; ") {
+		t.Errorf("%+v", note)
+	}
+}
+
+func TestAnAppConcernsTheProjectsThatPromoteIt(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging"})
+	for namespace, want := range map[string]int{"kubeop-acme-staging": 1, "kubeop-acme-production": 1, "kubeop-acme-dev": 0, "kubeop-other-staging": 0} {
+		if got := f.concerned(t.Context(), namespace); len(got) != want || want > 0 && got[0] != production {
+			t.Errorf("an app in %s concerns %v", namespace, got)
+		}
+	}
+}
+
+func TestAConfirmationNamesTokens(t *testing.T) {
+	project := &v1alpha1.Project{}
+	for annotation, want := range map[string]bool{"": false, "a1": true, "b2,a1": true, "b2, a1": true, "a1b2": false, "b2": false} {
+		project.Annotations = map[string]string{v1alpha1.ConfirmPromotionAnnotation: annotation}
+		if got := confirmed(project, "a1"); got != want {
+			t.Errorf("%q confirms a1: %t", annotation, got)
+		}
+	}
+}
