@@ -3,14 +3,12 @@ package controllers
 import (
 	"slices"
 	"testing"
-
-	"github.com/kubeop/kubeop/controllers/repository"
 )
 
 // TestHostsOfSettingsAreAllowed: hosts named in settings may be reached in any network; without settings there are none.
 func TestHostsOfSettingsAreAllowed(t *testing.T) {
 	got := named(Options{
-		Platform: repository.Platform{URL: "ssh://git@git.example.com/platform.git"},
+		Platform: Platform{URL: "ssh://git@git.example.com/platform.git"},
 		Network: Network{
 			PlainRegistries: []string{"registry.example.com", "10.0.0.5:5000"},
 			TokenServices:   map[string]string{"registry.example.com:5050": "gitlab.example.com"},

@@ -15,7 +15,6 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/blame"
-	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/delivery/kube"
@@ -50,7 +49,7 @@ type Options struct {
 	// PlatformApps is one of the constants of kube.Deployers; "" means Off.
 	PlatformApps string
 	// Platform is the URL of the platform repository. Without a URL, the person who applies the Repository named platform decides.
-	Platform repository.Platform
+	Platform Platform
 }
 
 func (o Options) deployers() kube.Deployers {

@@ -34,6 +34,9 @@ const (
 	RevisionAnnotation = "paas.kubeop.io/revision"
 	// AuthorAnnotation is the name of the author of that commit, on an App.
 	AuthorAnnotation = "paas.kubeop.io/author"
+	// PreviewOfAnnotation on a preview and its Apps names the project that it is a preview of, and BranchAnnotation its branch.
+	PreviewOfAnnotation = "paas.kubeop.io/preview-of"
+	BranchAnnotation    = "paas.kubeop.io/branch"
 	// HookInputAnnotation on a hook's Job identifies the revision it runs for, as in status.hooks.
 	HookInputAnnotation = "paas.kubeop.io/hook-input"
 	// ConfirmAnnotation confirms held deletions. Its value is status.heldToken of the Repository or App. On an App that is being

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -27,6 +29,9 @@ type ProjectSpec struct {
 	// Promotion brings the versions that are healthy in another project of the tenant to the apps of this one, as commits. Default: nothing is
 	// promoted.
 	Promotion *Promotion `json:"promotion,omitempty"`
+	// Previews gives branches of the tenant's own repository a project of their own, named <project>-pr-<branch>. It is refused in the platform
+	// repository.
+	Previews *ProjectPreviews `json:"previews,omitempty"`
 
 	Pace `json:",inline"`
 }
@@ -81,6 +86,52 @@ type Promoted struct {
 	PullRequest string `json:"pullRequest,omitempty"`
 }
 
+// The defaults of ProjectPreviews.
+const (
+	DefaultMaxPreviews = 5
+	DefaultPreviewTTL  = 72 * time.Hour
+)
+
+// ProjectPreviews gives branches of the tenant's repository a project of their own, with the apps that the branch has in the project's folder.
+type ProjectPreviews struct {
+	// Branches is a pattern of branch names, such as "feature/*": * matches everything but a slash, ? one character. The branch that the
+	// Repository follows never has a preview.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._/*?-]+$`
+	Branches string `json:"branches"`
+	// Max is how many previews the project has at the same time. Default 5.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=20
+	Max int32 `json:"max,omitempty"`
+	// TTL is how long after the last commit of its branch a preview is deleted. Default 72h.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('2160h')",message="ttl must be at least 1h and at most 2160h"
+	TTL *metav1.Duration `json:"ttl,omitempty"`
+	// Quota of each preview, as spec.quota. Default: the defaults of spec.quota.
+	Quota corev1.ResourceList `json:"quota,omitempty"`
+	// Host is the pattern of the hosts of a preview's Image apps, such as "{branch}-{host}": {branch} is the part of the preview's name after
+	// "-pr-", and {host} the host in app.yaml. Default: the apps have no hosts.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.contains('{branch}')",message="host must contain {branch}, so that each preview has hosts of its own"
+	Host string `json:"host,omitempty"`
+}
+
+// Most is how many previews the project may have.
+func (p *ProjectPreviews) Most() int {
+	if p.Max == 0 {
+		return DefaultMaxPreviews
+	}
+	return int(p.Max)
+}
+
+// Lasts is how long a preview stays after the last commit of its branch.
+func (p *ProjectPreviews) Lasts() time.Duration {
+	if p.TTL == nil {
+		return DefaultPreviewTTL
+	}
+	return p.TTL.Duration
+}
+
 // PlatformNamespace is the namespace of a project of the platform itself.
 type PlatformNamespace struct {
 	// Adopt lets kubeop deliver into a namespace that exists already, such as kube-system. kubeop adds its labels to an adopted namespace, and
@@ -128,6 +179,7 @@ type ProjectStatus struct {
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$')",message="name must be a DNS label of at most 35 characters"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.previews) || size(self.metadata.name) <= 20",message="previews needs a project name of at most 20 characters, because the names of its previews start with it"
 type Project struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -88,6 +88,20 @@ type RepositoryStatus struct {
 	// progress. At most 5.
 	// +listType=atomic
 	CommitStatuses []ReportedStatus `json:"commitStatuses,omitempty"`
+	// Previews are the branches that match spec.previews of the projects. At most 50.
+	Previews []PreviewStatus `json:"previews,omitempty"`
+}
+
+// PreviewStatus is a branch that matches spec.previews of a project.
+type PreviewStatus struct {
+	// Project is the preview; PreviewOf is the project that it is of.
+	Project   string `json:"project"`
+	PreviewOf string `json:"previewOf"`
+	// Branch is the name of the branch, and Revision the commit that the preview has, as "branch@sha1:<commit>".
+	Branch   string `json:"branch"`
+	Revision string `json:"revision,omitempty"`
+	// Message says why there is no preview, or what is wrong with the branch, as "file:line:column: why".
+	Message string `json:"message,omitempty"`
 }
 
 // Repository is a watched Git repository of the platform or of one tenant.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers"
-	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/definitions"
 	"github.com/kubeop/kubeop/internal/heap"
@@ -87,7 +86,7 @@ func options(c *config.Operator) (controllers.Options, error) {
 		Process:     controllers.Process{DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, Drain: c.GracefulTimeout},
 		Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers, TenantLimits: limits,
 		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, IngressClass: c.IngressClass, FlowControl: c.FlowControl, OwnerRequests: c.OwnerRequests,
-		PlatformApps: c.PlatformApps, Platform: repository.Platform(c.Platform),
+		PlatformApps: c.PlatformApps, Platform: controllers.Platform(c.Platform),
 		Network: controllers.Network{
 			AllowedAddresses: allowed, ClusterNetworks: cluster, TokenServices: tokens, OwnService: c.Service,
 			FluxArtifactHosts: c.FluxArtifactHosts, PlainRegistries: c.PlainRegistries,

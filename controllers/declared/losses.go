@@ -25,7 +25,7 @@ func Losses(ctx context.Context, reader, direct client.Reader, lost map[identity
 	b := below{reader: reader, direct: direct, claims: map[string][]corev1.PersistentVolumeClaim{}, pods: map[string]int{}}
 	apps = map[string]int{}
 	for ref, o := range lost {
-		loss := plan.Loss{Ref: ref, UID: string(o.GetUID())}
+		loss := plan.Loss{Ref: ref, UID: string(o.GetUID()), Preview: o.GetAnnotations()[v1alpha1.PreviewOfAnnotation] != ""}
 		if lost[ref.Parent()] == nil && lost[ref.Parent().Parent()] == nil { // Otherwise its parent's check includes it.
 			if loss.Namespaces, err = b.namespaces(ctx, ref); err != nil {
 				return nil, nil, err

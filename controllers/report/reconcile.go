@@ -113,11 +113,15 @@ func (r *Reporter) objects(ctx context.Context, name string) (*declarations, err
 		home(gitreport.ObjectOf(&tenants.Items[i]), tenants.Items[i].DeletionTimestamp != nil)
 	}
 	for i := range projects.Items {
+		if projects.Items[i].Annotations[v1alpha1.BranchAnnotation] != "" {
+			continue // A preview says nothing about the commits of the Repository.
+		}
 		home(gitreport.ObjectOf(&projects.Items[i]), projects.Items[i].DeletionTimestamp != nil)
 	}
 	for i := range apps.Items {
 		app := &apps.Items[i]
-		if commit := hashOf(app.Annotations[v1alpha1.RevisionAnnotation]); commit != "" && app.DeletionTimestamp == nil {
+		preview := app.Annotations[v1alpha1.BranchAnnotation] != ""
+		if commit := hashOf(app.Annotations[v1alpha1.RevisionAnnotation]); commit != "" && app.DeletionTimestamp == nil && !preview {
 			d.apps[commit] = append(d.apps[commit], gitreport.ObjectOf(app))
 		}
 	}

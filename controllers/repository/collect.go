@@ -83,7 +83,7 @@ func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[identity.Ref]
 			s.progress.gone.Delete(ref)
 		case live.GetDeletionTimestamp() != nil:
 			leaving = append(leaving, ref.String())
-		case !s.progress.tree.Covers(ref): // The part of the commit that is invalid may still declare it.
+		case !s.progress.tree.Covers(ref) || s.previews.Keep(live): // What could not be read may still declare it.
 		default:
 			lost[ref] = live
 		}

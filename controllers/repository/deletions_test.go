@@ -32,6 +32,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -155,7 +156,8 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 	}).Build()
 	c.Reconciler = &Reconciler{
 		Client: c.api, Direct: c.api, Usage: &usage.Counter{Reader: c.api, Limits: budget.Default()}, Namespace: "kubeop-system", Secrets: c.api,
-		Steps: &step.Runner{Client: c.api, Events: events.NewFakeRecorder(10), Clock: c.clock},
+		Steps:   &step.Runner{Client: c.api, Events: events.NewFakeRecorder(10), Clock: c.clock},
+		Remotes: NewRemotes(pool.New(pool.Options{Reach: pool.ReachOf}, c.clock), c.clock),
 	}
 	return c
 }

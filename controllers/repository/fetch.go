@@ -10,11 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
@@ -47,13 +46,15 @@ type Remotes struct {
 	Commits *cache.Answers[git.Commit]
 	// Older caches folders of apps that the newest commit does not contain. They come from the commit with which the app was declared.
 	Older *cache.Answers[*folder.Folder]
+	// Previews fetches the branches that have previews.
+	Previews *preview.Previews
 
 	clock clock.PassiveClock
 }
 
 // NewRemotes returns Remotes that fetch through the pool.
 func NewRemotes(p *pool.Pool, c clock.PassiveClock) *Remotes {
-	return &Remotes{Commits: cache.NewRecent[git.Commit](p, c), Older: cache.NewRecent[*folder.Folder](p, c), clock: c}
+	return &Remotes{Commits: cache.NewRecent[git.Commit](p, c), Older: cache.NewRecent[*folder.Folder](p, c), Previews: preview.New(p, c), clock: c}
 }
 
 // fetch fetches the newest commit of the ref into the local object store. It contacts the remote when the interval is over, the spec or a
@@ -182,33 +183,13 @@ func withCommit(do func(context.Context, *scope) error) func(context.Context, *s
 	}
 }
 
-// query returns the query to a remote that is polled every so often.
-func (r *Reconciler) query(repository *v1alpha1.Repository, every time.Duration) cache.Query {
-	versions := r.secretVersions(repository)
-	query := cache.Query{
-		Question: cache.QuestionEvery(repository, every), Caller: client.ObjectKeyFromObject(repository), Key: string(repository.UID),
-		Version: fmt.Sprint(repository.Generation, versions), Host: transport.HostOf(repository.Spec.URL),
-		Tenant: budget.OfRepository(repository.Name), Priority: pool.Repository, Timeout: repository.Spec.Within(),
-	}
-	query.Request += versions
-	if repository.Name == v1alpha1.PlatformRepository {
-		query.Priority = pool.Platform
-	}
-	return query
-}
-
-// Source returns the URL to fetch from and the credentials.
-func (r *Reconciler) Source(ctx context.Context, repository *v1alpha1.Repository) (git.Source, error) {
-	auth, err := transport.ReadAuth(ctx, &r.credentials, r.Namespace, repository.Spec.SecretRef)
-	return git.Source{URL: repository.Spec.URL, Ref: repository.Spec.Ref.DeepCopy(), Auth: auth, Tenant: budget.OfRepository(repository.Name)}, err
-}
-
 // WakeApps sets the function that wakes Apps when a fetch that they wait for has ended.
 func (r *Reconciler) WakeApps(wake func(types.NamespacedName)) { r.Older.Wake = wake }
 
 // forget drops the cached answers of a deleted repository.
 func (r *Reconciler) forget(repository *v1alpha1.Repository) {
 	r.Commits.Forget(string(repository.UID))
+	r.Previews.Branches.Forget(preview.Key(repository))
 	r.records.forget(repository.UID, repository.Name)
 	r.Refusals.Forget(repository.Name)
 	r.credentials.drop(secretsOf(repository)...)

@@ -62,7 +62,7 @@ func (r *Reconciler) Declaring(ctx context.Context, app *v1alpha1.App) (reposito
 }
 
 func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Folder, error) {
-	digest := app.Annotations[v1alpha1.TreeAnnotation]
+	digest := treeOf(app)
 	if app.Labels[v1alpha1.RepositoryLabel] == "" || digest == "" {
 		return nil, errors.New("the app was not declared in a repository, so it has no folder: give it inline manifests or a chart repository, with spec.raw.manifests or spec.helm.repository")
 	}
@@ -87,7 +87,7 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Fol
 // commit has an invalid version of the folder. The commit with which the app was declared still has it. A failure is cached, because
 // otherwise every event of the app would cause a fetch.
 func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repository, app *v1alpha1.App, tenant string) (*folder.Folder, error) {
-	digest := app.Annotations[v1alpha1.TreeAnnotation]
+	digest := treeOf(app)
 	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
 	query := r.query(repository, repository.GetSchedule().Every())
 	query.Request += "/" + cache.QuestionOf(app).Request + "/" + commit + "/" + digest
@@ -148,11 +148,8 @@ func declares(repository *v1alpha1.Repository, app *v1alpha1.App) (tenant string
 	return tenant, tenant != "" && v1alpha1.TenantOf(app.Namespace) == tenant
 }
 
-// commitFiles are the files of a fetched commit.
-type commitFiles struct{ *folder.Folder }
-
-// Sub implements tree.Files.
-func (c commitFiles) Sub(path string) (tree.Files, error) {
-	folder, err := c.Folder.Sub(path)
-	return commitFiles{folder}, err
+// treeOf returns the Git hash of an app's folder.
+func treeOf(app *v1alpha1.App) string {
+	hash, _, _ := strings.Cut(app.Annotations[v1alpha1.TreeAnnotation], tree.DigestSeparator)
+	return hash
 }

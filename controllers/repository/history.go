@@ -20,12 +20,9 @@ import (
 
 // newest fetches the newest commit together with the facts that accept needs, because getting them may need the network.
 func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository, source git.Source) (git.Commit, error) {
-	if repository.Spec.Verify != nil {
-		who, err := r.signers(ctx, repository.Spec.Verify)
-		if err != nil {
-			return git.Commit{}, err
-		}
-		source.Signers = &who
+	source, err := r.signed(ctx, repository, source)
+	if err != nil {
+		return git.Commit{}, err
 	}
 	if compared(repository) {
 		source.After = hashOf(repository.Status.LastAttemptedRevision)
@@ -36,6 +33,16 @@ func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository
 		source.WithAfter = len(tenant.Spec.Freeze) > 0
 	}
 	return r.Git.Fetch(ctx, source)
+}
+
+// signed returns a source with the keys of spec.verify.
+func (r *Reconciler) signed(ctx context.Context, repository *v1alpha1.Repository, source git.Source) (git.Source, error) {
+	if repository.Spec.Verify == nil {
+		return source, nil
+	}
+	who, err := r.signers(ctx, repository.Spec.Verify)
+	source.Signers = &who
+	return source, err
 }
 
 // signers reads the keys that commits must be signed with.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
@@ -39,7 +40,7 @@ func (s *scope) problems(most int) []string {
 		all = append(all, p.String())
 		return len(all) < most
 	})
-	for _, p := range s.progress.refusals() {
+	for _, p := range s.refusals() {
 		if len(all) < most {
 			all = append(all, p.String())
 		}
@@ -48,7 +49,7 @@ func (s *scope) problems(most int) []string {
 }
 
 func (s *scope) problemCount() int {
-	return s.found.Counts().Problems + len(s.progress.refused)
+	return s.found.Counts().Problems + len(s.refusals())
 }
 
 // reportRefusals reports on each App and Project with a problem in the commit that its newest version is refused. It keeps its last good
@@ -58,13 +59,23 @@ func (r *Reconciler) reportRefusals(s *scope) {
 	add := func(p tree.Problem) bool {
 		unit := refusal.Unit{Kind: p.Of.Kind(), ObjectKey: p.Of.Key()}
 		if _, known := refused[unit]; !known && p.Of.Project != "" {
-			refused[unit] = refusal.Refusal{Revision: s.commit.Revision, Place: p.Place(), Problem: p.Why}
+			refused[unit] = refusal.Refusal{Revision: s.revision(p.Of), Place: p.Place(), Problem: p.Why}
 		}
 		return true
 	}
 	s.found.All(add)
+	for _, preview := range s.found.Previews() {
+		for _, p := range preview.PreviewProblems() {
+			add(p)
+		}
+	}
 	for _, p := range s.progress.refusals() {
 		add(p)
 	}
 	r.Refusals.Set(s.repository.Name, refused)
+}
+
+// refusals are the problems of the commit that the API server reported. Those of previews are reported on their Apps and Projects only.
+func (s *scope) refusals() []tree.Problem {
+	return slices.DeleteFunc(s.progress.refusals(), func(p tree.Problem) bool { return s.found.OriginOf(p.Of) != nil })
 }

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -148,4 +151,68 @@ func (r *records) forget(uid types.UID, name string) {
 	defer r.mu.Unlock()
 	delete(r.of, uid)
 	delete(r.touched, name)
+}
+
+// pending is a set of objects in the order of Git.
+type pending struct {
+	in     sets.Set[identity.Ref]
+	sorted []identity.Ref
+	dirty  bool
+}
+
+func (p *pending) has(ref identity.Ref) bool { return p.in.Has(ref) }
+
+func (p *pending) add(ref identity.Ref) {
+	if p.in.Has(ref) {
+		return
+	}
+	p.in.Insert(ref)
+	p.sorted = append(p.sorted, ref)
+	p.dirty = true
+}
+
+func (p *pending) remove(ref identity.Ref) { p.in.Delete(ref) }
+
+// all returns the objects in the order of Git. Removing objects later does not change the returned slice.
+func (p *pending) all() []identity.Ref {
+	if p.dirty {
+		slices.SortFunc(p.sorted, inOrder)
+		p.sorted, p.dirty = slices.Compact(p.sorted), false
+	}
+	if len(p.sorted) > p.in.Len() {
+		p.sorted = slices.DeleteFunc(p.sorted, func(r identity.Ref) bool { return !p.in.Has(r) })
+	}
+	return p.sorted
+}
+
+// inOrder sorts as Git does: a tenant or project comes before its contents, and these before the next tenant or project.
+func inOrder(a, b identity.Ref) int {
+	return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Project, b.Project), strings.Compare(a.App, b.App))
+}
+
+// over are the objects that limits hold back, by tenant, with the limits and the usage of the tenant at the last check. The objects are not
+// checked again before one of these changes.
+type over map[string]*heldOver
+
+type heldOver struct {
+	refs   sets.Set[identity.Ref]
+	limits budget.Limits
+	sums   usage.Sums
+}
+
+func (o over) has(ref identity.Ref) bool { return o[ref.Tenant] != nil && o[ref.Tenant].refs.Has(ref) }
+
+func (o over) add(ref identity.Ref) {
+	if o[ref.Tenant] == nil {
+		o[ref.Tenant] = &heldOver{refs: sets.New[identity.Ref]()}
+	}
+	o[ref.Tenant].refs.Insert(ref)
+}
+
+func (o over) drop(ref identity.Ref) {
+	if held := o[ref.Tenant]; held != nil {
+		if held.refs.Delete(ref); held.refs.Len() == 0 {
+			delete(o, ref.Tenant)
+		}
+	}
 }

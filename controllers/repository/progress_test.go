@@ -384,41 +384,6 @@ func TestListsAreShortened(t *testing.T) {
 	}
 }
 
-func TestThePlatformRepositoryIsWrittenOnlyWhereItDiffers(t *testing.T) {
-	p := Platform{URL: "https://git.example.com/platform", Branch: "main", Path: "p", Secret: "git", HookSecret: "hook", Interval: time.Minute}
-	k := newCluster(t)
-	if err := p.Declare(t.Context(), k.api); err != nil {
-		t.Fatal(err)
-	}
-	live := &v1alpha1.Repository{}
-	if err := k.api.Get(t.Context(), client.ObjectKey{Name: "platform"}, live); err != nil {
-		t.Fatal(err)
-	}
-	if live.Spec.URL != p.URL || live.Spec.Ref.Branch != "main" || live.Spec.Path != "p" || live.Spec.SecretRef.Name != "git" || live.Spec.HookSecretRef.Name != "hook" || live.Spec.Interval.Duration != time.Minute {
-		t.Errorf("spec is %+v", live.Spec)
-	}
-	for name, change := range map[string]func(*Platform){
-		"nothing": func(*Platform) {}, "the URL": func(p *Platform) { p.URL += "2" }, "the branch": func(p *Platform) { p.Branch = "" }, "the path": func(p *Platform) { p.Path = "" },
-		"the Secret": func(p *Platform) { p.Secret = "" }, "the hook's Secret": func(p *Platform) { p.HookSecret = "x" }, "the interval": func(p *Platform) { p.Interval++ },
-	} {
-		other := p
-		change(&other)
-		var before, after v1alpha1.Repository
-		err := errors.Join(p.Declare(t.Context(), k.api), k.api.Get(t.Context(), client.ObjectKey{Name: "platform"}, &before),
-			other.Declare(t.Context(), k.api), k.api.Get(t.Context(), client.ObjectKey{Name: "platform"}, &after))
-		if wrote := before.ResourceVersion != after.ResourceVersion; err != nil || wrote != (name != "nothing") {
-			t.Errorf("%s changed: written %t (%v)", name, wrote, err)
-		}
-	}
-	k.fails = ".Repository"
-	if err := p.Declare(t.Context(), k.api); !errors.Is(err, errAway) {
-		t.Errorf("one that cannot be read: %v", err)
-	}
-	if err := (Platform{}).Keep(t.Context(), nil, nil); err != nil {
-		t.Errorf("without a URL: %v", err)
-	}
-}
-
 func withSecrets() *v1alpha1.Repository {
 	return &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.RepositorySpec{
 		SecretRef: &v1alpha1.LocalSecretReference{Name: "git"}, HookSecretRef: &v1alpha1.LocalSecretReference{Name: "hook"},

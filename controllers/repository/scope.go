@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
@@ -28,10 +29,10 @@ type scope struct {
 	// commit is set by fetch.
 	commit git.Commit
 	acceptance
-	// progress and found, the content of the commit, are set by sync, and verdict if objects left the tree.
+	// progress and the content are set by sync, and verdict if objects left the tree.
 	progress *progress
-	found    *tree.Tree
-	verdict  plan.Verdict
+	content
+	verdict plan.Verdict
 	// weighed: verdict is of this pass. synced: no object of the commit waits or failed in the cluster; otherwise again is when to retry.
 	weighed, synced bool
 	again           time.Duration
@@ -46,6 +47,12 @@ type scope struct {
 	every time.Duration
 	// reported are the statuses of commits that the Git host shows.
 	reported []v1alpha1.ReportedStatus
+}
+
+// content is what was read of the commit and of the branches with previews.
+type content struct {
+	found    *tree.Tree
+	previews preview.Result
 }
 
 // acceptance is set by accept.
@@ -88,6 +95,7 @@ func (s *scope) Record() {
 		return
 	}
 	status.Problems = shortened(s.problems(maxProblems+1), s.problemCount(), maxProblems)
+	status.Previews = s.previews.Status
 	if s.weighed {
 		status.Held, status.HeldToken = shortened(s.verdict.Lines, len(s.verdict.Lines), maxHeld), ""
 		if len(s.verdict.Held) > 0 {

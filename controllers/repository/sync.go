@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
@@ -42,7 +43,7 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 		return pathError(fmt.Errorf("spec.path: %w", err))
 	}
 	s.progress = r.records.begin(s.repository.UID, s.repository.Name)
-	if err := r.read(ctx, s, commitFiles{root}); err != nil {
+	if err := r.read(ctx, s, preview.Files{Folder: root}); err != nil {
 		return err
 	}
 	if !s.found.Usable() {
@@ -101,8 +102,7 @@ func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error 
 		return err
 	}
 	if p.tree != nil && p.tree.Scope == as && p.revision == s.commit.Revision && p.tree.Limits == limits {
-		s.found = p.tree
-		return nil
+		return r.addPreviews(ctx, s, p.tree)
 	}
 	if err := s.announce(); err != nil {
 		return err
@@ -119,8 +119,7 @@ func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error 
 	if file, err := now.Unread(); err != nil {
 		return step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", file, err))
 	}
-	s.found = now
-	return nil
+	return r.addPreviews(ctx, s, now)
 }
 
 // announce reports in the status that a commit is being read, before the first reading of all tenants' files. With very many files, that

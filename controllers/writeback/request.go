@@ -24,6 +24,8 @@ func writable(u update.Update, repository *v1alpha1.Repository) error {
 	switch {
 	case path.Base(path.Dir(u.File())) != u.App.Name:
 		return notWritable("the file of the app is not known")
+	case u.App.Annotations[v1alpha1.PreviewOfAnnotation] != "":
+		return notWritable("the app is one of a preview: its file is in the branch %s, and only people write to that", u.App.Annotations[v1alpha1.BranchAnnotation])
 	case ref != nil && (ref.Tag != "" || ref.SemVer != "" || ref.Commit != "" || ref.Name != ""):
 		return notWritable("the repository %s follows no branch, so there is nothing to commit to: name one in its spec.ref.branch in Git, or write nothing", repository.Name)
 	case repository.Spec.Verify != nil && u.Mode == v1alpha1.WriteCommit:

@@ -241,9 +241,12 @@ func TestWhatCannotBeWrittenIsReported(t *testing.T) {
 		}, "main is protected"},
 		"signed commits only": {func(f *fixture) { f.repository.Spec.Verify = &v1alpha1.GitVerification{} }, "accepts signed commits only (spec.verify), and those of kubeop have no signature: write PullRequest"},
 		"a tag":               {func(f *fixture) { f.repository.Spec.Ref = &sourcev1.GitRepositoryRef{Tag: "v1"} }, "the repository acme follows no branch"},
-		"no folder":           {func(f *fixture) { f.app.Annotations = nil }, "the file of the app is not known"},
-		"another tenant":      {func(f *fixture) { f.declaring = errors.New("repository acme cannot declare apps") }, "repository acme cannot declare apps"},
-		"a change of others":  {func(f *fixture) { f.app.Spec.Image.Reference = "example.com/web:0.9.0" }, `another commit changed spec.image.reference from "example.com/web:0.9.0" to "` + old + `"`},
+		"a preview": {func(f *fixture) {
+			f.app.Annotations[v1alpha1.PreviewOfAnnotation], f.app.Annotations[v1alpha1.BranchAnnotation] = "shop", "feature/x"
+		}, "its file is in the branch feature/x"},
+		"no folder":          {func(f *fixture) { f.app.Annotations = nil }, "the file of the app is not known"},
+		"another tenant":     {func(f *fixture) { f.declaring = errors.New("repository acme cannot declare apps") }, "repository acme cannot declare apps"},
+		"a change of others": {func(f *fixture) { f.app.Spec.Image.Reference = "example.com/web:0.9.0" }, `another commit changed spec.image.reference from "example.com/web:0.9.0" to "` + old + `"`},
 		"no such file": {func(f *fixture) {
 			f.app.Name, f.app.Annotations[v1alpha1.FolderAnnotation] = "api", "projects/shop/apps/api"
 		}, "projects/shop/apps/api/app.yaml does not exist"},

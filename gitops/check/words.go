@@ -27,9 +27,10 @@ var inWords = map[string]string{
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:                                                                                   "must be lowercase letters, digits and dashes, such as web-1",
 	`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`:                                                                        "must be the name of a chart, such as nginx; the rest of its URL belongs in repository",
 	`^[A-Z][A-Za-z0-9]*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`:                              "must be a kind and its API group, such as IngressClass.networking.k8s.io",
-	`^oci://[^\s]+$`: "must begin with oci://, without a tag",
-	`^/`:             "must begin with /",
-	`^[^\s]+$`:       "must not hold spaces",
+	`^oci://[^\s]+$`:       "must begin with oci://, without a tag",
+	`^/`:                   "must begin with /",
+	`^[A-Za-z0-9._/*?-]+$`: "must be a pattern of branch names such as feature/*: letters, digits, dots, dashes, underscores and slashes, with * and ?",
+	`^[^\s]+$`:             "must not hold spaces",
 	`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`: "must be the key of a label, such as pool or example.org/pool",
 	`^sha256:[0-9a-f]{64}$`: "must be a digest, as sha256: and 64 hexadecimal digits",
 }

@@ -27,6 +27,8 @@ type Loss struct {
 	Claims []Claim
 	// Apps and Pods are their numbers in these namespaces; 0 for an App.
 	Apps, Pods int
+	// Preview: the object belongs to a preview, which goes with its branch. Only its data is a reason to ask.
+	Preview bool
 }
 
 // Claim is a PersistentVolumeClaim that is bound to a volume.
@@ -129,6 +131,8 @@ func (c Commit) doubt(l Loss) string {
 		return "it removes a tenant"
 	case len(l.Claims) > 0:
 		return "it removes a project that holds data"
+	case l.Preview:
+		return ""
 	case gone > manyApps && 5*gone > c.Apps[l.Ref.Tenant]:
 		return fmt.Sprintf("it removes %d of %d apps of tenant %s", gone, c.Apps[l.Ref.Tenant], l.Ref.Tenant)
 	case c.Misplaced != "":
@@ -142,7 +146,7 @@ func (c Commit) appsThatGo(tenant string) int {
 	n := 0
 	for _, l := range c.outermost() {
 		switch {
-		case l.Ref.Tenant != tenant:
+		case l.Ref.Tenant != tenant || l.Preview:
 		case l.Ref.App != "":
 			n++
 		default:

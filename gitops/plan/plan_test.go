@@ -171,3 +171,22 @@ func TestWeighProperties(t *testing.T) {
 		}
 	}
 }
+
+// TestAPreviewGoesUnlessItHoldsData: a preview goes with its branch, however many apps it has.
+func TestAPreviewGoesUnlessItHoldsData(t *testing.T) {
+	loss := func(preview bool, claims ...Claim) Commit {
+		return Commit{Revision: "main@sha1:1", Apps: map[string]int{"acme": 10}, Losses: []Loss{{
+			Ref: identity.Ref{Tenant: "acme", Project: "shop-pr-a"}, UID: "1", Apps: 9, Preview: preview, Claims: claims,
+		}}}
+	}
+	for name, c := range map[string]struct {
+		commit Commit
+		held   int
+	}{
+		"a preview": {loss(true), 0}, "a project": {loss(false), 1}, "a preview with data": {loss(true, Claim{Name: "data"}), 1},
+	} {
+		if v := c.commit.Weigh(""); len(v.Held) != c.held || len(v.Go) != 1-c.held {
+			t.Errorf("%s: %d held, because %s", name, len(v.Held), v.Why)
+		}
+	}
+}

@@ -25,8 +25,12 @@ func (p *pass) readApp(n node, before *App) *App {
 	}
 	app.file = n.digest
 	d := within.checkApp(&app.node, nodeOf(before))
+	typed, ok := d.Object.(*v1alpha1.App)
+	if ok && typed != nil && p.preview != nil {
+		p.preview.Adapt(typed)
+	}
 	app.take(p, d)
-	if typed, ok := d.Object.(*v1alpha1.App); ok && app.object != nil {
+	if ok && app.object != nil {
 		app.DependsOn = dependenciesOf(typed, n.ref)
 	}
 	sortProblems(app.problems)

@@ -96,6 +96,17 @@ func (p *pass) bindOnce(t *Tenant, l listing) {
 	t.Projects, t.Strays, t.Unknown = nil, nil, true
 }
 
+// refusePreviews refuses previews of a project in the platform repository: all tenants share its branches.
+func (p *pass) refusePreviews(project *Project) {
+	if p.scope.Tenant != "" || project.object == nil || decode(&project.node, &v1alpha1.Project{}).Spec.Previews == nil {
+		return
+	}
+	file := layout.Join(project.dir, layout.ProjectFile)
+	project.problems = p.problems(project.ref, document.Finding{File: file, Position: p.read(file).Position("spec.previews"), Code: code.WrongScope,
+		Why: "spec.previews: only a project in a tenant's own repository has previews; remove it, or give the tenant a repository"})
+	project.object, project.file = nil, ""
+}
+
 // tooLarge returns a finding if a file exceeds the budget, without reading it. before is the folder's node in the earlier tree. If the file
 // is unchanged, that node knows its size with aliases expanded.
 func (p *pass) tooLarge(n *node, file string, e fs.DirEntry, before *node) []document.Finding {

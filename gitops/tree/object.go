@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
@@ -27,6 +28,10 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 	ref := self.ref
 	labels := map[string]string{v1alpha1.TenantLabel: ref.Tenant, v1alpha1.RepositoryLabel: t.Scope.Repository}
 	annotations := map[string]string{v1alpha1.FolderAnnotation: path.Join(t.Scope.Path, self.dir), v1alpha1.TreeAnnotation: self.file}
+	if from := t.OriginOf(ref); from != nil {
+		annotations[v1alpha1.PreviewOfAnnotation], annotations[v1alpha1.BranchAnnotation] = from.Of, document.Printable(from.Branch)
+		revision = from.Revision
+	}
 	var object client.Object
 	switch {
 	case ref.App != "":

@@ -31,6 +31,8 @@ type pass struct {
 	// folder.
 	limits budget.Limits
 	budget *treeBudget
+	// preview is the preview that is read; nil for what the commit declares.
+	preview *Preview
 }
 
 // in returns a copy of the pass for one folder, so that the limit on listed files counts for this folder alone.
@@ -84,6 +86,9 @@ func readFailure(file string, err error) document.Finding {
 func (p *pass) problems(of identity.Ref, findings ...document.Finding) []Problem {
 	var all []Problem
 	for _, f := range findings {
+		if p.preview != nil {
+			f.Why = "in branch " + document.Printable(p.preview.Branch) + ": " + f.Why
+		}
 		all = append(all, Problem{
 			File: document.Printable(path.Join(p.scope.Path, f.File)), Position: f.Position, Code: f.Code, Why: f.Why, Of: of, Misplaced: f.Misplaced, Err: f.Err,
 		})
@@ -159,10 +164,17 @@ func (l listing) nearest(want string) string {
 
 // digest returns the digest of an entry.
 func (p *pass) digest(file string, e fs.DirEntry) (string, error) {
+	var digest string
+	var err error
 	if known, ok := e.(interface{ Digest() string }); ok {
-		return known.Digest(), nil
+		digest = known.Digest()
+	} else {
+		digest, err = p.files.Digest(file)
 	}
-	return p.files.Digest(file)
+	if err == nil && p.preview != nil {
+		digest += p.preview.suffix()
+	}
+	return digest, err
 }
 
 // maxValues is how many values a file may contain, as counted by yamlcheck.MaxValues. The parser uses about 200 bytes for each.

@@ -111,6 +111,8 @@ type node struct {
 	// of the object in bytes, also if the object is not kept.
 	spent, size int64
 	over        bool
+	// origin is set for the project of a preview.
+	origin *Origin
 }
 
 // Ref names the object that a folder stands for.
@@ -341,6 +343,9 @@ func (p *Project) count() {
 		if app.Declared() {
 			p.counts.Apps++
 		}
+	}
+	if p.origin != nil {
+		p.counts.Problems = 0 // What is wrong with a branch is reported beside the commit, see PreviewProblems.
 	}
 }
 

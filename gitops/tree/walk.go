@@ -225,6 +225,7 @@ func (p *pass) readProject(n node, before *Project) *Project {
 		return project
 	}
 	main := p.readFile(&project.node, l, layout.ProjectFile, nodeOf(before))
+	p.refusePreviews(project)
 	_, project.Unknown = l.unusable[layout.AppsFolder]
 	project.Strays = p.problems(identity.Ref{}, l.strays(layout.ProjectFile)...)
 	for _, e := range l.entries {

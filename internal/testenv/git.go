@@ -50,6 +50,31 @@ func (r *Repo) Push(files map[string]string) string {
 	return "main@sha1:" + strings.TrimSpace(r.git("rev-parse", "HEAD"))
 }
 
+// PushBranch is Push to another branch, which begins at the last pushed commit of main if it is new. The files stay those of main.
+func (r *Repo) PushBranch(branch string, files map[string]string) string {
+	r.t.Helper()
+	start := "main"
+	if r.git("branch", "--list", branch) != "" {
+		start = branch
+	}
+	r.git("checkout", "-q", "-B", branch, start)
+	for name, content := range files {
+		r.write(name, content)
+	}
+	r.git("add", "-A")
+	r.git("commit", "-q", "--allow-empty", "-m", "change")
+	r.git("push", "-q", "-f", "origin", branch)
+	revision := branch + "@sha1:" + strings.TrimSpace(r.git("rev-parse", "HEAD"))
+	r.git("checkout", "-q", "main")
+	return revision
+}
+
+// DeleteBranch deletes a branch on the server.
+func (r *Repo) DeleteBranch(branch string) {
+	r.t.Helper()
+	r.git("push", "-q", "origin", "--delete", branch)
+}
+
 // Pull brings the files to what the server has, and returns its newest commit.
 func (r *Repo) Pull() string {
 	r.t.Helper()

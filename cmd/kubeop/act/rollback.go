@@ -89,6 +89,9 @@ func commitOf(of target.Object, app *v1alpha1.App, wanted string) (string, error
 	if app.Spec.Git != nil || app.Spec.Helm != nil && app.Spec.Helm.Git != nil {
 		return "", fmt.Errorf("the content of the %s is in another Git repository: revert the commit there, or change the ref in app.yaml", of)
 	}
+	if branch := app.Annotations[v1alpha1.BranchAnnotation]; branch != "" {
+		return "", fmt.Errorf("the %s is one of a preview: git revert its commit in the branch %s, and push", of, branch)
+	}
 	if wanted != "" {
 		return wanted, nil
 	}

@@ -34,6 +34,9 @@ func TestRollbackGoesToTheLastCommitThatSucceededBeforeTheCurrentOne(t *testing.
 		"a chart of another Git": {wanted: "x", change: func(a *v1alpha1.App) {
 			a.Spec.Helm = &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{}}
 		}, fails: "is in another Git repository"},
+		"of a preview": {wanted: "x", change: func(a *v1alpha1.App) {
+			a.Annotations = map[string]string{v1alpha1.BranchAnnotation: "feature/x"}
+		}, fails: "is one of a preview: git revert its commit in the branch feature/x"},
 		"a chart of a repository": {wanted: "x", change: func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{Repository: "https://charts.example.com"} }, want: "x"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -108,12 +108,12 @@ func (c *comparison) list(ctx context.Context, of client.ObjectList, namespace s
 	return nil
 }
 
-// gather adds the objects of a list that kubeop has applied and that are not being deleted.
+// gather adds the objects of a list that kubeop has applied and that are not being deleted. Previews are left out: other branches declare them.
 func gather(there map[identity.Ref]client.Object, list client.ObjectList) map[identity.Ref]client.Object {
 	// The items of these lists are always objects, so the function returns no error.
 	_ = meta.EachListItem(list, func(item runtime.Object) error {
 		o, _ := item.(client.Object)
-		if ref, ours := identity.Of(o); ours && o.GetDeletionTimestamp() == nil && fieldmanager.Applied(o) {
+		if ref, ours := identity.Of(o); ours && o.GetDeletionTimestamp() == nil && fieldmanager.Applied(o) && o.GetAnnotations()[v1alpha1.PreviewOfAnnotation] == "" {
 			there[ref] = o
 		}
 		return nil

@@ -149,6 +149,7 @@ func describeOrigin(page *output.Page, app *v1alpha1.App) {
 		return
 	}
 	page.Field("Declared in", path.Join(folder, "app.yaml"))
+	page.Field("Branch", app.Annotations[v1alpha1.BranchAnnotation])
 	page.Field("Commit", step.ShortRevision(app.Annotations[v1alpha1.RevisionAnnotation]))
 	page.Field("Author", app.Annotations[v1alpha1.AuthorAnnotation])
 }

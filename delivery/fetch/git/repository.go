@@ -132,6 +132,7 @@ func (r *repository) commit(wanted target) (Commit, bool) {
 			Revision: wanted.revision(),
 			Hash:     wanted.commit.String(),
 			Author:   authorOf(commit),
+			Time:     commit.Committer.When,
 			Root:     folder.New(readable{g}, commit.TreeHash, r.limits.Limits),
 			from:     r,
 			ref:      fetchedTag{name: wanted.tag, tag: tag},

@@ -57,6 +57,8 @@ type Commit struct {
 	Hash string
 	// Author is the name of the commit's author as the commit has it, which nothing proves; at most 100 characters, on one line.
 	Author string
+	// Time is when the commit was made, as the commit has it, which nothing proves.
+	Time time.Time
 	// Root is the commit's tree. It stays readable while later fetches run.
 	Root *folder.Folder
 	// Ancestry is how the commit relates to Source.After.

@@ -1,0 +1,137 @@
+package preview
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/layout"
+	"github.com/kubeop/kubeop/gitops/preview"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// share is the part of the tenant's limit of files that one preview may have, as 1/share.
+const share = 4
+
+// reading is one Read.
+type reading struct {
+	Request
+	Result
+	now     time.Time
+	parents map[string]*v1alpha1.Project
+	// running are the names of the previews that run, and branches their branches.
+	running, branches map[string]bool
+	// failed is why the branches could not be listed.
+	failed error
+}
+
+// decide decides about the previews of one project.
+func (r *reading) decide(parent *v1alpha1.Project, heads []head) {
+	byName := map[string]head{}
+	var found []preview.Branch
+	for _, h := range heads {
+		byName[h.Branch] = h
+		branch := preview.Branch{Name: h.Branch, Hash: h.Hash, Time: h.Commit.Time}
+		if h.Err != nil {
+			branch.Failed = document.Printable(h.Err.Error())
+		}
+		found = append(found, branch)
+	}
+	follows, _, named := strings.Cut(r.Commit.Revision, "@sha1:")
+	if !named {
+		follows = ""
+	}
+	limits := preview.Limits{
+		Project: parent.Name, Spec: parent.Spec.Previews, Main: r.Commit.Hash, Follows: follows, Now: r.now,
+		Declared: func(name string) bool { _, there := r.parents[name]; return there },
+		Running:  func(name string) bool { return r.running[name] },
+	}
+	for _, p := range limits.Choose(found) {
+		status := v1alpha1.PreviewStatus{Project: p.Project, PreviewOf: parent.Name, Branch: document.Printable(p.Name), Message: document.Printable(p.Missing)}
+		if p.Missing == "" {
+			r.read(parent, p, byName[p.Name], &status)
+		}
+		if r.failed != nil {
+			status.Message = cmp.Or(status.Message, "the branch may be older than at the Git host: "+document.Printable(r.failed.Error()))
+		}
+		r.Status = append(r.Status, status)
+	}
+}
+
+// read reads the preview of one branch. If that fails, the preview stays as it was.
+func (r *reading) read(parent *v1alpha1.Project, p preview.Preview, h head, status *v1alpha1.PreviewStatus) {
+	project, err := r.readProject(parent, p, h)
+	if gone := missingFolder(err, parent.Name); gone != "" && h.Err == nil {
+		status.Message = gone
+		return
+	}
+	if err != nil {
+		status.Message = document.Printable(err.Error())
+		r.keep(p.Project)
+		return
+	}
+	r.Projects = append(r.Projects, project)
+	status.Revision = h.Commit.Revision
+	if problems := project.PreviewProblems(); len(problems) > 0 {
+		status.Message = problems[0].String()
+		if len(problems) > 1 {
+			status.Message += fmt.Sprintf(" (and %d more)", len(problems)-1)
+		}
+	}
+}
+
+func (r *reading) readProject(parent *v1alpha1.Project, p preview.Preview, h head) (*tree.Project, error) {
+	if h.Err != nil {
+		return nil, h.Err
+	}
+	path := cmp.Or(r.Repository.Spec.Path, ".")
+	root, err := h.Commit.Root.Sub(path)
+	if err != nil {
+		return nil, fmt.Errorf("spec.path: %w", err)
+	}
+	host := parent.Spec.Previews.Host
+	return r.Reader.ReadPreview(Files{root}, r.Tree.Scope, tree.Preview{
+		Project: preview.Object(parent, p.Project), Settings: host, Share: share,
+		Origin: tree.Origin{Of: parent.Name, Branch: p.Name, Revision: h.Commit.Revision, Author: h.Commit.Author},
+		Adapt:  func(app *v1alpha1.App) { preview.Adapt(app, parent.Name, p.Project, host) },
+	}, r.Before)
+}
+
+// keep keeps a preview as it was read last or, after a restart, as it is in the cluster.
+func (r *reading) keep(name string) {
+	r.undecided[name] = true
+	r.keepIf(func(p *tree.Project) bool { return p.Ref().Project == name })
+}
+
+// keepAll keeps all previews of a project.
+func (r *reading) keepAll(parent string) {
+	r.undecidedOf[parent] = true
+	r.keepIf(func(p *tree.Project) bool { return p.Origin().Of == parent })
+	if r.failed != nil {
+		r.Status = append(r.Status, v1alpha1.PreviewStatus{PreviewOf: parent, Message: document.Printable(r.failed.Error())})
+	}
+}
+
+func (r *reading) keepIf(wanted func(*tree.Project) bool) {
+	if r.Before == nil || r.Before.Scope != r.Tree.Scope {
+		return
+	}
+	for _, p := range r.Before.Previews() {
+		if _, declared := r.parents[p.Ref().Project]; !declared && wanted(p) {
+			r.Projects = append(r.Projects, p)
+		}
+	}
+}
+
+// missingFolder says that a branch does not have the project.
+func missingFolder(err error, project string) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return "the branch has no folder " + layout.Join(layout.ProjectsFolder, project)
+	}
+	return ""
+}

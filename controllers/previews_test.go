@@ -1,0 +1,106 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// greeting is an app with one ConfigMap.
+func greeting(text string) map[string]string {
+	const app = "projects/shop/apps/web/"
+	return map[string]string{
+		app + "app.yaml":           "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: web}\nspec: {type: Raw, raw: {path: manifests}}\n",
+		app + "manifests/all.yaml": fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {greeting: %s}}\n", text),
+	}
+}
+
+// TestABranchHasAPreviewUntilItIsDeleted pushes branches to a tenant's repository. The project itself stays as main declares it throughout.
+func TestABranchHasAPreviewUntilItIsDeleted(t *testing.T) {
+	n := newTeam(t, "previews")
+	files := greeting("main")
+	files["kubeop.yaml"] = layoutFile
+	files["projects/shop/project.yaml"] = fmt.Sprintf(projectFile, "shop") + "spec:\n  previews: {branches: \"feature-*\", quota: {pods: \"7\"}}\n"
+	revision := n.push(files)
+	n.ready(n.app("shop", "web"))
+	before := n.app("shop", "web")
+	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(before), before); err != nil {
+		t.Fatal(err)
+	}
+	greets := func(project, want string) {
+		t.Helper()
+		n.eventually(func() error {
+			o := &corev1.ConfigMap{}
+			if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(n.name, project), Name: "web"}, o); err != nil {
+				return err
+			}
+			if got := o.Data["greeting"]; got != want {
+				return fmt.Errorf("project %s greets %q, want %q", project, got, want)
+			}
+			return nil
+		})
+	}
+
+	first := n.repo.PushBranch("feature-a", greeting("one"))
+	n.reconcile(n.repository())
+	greets("shop-pr-feature-a", "one")
+	n.ready(n.app("shop-pr-feature-a", "web"))
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace(n.name), Name: "shop-pr-feature-a"}}
+	n.ready(project)
+	if project.Spec.Quota.Pods().Value() != 7 || project.Spec.Previews != nil || project.Annotations[v1alpha1.BranchAnnotation] != "feature-a" {
+		t.Errorf("the project of the preview is %v, %v", project.Annotations, project.Spec)
+	}
+
+	n.repo.PushBranch("feature-a", greeting("two"))
+	broken := n.repo.PushBranch("feature-b", map[string]string{"projects/shop/apps/web/app.yaml": "kind: nothing\n"})
+	n.reconcile(n.repository())
+	greets("shop-pr-feature-a", "two")
+	n.eventually(func() error {
+		repository := n.repository()
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
+			return err
+		}
+		for _, p := range repository.Status.Previews {
+			if p.Branch == "feature-b" && p.Revision == broken && strings.Contains(p.Message, "projects/shop/apps/web/app.yaml:1:") && strings.Contains(p.Message, "in branch feature-b") {
+				return nil
+			}
+		}
+		return fmt.Errorf("the previews are %v", repository.Status.Previews)
+	})
+	n.synced(revision, metav1.ConditionTrue)
+
+	// A Git host that is away deletes nothing.
+	n.repo.Vanish()
+	n.reconcile(n.repository())
+	n.until(n.repository(), v1alpha1.FetchedCondition, metav1.ConditionFalse, "")
+	greets("shop-pr-feature-a", "two")
+	n.repo.Return()
+
+	n.repo.DeleteBranch("feature-a")
+	n.repo.DeleteBranch("feature-b")
+	n.reconcile(n.repository())
+	n.eventually(func() error {
+		for _, name := range []string{"shop-pr-feature-a", "shop-pr-feature-b"} {
+			err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.HomeNamespace(n.name), Name: name}, &v1alpha1.Project{})
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("project %s is still there: %w", name, err)
+			}
+		}
+		return nil
+	})
+	after := n.app("shop", "web")
+	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(after), after); err != nil {
+		t.Fatal(err)
+	}
+	if after.UID != before.UID || after.Generation != before.Generation || after.Annotations[v1alpha1.RevisionAnnotation] != before.Annotations[v1alpha1.RevisionAnnotation] {
+		t.Errorf("the app of the project itself is %v, was %v; the preview had %s", after.ObjectMeta, before.ObjectMeta, first)
+	}
+	greets("shop", "main")
+}

@@ -1,0 +1,143 @@
+package preview
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func TestTheNameOfAPreviewIsStableAndItsOwn(t *testing.T) {
+	label := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$`)
+	seen := map[string]string{}
+	for _, branch := range []string{
+		"login", "feature/login", "feature-login", "Feature-Login", "feature--login", "feature/login/", "feature.login", "-", "ä", "🦊", "a",
+		strings.Repeat("a", 200), strings.Repeat("a", 201), "feature/" + strings.Repeat("-", 40), strings.TrimPrefix(Name("shop", "feature/login"), "shop-pr-"),
+	} {
+		for _, project := range []string{"shop", "s", strings.Repeat("p", 20)} {
+			name := Name(project, branch)
+			if !label.MatchString(name) || !strings.HasPrefix(name, project+"-pr-") || name != Name(project, branch) {
+				t.Errorf("branch %q of %s has the project %q", branch, project, name)
+			}
+			if other, taken := seen[name]; taken {
+				t.Errorf("branches %q and %q share the project %s", branch, other, name)
+			}
+			seen[name] = branch
+		}
+	}
+	if got := Name("shop", "login"); got != "shop-pr-login" {
+		t.Errorf("a plain branch has the project %s", got)
+	}
+}
+
+func limits(spec *v1alpha1.ProjectPreviews, running ...string) Limits {
+	return Limits{
+		Project: "shop", Spec: spec, Main: "main", Follows: "main", Now: now,
+		Declared: func(name string) bool { return name == "shop-pr-declared" },
+		Running: func(name string) bool {
+			for _, branch := range running {
+				if name == Name("shop", branch) {
+					return true
+				}
+			}
+			return false
+		},
+	}
+}
+
+func TestWhichBranchesHaveAPreview(t *testing.T) {
+	young := now.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		spec     v1alpha1.ProjectPreviews
+		running  []string
+		branches []Branch
+		// want is the start of why each branch has no preview, in order; "" for one that has.
+		want []string
+	}{
+		"those that match":            {v1alpha1.ProjectPreviews{Branches: "f*"}, nil, []Branch{{"fix", "1", young, ""}, {"main", "2", young, ""}, {"f/x", "3", young, ""}}, []string{""}},
+		"not the one that is applied": {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"main", "1", young, ""}, {"a", "2", young, ""}}, []string{""}},
+		"without commits of its own":  {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"a", "main", young, ""}}, []string{"the branch has no commits of its own"}},
+		"the default of max": {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"a", "1", young, ""}, {"b", "1", young, ""}, {"c", "1", young, ""}, {"d", "1", young, ""}, {"e", "1", young, ""}, {"f", "1", young, ""}},
+			[]string{"", "", "", "", "", "there are 5 previews"}},
+		"running ones first":       {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, []string{"z"}, []Branch{{"a", "1", young, ""}, {"z", "1", young, ""}}, []string{"", "there are 1 previews"}},
+		"ttl is over":              {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, nil, []Branch{{"a", "1", now.Add(-73 * time.Hour), ""}, {"b", "1", now.Add(-71 * time.Hour), ""}}, []string{"its last commit is older than spec.previews.ttl of 72h0m0s", ""}},
+		"a shorter ttl":            {v1alpha1.ProjectPreviews{Branches: "*", TTL: &metav1.Duration{Duration: time.Hour}}, nil, []Branch{{"a", "1", now.Add(-61 * time.Minute), ""}, {"b", "1", young, ""}}, []string{"its last commit is older than spec.previews.ttl of 1h0m0s", ""}},
+		"a date in the future":     {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"a", "1", now.Add(time.Hour), ""}, {"b", "1", now.Add(time.Minute), ""}}, []string{"its last commit has a date in the future", ""}},
+		"a declared project":       {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"declared", "1", young, ""}}, []string{"the repository declares a project shop-pr-declared itself"}},
+		"one that failed":          {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, nil, []Branch{{"a", "1", time.Time{}, "it is too large"}, {"b", "1", young, ""}}, []string{"it is too large", ""}},
+		"a running one that fails": {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, []string{"a"}, []Branch{{"a", "1", time.Time{}, "it is too large"}, {"b", "1", young, ""}}, []string{"", "there are 1 previews"}},
+		"equal projects":           {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"a", "1", young, ""}, {"a", "2", young, ""}}, []string{"", "branch a has the same project shop-pr-a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for i, p := range limits(&c.spec, c.running...).Choose(c.branches) {
+				if i < len(c.want) && c.want[i] != "" && strings.HasPrefix(p.Missing, c.want[i]) {
+					p.Missing = c.want[i]
+				}
+				got = append(got, p.Missing)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAPreviewHasNoHostOfTheProject(t *testing.T) {
+	app := func(host string, hosts ...string) *v1alpha1.App {
+		a := &v1alpha1.App{Spec: v1alpha1.AppSpec{Host: host, Ingress: &v1alpha1.AppIngress{}}}
+		a.Spec.DependsOn = []v1alpha1.Dependency{{Name: "db", Project: "shop"}, {Name: "db", Project: "other"}}
+		for _, h := range hosts {
+			a.Spec.Hosts = append(a.Spec.Hosts, v1alpha1.AppHost{Host: h})
+		}
+		return a
+	}
+	without := app("shop.example.com")
+	Adapt(without, "shop", "shop-pr-login", "")
+	if s := without.Spec; s.Host != "" || s.Hosts != nil || s.Ingress != nil {
+		t.Errorf("without a pattern the app has %v", s)
+	}
+	one, many, none := app("shop.example.com"), app("", "a.example.com", "b.example.com"), app("")
+	for _, a := range []*v1alpha1.App{one, many, none} {
+		Adapt(a, "shop", "shop-pr-login", "{branch}-{host}")
+		if a.Spec.DependsOn[0].Project != "" || a.Spec.DependsOn[1].Project != "other" {
+			t.Errorf("the app depends on %v", a.Spec.DependsOn)
+		}
+	}
+	if one.Spec.Host != "login-shop.example.com" || many.Spec.Hosts[0].Host != "login-a.example.com" || many.Spec.Hosts[1].Host != "login-b.example.com" || none.Spec.Host != "" {
+		t.Errorf("the hosts are %q, %v and %q", one.Spec.Host, many.Spec.Hosts, none.Spec.Host)
+	}
+}
+
+func TestAPreviewWritesNothingToGit(t *testing.T) {
+	for write, kept := range map[v1alpha1.WriteMode]bool{"": true, v1alpha1.WriteCommit: false, v1alpha1.WritePullRequest: false} {
+		app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{Reference: "registry.example.com/web", Policy: &v1alpha1.ImagePolicy{Write: write}}}}
+		if Adapt(app, "shop", "shop-pr-login", ""); (app.Spec.Image.Policy != nil) != kept {
+			t.Errorf("with write %q the policy is %v", write, app.Spec.Image.Policy)
+		}
+	}
+}
+
+func TestTheProjectOfAPreview(t *testing.T) {
+	quota := func(cpu string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse(cpu)}
+	}
+	parent := &v1alpha1.Project{Spec: v1alpha1.ProjectSpec{
+		Quota: quota("8"), DeletionPolicy: v1alpha1.DeletionOrphan, Previews: &v1alpha1.ProjectPreviews{Branches: "*", Quota: quota("1")},
+		Namespace: &v1alpha1.PlatformNamespace{Adopt: true}, Limits: v1alpha1.ContainerLimits{Default: quota("2")},
+	}}
+	got := Object(parent, "shop-pr-login")
+	want := v1alpha1.ProjectSpec{Quota: quota("1"), DeletionPolicy: v1alpha1.DeletionDelete, Limits: parent.Spec.Limits}
+	if diff := cmp.Diff(want, got.Spec); diff != "" || got.Name != "shop-pr-login" {
+		t.Errorf("%s has (-want +got):\n%s", got.Name, diff)
+	}
+}
