@@ -191,6 +191,7 @@ func (n *team) ownersRequestAndChangeNothingElse(t *testing.T) {
 		"a request of a tenant":               patching("", tenant, request(requestedAt)),
 		"forcing a project":                   patching("", shop, request("reconcile.fluxcd.io/forceAt")),
 		"suspending a project":                patching("", shop, request(v1alpha1.SuspendAnnotation)),
+		"confirming a promotion":              patching("admin", shop, annotated(v1alpha1.ConfirmPromotionAnnotation, "x")),
 		"confirming a project":                patching("", shop, annotated(v1alpha1.ConfirmAnnotation, "x")),
 		"allowing the deletion of a project":  patching("", shop, annotated(v1alpha1.AllowDeletionAnnotation, "shop")),
 		"removing finalizers by force":        patching("", web, annotated(v1alpha1.ForceRemovalAnnotation, "web")),
