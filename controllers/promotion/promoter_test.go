@@ -140,7 +140,11 @@ func TestWhatWasPromotedOnceIsNotPromotedAgain(t *testing.T) {
 	if reason != v1alpha1.PromotionHeldReason || len(token) != 8 {
 		t.Fatalf("%s, %s", reason, message)
 	}
-	for pullRequest, want := range map[string]string{"": "", "https://example.com/7": "web: waits for https://example.com/7"} {
+	for _, pullRequest := range []string{"", "https://example.com/7"} {
+		want := ""
+		if pullRequest != "" {
+			want = "web: waits for " + pullRequest
+		}
 		project.Spec.Promotion.Write = map[bool]v1alpha1.WriteMode{true: v1alpha1.WritePullRequest, false: v1alpha1.WriteCommit}[pullRequest != ""]
 		project.Status.Promoted = []v1alpha1.Promoted{{App: "web", Version: token, Commit: "c0ffee", PullRequest: pullRequest}}
 		if err := f.client.Update(t.Context(), project); err != nil {

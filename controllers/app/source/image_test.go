@@ -55,6 +55,13 @@ func (s *tagServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
+// requests is how many requests there were.
+func (s *tagServer) requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
 // fixture is an Image app with a policy; restart drops the memory of the process.
 type fixture struct {
 	t *testing.T
@@ -113,7 +120,7 @@ func (b *fixture) begin() *pass {
 // look runs the step and writes the status as the runner does. It returns the number of requests to the registry.
 func (b *fixture) look() (*pass, int, error) {
 	b.t.Helper()
-	before := b.asked
+	before := b.requests()
 	p := b.begin()
 	err := b.choose(p)
 	p.found.Record(b.app)
@@ -123,7 +130,7 @@ func (b *fixture) look() (*pass, int, error) {
 	if err == nil {
 		b.app.Status.ObservedGeneration = b.app.Generation
 	}
-	return p, b.asked - before, err
+	return p, b.requests() - before, err
 }
 
 // chooses runs look, and wants this tag, number of requests, and events.
