@@ -189,6 +189,7 @@ func FuzzAnEditChangesWhatItSays(f *testing.F) {
 		f.Add([]byte(app), field, "", true)
 	}
 	f.Add([]byte("spec:\n  text: \n"), "spec.text", "08", false) // YAML reads the value as a float, and its text as an integer.
+	f.Add([]byte("spec:\n  text: ># why\n    one\n"), "spec.text", "two", false)
 	f.Fuzz(func(t *testing.T, data []byte, field, value string, del bool) {
 		path, err := ParsePath(field)
 		before, broken := parse(data)
@@ -251,4 +252,22 @@ func comments(n *yaml.Node) []string {
 		all = append(all, comments(child)...)
 	}
 	return all
+}
+
+// TestTheCommentOfATextOfSeveralLinesIsKept: it stands on the line of the key, before what is replaced.
+func TestTheCommentOfATextOfSeveralLinesIsKept(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: > # why\n  one\n  two\nb: 1\n":      "a: 3 # why\nb: 1\n",
+		"a: |- # why\r\n  one\r\nb: 1\r\n":      "a: 3 # why\r\nb: 1\r\n",
+		"a: >#why\n":                            "a: 3 #why\n",
+		"a: >\n  one # of the text\nb: 1 # b\n": "a: 3\nb: 1 # b\n",
+	} {
+		if got, err := Set([]byte(text), Path{"a"}, 3); err != nil || string(got) != want {
+			t.Errorf("%q becomes %q, %v; want %q", text, got, err, want)
+		}
+	}
+	want := "a: # why\n  x: 1\nb: 1\n"
+	if got, err := Set([]byte("a: > # why\n  one\nb: 1\n"), Path{"a"}, map[string]any{"x": 1}); err != nil || string(got) != want {
+		t.Errorf("it becomes %q, %v; want %q", got, err, want)
+	}
 }

@@ -96,10 +96,25 @@ func replace(t text, at place, value any) (splice, error) {
 	if old.Kind != yaml.ScalarNode && (old.Style&yaml.FlowStyle == 0 || t.lineEnd(start) < end) {
 		return splice{}, fmt.Errorf("line %d: an object or list of several lines cannot be replaced; set or delete its fields", old.Line)
 	}
+	comment := headerComment(t, old, start)
 	if composite(value) && !flow && at.parent.Kind == yaml.MappingNode {
-		return replaceByBlock(t, start, end, value, column(at.parent)+2)
+		s, err := replaceByBlock(t, start, end, value, column(at.parent)+2)
+		s.text = comment + s.text
+		return s, err
 	}
-	return splice{start, end, written}, nil
+	return splice{start, end, written + comment}, nil
+}
+
+// headerComment returns the comment behind | or >, with a space before it; "" if there is none. It is part of what is replaced.
+func headerComment(t text, old *yaml.Node, start int) string {
+	if old.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
+		return ""
+	}
+	_, comment, found := bytes.Cut(t.data[start:t.lineEnd(start)], []byte("#"))
+	if !found {
+		return ""
+	}
+	return " #" + strings.TrimRight(string(comment), " \t\r")
 }
 
 // replaceByBlock writes an object or list in lines of its own below the key, behind the comment on the line of the key.
