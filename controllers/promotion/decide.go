@@ -168,7 +168,8 @@ func waits(p *v1alpha1.Promotion, app *v1alpha1.App, now time.Time) (why string,
 	case ready == nil || ready.ObservedGeneration != app.Generation || app.Status.ObservedTree != app.Annotations[v1alpha1.TreeAnnotation]:
 		return name + " is not delivered yet", 0
 	case ready.Status != metav1.ConditionTrue:
-		return fmt.Sprintf("%s is not ready: %s: %s", name, ready.Reason, firstLine(ready.Message)), 0
+		message, _, _ := strings.Cut(ready.Message, "\n")
+		return fmt.Sprintf("%s is not ready: %s: %s", name, ready.Reason, message), 0
 	}
 	since := ready.LastTransitionTime.Time
 	if len(app.Status.Deliveries) > 0 {
@@ -188,9 +189,4 @@ func waits(p *v1alpha1.Promotion, app *v1alpha1.App, now time.Time) (why string,
 		return fmt.Sprintf("%s is healthy since %s, and has to be for %s", name, since.UTC().Format("15:04:05 UTC"), wanted), left
 	}
 	return "", 0
-}
-
-func firstLine(message string) string {
-	line, _, _ := strings.Cut(message, "\n")
-	return line
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/command"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // lines say what is not promoted yet, one for each app.
@@ -57,7 +58,8 @@ func (l lines) note(project *v1alpha1.Project) step.Note {
 	return note
 }
 
-// tenantOf returns the tenant that owns the home namespace of the project, which cannot be forged.
+// tenantOf returns the tenant of a project, from its namespace, which cannot be forged.
 func tenantOf(project *v1alpha1.Project) string {
-	return strings.TrimPrefix(project.Namespace, v1alpha1.HomeNamespace(""))
+	ref, _ := identity.Of(project)
+	return ref.Tenant
 }

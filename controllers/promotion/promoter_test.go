@@ -216,7 +216,7 @@ func TestWhatAPersonHasToDoComesFirst(t *testing.T) {
 func TestAnAppConcernsTheProjectsThatPromoteIt(t *testing.T) {
 	f := newFixture(t, v1alpha1.Promotion{From: "staging"})
 	for namespace, want := range map[string]int{"kubeop-acme-staging": 1, "kubeop-acme-production": 1, "kubeop-acme-dev": 0, "kubeop-other-staging": 0} {
-		if got := f.concerned(t.Context(), namespace); len(got) != want || want > 0 && got[0] != production {
+		if got := f.concerned(t.Context(), &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}); len(got) != want || want > 0 && got[0] != production {
 			t.Errorf("an app in %s concerns %v", namespace, got)
 		}
 	}

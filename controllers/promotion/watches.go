@@ -5,17 +5,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
 )
 
 // pause collects the changes of a project's apps, of which a delivery makes many.
@@ -26,28 +23,14 @@ func (p *Promoter) SetupWithManager(mgr ctrl.Manager, options controller.Options
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("promotion").
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.App{}, p.apped()).
+		Watches(&v1alpha1.App{}, declared.Later(pause, p.concerned)).
 		WithOptions(options).
 		Complete(p)
 }
 
-// apped wakes the Projects that an App's change concerns.
-func (p *Promoter) apped() handler.Funcs {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	wake := func(ctx context.Context, o client.Object, q queue) {
-		for _, project := range p.concerned(ctx, o.GetNamespace()) {
-			q.AddAfter(reconcile.Request{NamespacedName: project}, pause)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { wake(ctx, e.ObjectNew, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, e.Object, q) },
-	}
-}
-
-// concerned returns the Projects of the same tenant that promote from or to the project with the namespace.
-func (p *Promoter) concerned(ctx context.Context, namespace string) (keys []types.NamespacedName) {
+// concerned returns the Projects of the same tenant that promote from or to the project of an App.
+func (p *Promoter) concerned(ctx context.Context, app client.Object) (keys []types.NamespacedName) {
+	namespace := app.GetNamespace()
 	tenant := v1alpha1.TenantOf(namespace)
 	projects := &v1alpha1.ProjectList{}
 	if p.Reader.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(tenant)), client.UnsafeDisableDeepCopy) != nil {

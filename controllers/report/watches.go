@@ -5,17 +5,15 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
 )
 
 // pause collects the changes of a Repository and its apps, of which a delivery makes many.
@@ -57,20 +55,10 @@ func known(name string, is func(string) bool) string {
 
 // waking wakes the object of the name that of returns for an object; "" is none.
 func waking(of func(client.Object) string) handler.Funcs {
-	wake := func(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	return declared.Later(pause, func(_ context.Context, o client.Object) []types.NamespacedName {
 		if name := of(o); name != "" {
-			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, pause)
+			return []types.NamespacedName{{Name: name}}
 		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.Object, q)
-		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.ObjectNew, q)
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.Object, q)
-		},
-	}
+		return nil
+	})
 }
