@@ -191,6 +191,10 @@ func TestARequestIsDoneWhenItsOwnValueWasHandledAndTheAppIsReady(t *testing.T) {
 			app.Status.LastHandledForceAt = value
 			ready(app, metav1.ConditionFalse, stalled)
 		}, "", "Because: of this"},
+		"replaced by a later request": {Reconcile, meta.ReconcileRequestAnnotation, func(app *v1alpha1.App, _ string) {
+			app.Annotations[meta.ReconcileRequestAnnotation], app.Status.LastHandledReconcileAt = "that of a push", "that of a push"
+			ready(app, metav1.ConditionTrue)
+		}, "The app acme/shop/web was reconciled and is ready.\n", ""},
 		"another request": {Force, meta.ForceRequestAnnotation, func(app *v1alpha1.App, value string) {
 			app.Status.LastHandledForceAt = "an earlier one"
 			app.Status.LastHandledResetAt = value

@@ -17,7 +17,8 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
 )
 
-// request is a command that sets an annotation with the time as its value, and waits until kubeop has handled it.
+// request is a command that sets an annotation with the time as its value, and waits until kubeop has handled it, or a later value that a
+// push hook or another person set over it.
 type request struct {
 	*call.Call
 	name, done string
@@ -120,7 +121,7 @@ func (r *request) run(ctx context.Context, args []string) error {
 		return r.say("The %s will be %s.", of, r.done)
 	}
 	err = follow(ctx, r.Call, of, r.timeout, func(s state) (bool, error) {
-		if r.handled(s) != value {
+		if handled := r.handled(s); handled != value && handled != s.GetAnnotations()[r.annotation] {
 			return false, nil
 		}
 		return settled(s)
