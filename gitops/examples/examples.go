@@ -8,11 +8,14 @@ import (
 	"regexp"
 )
 
-//go:embed all:platform all:acme all:docs
+//go:embed all:platform all:acme all:docs all:stages
 var files embed.FS
 
-// Names of the sample repositories, in the order in which to create them in a new installation: docs holds what the apps of acme refer to,
-// and the platform repository binds acme.
+// Stages is the sample of a tenant's repository with previews of branches and a promotion. It is to read and copy: no tenant is bound to it.
+const Stages = "stages"
+
+// Names of the sample repositories that `make run` pushes, in the order in which to create them in a new installation: docs holds what the apps
+// of acme refer to, and the platform repository binds acme.
 func Names() []string { return []string{"docs", "acme", "platform"} }
 
 // Places are the addresses to fill into the samples.

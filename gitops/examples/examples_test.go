@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/render/manifests"
 	"github.com/kubeop/kubeop/delivery/render/workload"
+	"github.com/kubeop/kubeop/gitops/preview"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -110,6 +111,32 @@ func TestAcmeDeclaresOneAppOfEachType(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, types); diff != "" {
 		t.Errorf("apps (-want +got):\n%s", diff)
+	}
+}
+
+// TestStagesHavePreviewsAndAPromotion checks that the sample would do what its README says.
+func TestStagesHavePreviewsAndAPromotion(t *testing.T) {
+	got := read(t, Stages, tree.Scope{Repository: "acme", Tenant: "acme"})
+	apps := map[string]*v1alpha1.App{}
+	for _, a := range declared[*v1alpha1.App](got) {
+		apps[a.Namespace+"/"+a.Name] = a
+	}
+	stages := got.Parents()
+	staging, production := stages["staging"], stages["production"]
+	if len(stages) != 2 || staging == nil || production == nil || staging.Spec.Previews == nil || production.Spec.Promotion == nil {
+		t.Fatalf("the projects are %v", stages)
+	}
+	if stages[production.Spec.Promotion.From] != staging || apps["kubeop-acme-staging/web"] == nil || apps["kubeop-acme-production/web"] == nil {
+		t.Errorf("%+v promotes nothing to %v", production.Spec.Promotion, apps)
+	}
+	const branch = "feature/login"
+	if !preview.Matches(staging.Spec.Previews.Branches, branch) {
+		t.Errorf("%s has no preview", branch)
+	}
+	app := apps["kubeop-acme-staging/web"]
+	preview.Adapt(app, "staging", preview.Name("staging", branch), staging.Spec.Previews.Host)
+	if !strings.HasPrefix(app.Spec.Host, "feature-login-") || !strings.HasSuffix(app.Spec.Host, ".shop.example.com") {
+		t.Errorf("the host of the preview is %s", app.Spec.Host)
 	}
 }
 
@@ -260,7 +287,7 @@ func TestRepositoryRefuses(t *testing.T) {
 }
 
 func TestNoPlaceholderIsLeft(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range append(Names(), Stages) {
 		for file, data := range repository(t, name).MapFS {
 			if strings.Contains(string(data.Data), "${") {
 				t.Errorf("%s/%s still has a placeholder:\n%s", name, file, data.Data)

@@ -75,7 +75,7 @@ func validate(t *testing.T, schema *jsonschema.Schema, text string) error {
 // TestTheSamplesFitTheSchemas checks every file of the sample repositories.
 func TestTheSamplesFitTheSchemas(t *testing.T) {
 	checked := map[string]int{}
-	for _, repository := range []string{"acme", "platform"} {
+	for _, repository := range []string{"acme", "platform", examples.Stages} {
 		files, err := examples.Repository(repository, examples.Places{GitURL: "https://git.example.com/demo", Registry: "registry.example.com/demo"})
 		if err != nil {
 			t.Fatal(err)

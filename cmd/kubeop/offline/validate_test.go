@@ -114,7 +114,7 @@ func TestValidateListsWhatIsWrong(t *testing.T) {
 }
 
 func TestTheSamplesAreValid(t *testing.T) {
-	for _, name := range examples.Names() {
+	for _, name := range append(examples.Names(), examples.Stages) {
 		if name == "docs" {
 			continue // It is a source of apps, without declarations.
 		}
