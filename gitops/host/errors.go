@@ -65,6 +65,8 @@ func (r *Repository) explain(res *scm.Response, err error) error {
 		return r.auth.NameSecret(failure.New(failure.ErrNotFound, "%s has no such repository or commit, or the token may not see it (404): its user may make another there: %s", host, needs[r.kind]))
 	case res.Status >= http.StatusInternalServerError:
 		return failure.New(failure.ErrServer, "%s answered %d %s", host, res.Status, http.StatusText(res.Status))
+	case res.Status < http.StatusMultipleChoices:
+		return failure.New(failure.ErrServer, "the answer of %s cannot be read: %s", host, said)
 	case res.Status < http.StatusBadRequest:
 		return failure.New(failure.ErrInvalid, "%s redirects (%d): write the URL it redirects to as the URL in Git", host, res.Status)
 	}

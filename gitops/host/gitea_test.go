@@ -185,6 +185,10 @@ func TestRealGitea(t *testing.T) {
 	if err != nil || number != 1 || link == "" {
 		t.Fatalf("opened %d at %q: %v", number, link, err)
 	}
+	listed, err := r.PullRequests(t.Context())
+	if err != nil || len(listed) != 1 || listed[0].Number != 1 || listed[0].From != "scale" || listed[0].Into != "main" || len(listed[0].Commit) != 40 || listed[0].Fork {
+		t.Errorf("the open pull requests are %+v, %v", listed, err)
+	}
 	if err := r.Comment(t.Context(), number, "**the plan**"); err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,8 @@ type Repository struct {
 	now    func() time.Time
 }
 
-// maxAnswer is how much of an answer is read.
-const maxAnswer = 1 << 20
+// maxAnswer is how much of an answer is read: a page of pull requests, each of which has a text of up to 256 KiB at GitHub.
+const maxAnswer = 8 << 20
 
 // timeouts bound a request.
 var timeouts = transport.Timeouts{Whole: 30 * time.Second, Answer: 15 * time.Second, Stall: 10 * time.Second}

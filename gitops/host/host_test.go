@@ -172,14 +172,15 @@ func TestPullRequests(t *testing.T) {
 
 // TestAnOpenPullRequestIsNotOpenedAgain: the host refuses a second one of the same branches, in words of its own.
 func TestAnOpenPullRequestIsNotOpenedAgain(t *testing.T) {
-	const others = `{"number": 5, "head": {"ref": "scale"}, "base": {"ref": "next"}, "html_url": "5"}, {"number": 6, "head": {"ref": "other"}, "base": {"ref": "main"}, "html_url": "6"}`
+	const others = `{"number": 5, "state": "open", "head": {"ref": "scale", "repo": {"full_name": "acme/shop"}}, "base": {"ref": "next"}, "html_url": "5"},
+		{"number": 6, "state": "open", "head": {"ref": "other", "repo": {"full_name": "acme/shop"}}, "base": {"ref": "main"}, "html_url": "6"}`
 	for name, tc := range map[string]struct {
 		open string
 		want string
 	}{
-		"open":     {others + `, {"number": 7, "state": "open", "head": {"ref": "scale"}, "base": {"ref": "main"}, "html_url": "https://example.com/7"}`, "7 https://example.com/7"},
+		"open":     {others + `, {"number": 7, "state": "open", "head": {"ref": "scale", "repo": {"full_name": "acme/shop"}}, "base": {"ref": "main"}, "html_url": "https://example.com/7"}`, "7 https://example.com/7"},
 		"not open": {others, "does not accept it (422)"},
-		"closed":   {others + `, {"number": 7, "state": "closed", "head": {"ref": "scale"}, "base": {"ref": "main"}, "html_url": "7"}`, "does not accept it (422)"},
+		"a fork's": {others + `, {"number": 7, "state": "open", "head": {"ref": "scale", "repo": {"full_name": "eve/shop"}}, "base": {"ref": "main"}, "html_url": "7"}`, "does not accept it (422)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,11 +15,17 @@ import (
 // PullRequest is a proposal to merge one branch into another; GitLab calls it a merge request.
 type PullRequest struct {
 	Title, Body string
-	// From and Into are branches of the same repository.
+	// From is the branch that it proposes, and Into the one it would be merged into.
 	From, Into string
+	// Number, Commit, Fork and Link are set by the host. Commit is the newest commit of From; Bitbucket Cloud shortens its hash to 12 digits. Fork:
+	// From is a branch of another repository, or the host does not say of which.
+	Number int
+	Commit string
+	Fork   bool
+	Link   string
 }
 
-// OpenPullRequest opens a pull request, and returns its number and web page. If one of the same branches is open already, it is that.
+// OpenPullRequest opens a pull request between two branches of the repository, and returns its number and web page. If one of the same branches is open already, it is that.
 func (r *Repository) OpenPullRequest(ctx context.Context, p PullRequest) (number int, link string, err error) {
 	err = r.call(ctx, "opening a pull request", func(ctx context.Context) (*scm.Response, error) {
 		opened, res, err := r.api.PullRequests.Create(ctx, r.name, &scm.PullRequestInput{Title: p.Title, Body: p.Body, Source: p.From, Target: p.Into})
@@ -38,22 +44,14 @@ func (r *Repository) OpenPullRequest(ctx context.Context, p PullRequest) (number
 	return open.Number, open.Link, nil
 }
 
-// maxPullRequests is how many open pull requests are searched for one.
-const maxPullRequests = 100
-
-// openPullRequest returns the open pull request of the same branches; nil if there is none among the first maxPullRequests.
-func (r *Repository) openPullRequest(ctx context.Context, p PullRequest) (*scm.PullRequest, error) {
-	var open []*scm.PullRequest
-	err := r.call(ctx, "listing the open pull requests", func(ctx context.Context) (*scm.Response, error) {
-		found, res, err := r.api.PullRequests.List(ctx, r.name, scm.PullRequestListOptions{Size: maxPullRequests, Open: true})
-		open = found
-		return res, err
-	})
-	at := slices.IndexFunc(open, func(o *scm.PullRequest) bool { return o.Source == p.From && o.Target == p.Into && !o.Closed })
+// openPullRequest returns the open pull request of the same branches; nil if there is none.
+func (r *Repository) openPullRequest(ctx context.Context, p PullRequest) (*PullRequest, error) {
+	open, err := r.PullRequests(ctx)
+	at := slices.IndexFunc(open, func(o PullRequest) bool { return o.From == p.From && o.Into == p.Into && !o.Fork })
 	if err != nil || at < 0 {
 		return nil, err
 	}
-	return open[at], nil
+	return &open[at], nil
 }
 
 // Comment adds a comment, in Markdown, to a pull request.
