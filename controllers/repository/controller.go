@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/controllers/pushes"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -40,7 +41,7 @@ type Reconciler struct {
 	Beside
 
 	records     records
-	credentials credentials
+	credentials credentials.Cache
 }
 
 // Beside is what the status of a Repository reports beside the steps.

@@ -192,5 +192,5 @@ func (r *Reconciler) forget(repository *v1alpha1.Repository) {
 	r.Previews.Branches.Forget(preview.Key(repository))
 	r.records.forget(repository.UID, repository.Name)
 	r.Refusals.Forget(repository.Name)
-	r.credentials.drop(secretsOf(repository)...)
+	r.credentials.Drop(secretsOf(repository)...)
 }

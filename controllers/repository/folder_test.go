@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
@@ -104,7 +105,7 @@ func (b *fixture) restart() {
 	b.woken = woken
 	b.Commits.Wake = func(name types.NamespacedName) { woken <- name }
 	b.WakeApps(b.Commits.Wake)
-	b.credentials = credentials{Reader: b.Direct, metadata: b.Secrets, named: func(context.Context, string) bool { return true }, clock: b.clock}
+	b.credentials = credentials.Cache{Reader: b.Direct, Metadata: b.Secrets, Named: func(context.Context, string) bool { return true }, Clock: b.clock}
 }
 
 func (b *fixture) serve() string {
@@ -321,7 +322,7 @@ func TestTheRepositoryDoesNotCountForItsTenant(t *testing.T) {
 func TestFolderOfTheLastFetchNeedsNoCredentials(t *testing.T) {
 	b := newFixture(t)
 	b.fetchNow()
-	b.credentials = credentials{Reader: b.Direct, metadata: b.Secrets, named: func(context.Context, string) bool { return true }, clock: b.clock}
+	b.credentials = credentials.Cache{Reader: b.Direct, Metadata: b.Secrets, Named: func(context.Context, string) bool { return true }, Clock: b.clock}
 	b.wantFound(0, 0)
 
 	b.repository.Generation = 2

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
@@ -394,20 +395,39 @@ func withSecrets() *v1alpha1.Repository {
 func TestASecretWakesTheRepositoriesThatNameIt(t *testing.T) {
 	k := newCluster(t, withSecrets(), &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1alpha1.RepositorySpec{SecretRef: &v1alpha1.LocalSecretReference{Name: "git"}}})
 	for name, want := range map[string]int{"kubeop-system/git": 2, "kubeop-system/hook": 1, "kubeop-system/keys": 1, "kubeop-system/none": 0, "kubeop-acme/git": 0} {
-		secret := secretMetadata()
+		secret := credentials.MetadataOnly()
 		secret.Namespace, secret.Name, _ = strings.Cut(name, "/")
-		k.credentials.hold(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret.Name, ResourceVersion: "1"}})
+		read := func() {
+			if err := k.credentials.Get(t.Context(), client.ObjectKeyFromObject(secret), &corev1.Secret{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reads := readings{}
+		k.credentials = credentials.Cache{Reader: reads, Metadata: k.api, Named: func(context.Context, string) bool { return true }, Clock: k.clock}
+		read()
+		read()
 		if got := k.naming(t.Context(), secret); len(got) != want {
 			t.Errorf("%s wakes %v, want %d", name, got, want)
 		}
-		if k.credentials.take(secret.Name, "1", &corev1.Secret{}) {
-			t.Errorf("what was held of %s is still taken", name)
+		if read(); reads[secret.Name] != 2 {
+			t.Errorf("%s is read %d times, want once before it changed and once after", name, reads[secret.Name])
 		}
 	}
 	if !k.names(t.Context(), "keys") || k.names(t.Context(), "none") {
 		t.Error("named are other Secrets")
 	}
 }
+
+// readings has every Secret, and counts how often each is read.
+type readings map[string]int
+
+func (r readings) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	r[key.Name]++
+	into.SetName(key.Name)
+	return nil
+}
+
+func (readings) List(context.Context, client.ObjectList, ...client.ListOption) error { return errAway }
 
 // wakes collects the names that are added to a queue.
 type wakes struct {

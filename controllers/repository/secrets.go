@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
@@ -36,7 +37,7 @@ func secretsOf(repository *v1alpha1.Repository) []string {
 // reads it, too, and reports the error.
 func (r *Reconciler) secretVersions(repository *v1alpha1.Repository) (versions string) {
 	for _, name := range secretsOf(repository) {
-		secret := secretMetadata()
+		secret := credentials.MetadataOnly()
 		if err := r.Secrets.Get(context.Background(), client.ObjectKey{Namespace: r.Namespace, Name: name}, secret); err == nil {
 			versions += " " + secret.ResourceVersion
 		}
@@ -52,7 +53,7 @@ func (r *Reconciler) names(ctx context.Context, secret string) bool {
 
 // naming maps a Secret of the operator's namespace to the Repositories that name it.
 func (r *Reconciler) naming(ctx context.Context, secret client.Object) (requests []reconcile.Request) {
-	r.credentials.drop(secret.GetName())
+	r.credentials.Drop(secret.GetName())
 	of := &v1alpha1.RepositoryList{}
 	if secret.GetNamespace() != r.Namespace || r.Client.List(ctx, of, client.MatchingFields{bySecret: secret.GetName()}, client.UnsafeDisableDeepCopy) != nil {
 		return nil // They will be fetched when their interval is over.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
@@ -33,7 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets, keys cache.Cach
 	if err := index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	r.credentials = credentials{Reader: r.Direct, metadata: r.Secrets, named: r.names, clock: r.Steps.Clock}
+	r.credentials = credentials.Cache{Reader: r.Direct, Metadata: r.Secrets, Named: r.names, Clock: r.Steps.Clock}
 	b := ctrl.NewControllerManagedBy(mgr)
 	if keys != nil {
 		b = b.WatchesRawSource(source.Kind(keys, &corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(
@@ -45,7 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets, keys cache.Cach
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(own), builder.WithPredicates(termsChanged)).
 		Watches(&v1alpha1.Project{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.App{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
-		WatchesRawSource(source.Kind(secrets, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(
+		WatchesRawSource(source.Kind(secrets, credentials.MetadataOnly(), handler.TypedEnqueueRequestsFromMapFunc(
 			func(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
 				return r.naming(ctx, secret)
 			}))).

@@ -1,4 +1,5 @@
-package repository
+// Package credentials reads the Secrets that Repositories name.
+package credentials
 
 import (
 	"context"
@@ -12,16 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// credentials reads the Secrets that repositories name. It reads each version once, and reads all Secrets with one request if many are
+// Cache reads the Secrets that repositories name. It reads each version once, and reads all Secrets with one request if many are
 // requested at the same time, for example after a start. Otherwise a thousand repositories would send a thousand requests per interval.
-type credentials struct {
+type Cache struct {
 	// Reader reads without a cache.
 	client.Reader
-	// metadata has the metadata of all Secrets of the namespace.
-	metadata client.Reader
-	// named reports whether a Repository names a Secret; other Secrets are not cached.
-	named func(ctx context.Context, secret string) bool
-	clock clock.PassiveClock
+	// Metadata has the metadata of all Secrets of the namespace.
+	Metadata client.Reader
+	// Named reports whether a Repository names a Secret; other Secrets are not cached.
+	Named func(ctx context.Context, secret string) bool
+	Clock clock.PassiveClock
 
 	mu   sync.Mutex
 	held map[string]*corev1.Secret
@@ -39,7 +40,7 @@ const (
 )
 
 // Get implements client.Reader for Secrets.
-func (c *credentials) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+func (c *Cache) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	secret, ok := into.(*corev1.Secret)
 	if !ok {
 		return c.Reader.Get(ctx, key, into, options...)
@@ -61,16 +62,16 @@ func (c *credentials) Get(ctx context.Context, key client.ObjectKey, into client
 }
 
 // version returns the newest known version of a Secret, "" if there is none.
-func (c *credentials) version(ctx context.Context, key client.ObjectKey) string {
-	about := secretMetadata()
-	if c.metadata.Get(ctx, key, about) != nil {
+func (c *Cache) version(ctx context.Context, key client.ObjectKey) string {
+	about := MetadataOnly()
+	if c.Metadata.Get(ctx, key, about) != nil {
 		return ""
 	}
 	return about.ResourceVersion
 }
 
 // take copies the cached content of that version.
-func (c *credentials) take(name, version string, into *corev1.Secret) bool {
+func (c *Cache) take(name, version string, into *corev1.Secret) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	held := c.held[name]
@@ -81,7 +82,7 @@ func (c *credentials) take(name, version string, into *corev1.Secret) bool {
 	return true
 }
 
-func (c *credentials) hold(secret *corev1.Secret) {
+func (c *Cache) hold(secret *corev1.Secret) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.held == nil {
@@ -90,8 +91,8 @@ func (c *credentials) hold(secret *corev1.Secret) {
 	c.held[secret.Name] = secret.DeepCopy()
 }
 
-// drop removes Secrets that changed, or that no repository names any more, from the cache.
-func (c *credentials) drop(names ...string) {
+// Drop removes Secrets that changed, or that no repository names any more, from the cache.
+func (c *Cache) Drop(names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range names {
@@ -100,10 +101,10 @@ func (c *credentials) drop(names ...string) {
 }
 
 // many reports whether so many Secrets were read in the last second that a list is better.
-func (c *credentials) many() bool {
+func (c *Cache) many() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.clock.Now(); now.Sub(c.began).Abs() > time.Second {
+	if now := c.Clock.Now(); now.Sub(c.began).Abs() > time.Second {
 		c.began, c.single = now, 0
 	}
 	c.single++
@@ -112,7 +113,7 @@ func (c *credentials) many() bool {
 
 // readAll reads all Secrets of the namespace and caches those that are named. If another call has cached the requested version meanwhile,
 // it reads nothing. If the Secret does not exist, into stays empty.
-func (c *credentials) readAll(ctx context.Context, key client.ObjectKey, version string, into *corev1.Secret) error {
+func (c *Cache) readAll(ctx context.Context, key client.ObjectKey, version string, into *corev1.Secret) error {
 	c.listing.Lock()
 	defer c.listing.Unlock()
 	if c.take(key.Name, version, into) {
@@ -124,7 +125,7 @@ func (c *credentials) readAll(ctx context.Context, key client.ObjectKey, version
 			return fmt.Errorf("listing the Secrets of %s: %w", key.Namespace, err)
 		}
 		for i := range list.Items {
-			if c.named(ctx, list.Items[i].Name) {
+			if c.Named(ctx, list.Items[i].Name) {
 				c.hold(&list.Items[i])
 			}
 		}
@@ -133,8 +134,8 @@ func (c *credentials) readAll(ctx context.Context, key client.ObjectKey, version
 	return nil
 }
 
-// secretMetadata is a Secret without its content.
-func secretMetadata() *metav1.PartialObjectMetadata {
+// MetadataOnly is a Secret without its content.
+func MetadataOnly() *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return o
