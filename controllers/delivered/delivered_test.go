@@ -162,6 +162,20 @@ func TestTheEventSaysWhatWasDeliveredAndWhatWasNot(t *testing.T) {
 	p.want("Delivered 22222222 by Ann within 1m12s: 1 of 3 apps: broken; not delivered: refused (NotAllowed), stopped (suspended)")
 }
 
+// TestAFailureOfTheSpecBeforeIsNotOneOfTheCommit: the app has not read the commit yet, so the event waits for it.
+func TestAFailureOfTheSpecBeforeIsNotOneOfTheCommit(t *testing.T) {
+	p := newProject(t, "api", "late")
+	p.apps["late"].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "Unhealthy"}}
+	p.declare("api", two)
+	p.declare("late", two)
+	p.deliver("api", two, v1alpha1.DeliverySucceeded)
+	if again := p.want(); again != patience {
+		t.Errorf("kept back for %s, want %s", again, patience)
+	}
+	p.deliver("late", two, v1alpha1.DeliverySucceeded)
+	p.want("Delivered 22222222 by Ann within 12s: 2 apps: api, late")
+}
+
 func TestAnAppAtWorkDoesNotKeepBackTheEventForEver(t *testing.T) {
 	p := newProject(t, "api", "web")
 	p.declare("api", two)

@@ -270,6 +270,21 @@ func TestWhatIsSetForAnApply(t *testing.T) {
 	}
 }
 
+// TestDriftHidesSecretValues: a value of a Secret that a variable put into another object is shown on neither side.
+func TestDriftHidesSecretValues(t *testing.T) {
+	w := newWatched(t, 1)
+	w.source = "hunter22"
+	w.begin()
+	w.s.Hide("hunter22", "theirs")
+	report, err := w.a.Compare(t.Context(), w.s, apply.Result{Moved: w.moved})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := report.Notes[0].Message, `ConfigMap/c000: /data/key is "***", the source says "***"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // TestAnObjectThatIsGoneIsReported, and an operator that stops reports nothing.
 func TestAnObjectThatIsGoneIsReported(t *testing.T) {
 	w := newWatched(t, 1)

@@ -135,6 +135,20 @@ func TestWhatMakesAnotherDelivery(t *testing.T) {
 	}
 }
 
+// TestALateCacheRepeatsNoDelivery: the App is read as it was before the last delivery was recorded.
+func TestALateCacheRepeatsNoDelivery(t *testing.T) {
+	b := newFixture(t)
+	b.pass(0, Source{Revision: "1.0.0"}, nil)
+	before := b.app.Status.Deliveries
+	b.pass(10, Source{Revision: "1.0.1"}, waits)
+	b.app.Status.Deliveries = before
+	b.pass(10, Source{Revision: "1.0.1"}, nil)
+	b.want("1.0.1 Succeeded 10s", "1.0.0 Succeeded 0s")
+	b.app.Status.Deliveries = before
+	b.pass(10, Source{Revision: "1.0.1"}, unhealthy)
+	b.want("1.0.1 Succeeded 10s", "1.0.0 Succeeded 0s")
+}
+
 func TestTheCommitIsThatOfTheSourceOrOfTheApp(t *testing.T) {
 	for name, c := range map[string]struct {
 		source         Source
