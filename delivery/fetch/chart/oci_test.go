@@ -210,3 +210,29 @@ func TestAChartOfTheLargestSizeIsTaken(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatCameOtherwiseIsNotShared: what was fetched without TLS, with other credentials or from elsewhere is not served for a source. A slash
+// at the end of the URL makes no other source.
+func TestWhatCameOtherwiseIsNotShared(t *testing.T) {
+	store := NewStore(t.TempDir(), loopback)
+	of := func(change func(*Source)) string {
+		src := Source{Repository: "oci://registry.example/charts", Name: "web", Auth: transport.Auth{Username: "bot", Password: "hunter2"}}
+		change(&src)
+		return store.source(src)
+	}
+	own := of(func(*Source) {})
+	for name, change := range map[string]func(*Source){
+		"without TLS":    func(s *Source) { s.Insecure = true },
+		"no credentials": func(s *Source) { s.Auth = transport.Auth{} },
+		"a password":     func(s *Source) { s.Auth.Password = "hunter3" },
+		"an authority":   func(s *Source) { s.Auth.CA = []byte("own") },
+		"another URL":    func(s *Source) { s.Repository += "/more" },
+	} {
+		if of(change) == own {
+			t.Errorf("%s: it shares the folder of the source", name)
+		}
+	}
+	if of(func(s *Source) { s.Repository += "/" }) != own {
+		t.Error("a slash at the end makes another source")
+	}
+}
