@@ -84,6 +84,9 @@ func TestHealthyVersionsArePromoted(t *testing.T) {
 	if token == nil || !strings.HasPrefix(message, "web: image.reference: registry.example/web:v1 → registry.example/web:v3; to confirm, an owner of the tenant with the role admin") {
 		t.Fatalf("the message is %q", message)
 	}
+	if held := production.Status.HeldPromotions; len(held) != 1 || held[0].App != "web" || held[0].Token != token[1] {
+		t.Errorf("held promotions are %+v", held)
+	}
 	runs("v1")
 	before := production.DeepCopy()
 	metav1.SetMetaDataAnnotation(&production.ObjectMeta, v1alpha1.ConfirmPromotionAnnotation, "other,"+token[1])
@@ -92,6 +95,9 @@ func TestHealthyVersionsArePromoted(t *testing.T) {
 	}
 	runs("v3")
 	n.eventually(func() error { return n.has(v1alpha1.PromotionPendingCondition, production) })
+	if held := production.Status.HeldPromotions; len(held) != 0 {
+		t.Errorf("held promotions are %+v", held)
+	}
 
 	// A project that is not there is named.
 	n.repo.Pull()

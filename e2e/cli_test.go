@@ -36,7 +36,7 @@ func TestTheCommandLineWorks(t *testing.T) {
 			for heading, wants := range map[string][]string{
 				"Names":                     {"App acme/shop/web", "Declared in  projects/shop/apps/web/app.yaml", "\nSteps\n"},
 				"See what is there":         {"acme/shop/web", "kind: Project", "Repository acme", "└─ Service web", "Pod web-", "Succeeded", "App          acme/shop/web"},
-				"Request something":         {"The repository acme was reconciled and is ready.", "The app acme/shop/web continues.", "holds no deletions"},
+				"Request something":         {"The repository acme was reconciled and is ready.", "The app acme/shop/web continues.", "holds nothing that waits for a confirmation"},
 				"Begin a repository":        {"Wrote projects/shop/apps/web/app.yaml.", "No problems in ", "origin/main", "The app acme/shop/web is ready"},
 				"See what a commit changes": {"Plan: no changes", "~ App kubeop-acme-shop/web", "~ Deployment/web", "good evening", "Plan: 2 to update", "Plan: 1 to update"},
 				"Check before a push":       {"No problems in ", "projects/shop/apps/web/app.yaml:", "spec.typo"},

@@ -86,6 +86,31 @@ type Promoted struct {
 	PullRequest string `json:"pullRequest,omitempty"`
 }
 
+// HeldPromotion is a version that waits for a confirmation.
+type HeldPromotion struct {
+	// App of this project.
+	App string `json:"app"`
+	// Token confirms it, in the annotation paas.kubeop.io/confirm-promotion.
+	Token string `json:"token"`
+	// Changes says what would be written, such as "image.reference: web:1.0 → web:1.1".
+	Changes string `json:"changes"`
+}
+
+// PromotionStatus reports promotions to the apps of a project.
+type PromotionStatus struct {
+	// Promoted is what was last promoted to each app.
+	// +listType=map
+	// +listMapKey=app
+	Promoted []Promoted `json:"promoted,omitempty"`
+	// HeldPromotions wait for a confirmation; at most 28, as many as one annotation can confirm.
+	// +listType=map
+	// +listMapKey=app
+	HeldPromotions []HeldPromotion `json:"heldPromotions,omitempty"`
+}
+
+// MaxHeldPromotions is the most that HeldPromotions lists: the value of an annotation that owners set may have 253 characters.
+const MaxHeldPromotions = 28
+
 // The defaults of ProjectPreviews.
 const (
 	DefaultMaxPreviews = 5
@@ -161,11 +186,8 @@ type ProjectStatus struct {
 	// Refused is the newer version that condition Current reports. It is unset if there is none.
 	Refused *Refused `json:"refused,omitempty"`
 	// Inventory lists the objects that were created for the project.
-	Inventory Inventory `json:"inventory,omitzero"`
-	// Promoted is what was last promoted to each app.
-	// +listType=map
-	// +listMapKey=app
-	Promoted []Promoted `json:"promoted,omitempty"`
+	Inventory       Inventory `json:"inventory,omitzero"`
+	PromotionStatus `json:",inline"`
 }
 
 // Project is one isolated namespace of a tenant. It lives in the tenant's home namespace.

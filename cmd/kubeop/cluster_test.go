@@ -428,7 +428,7 @@ func testSuspend(t *testing.T, w *world) {
 }
 
 func testConfirm(t *testing.T, w *world) {
-	if out, _, code := run(t, "confirm", "repository", "acme"); code != exit.OK || out != "The repository acme holds no deletions.\n" {
+	if out, _, code := run(t, "confirm", "repository", "acme"); code != exit.OK || out != "The repository acme holds nothing that waits for a confirmation.\n" {
 		t.Errorf("%d: %s", code, out)
 	}
 	repository := &v1alpha1.Repository{}

@@ -40,8 +40,8 @@ type Reconciler struct {
 	Refusals *refusal.Index
 	// Deliveries knows which deliveries of the apps an event reported.
 	Deliveries delivered.Reporter
-	// Promotions returns the condition about promotions to a project, and what was promoted.
-	Promotions func(*v1alpha1.Project) (step.Note, []v1alpha1.Promoted)
+	// Promotions returns the condition about promotions to a project, and what was promoted or is held.
+	Promotions func(*v1alpha1.Project) (step.Note, v1alpha1.PromotionStatus)
 }
 
 // Reconcile brings one project's namespace to the state in its spec, or removes it.

@@ -37,20 +37,20 @@ type scope struct {
 	cluster error
 	// current reports whether a newer version of the project is refused.
 	current refusal.Report
-	// promotion is the condition about promotions, and promoted what was promoted.
-	promotion step.Note
-	promoted  []v1alpha1.Promoted
+	// promotion is the condition about promotions, and promotions their status.
+	promotion  step.Note
+	promotions v1alpha1.PromotionStatus
 }
 
 func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
-	promotion, promoted := r.Promotions(project)
+	promotion, promotions := r.Promotions(project)
 	return &scope{
-		promotion: promotion,
-		promoted:  promoted,
-		project:   project,
-		namespace: v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
-		made:      apply.NewLedger(r.Applier, r.Direct, project.Status.Inventory),
-		current:   r.Refusals.Report(v1alpha1.ProjectKind, project, project.Status.Refused),
+		promotion:  promotion,
+		promotions: promotions,
+		project:    project,
+		namespace:  v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
+		made:       apply.NewLedger(r.Applier, r.Direct, project.Status.Inventory),
+		current:    r.Refusals.Report(v1alpha1.ProjectKind, project, project.Status.Refused),
 	}
 }
 
@@ -69,7 +69,7 @@ func (s *scope) Record() {
 		s.apps.Record(&s.project.Status.AppCounts)
 	}
 	s.project.Status.Refused = s.current.Refused
-	s.project.Status.Promoted = s.promoted
+	s.project.Status.PromotionStatus = s.promotions
 	s.project.Status.Inventory = s.made.Inventory()
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/writeback/update"
 	"github.com/kubeop/kubeop/delivery/reference"
+	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/edit"
 )
 
@@ -30,19 +31,26 @@ func shownChange(c update.Change) string {
 	return fmt.Sprintf("%s: %s → %s", strings.TrimPrefix(c.Field, "spec."), shown(c.Was), shown(c.Value))
 }
 
-// shown is a value for messages, shortened.
+// maxShown is how many bytes of a value a message has.
+const maxShown = 150
+
+// shown is a value for messages. A long one, such as a file among the values of a chart, is not shown.
 func shown(value any) string {
-	if text, is := value.(string); is {
-		return text
+	text, is := value.(string)
+	if !is && value != nil {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return "another value"
+		}
+		text = string(data)
 	}
-	if value == nil {
+	switch {
+	case value == nil:
 		return "nothing"
+	case len(text) > maxShown:
+		return fmt.Sprintf("a value of %d bytes", len(text))
 	}
-	text, err := json.Marshal(value)
-	if err != nil || len(text) > 60 {
-		return "another value"
-	}
-	return string(text)
+	return document.Printable(text)
 }
 
 // verdict says what is promoted.

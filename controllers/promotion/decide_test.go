@@ -1,7 +1,6 @@
 package promotion
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -169,12 +168,16 @@ func TestOnlyWhatIsHealthyIsPromoted(t *testing.T) {
 }
 
 func TestAChangeIsShownShortly(t *testing.T) {
-	for value, want := range map[any]string{"text": "text", nil: "nothing", 3: "3", true: "true"} {
+	long := strings.Repeat("x", 151)
+	for value, want := range map[any]string{"text": "text", "a\n\x1b[1mb": "a\ufffd\ufffd[1mb", long[1:]: long[1:], long: "a value of 151 bytes", nil: "nothing", 3: "3", true: "true"} {
 		if got := shown(value); got != want {
 			t.Errorf("%v is shown as %q", value, got)
 		}
 	}
-	if got := shown(map[string]any{"a": fmt.Sprint(strings.Repeat("x", 60))}); got != "another value" {
+	if got := shown(map[string]any{"a": long}); got != "a value of 159 bytes" {
 		t.Errorf("a large value is shown as %q", got)
+	}
+	if got := shown(map[string]any{"a": "b"}); got != `{"a":"b"}` {
+		t.Errorf("a map is shown as %q", got)
 	}
 }

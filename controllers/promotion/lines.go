@@ -14,13 +14,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// lines say what is not promoted yet, one for each app.
-type lines struct {
-	all []line
-	// tokens confirm the promotions that are held.
-	tokens []string
-}
-
+// line says what is not promoted yet to an app.
 type line struct{ reason, text string }
 
 // urgency is the order of the reasons: what a person has to do comes first.
@@ -29,28 +23,37 @@ var urgency = []string{v1alpha1.WriteFailedReason, v1alpha1.AuthenticationFailed
 
 // add adds the line of an app.
 func (s *state) add(reason, format string, args ...any) {
-	s.lines.all = append(s.lines.all, line{reason, fmt.Sprintf(format, args...)})
+	s.lines = append(s.lines, line{reason, fmt.Sprintf(format, args...)})
 }
 
-// maxTokens is how many tokens a command has: the value of an annotation may have 253 characters.
-const maxTokens = 28
+// hold adds a promotion that waits for a confirmation.
+func (s *state) hold(held v1alpha1.HeldPromotion) {
+	s.add(v1alpha1.PromotionHeldReason, "%s: %s", held.App, held.Changes)
+	if len(s.status.HeldPromotions) < v1alpha1.MaxHeldPromotions {
+		s.status.HeldPromotions = append(s.status.HeldPromotions, held)
+	}
+}
 
 // note returns the condition PromotionPending.
-func (l lines) note(project *v1alpha1.Project) step.Note {
+func (s *state) note(project *v1alpha1.Project) step.Note {
 	note := step.Note{Condition: v1alpha1.PromotionPendingCondition}
-	if len(l.all) == 0 {
+	if len(s.lines) == 0 {
 		return note
 	}
-	sorted := slices.Clone(l.all)
+	sorted := slices.Clone(s.lines)
 	slices.SortStableFunc(sorted, func(a, b line) int { return slices.Index(urgency, a.reason) - slices.Index(urgency, b.reason) })
 	texts := make([]string, len(sorted))
 	for i, each := range sorted {
 		texts[i] = each.text
 	}
 	note.Status, note.Reason, note.Message = metav1.ConditionTrue, sorted[0].reason, step.Few(texts)
-	if len(l.tokens) > 0 {
+	if held := s.status.HeldPromotions; len(held) > 0 {
+		tokens := make([]string, len(held))
+		for i := range held {
+			tokens[i] = held[i].Token
+		}
 		note.Message += "; to confirm, " + command.Annotate(command.Admin.In(tenantOf(project)), "project", project, v1alpha1.ConfirmPromotionAnnotation,
-			strings.Join(l.tokens[:min(len(l.tokens), maxTokens)], ","))
+			strings.Join(tokens, ","))
 	}
 	if slices.Index(urgency, note.Reason) < slices.Index(urgency, v1alpha1.PromotionHeldReason) {
 		note.Event = corev1.EventTypeWarning

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -38,10 +39,10 @@ type Promoter struct {
 
 // state is what is known of the promotions to one Project.
 type state struct {
-	uid      types.UID
-	lines    lines
-	promoted []v1alpha1.Promoted
-	keys     map[string]bool
+	uid    types.UID
+	lines  []line
+	status v1alpha1.PromotionStatus
+	keys   map[string]bool
 }
 
 // Reconcile asks for what is to be promoted to one Project.
@@ -116,7 +117,7 @@ func (p *pass) promote(from, to *v1alpha1.App) {
 	spec := p.project.Spec.Promotion
 	last := p.last(to.Name)
 	if last != nil {
-		p.promoted = append(p.promoted, *last)
+		p.status.Promoted = append(p.status.Promoted, *last)
 	}
 	decided, err := decide(spec, from, to, p.Clock.Now())
 	switch {
@@ -135,8 +136,7 @@ func (p *pass) promote(from, to *v1alpha1.App) {
 		p.lookAgain(decided.Again)
 		return
 	case spec.Approval == v1alpha1.ApprovalAnnotation && !confirmed(p.project, decided.Version):
-		p.add(v1alpha1.PromotionHeldReason, "%s: %s", to.Name, described(decided.Changes))
-		p.lines.tokens = append(p.lines.tokens, decided.Version)
+		p.hold(v1alpha1.HeldPromotion{App: to.Name, Token: decided.Version, Changes: described(decided.Changes)})
 		return
 	}
 	p.ask(to, decided)
@@ -163,8 +163,8 @@ func (p *pass) ask(to *v1alpha1.App, v verdict) {
 		p.add(note.Reason, "%s: %s", to.Name, note.Message)
 		return
 	}
-	p.promoted = slices.DeleteFunc(p.promoted, func(o v1alpha1.Promoted) bool { return o.App == to.Name })
-	p.promoted = append(p.promoted, v1alpha1.Promoted{App: to.Name, Version: v.Version, Changes: what, Commit: written.Commit, PullRequest: written.PullRequest})
+	p.status.Promoted = slices.DeleteFunc(p.status.Promoted, func(o v1alpha1.Promoted) bool { return o.App == to.Name })
+	p.status.Promoted = append(p.status.Promoted, v1alpha1.Promoted{App: to.Name, Version: v.Version, Changes: what, Commit: written.Commit, PullRequest: written.PullRequest})
 }
 
 func (p *pass) lookAgain(after time.Duration) {
@@ -177,7 +177,7 @@ func (p *pass) lookAgain(after time.Duration) {
 func (p *pass) last(app string) *v1alpha1.Promoted {
 	promoted := p.project.Status.Promoted
 	if p.before != nil {
-		promoted = p.before.promoted
+		promoted = p.before.status.Promoted
 	}
 	at := slices.IndexFunc(promoted, func(o v1alpha1.Promoted) bool { return o.App == app })
 	if at < 0 {
@@ -213,10 +213,10 @@ func (p *Promoter) keep(project *v1alpha1.Project, now *state) {
 	p.states[key] = now
 	p.mu.Unlock()
 	p.drop(was, now.keys)
-	note := now.lines.note(project)
+	note := now.note(project)
 	last := conditions.Get(project, v1alpha1.PromotionPendingCondition)
 	same := last == nil && note.Status == "" || last != nil && last.Reason == note.Reason && last.Message == note.Message
-	if !same || !slices.Equal(now.promoted, project.Status.Promoted) {
+	if !same || !equality.Semantic.DeepEqual(now.status, project.Status.PromotionStatus) {
 		p.Report(key)
 	}
 }
@@ -252,17 +252,18 @@ func (p *Promoter) stateOf(project *v1alpha1.Project) *state {
 	return nil
 }
 
-// StatusOf returns the condition PromotionPending of a Project, and what was promoted, for its status. Until it is known, they stay as they are.
-func (p *Promoter) StatusOf(project *v1alpha1.Project) (step.Note, []v1alpha1.Promoted) {
+// StatusOf returns the condition PromotionPending of a Project, and what was promoted or is held, for its status. Until it is known, they stay as
+// they are.
+func (p *Promoter) StatusOf(project *v1alpha1.Project) (step.Note, v1alpha1.PromotionStatus) {
 	note := step.Note{Condition: v1alpha1.PromotionPendingCondition}
 	if project.Spec.Promotion == nil {
-		return note, nil
+		return note, v1alpha1.PromotionStatus{}
 	}
 	if now := p.stateOf(project); now != nil {
-		return now.lines.note(project), slices.Clone(now.promoted)
+		return now.note(project), *now.status.DeepCopy()
 	}
 	if last := conditions.Get(project, v1alpha1.PromotionPendingCondition); last != nil {
 		note.Status, note.Reason, note.Message = last.Status, last.Reason, last.Message
 	}
-	return note, project.Status.Promoted
+	return note, project.Status.PromotionStatus
 }

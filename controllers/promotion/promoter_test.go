@@ -74,8 +74,8 @@ func (f *fixture) pass() (project *v1alpha1.Project, reason, message string, aga
 	if err := f.client.Get(f.Context(), production, project); err != nil {
 		f.Fatal(err)
 	}
-	note, promoted := f.StatusOf(project)
-	project.Status.Promoted = promoted
+	note, status := f.StatusOf(project)
+	project.Status.PromotionStatus = status
 	if (note.Message != "") != (note.Status == metav1.ConditionTrue) || note.Condition != v1alpha1.PromotionPendingCondition {
 		f.Errorf("the condition is %+v", note)
 	}
@@ -137,8 +137,9 @@ func TestWhatWasPromotedOnceIsNotPromotedAgain(t *testing.T) {
 	f := newFixture(t, v1alpha1.Promotion{From: "staging", Approval: v1alpha1.ApprovalAnnotation}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"))
 	project, reason, message, _ := f.pass()
 	_, token, _ := strings.Cut(message, "confirm-promotion=")
-	if reason != v1alpha1.PromotionHeldReason || len(token) != 8 {
-		t.Fatalf("%s, %s", reason, message)
+	held := v1alpha1.HeldPromotion{App: "web", Token: token, Changes: "image.reference: web:1.0 → web:1.1"}
+	if reason != v1alpha1.PromotionHeldReason || len(token) != 8 || !slices.Equal(project.Status.HeldPromotions, []v1alpha1.HeldPromotion{held}) {
+		t.Fatalf("%s, %s, %+v", reason, message, project.Status.HeldPromotions)
 	}
 	for _, pullRequest := range []string{"", "https://example.com/7"} {
 		want := ""
@@ -179,13 +180,13 @@ func TestARestartChangesNoStatus(t *testing.T) {
 	project.Spec.Promotion = &v1alpha1.Promotion{From: "staging"}
 	project.Status.Promoted = []v1alpha1.Promoted{{App: "web"}}
 	project.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PromotionPendingCondition, Status: metav1.ConditionTrue, Reason: "PromotionHeld", Message: "waits"}}
-	note, promoted := f.StatusOf(project)
-	if note.Status != metav1.ConditionTrue || note.Reason != "PromotionHeld" || note.Message != "waits" || note.Event != "" || len(promoted) != 1 {
-		t.Errorf("%+v, %v", note, promoted)
+	note, status := f.StatusOf(project)
+	if note.Status != metav1.ConditionTrue || note.Reason != "PromotionHeld" || note.Message != "waits" || note.Event != "" || len(status.Promoted) != 1 {
+		t.Errorf("%+v, %v", note, status)
 	}
 	f.pass()
-	if note, promoted := f.StatusOf(project); note.Status != "" || len(promoted) != 0 {
-		t.Errorf("after the first pass: %+v, %v", note, promoted)
+	if note, status := f.StatusOf(project); note.Status != "" || len(status.Promoted) != 0 {
+		t.Errorf("after the first pass: %+v, %v", note, status)
 	}
 	project.UID = "another"
 	if note, _ := f.StatusOf(project); note.Message != "waits" {
@@ -198,17 +199,16 @@ func TestWhatAPersonHasToDoComesFirst(t *testing.T) {
 	s := &state{}
 	s.add(v1alpha1.ProgressingReason, "a")
 	s.add(v1alpha1.PullRequestOpenReason, "b")
-	s.add(v1alpha1.PromotionHeldReason, "c")
 	for i := range 40 {
-		s.lines.tokens = append(s.lines.tokens, fmt.Sprintf("%08x", i))
+		s.hold(v1alpha1.HeldPromotion{App: fmt.Sprintf("app%d", i), Token: fmt.Sprintf("%08x", i), Changes: "c"})
 	}
-	note := s.lines.note(project)
+	note := s.note(project)
 	_, tokens, _ := strings.Cut(note.Message, v1alpha1.ConfirmPromotionAnnotation+"=")
-	if note.Reason != v1alpha1.PromotionHeldReason || !strings.HasPrefix(note.Message, "c; b; a; to confirm, an owner of the tenant with the role admin") || len(tokens) > 253 || note.Event != "" {
+	if note.Reason != v1alpha1.PromotionHeldReason || !strings.HasPrefix(note.Message, "app0: c; app1: c; app2: c; app3: c; app4: c; and 37 more; to confirm, an owner of the tenant with the role admin") || len(tokens) > 253 || strings.Count(tokens, ",") != 27 || note.Event != "" {
 		t.Errorf("%+v", note)
 	}
 	s.add(v1alpha1.WriteFailedReason, "d")
-	if note := s.lines.note(project); note.Reason != v1alpha1.WriteFailedReason || note.Event != corev1.EventTypeWarning || !strings.HasPrefix(note.Message, "d; ") {
+	if note := s.note(project); note.Reason != v1alpha1.WriteFailedReason || note.Event != corev1.EventTypeWarning || !strings.HasPrefix(note.Message, "d; ") {
 		t.Errorf("%+v", note)
 	}
 }

@@ -221,7 +221,7 @@ func TestConfirm(t *testing.T) {
 	held, repository := newApp(), newRepository()
 	held.Status.Held, held.Status.HeldToken = []string{"PersistentVolumeClaim/data", "Service/web"}, "1a2b"
 	repository.Status.Held, repository.Status.HeldToken = []string{"app acme/shop/web"}, "3c4d"
-	const question = "These deletions of the app acme/shop/web wait for a confirmation:\n  PersistentVolumeClaim/data\n  Service/web\nTo delete them, type 1a2b: "
+	const question = "Deletions of the app acme/shop/web that wait for a confirmation:\n  PersistentVolumeClaim/data\n  Service/web\nTo confirm, type 1a2b: "
 	for name, tc := range map[string]struct {
 		args            []string
 		input           string
@@ -235,7 +235,7 @@ func TestConfirm(t *testing.T) {
 		"another answer":  {[]string{"acme/shop/web"}, "yes\n", "", question, "nothing is deleted: the token of what the app acme/shop/web holds now is 1a2b, not yes", ""},
 		"no answer":       {[]string{"acme/shop/web"}, "\n", "", question, "nothing is deleted: no token was given", ""},
 		"no input":        {[]string{"acme/shop/web"}, "", "", question, "nothing is deleted: no token was given", ""},
-		"nothing held":    {[]string{"acme/shop/idle", "--token", "1a2b"}, "", "The app acme/shop/idle holds no deletions.\n", "", "", ""},
+		"nothing held":    {[]string{"acme/shop/idle", "--token", "1a2b"}, "", "The app acme/shop/idle holds nothing that waits for a confirmation.\n", "", "", ""},
 		"a repository":    {[]string{"repository", "acme", "--token", "3c4d"}, "", "Confirmed: kubeop deletes what the repository acme holds.\n", "", "", ""},
 		"no such app":     {[]string{"acme/shop/none"}, "", "", "", "reading the app acme/shop/none", ""},
 	} {
@@ -264,7 +264,7 @@ func TestConfirm(t *testing.T) {
 // TestConfirmACommitThatWaitsForTheEndOfAFreeze; deletions that are held too come first.
 func TestConfirmACommitThatWaitsForTheEndOfAFreeze(t *testing.T) {
 	hash := "0123456789abcdef0123456789abcdef01234567"
-	const question = "A freeze is in force, and of the repository acme main@sha1:01234567 waits until 2026-01-01T12:00:00Z.\nTo apply this commit now, type 01234567: "
+	const question = "Commits of the repository acme that wait for a confirmation:\n  0123456789abcdef0123456789abcdef01234567 waits until 2026-01-01T12:00:00Z, the end of a freeze\nTo confirm, type 01234567: "
 	confirmed := "Confirmed: kubeop applies commit " + hash + " of the repository acme.\n"
 	for name, tc := range map[string]struct {
 		args            []string
@@ -275,8 +275,8 @@ func TestConfirmACommitThatWaitsForTheEndOfAFreeze(t *testing.T) {
 	}{
 		"by an answer":      {nil, "01234567\n", false, confirmed, question, "", hash},
 		"by its hash":       {[]string{"--token", hash}, "", false, confirmed, "", "", hash},
-		"too few digits":    {[]string{"--token", "0123"}, "", false, "", "", "the commit waits on: it is " + hash + ", not 0123", ""},
-		"another commit":    {nil, "11111111\n", false, "", question, "the commit waits on: it is " + hash + ", not 11111111", ""},
+		"too few digits":    {[]string{"--token", "0123"}, "", false, "", "", "the commit waits on: the token of what the repository acme holds now is 01234567, not 0123", ""},
+		"another commit":    {nil, "11111111\n", false, "", question, "the commit waits on: the token of what the repository acme holds now is 01234567, not 11111111", ""},
 		"no answer":         {nil, "", false, "", question, "the commit waits on: no token was given", ""},
 		"beside deletions":  {[]string{"--token", "01234567"}, "", true, confirmed, "", "", hash},
 		"deletions instead": {[]string{"--token", "3c4d"}, "", true, "Confirmed: kubeop deletes what the repository acme holds.\n", "", "", ""},
@@ -356,6 +356,69 @@ func TestResume(t *testing.T) {
 				if got := annotation(t, s, newRepository(), v1alpha1.SuspendAnnotation); got != "" {
 					t.Errorf("the annotation of the repository is %q", got)
 				}
+			}
+		})
+	}
+}
+
+func TestConfirmACommitOfARewrittenHistory(t *testing.T) {
+	repository := newRepository()
+	repository.Status.HeldRevision, repository.Status.LastAttemptedRevision = "main@sha1:0123456789", "main@sha1:ba5eba11"
+	s := memory.Serve(t, repository)
+	confirm := func() (string, string, error) {
+		c := newCall(s, clock.RealClock{}, "01234567\n")
+		out, err := c.run(t, Confirm, "repository", "acme")
+		return out, c.complaint.String(), err
+	}
+	// One without a valid signature cannot be confirmed.
+	if out, _, err := confirm(); err != nil || out != "The repository acme holds nothing that waits for a confirmation.\n" {
+		t.Errorf("%s, %v", out, err)
+	}
+	repository.Status.Conditions = []metav1.Condition{{Type: v1alpha1.AcceptedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.HistoryRewrittenReason}}
+	s = memory.Serve(t, repository)
+	out, question, err := confirm()
+	if err != nil || out != "Confirmed: kubeop applies commit 0123456789 of the repository acme.\n" ||
+		!strings.Contains(question, "\n  0123456789 does not descend from the last accepted one: main@sha1:ba5eba11\n") {
+		t.Errorf("%s%s, %v", question, out, err)
+	}
+	if got := annotation(t, s, newRepository(), v1alpha1.ConfirmHistoryAnnotation); got != "0123456789" {
+		t.Errorf("the commit is confirmed by %q", got)
+	}
+}
+
+// TestConfirmPromotions: all or some of them; what was confirmed before stays so.
+func TestConfirmPromotions(t *testing.T) {
+	const question = "Promotions of the project acme/shop that wait for a confirmation:\n  11aa22bb web: image.reference: web:1.0 → web:1.1\n" +
+		"  33cc44dd api: helm.version: 1.0.0 → 1.1.0\nTo confirm, type the tokens at the beginning of the lines, or some of them, separated by commas: "
+	const confirmed = "Confirmed: kubeop promotes them to the project acme/shop.\n"
+	for name, tc := range map[string]struct {
+		args            []string
+		input, before   string
+		out, err, fails string
+		want            string // the annotation
+	}{
+		"all":           {nil, "33cc44dd, 11aa22bb\n", "", confirmed, question, "", "33cc44dd,11aa22bb"},
+		"one":           {[]string{"--token", "33cc44dd"}, "", "", confirmed, "", "", "33cc44dd"},
+		"one more":      {[]string{"--token", "33cc44dd"}, "", "55ee66ff,33cc44dd", confirmed, "", "", "33cc44dd,55ee66ff"},
+		"another":       {[]string{"--token", "33cc44dd,77ee88ff"}, "", "55ee66ff", "", "", "nothing is promoted: the token of what the project acme/shop holds now is 11aa22bb or 33cc44dd, not 33cc44dd,77ee88ff", "55ee66ff"},
+		"only a comma":  {[]string{"--token", ","}, "", "", "", "", "nothing is promoted: the token of", ""},
+		"nothing typed": {nil, "\n", "", "", question, "nothing is promoted: no token was given", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace("acme"), Name: "shop"}}
+			project.Annotations = map[string]string{v1alpha1.ConfirmPromotionAnnotation: tc.before}
+			project.Status.HeldPromotions = []v1alpha1.HeldPromotion{
+				{App: "web", Token: "11aa22bb", Changes: "image.reference: web:1.0 → web:1.1"}, {App: "api", Token: "33cc44dd", Changes: "helm.version: 1.0.0 → 1.1.0"},
+			}
+			s := memory.Serve(t, project)
+			c := newCall(s, clock.RealClock{}, tc.input)
+			out, err := c.run(t, Confirm, append([]string{"project", "acme/shop"}, tc.args...)...)
+			wantEnd(t, out, err, tc.out, tc.fails)
+			if diff := cmp.Diff(tc.err, c.complaint.String()); diff != "" {
+				t.Errorf("standard error (-want +got):\n%s", diff)
+			}
+			if got := annotation(t, s, project, v1alpha1.ConfirmPromotionAnnotation); got != tc.want {
+				t.Errorf("confirmed is %q, want %q", got, tc.want)
 			}
 		})
 	}

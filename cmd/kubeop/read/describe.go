@@ -87,14 +87,20 @@ func (d *describe) run(ctx context.Context) error {
 	case *v1alpha1.Repository:
 		d.page.Field("URL", o.Spec.URL)
 		d.page.Field("Newest commit", step.ShortRevision(o.Status.LastAttemptedRevision))
-		waits, _ := target.Frozen(o)
-		d.page.Field("Frozen", waits)
+		d.page.Field("Held", step.ShortRevision(o.Status.HeldRevision))
 		d.page.Field("Applied", step.ShortRevision(o.Status.LastAppliedRevision))
 		d.steps(o.Status.Conditions)
 		d.list("Problems of the newest commit", o.Status.Problems)
-		d.list("Deletions that wait for a confirmation", o.Status.Held)
 	}
+	d.held(object)
 	return d.end(ctx, reader, object, nil)
+}
+
+// held lists what waits for a confirmation.
+func (d *describe) held(object client.Object) {
+	for _, held := range target.AllHeld(d.of, object) {
+		d.list(held.What+" that wait for a confirmation", held.Lines)
+	}
 }
 
 // app describes an app.
@@ -121,7 +127,7 @@ func (d *describe) app(ctx context.Context) error {
 	d.page.Field("URL", app.Status.URL)
 	d.steps(app.Status.Conditions)
 	d.refused(app.Status.Refused)
-	d.list("Deletions that wait for a confirmation", app.Status.Held)
+	d.held(app)
 	d.unhealthy(nodes, app)
 	if len(app.Status.Deliveries) > 0 {
 		d.page.Title("Last deliveries")

@@ -2,14 +2,11 @@ package target
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/step"
 )
 
 // Abnormal are the conditions that are present only when something deserves a look.
@@ -48,9 +45,8 @@ type conditioned interface {
 // Next returns the commands that help with the state of an object, each with what it does.
 func Next(of Object, object client.Object) []string {
 	o, ok := object.(conditioned)
-	_, token := Held(object)
-	_, commit := Frozen(object)
-	if !ok || conditions.IsTrue(o, v1alpha1.ReadyCondition) && token == "" && !conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
+	held := AllHeld(of, object)
+	if !ok || conditions.IsTrue(o, v1alpha1.ReadyCondition) && len(held) == 0 && !conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
 		return nil
 	}
 	var next []string
@@ -61,11 +57,8 @@ func Next(of Object, object client.Object) []string {
 		add("resume", "# continue to reconcile it")
 		return next
 	}
-	if token != "" {
-		add("confirm", "# delete what waits for a confirmation")
-	}
-	if token == "" && commit != "" {
-		add("confirm", "# apply the commit that waits for the end of a freeze")
+	if len(held) > 0 {
+		add("confirm", "# "+held[0].Next)
 	}
 	if _, isApp := object.(*v1alpha1.App); isApp {
 		if conditions.IsFalse(o, v1alpha1.HealthyCondition) || conditions.IsFalse(o, v1alpha1.ReleasedCondition) {
@@ -77,25 +70,4 @@ func Next(of Object, object client.Object) []string {
 		}
 	}
 	return next
-}
-
-// Held returns the deletions that an object holds, and the token that confirms them; "" if it holds none.
-func Held(object client.Object) (deletions []string, token string) {
-	switch o := object.(type) {
-	case *v1alpha1.App:
-		return o.Status.Held, o.Status.HeldToken
-	case *v1alpha1.Repository:
-		return o.Status.Held, o.Status.HeldToken
-	}
-	return nil, ""
-}
-
-// Frozen returns the commit that waits for the end of a freeze, as a sentence and as its hash; "" if none does.
-func Frozen(object client.Object) (waits, hash string) {
-	o, ok := object.(*v1alpha1.Repository)
-	if !ok || o.Status.HeldUntil == nil {
-		return "", ""
-	}
-	_, hash, _ = strings.Cut(o.Status.HeldRevision, "sha1:")
-	return step.ShortRevision(o.Status.HeldRevision) + " waits until " + o.Status.HeldUntil.UTC().Format(time.RFC3339), hash
 }
