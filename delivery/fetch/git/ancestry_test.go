@@ -296,6 +296,37 @@ func TestTheEarlierCommitIsFetchedOnlyIfItMayBeNeeded(t *testing.T) {
 	}
 }
 
+// TestARefThatMovesDuringTheComparison gives no answer: what is true of the newer commit may not be said of the fetched one, whose history was
+// rewritten.
+func TestARefThatMovesDuringTheComparison(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	first := repo.Push("first")
+	repo.Push("second")
+	later := repo.Push("third")
+	foreign := orphan(repo, "foreign")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	store := NewStore(t.TempDir(), loopback)
+	fetchOK(t, store, Source{URL: server.RepoURL()})
+	listed := 0
+	server.Set(func() {
+		server.Wrap = func(_ http.ResponseWriter, req *http.Request, _ http.Handler) bool {
+			if req.Method == http.MethodGet {
+				if listed++; listed == 2 { // The fetch has listed the refs, and now the comparison does.
+					repo.Run(filepath.Join(repo.Root, repo.Name), "update-ref", "refs/heads/main", later)
+				}
+			}
+			return false
+		}
+	})
+	commit, err := store.Fetch(t.Context(), Source{URL: server.RepoURL(), After: first})
+	if err == nil || !strings.Contains(err.Error(), "the ref moved on to "+later) {
+		t.Errorf("got %+v, %v; want an error about %s", commit.Ancestry, err, foreign)
+	}
+	if commit, err = store.Fetch(t.Context(), Source{URL: server.RepoURL(), After: first}); err != nil || commit.Hash != later || !commit.Ancestry.Descends {
+		t.Errorf("the next fetch: %s %+v, %v", commit.Hash, commit.Ancestry, err)
+	}
+}
+
 // TestAnUnreachableServerHasNoAncestry is a failure of the fetch, not a result.
 func TestAnUnreachableServerHasNoAncestry(t *testing.T) {
 	repo := sources.NewGitRepo(t)
