@@ -76,6 +76,29 @@ func TestPostRenderers(t *testing.T) {
 	}
 }
 
+// TestAPatchCannotMoveAnObject to another name, kind or namespace: the object would be another one, which nobody selected.
+func TestAPatchCannotMoveAnObject(t *testing.T) {
+	const document = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: %q}\nspec: {}\n"
+	for _, namespace := range []string{"", "shop"} {
+		for _, patch := range []string{
+			"metadata: {namespace: other, labels: {a: b}}", "metadata: {name: other, labels: {a: b}}",
+			"kind: ConfigMap\nmetadata: {labels: {a: b}}", "apiVersion: v2\nmetadata: {labels: {a: b}}",
+		} {
+			var got []*unstructured.Unstructured
+			admit := func(all []*unstructured.Unstructured) error { got = all; return nil }
+			g := NewGate(admit, nil, patches(kustomize.Patch{Patch: patch, Target: &kustomize.Selector{Kind: "Pod"}}), nil)
+			if _, err := g.Run(bytes.NewBufferString(fmt.Sprintf(document, namespace))); err != nil || len(got) != 1 {
+				t.Fatalf("%s: %v, %d objects", patch, err, len(got))
+			}
+			o := got[0]
+			is := []string{o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName(), o.GetLabels()["a"]}
+			if want := []string{"v1", "Pod", namespace, "web", "b"}; !slices.Equal(is, want) {
+				t.Errorf("%s: got %q, want %q", patch, is, want)
+			}
+		}
+	}
+}
+
 func TestPostRenderersThatCannotBe(t *testing.T) {
 	tests := map[string]struct{ patch, want string }{
 		"no YAML":           {"a: [", "postRenderers[1].kustomize.patches[0]: "},
