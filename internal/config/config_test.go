@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -61,11 +62,13 @@ func TestLoad(t *testing.T) {
 		"a stop of an hour":            {env: map[string]string{"GRACEFUL_TIMEOUT": "1h"}},
 		"a stop of more":               {env: map[string]string{"GRACEFUL_TIMEOUT": "1h0m1s"}, want: "GRACEFUL_TIMEOUT is 1h0m1s"},
 		"a lease of part seconds":      {env: map[string]string{"LEASE_DURATION": "1500ms"}, want: "LEASE_DURATION is 1.5s"},
+		"a lease below a second":       {env: map[string]string{"LEASE_DURATION": "1ns"}, want: "LEASE_DURATION is 1ns"},
 		"a lease of no time":           {env: map[string]string{"LEASE_DURATION": "0s"}, want: "LEASE_DURATION is 0s"},
 		"a deadline within the lease":  {env: map[string]string{"RENEW_DEADLINE": "13s"}, want: "RENEW_DEADLINE is 13s"},
 		"a deadline of no time":        {env: map[string]string{"RENEW_DEADLINE": "0s"}, want: "RENEW_DEADLINE is 0s"},
 		"a try near the lease's end":   {env: map[string]string{"RETRY_PERIOD": "6s"}, want: "RETRY_PERIOD is 6s"},
 		"a retry without a pause":      {env: map[string]string{"RETRY_PERIOD": "0s"}, want: "RETRY_PERIOD is 0s"},
+		"the shortest election":        {env: map[string]string{"LEASE_DURATION": "1s", "RENEW_DEADLINE": "1s", "RETRY_PERIOD": "333ms"}},
 		"a short election":             {env: map[string]string{"LEASE_DURATION": "3s", "RENEW_DEADLINE": "3s", "RETRY_PERIOD": "1s"}},
 		"addresses":                    {env: map[string]string{"ALLOWED_ADDRESSES": "127.0.0.0/8, ::1"}},
 		"the cluster's networks":       {env: map[string]string{"CLUSTER_NETWORKS": "10.244.0.0/16, fd00:10::/64"}},
@@ -86,5 +89,44 @@ func TestLoad(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestNetworksAndTokenServicesAreAllKept: a list with one entry too few blocks an address, or sends no credentials.
+func TestNetworksAndTokenServicesAreAllKept(t *testing.T) {
+	c, err := load(t.Context(), envconfig.MapLookuper(map[string]string{
+		"ALLOWED_ADDRESSES": "127.0.0.0/8, ::1", "CLUSTER_NETWORKS": "10.244.0.0/16, 10.0.0.5 ,fd00:10::/64", "TOKEN_SERVICES": "registry.example.com:5050=gitlab.example.com, b=c",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, list := range map[string]struct {
+		parse func() ([]netip.Prefix, error)
+		want  []string
+	}{
+		"allowed": {c.Allowed, []string{"127.0.0.0/8", "::1/128"}}, "cluster": {c.Cluster, []string{"10.244.0.0/16", "10.0.0.5/32", "fd00:10::/64"}},
+	} {
+		networks, err := list.parse()
+		var got []string
+		for _, n := range networks {
+			got = append(got, n.String())
+		}
+		if diff := cmp.Diff(list.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	services, err := c.Tokens()
+	if diff := cmp.Diff(map[string]string{"registry.example.com:5050": "gitlab.example.com", "b": "c"}, services); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestNoSettingAllowsNoAddress(t *testing.T) {
+	c, err := load(t.Context(), envconfig.MapLookuper(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if allowed, err := c.Allowed(); err != nil || len(allowed) != 0 {
+		t.Errorf("got %v, %v", allowed, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -59,6 +60,41 @@ func (w *world) wantPinned(app *v1alpha1.App, revision, says string) {
 		}
 		w.restart()
 		w.clock.Step(20 * time.Minute)
+	}
+}
+
+// TestOnlyASourceThatCanMoveIsFrozen: the others have another revision only after a change of the app, which a freeze holds back elsewhere.
+func TestOnlyASourceThatCanMoveIsFrozen(t *testing.T) {
+	branch, commit := &sourcev1.GitRepositoryRef{Branch: "main"}, &sourcev1.GitRepositoryRef{Branch: "main", Commit: "1"}
+	helm := func(h v1alpha1.HelmSource) v1alpha1.AppSpec { return v1alpha1.AppSpec{Helm: &h} }
+	gitOf := func(g v1alpha1.GitSource) v1alpha1.AppSpec { return v1alpha1.AppSpec{Git: &g} }
+	for name, tc := range map[string]struct {
+		spec  v1alpha1.AppSpec
+		moves bool
+	}{
+		"an image":                  {v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{Reference: "web:1"}}, false},
+		"an image by a policy":      {v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{Policy: &v1alpha1.ImagePolicy{}}}, true},
+		"manifests":                 {v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{}}, false},
+		"the default branch":        {gitOf(v1alpha1.GitSource{}), true},
+		"a branch":                  {gitOf(v1alpha1.GitSource{Ref: branch}), true},
+		"a commit":                  {gitOf(v1alpha1.GitSource{Ref: commit}), false},
+		"a source of Flux":          {gitOf(v1alpha1.GitSource{SourceRef: &v1alpha1.FluxSourceReference{}}), true},
+		"a tag of an artifact":      {gitOf(v1alpha1.GitSource{OCI: &v1alpha1.OCISource{Tag: "1"}}), true},
+		"a digest of an artifact":   {gitOf(v1alpha1.GitSource{OCI: &v1alpha1.OCISource{Tag: "1", Digest: "sha256:1"}}), false},
+		"a chart in Git":            {helm(v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{}}), true},
+		"a chart of a branch":       {helm(v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{Ref: branch}}), true},
+		"a chart of a commit":       {helm(v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{Ref: commit}}), false},
+		"a chart in the folder":     {helm(v1alpha1.HelmSource{Path: "chart"}), false},
+		"a chart's newest version":  {helm(v1alpha1.HelmSource{Repository: "https://a"}), true},
+		"a chart's range":           {helm(v1alpha1.HelmSource{Repository: "https://a", Version: "1.x"}), true},
+		"a chart's version":         {helm(v1alpha1.HelmSource{Repository: "https://a", Version: "1.2.3"}), false},
+		"a chart's version with v":  {helm(v1alpha1.HelmSource{Repository: "https://a", Version: "v1.2.3"}), false},
+		"a chart's part of version": {helm(v1alpha1.HelmSource{Repository: "https://a", Version: "1.2"}), true},
+		"a chart's digest":          {helm(v1alpha1.HelmSource{Repository: "https://a", Version: "1.x", Digest: "sha256:1"}), false},
+	} {
+		if got := moves(&tc.spec); got != tc.moves {
+			t.Errorf("%s: got %t, want %t", name, got, tc.moves)
+		}
 	}
 }
 

@@ -35,3 +35,26 @@ func TestReferencesOfABuild(t *testing.T) {
 		t.Errorf("raw (-want +got):\n%s", diff)
 	}
 }
+
+// TestALocalAppReadsNothingFromElsewhere: without a change of the app, nothing has to be read again.
+func TestALocalAppReadsNothingFromElsewhere(t *testing.T) {
+	keys := &v1alpha1.Decryption{Provider: "sops", SecretRef: v1alpha1.LocalSecretReference{Name: "keys"}}
+	for name, tc := range map[string]struct {
+		spec  v1alpha1.AppSpec
+		local bool
+	}{
+		"manifests":              {v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{}}, true},
+		"encrypted manifests":    {v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{Decryption: keys}}, false},
+		"a chart in the folder":  {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Path: "chart"}}, true},
+		"with values elsewhere":  {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Path: "chart", ValuesFrom: []v1alpha1.ValuesReference{{Kind: "Secret", Name: "a"}}}}, false},
+		"a chart of a registry":  {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Repository: "oci://a"}}, false},
+		"a chart in Git":         {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{}}}, false},
+		"an image":               {v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{Reference: "web:1"}}, true},
+		"an image by a policy":   {v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{Policy: &v1alpha1.ImagePolicy{}}}, false},
+		"a repository elsewhere": {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{}}, false},
+	} {
+		if got := Local(&v1alpha1.App{Spec: tc.spec}); got != tc.local {
+			t.Errorf("%s: got %t, want %t", name, got, tc.local)
+		}
+	}
+}
