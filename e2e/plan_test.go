@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/cmd/kubeop/plan"
+	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 

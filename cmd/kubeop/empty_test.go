@@ -7,13 +7,13 @@ import (
 
 	"k8s.io/client-go/discovery"
 
-	"github.com/kubeop/kubeop/cmd/kubeop/preview"
+	"github.com/kubeop/kubeop/controllers/plan"
 )
 
 // TestTheEmptyClusterServesWhatAnAPIServerServes: kubeop validate looks kinds up in a list of its own, without the
 // APIServices, which no app may have.
 func TestTheEmptyClusterServesWhatAnAPIServerServes(t *testing.T) {
-	config, err := preview.Empty()
+	config, err := plan.Empty()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/cmd/kubeop/preview"
 	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
@@ -32,7 +32,7 @@ import (
 
 // rendering renders the apps of a tree that are made from nothing but their folders.
 type rendering struct {
-	*preview.Renderer
+	*plan.Renderer
 	reader *tree.Reader
 	tree   *tree.Tree
 	// tenant has the settings of the tenant whose repository is checked; nil if they are not known, or the platform's repository is checked.
@@ -62,7 +62,7 @@ func (v *validate) render(ctx context.Context, files fs.FS, t *tree.Tree) (probl
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	config, err := preview.Empty()
+	config, err := plan.Empty()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -78,9 +78,11 @@ func (v *validate) render(ctx context.Context, files fs.FS, t *tree.Tree) (probl
 	folders := func(app *v1alpha1.App) (*folder.Folder, error) {
 		return all.Folder(app.Annotations[v1alpha1.FolderAnnotation]), nil
 	}
-	if r.Renderer, err = preview.New(ctx, preview.Options{Config: config, Client: r.cluster, Folder: folders, Scratch: scratch}); err != nil {
+	local, err := plan.Local(ctx, config, r.cluster, scratch)
+	if err != nil {
 		return nil, 0, err
 	}
+	r.Renderer = plan.NewRenderer(local, folders)
 	if err := r.all(ctx); err != nil {
 		return nil, 0, err
 	}

@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
-	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/controllers/plan"
 )
 
 // Diff returns the command diff.
@@ -64,63 +63,31 @@ func (p *command) diff(ctx context.Context, name, at string) error {
 }
 
 // between compares what two commits render the App to.
-func (p *command) between(ctx context.Context, from, to string) (*Plan, error) {
+func (p *command) between(ctx context.Context, from, to string) (*plan.Plan, error) {
 	scratch, err := os.MkdirTemp("", "kubeop-plan-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }() // What is left is below the folder for temporary files.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	c, err := p.Client()
 	if err != nil {
 		return nil, err
 	}
-	config, err := p.Config()
-	if err != nil {
-		return nil, err
-	}
-	var sides [2]*delivery
+	var sides [2]plan.Commit
+	var repository *v1alpha1.Repository
 	for i, ref := range []string{from, to} {
 		commit, err := ofCommit(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
-		k, err := connect(ctx, config, c, func(a *v1alpha1.App) (*folder.Folder, error) {
-			return commit.folder(a.Annotations[v1alpha1.TreeAnnotation]), nil
-		}, scratch)
-		if err != nil {
-			return nil, err
-		}
-		if sides[i], err = p.at(ctx, k, c, commit); err != nil {
+		if repository, err = p.find(ctx, c, commit); err != nil {
 			return nil, fmt.Errorf("%s: %w", ref, err)
 		}
+		sides[i] = commit.Commit
 	}
-	before, after := sides[0], sides[1]
-	out := App{App: p.only.Path(), Source: after.made.Revision, Changes: differences(byID(before.objects()), byID(after.objects()), after.app.Namespace, func(s string) string {
-		return before.made.Mask(after.made.Mask(s))
-	})}
-	return &Plan{Repository: p.repository, Revision: from + ".." + to, Apps: []App{out}}, nil
-}
-
-// at renders the App as a commit declares it.
-func (p *command) at(ctx context.Context, k *cluster, c client.Client, commit *snapshot) (*delivery, error) {
-	repository, err := p.find(ctx, c, commit)
+	app, err := p.planner(c, scratch).Between(ctx, repository, sides[0], sides[1], p.only)
 	if err != nil {
 		return nil, err
 	}
-	compared, err := compare(ctx, c, repository, commit)
-	if err != nil {
-		return nil, err
-	}
-	app, err := compared.one(p.only)
-	if err != nil {
-		return nil, err
-	}
-	d := &delivery{app: app}
-	if err := k.place(ctx, compared, d); err != nil {
-		return nil, err
-	}
-	k.render(ctx, d)
-	return d, d.err
+	return &plan.Plan{Repository: p.repository, Revision: from + ".." + to, Apps: []plan.App{app}}, nil
 }

@@ -1,4 +1,4 @@
-// Package plan says what a commit will change before it lands: it runs what the operator runs, over connections that write nothing.
+// Package plan has the commands plan and diff, which print what controllers/plan computes.
 package plan
 
 import (
@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -19,11 +15,8 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
-	"github.com/kubeop/kubeop/delivery/fetch/folder"
-	"github.com/kubeop/kubeop/delivery/freeze"
-	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/gitops/identity"
-	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // command is one call of plan or diff.
@@ -87,11 +80,8 @@ func (p *command) run(ctx context.Context, arg string) error {
 	return p.print(made)
 }
 
-// maxComment is how long a comment may be: GitHub takes 65,536 characters, and the other hosts more.
-const maxComment = 60_000
-
 // publish writes the plan to the pull request.
-func (p *command) publish(ctx context.Context, made *Plan) error {
+func (p *command) publish(ctx context.Context, made *plan.Plan) error {
 	at, err := git.RemoteURL(ctx, ".")
 	if err != nil {
 		return err
@@ -101,15 +91,11 @@ func (p *command) publish(ctx context.Context, made *Plan) error {
 		return err
 	}
 	defer repository.Close()
-	body := markdownOf(made)
-	if len(body) > maxComment {
-		body = strings.ToValidUTF8(body[:maxComment], "") + "\n```\n\n</details>\n\nThe rest is left out: `kubeop plan` shows it.\n"
-	}
-	return repository.ReplaceComment(ctx, p.comment, "<!-- kubeop plan of "+made.Repository+" -->\n", body)
+	return repository.ReplaceComment(ctx, p.comment, plan.Mark(made.Repository), made.Comment())
 }
 
 // print prints a plan. If it has changes, the exit code is Differences.
-func (p *command) print(made *Plan) error {
+func (p *command) print(made *plan.Plan) error {
 	var err error
 	switch p.format {
 	case output.JSON, output.YAML:
@@ -126,7 +112,7 @@ func (p *command) print(made *Plan) error {
 }
 
 // make makes the plan of a folder or commit.
-func (p *command) make(ctx context.Context, arg string) (*Plan, error) {
+func (p *command) make(ctx context.Context, arg string) (*plan.Plan, error) {
 	scratch, err := os.MkdirTemp("", "kubeop-plan-")
 	if err != nil {
 		return nil, err
@@ -144,50 +130,7 @@ func (p *command) make(ctx context.Context, arg string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	compared, err := compare(ctx, c, repository, commit)
-	if err != nil {
-		return nil, err
-	}
-	made := &Plan{Repository: repository.Name, Revision: commit.revision}
-	compared.tree.All(func(problem tree.Problem) bool {
-		made.Problems = append(made.Problems, problem.String())
-		return true
-	})
-	if !compared.tree.Usable() {
-		return made, nil
-	}
-	if p.only.App == "" {
-		if made.Frozen, err = p.frozen(ctx, c, repository); err != nil {
-			return nil, err
-		}
-		made.Changes, made.Held, err = compared.changes(ctx)
-	} else {
-		_, err = compared.one(p.only)
-	}
-	if err != nil {
-		return nil, err
-	}
-	made.Apps, err = p.apps(ctx, c, compared, scratch)
-	return made, err
-}
-
-// frozen says until when a freeze holds what is pushed to a Repository now; "" without one. The first commit is not held.
-func (p *command) frozen(ctx context.Context, c client.Client, repository *v1alpha1.Repository) (string, error) {
-	if repository.Spec.Tenant == "" || repository.Status.LastAttemptedRevision == "" {
-		return "", nil
-	}
-	tenant := &v1alpha1.Tenant{}
-	if err := c.Get(ctx, client.ObjectKey{Name: repository.Spec.Tenant}, tenant); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading tenant %s: %w", repository.Spec.Tenant, err)
-	}
-	hold, err := freeze.InForce(tenant.Spec.Freeze, p.Clock.Now())
-	if err != nil {
-		return "because nobody can tell whether a freeze is in force: " + err.Error(), nil
-	}
-	if hold == nil {
-		return "", nil
-	}
-	return hold.String(), nil
+	return p.planner(c, scratch).Plan(ctx, repository, commit.Commit, p.only)
 }
 
 // find reads the Repository.
@@ -207,131 +150,4 @@ func (p *command) find(ctx context.Context, c client.Client, commit *snapshot) (
 		return nil, fmt.Errorf("reading repository %s, which can be named by --repository or --tenant: %w", name, err)
 	}
 	return repository, nil
-}
-
-// atOnce is how many Apps are rendered or compared at once.
-const atOnce = 4
-
-// apps plans the Apps that the commit creates or changes.
-func (p *command) apps(ctx context.Context, c client.Client, of *comparison, scratch string) ([]App, error) {
-	if len(of.apps) == 0 {
-		return nil, nil
-	}
-	config, err := p.Config()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	folders := func(a *v1alpha1.App) (*folder.Folder, error) {
-		return of.commit.folder(a.Annotations[v1alpha1.TreeAnnotation]), nil
-	}
-	k, err := connect(ctx, config, c, folders, scratch)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]*delivery, len(of.apps))
-	each(len(all), func(i int) {
-		all[i] = &delivery{app: of.apps[i]}
-		if all[i].err = k.place(ctx, of, all[i]); all[i].err == nil {
-			k.render(ctx, all[i])
-		}
-	})
-	others, err := siblingsOf(of, all)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]App, len(all))
-	each(len(all), func(i int) { out[i] = k.report(ctx, all[i], others) })
-	leaveRefused(out)
-	return out, nil
-}
-
-// leaveRefused corrects the moves of objects that are refused in the app that takes them over: they stay as they are.
-func leaveRefused(apps []App) {
-	refused := map[string]bool{}
-	for _, a := range apps {
-		for _, c := range a.Changes {
-			refused[a.App+" "+c.Object] = c.Action == Refuse
-		}
-		refused[a.App] = a.Failed != ""
-	}
-	for _, a := range apps {
-		for i := range a.Changes {
-			if c := &a.Changes[i]; c.Action == Move && (refused[c.to] || refused[c.to+" "+c.Object]) {
-				c.Action, c.Why = Keep, "app "+c.to+" declares it and cannot take it over"
-			}
-		}
-	}
-}
-
-// each calls do with each index, some at once.
-func each(n int, do func(int)) {
-	var all sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
-	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			do(i)
-		})
-	}
-	all.Wait()
-}
-
-// place finds where an App is delivered.
-func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error {
-	ref, _ := identity.Of(d.app)
-	d.at.Owner = own.Owner{Tenant: ref.Tenant, Project: ref.Project, App: ref.App, Namespace: d.app.Namespace}
-	d.at.Namespace = &metav1.ObjectMeta{Name: d.app.Namespace}
-	tenant, err := declaredOr(ctx, of, ref.Parent().Parent(), &v1alpha1.Tenant{})
-	if err != nil {
-		return err
-	}
-	project, err := declaredOr(ctx, of, ref.Parent(), &v1alpha1.Project{})
-	if err != nil {
-		return err
-	}
-	d.at.Tenant, d.homeless = tenant, project.UID == ""
-	d.retain = claimPolicy(d.app, project, tenant) != v1alpha1.ClaimDelete
-	if ref.Tenant == v1alpha1.PlatformTenant {
-		namespace := &corev1.Namespace{}
-		if err := k.client.Get(ctx, client.ObjectKey{Name: d.app.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading namespace %s: %w", d.app.Namespace, err)
-		}
-		d.at.Namespace, d.homeless = namespace, namespace.UID == ""
-	}
-	d.at.Client, err = k.Clients.As(d.app.Namespace)
-	return err
-}
-
-// declaredOr returns a Tenant or Project as the commit declares it, with the UID of the live one, or the live one if the commit does not declare
-// it; an empty one if there is none.
-func declaredOr[T client.Object](ctx context.Context, of *comparison, ref identity.Ref, empty T) (T, error) {
-	if err := of.client.Get(ctx, ref.Key(), empty); client.IgnoreNotFound(err) != nil {
-		return empty, fmt.Errorf("reading %s: %w", ref, err)
-	}
-	n, there := of.tree.Find(ref)
-	if !there || !n.Declared() || of.repository.Spec.Tenant != "" && ref.Project == "" {
-		return empty, nil
-	}
-	want, err := of.reader.Default(of.tree.Object(n, of.commit.revision))
-	if err != nil {
-		return empty, err
-	}
-	want.SetUID(empty.GetUID())
-	typed, ok := want.(T)
-	if !ok {
-		return empty, fmt.Errorf("%s is a %T", ref, want)
-	}
-	return typed, nil
-}
-
-func claimPolicy(a *v1alpha1.App, project *v1alpha1.Project, tenant *v1alpha1.Tenant) v1alpha1.ClaimDeletionPolicy {
-	for _, policy := range []v1alpha1.ClaimDeletionPolicy{a.Spec.ClaimDeletionPolicy, project.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy} {
-		if policy != "" {
-			return policy
-		}
-	}
-	return v1alpha1.ClaimRetain
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
+	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	fetched "github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/gitops/layout"
@@ -17,14 +18,17 @@ import (
 
 // snapshot is a commit, or what a commit of all files of a work tree would be.
 type snapshot struct {
-	// root is the root of the clone, objects the directory with its Git objects, and tree the hash of the root folder.
-	root, objects, tree string
-	// revision names the commit as "REF@sha1:<commit>", and author its author. Both are made up for a work tree.
-	revision, author string
+	// Commit has a revision and an author that are made up for a work tree.
+	plan.Commit
+	// root is the root of the clone, and objects the directory with its Git objects.
+	root, objects string
 }
 
-// folder returns a folder of the snapshot by its hash.
-func (s *snapshot) folder(hash string) *folder.Folder { return fetched.Local(s.objects, hash) }
+// open opens the root folder by its hash.
+func (s *snapshot) open(tree string) {
+	s.Folder = func(hash string) (*folder.Folder, error) { return fetched.Local(s.objects, hash), nil }
+	s.Root = fetched.Local(s.objects, tree)
+}
 
 // take takes a snapshot of what an argument names: a folder, which is read as a commit of all its files would be, or a commit of the clone in
 // the current folder. scratch is an empty folder.
@@ -51,17 +55,19 @@ func ofCommit(ctx context.Context, ref string) (*snapshot, error) {
 	if len(fields) != 3 {
 		return nil, fmt.Errorf("git log of %s printed %q", ref, line)
 	}
-	s.revision, s.tree, s.author = ref+"@sha1:"+fields[0], fields[1], fields[2]
+	s.Revision, s.Author = ref+"@sha1:"+fields[0], fields[2]
 	if s.root, err = git.Line(ctx, ".", "rev-parse", "--show-toplevel"); err != nil {
 		return nil, err
 	}
 	s.objects, err = git.Line(ctx, ".", "rev-parse", "--path-format=absolute", "--git-common-dir")
+	s.open(fields[1])
 	return s, err
 }
 
 // ofWorktree returns the snapshot of all files of a work tree that Git does not ignore. Their objects are written to scratch, not to the clone.
 func ofWorktree(ctx context.Context, dir, scratch string) (*snapshot, error) {
-	s := &snapshot{revision: "worktree@sha1:" + strings.Repeat("0", 40), objects: filepath.Join(scratch, ".git")}
+	s := &snapshot{objects: filepath.Join(scratch, ".git")}
+	s.Revision = "worktree@sha1:" + strings.Repeat("0", 40)
 	var err error
 	if s.root, err = filepath.Abs(dir); err != nil {
 		return nil, err
@@ -85,10 +91,12 @@ func ofWorktree(ctx context.Context, dir, scratch string) (*snapshot, error) {
 	if _, err := git.Run(ctx, s.root, gitDir, work, "add", "--all", "."); err != nil {
 		return nil, fmt.Errorf("reading the files of %s: %w", s.root, err)
 	}
-	if s.tree, err = git.Line(ctx, s.root, gitDir, work, "write-tree"); err != nil {
+	tree, err := git.Line(ctx, s.root, gitDir, work, "write-tree")
+	if err != nil {
 		return nil, fmt.Errorf("reading the files of %s: %w", s.root, err)
 	}
-	s.author, err = git.Line(ctx, s.root, "config", "--default", "you", "user.name")
+	s.open(tree)
+	s.Author, err = git.Line(ctx, s.root, "config", "--default", "you", "user.name")
 	return s, err
 }
 

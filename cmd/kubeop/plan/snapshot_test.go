@@ -44,7 +44,7 @@ func TestASnapshotHasChangesOfTheLastMoment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := fs.ReadFile(s.folder(s.tree), "value"); err != nil || string(got) != "18" {
+	if got, err := fs.ReadFile(s.Root, "value"); err != nil || string(got) != "18" {
 		t.Errorf("the snapshot has %q, %v", got, err)
 	}
 }

@@ -9,6 +9,16 @@ import (
 	"k8s.io/client-go/transport"
 )
 
+// DryRun returns a connection on which no request changes the cluster. itself: requests impersonate the project's deployer; otherwise they are
+// made as who the configuration is of, who may not do that.
+func DryRun(config *rest.Config, itself bool) *rest.Config {
+	config = rest.CopyConfig(config)
+	as := config.Impersonate
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dryRun{next, as, itself} })
+	config.QPS = -1
+	return config
+}
+
 // dryRun lets no request change the cluster: each write is sent as a dry run, and a deletion is not sent at all.
 type dryRun struct {
 	next http.RoundTripper

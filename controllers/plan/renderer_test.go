@@ -1,4 +1,4 @@
-package preview
+package plan
 
 import (
 	"testing"
@@ -37,10 +37,11 @@ func TestAnAppIsRenderedAgainstAClusterWithoutObjects(t *testing.T) {
 		"apps/bad/objects.yaml":  {Data: []byte("kind: ConfigMap\n")},
 	})
 	folders := func(app *v1alpha1.App) (*folder.Folder, error) { return files.Folder("apps/" + app.Name), nil }
-	r, err := New(t.Context(), Options{Config: config, Client: cluster, Folder: folders, Scratch: t.TempDir()})
+	local, err := Local(t.Context(), config, cluster, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := NewRenderer(local, folders)
 	for name, fails := range map[string]bool{"good": false, "bad": true} {
 		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: name, UID: "1"}}
 		app.Spec.Type, app.Spec.Raw = v1alpha1.AppRaw, &v1alpha1.RawSource{Path: "."}

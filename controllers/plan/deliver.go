@@ -115,13 +115,13 @@ func (k *cluster) report(ctx context.Context, d *delivery, others *siblings) App
 		if d.made != nil {
 			why = d.made.Mask(why)
 		}
-		if !k.itself && apierrors.IsForbidden(err) {
+		if !k.Itself && apierrors.IsForbidden(err) {
 			out.Unknown = why
 			return out
 		}
 		out.Failed = why
 	}
-	if !k.itself {
+	if !k.Itself {
 		out.Note = "compared without the API server: its defaults and refusals are shown to who may impersonate the project's deployer"
 	}
 	sortChanges(out.Changes)
@@ -130,7 +130,7 @@ func (k *cluster) report(ctx context.Context, d *delivery, others *siblings) App
 
 // applied applies the objects in a dry run and finds what left the source.
 func (k *cluster) applied(ctx context.Context, d *delivery, others *siblings) ([]Change, error) {
-	rec := newRecorder(d.at.Client, k.itself && !d.homeless)
+	rec := newRecorder(d.at.Client, k.Itself && !d.homeless)
 	ignore, err := differ.ReadRules(d.app.Spec.Drift.Ignore)
 	if err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func differences(before, after map[inventory.ObjectID]*unstructured.Unstructured
 
 // try writes an object of a release in a dry run, with the rights of the deployer.
 func (k *cluster) try(ctx context.Context, d *delivery, before, after *unstructured.Unstructured) error {
-	if !k.itself || d.homeless {
+	if !k.Itself || d.homeless {
 		return nil
 	}
 	o := after.DeepCopy()

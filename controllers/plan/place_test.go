@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/cmd/kubeop/preview"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -35,9 +34,9 @@ func placed(t *testing.T, namespace string, fault func(client.Object) error, the
 			return c.Get(ctx, key, o, options...)
 		},
 	}).Build()
-	k := &cluster{client: c, Renderer: &preview.Renderer{
+	k := &cluster{&Connection{Renderer: &Renderer{
 		Clients: kube.NewClients(&rest.Config{}, scheme, c.RESTMapper(), kube.Deployers{PlatformApps: kube.PlatformAppsClusterAdmin}),
-	}}
+	}}, c}
 	d := &delivery{app: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}}
 	return d, k.place(t.Context(), &comparison{client: c, repository: &v1alpha1.Repository{}, tree: &tree.Tree{}}, d)
 }

@@ -13,9 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/controllers/declared"
-	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
@@ -24,9 +23,10 @@ import (
 
 // comparison compares what a commit declares with what its Repository has declared.
 type comparison struct {
-	client     client.Client
+	client     client.Reader
+	direct     client.Reader
 	repository *v1alpha1.Repository
-	commit     *snapshot
+	commit     Commit
 	reader     *tree.Reader
 	tree       *tree.Tree
 	// there are the live objects of the Repository.
@@ -36,7 +36,7 @@ type comparison struct {
 }
 
 // compare reads the commit and compares it with the cluster.
-func compare(ctx context.Context, c client.Client, repository *v1alpha1.Repository, commit *snapshot) (*comparison, error) {
+func (p *Planner) compare(ctx context.Context, repository *v1alpha1.Repository, commit Commit) (*comparison, error) {
 	reader, err := tree.NewReader()
 	if err != nil {
 		return nil, err
@@ -45,20 +45,20 @@ func compare(ctx context.Context, c client.Client, repository *v1alpha1.Reposito
 	reader.Platform = spec.Tenant == ""
 	if spec.Tenant != "" {
 		tenant := &v1alpha1.Tenant{}
-		if err := c.Get(ctx, client.ObjectKey{Name: spec.Tenant}, tenant); err != nil {
+		if err := p.Client.Get(ctx, client.ObjectKey{Name: spec.Tenant}, tenant); err != nil {
 			return nil, fmt.Errorf("reading tenant %s: %w", spec.Tenant, err)
 		}
-		reader = reader.Within(budget.Default().With(&tenant.Spec.Limits))
+		reader = reader.Within(p.Limits.With(&tenant.Spec.Limits))
 	}
-	cmp := &comparison{client: c, repository: repository, commit: commit, reader: reader}
+	cmp := &comparison{client: p.Client, direct: p.Direct, repository: repository, commit: commit, reader: reader}
 	if cmp.there, err = cmp.live(ctx); err != nil {
 		return nil, err
 	}
-	root, err := commit.folder(commit.tree).Sub(path.Join(".", spec.Path))
+	root, err := commit.Root.Sub(path.Join(".", spec.Path))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s of the commit: %w", spec.Path, err)
 	}
-	cmp.tree = reader.Read(git.Files{Folder: root}, tree.Scope{Repository: repository.Name, Tenant: spec.Tenant, Path: spec.Path}, nil)
+	cmp.tree = reader.Read(preview.Files{Folder: root}, tree.Scope{Repository: repository.Name, Tenant: spec.Tenant, Path: spec.Path}, nil)
 	if file, err := cmp.tree.Unread(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
@@ -139,12 +139,12 @@ func (c *comparison) changes(ctx context.Context) (changes []Change, held []stri
 			lost[ref] = o
 		}
 	}
-	losses, apps, err := declared.Losses(ctx, c.client, c.client, lost)
+	losses, apps, err := declared.Losses(ctx, c.client, c.direct, lost)
 	if err != nil {
 		return nil, nil, err
 	}
 	verdict := plan.Commit{
-		Revision: c.commit.revision, Losses: losses, Apps: apps,
+		Revision: c.commit.Revision, Losses: losses, Apps: apps,
 		Emptied: c.tree.Counts().Objects() == 0, Foreign: c.foreign(), Misplaced: c.tree.Misplaced(),
 	}.Weigh("")
 	for _, loss := range verdict.Go {
@@ -171,8 +171,8 @@ func (c *comparison) changed(n tree.Node) (*Change, error) {
 	if !n.Declared() || n.Ref().App == "" && n.Ref().Project == "" && c.repository.Spec.Tenant != "" {
 		return nil, nil
 	}
-	o, live := c.tree.Object(n, c.commit.revision), c.there[n.Ref()]
-	declared.NameAuthor(o, c.commit.author)
+	o, live := c.tree.Object(n, c.commit.Revision), c.there[n.Ref()]
+	declared.NameAuthor(o, c.commit.Author)
 	if live != nil {
 		declared.KeepRevision(o, live)
 		if same, err := declared.Same(o, live); same || err != nil {
@@ -210,7 +210,7 @@ func (c *comparison) one(ref identity.Ref) (*v1alpha1.App, error) {
 	if !there || !n.Declared() {
 		return nil, fmt.Errorf("the commit does not declare the app %s", ref.Path())
 	}
-	o, live := c.tree.Object(n, c.commit.revision), c.there[ref]
+	o, live := c.tree.Object(n, c.commit.Revision), c.there[ref]
 	want, err := c.reader.Default(o)
 	if err != nil {
 		return nil, err

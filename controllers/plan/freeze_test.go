@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/cmd/kubeop/call"
 )
 
 // TestAPlanSaysThatAFreezeHoldsTheCommit, unless it is the first one, or the platform's.
@@ -38,10 +37,10 @@ func TestAPlanSaysThatAFreezeHoldsTheCommit(t *testing.T) {
 			`because nobody can tell whether a freeze is in force: freeze weekend: start "now" is not five fields of crontab, such as "0 18 * * FRI": expected exactly 5 fields, found 1: [now]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &command{Call: &call.Call{Clock: clocktesting.NewFakeClock(time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC))}}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(window(tc.start)).Build()
+			p := &Planner{Client: c, Clock: clocktesting.NewFakeClock(time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC))}
 			repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{Tenant: tc.tenant}, Status: v1alpha1.RepositoryStatus{LastAttemptedRevision: tc.accepted}}
-			if got, err := p.frozen(t.Context(), c, repository); err != nil || got != tc.want {
+			if got, err := p.frozen(t.Context(), repository); err != nil || got != tc.want {
 				t.Errorf("got %q, %v, want %q", got, err, tc.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package preview
+package plan
 
 import (
 	"os"
@@ -53,7 +53,7 @@ func TestAnEmptyClusterServesTheKindsOfKubernetes(t *testing.T) {
 }
 
 func TestTheVersionIsThatOfTheLibraries(t *testing.T) {
-	text, err := os.ReadFile("../../../go.mod")
+	text, err := os.ReadFile("../../go.mod")
 	if err != nil {
 		t.Fatal(err)
 	}

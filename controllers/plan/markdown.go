@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// order is the order of actions in the summary.
+var order = []Action{Create, Update, Recreate, Delete, Move, Run, Keep, Hold, Refuse}
+
+// Summary counts the changes, such as "1 to create, 2 to update".
+func (p *Plan) Summary() string {
+	var parts []string
+	n := p.counts()
+	for _, action := range order {
+		if n[action] > 0 {
+			parts = append(parts, fmt.Sprintf("%d to %s", n[action], action))
+		}
+	}
+	if len(p.Problems) > 0 {
+		parts = append(parts, fmt.Sprintf("%d problems in files", len(p.Problems)))
+	}
+	if len(parts) == 0 {
+		return "no changes"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Words say what the sign of an action does not.
+func (c *Change) Words() string {
+	is := map[Action]string{Recreate: " is recreated", Move: " moves", Run: " runs", Keep: " stays", Hold: " is held", Refuse: " is refused"}[c.Action]
+	if c.Why == "" {
+		return is
+	}
+	return is + ": " + c.Why
+}
+
+// String describes the change of a field.
+func (f Field) String() string {
+	switch {
+	case f.Before == "":
+		return f.Path + ": " + f.After
+	case f.After == "":
+		return f.Path + ": " + f.Before + " is removed"
+	}
+	return f.Path + ": " + f.Before + " -> " + f.After
+}
+
+// maxComment is how long a comment may be: GitHub takes 65,536 characters, and the other hosts more.
+const maxComment = 60_000
+
+// Mark is the beginning of comments with the plan of a Repository, by which the next one replaces the last.
+func Mark(repository string) string { return "<!-- kubeop plan of " + repository + " -->\n" }
+
+// Comment returns the plan for a comment on a pull request, as long as a Git host takes it.
+func (p *Plan) Comment() string {
+	body := p.Markdown()
+	if len(body) > maxComment {
+		body = strings.ToValidUTF8(body[:maxComment], "") + "\n```\n\n</details>\n\nThe rest is left out: `kubeop plan` shows it.\n"
+	}
+	return body
+}
+
+// Markdown returns the plan for a comment on a pull request.
+func (p *Plan) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### kubeop plan for `%s`: %s\n", p.Repository, p.Summary())
+	section := func(title string, lines []string) {
+		if len(lines) > 0 {
+			fmt.Fprintf(&b, "\n<details open><summary>%s</summary>\n\n```diff\n%s\n```\n\n</details>\n", title, fence(strings.Join(lines, "\n")))
+		}
+	}
+	if p.Frozen != "" && !p.Empty() {
+		fmt.Fprintf(&b, "\nHeld %s\n", p.Frozen)
+	}
+	section("Problems of files", prefixed("- ", p.Problems))
+	section("Projects and apps", diffLines(p.Changes))
+	section("Held until a person confirms it", prefixed("! ", p.Held))
+	for _, a := range p.Apps {
+		lines := diffLines(a.Changes)
+		if a.Failed != "" {
+			lines = append([]string{"- nothing is delivered: " + a.Failed}, lines...)
+		}
+		if a.Unknown != "" {
+			lines = []string{"! not compared, because you may not read what it takes: " + a.Unknown}
+		}
+		section("App "+a.App, lines)
+	}
+	return b.String()
+}
+
+// fence keeps a text from ending the code block that it is in.
+func fence(text string) string { return strings.ReplaceAll(text, "```", "'''") }
+
+func prefixed(sign string, lines []string) []string {
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		out[i] = sign + line
+	}
+	return out
+}
+
+// diffLines are changes in the format diff: what goes or is refused begins with "-", what comes with "+", the rest with "!".
+func diffLines(changes []Change) []string {
+	var out []string
+	for _, c := range changes {
+		sign := map[Action]string{Create: "+ ", Delete: "- ", Refuse: "- "}[c.Action]
+		if sign == "" {
+			sign = "! "
+		}
+		out = append(out, sign+c.Object+c.Words())
+		for _, f := range c.Fields {
+			if f.Before != "" {
+				out = append(out, "-   "+f.Path+": "+f.Before)
+			}
+			if f.After != "" {
+				out = append(out, "+   "+f.Path+": "+f.After)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// everything has each kind of line once.
+func everything() *Plan {
+	return &Plan{
+		Repository: "acme", Revision: "main@sha1:1", Problems: []string{"a.yaml:1: no kind"},
+		Changes: []Change{{Action: Create, Object: "acme/shop/new"}, {Action: Hold, Object: "acme/shop/db", Why: "its deletion waits"}},
+		Held:    []string{"app acme/shop/db with 1 claim"}, Frozen: "until 2026-11-30 08:00 UTC by freeze weekend",
+		Apps: []App{
+			{App: "acme/shop/same", Source: "main@sha1:1", Note: "compared without the API server"},
+			{App: "acme/shop/web", Note: "compared without the API server", Changes: []Change{
+				{Action: Update, Object: "Deployment/web", Fields: []Field{{Path: "/spec/replicas", Before: "1", After: "2"}, {Path: "/a", After: "new"}, {Path: "/b", Before: "old"}}},
+				{Action: Recreate, Object: "Job/init"}, {Action: Delete, Object: "Service/old"}, {Action: Move, Object: "ConfigMap/c", Why: "app acme/shop/api takes it over"},
+				{Action: Run, Object: "Job/hook", Why: "hook pre-upgrade"}, {Action: Keep, Object: "Secret/s"}, {Action: Refuse, Object: "Pod/p", Why: "```privileged```"},
+			}},
+			{App: "acme/shop/broken", Failed: "fetching: not found"},
+			{App: "acme/shop/hidden", Unknown: "secrets is forbidden"},
+		},
+	}
+}
+
+// TestAPlanForAPullRequest: no text of an object ends the block of code that it is in.
+func TestAPlanForAPullRequest(t *testing.T) {
+	block := func(title, lines string) string {
+		return "\n<details open><summary>" + title + "</summary>\n\n```diff\n" + lines + "\n```\n\n</details>\n"
+	}
+	want := "### kubeop plan for `acme`: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run, 1 to keep, 1 to hold, 2 to refuse, 1 problems in files\n" +
+		"\nHeld until 2026-11-30 08:00 UTC by freeze weekend\n" +
+		block("Problems of files", "- a.yaml:1: no kind") +
+		block("Projects and apps", "+ acme/shop/new\n! acme/shop/db is held: its deletion waits") +
+		block("Held until a person confirms it", "! app acme/shop/db with 1 claim") +
+		block("App acme/shop/web", "! Deployment/web\n-   /spec/replicas: 1\n+   /spec/replicas: 2\n+   /a: new\n-   /b: old\n! Job/init is recreated\n- Service/old\n"+
+			"! ConfigMap/c moves: app acme/shop/api takes it over\n! Job/hook runs: hook pre-upgrade\n! Secret/s stays\n- Pod/p is refused: '''privileged'''") +
+		block("App acme/shop/broken", "- nothing is delivered: fetching: not found") +
+		block("App acme/shop/hidden", "! not compared, because you may not read what it takes: secrets is forbidden")
+	if diff := cmp.Diff(want, everything().Markdown()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestACommentIsNoLongerThanTheHostTakes, and ends the block of code that it cuts.
+func TestACommentIsNoLongerThanTheHostTakes(t *testing.T) {
+	made := everything()
+	if made.Comment() != made.Markdown() {
+		t.Error("a short comment is not the plan")
+	}
+	for range 3000 {
+		made.Held = append(made.Held, "App acme/shop/ein-Name-mit-Länge")
+	}
+	got := made.Comment()
+	if len(got) > maxComment+500 || !strings.HasSuffix(got, "\n```\n\n</details>\n\nThe rest is left out: `kubeop plan` shows it.\n") {
+		t.Errorf("a long comment has %d characters, and ends with %q", len(got), got[len(got)-80:])
+	}
+}
+
+// TestAPlanIsEmptyIfNothingHappens: the exit code depends on it.
+func TestAPlanIsEmptyIfNothingHappens(t *testing.T) {
+	for name, tc := range map[string]struct {
+		plan Plan
+		want bool
+	}{
+		"nothing":                     {Plan{}, true},
+		"an app without changes":      {Plan{Apps: []App{{App: "a/b/c", Note: "note"}}}, true},
+		"problems of files":           {Plan{Problems: []string{"a"}}, false},
+		"changes of objects":          {Plan{Changes: []Change{{Action: Create}}}, false},
+		"an app that fails":           {Plan{Apps: []App{{}, {Failed: "no"}}}, false},
+		"an app that nobody may read": {Plan{Apps: []App{{}, {Unknown: "no"}}}, false},
+		"an app that changes":         {Plan{Apps: []App{{}, {Changes: []Change{{Action: Update}}}}}, false},
+	} {
+		if got := tc.plan.Empty(); got != tc.want {
+			t.Errorf("%s: empty is %t", name, got)
+		}
+	}
+}
+
+// TestAMoveNeedsAnAppThatTakesTheObject: otherwise the object stays where it is.
+func TestAMoveNeedsAnAppThatTakesTheObject(t *testing.T) {
+	move := Change{Action: Move, Object: "ConfigMap/c", Why: "app a/b/to takes it over", to: "a/b/to"}
+	for name, tc := range map[string]struct {
+		to   App
+		want Action
+	}{
+		"it takes it":             {App{App: "a/b/to", Changes: []Change{{Action: Update, Object: "ConfigMap/c"}}}, Move},
+		"it refuses it":           {App{App: "a/b/to", Changes: []Change{{Action: Refuse, Object: "ConfigMap/c"}}}, Keep},
+		"it refuses another":      {App{App: "a/b/to", Changes: []Change{{Action: Refuse, Object: "ConfigMap/d"}}}, Move},
+		"it delivers nothing":     {App{App: "a/b/to", Failed: "no"}, Keep},
+		"another app has refused": {App{App: "a/b/other", Changes: []Change{{Action: Refuse, Object: "ConfigMap/c"}}}, Move},
+	} {
+		t.Run(name, func(t *testing.T) {
+			apps := []App{{App: "a/b/from", Changes: []Change{move}}, tc.to}
+			leaveRefused(apps)
+			got := apps[0].Changes[0]
+			if got.Action != tc.want || (tc.want == Keep) != (got.Why == "app a/b/to declares it and cannot take it over") {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
