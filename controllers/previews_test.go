@@ -2,9 +2,11 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,4 +105,71 @@ func TestABranchHasAPreviewUntilItIsDeleted(t *testing.T) {
 		t.Errorf("the app of the project itself is %v, was %v; the preview had %s", after.ObjectMeta, before.ObjectMeta, first)
 	}
 	greets("shop", "main")
+}
+
+// TestWhatTheClusterRefusesOfABranchIsInTheStatusOfItsPreview pushes a branch with an app that a policy of the cluster refuses. Main stays
+// applied, and so do the other apps of the branch.
+func TestWhatTheClusterRefusesOfABranchIsInTheStatusOfItsPreview(t *testing.T) {
+	n := newTeam(t, "unwanted")
+	files := greeting("main")
+	files["projects/shop/project.yaml"] = fmt.Sprintf(projectFile, "shop") + "spec:\n  previews: {branches: \"feature-*\"}\n"
+	revision := n.push(files)
+	n.ready(n.app("shop", "web"))
+	n.refuseApp("unwanted")
+
+	app := strings.ReplaceAll(greeting("")["projects/shop/apps/web/app.yaml"], "web", "unwanted")
+	n.repo.PushBranch("feature-a", map[string]string{"projects/shop/apps/unwanted/app.yaml": app, "projects/shop/apps/unwanted/manifests/all.yaml": "{}\n"})
+	n.reconcile(n.repository())
+	n.saysOfBranch("feature-a", "projects/shop/apps/unwanted/app.yaml: in branch feature-a: ", "nobody wants it")
+	n.ready(n.repository(), n.app("shop-pr-feature-a", "web"))
+	n.synced(revision, metav1.ConditionTrue)
+}
+
+// refuseApp creates a policy that refuses the Apps of a name, and waits until it is in force.
+func (n *team) refuseApp(name string) {
+	n.t.Helper()
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: n.name + ".example.com"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				ResourceNames: []string{name},
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"apps"}},
+				},
+			}}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "nobody wants it"}},
+		},
+	}
+	n.create(policy)
+	n.create(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	})
+	n.denied(func() error {
+		app := n.app("shop", name)
+		app.Spec.Type = v1alpha1.AppRaw
+		app.Spec.Raw = &v1alpha1.RawSource{Path: "manifests"}
+		return n.admin.Create(n.t.Context(), app, client.DryRunAll)
+	}, "nobody wants it")
+}
+
+// saysOfBranch waits until the Repository's status says all this of the preview of a branch.
+func (n *team) saysOfBranch(branch string, want ...string) {
+	n.t.Helper()
+	n.eventually(func() error {
+		repository := n.repository()
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
+			return err
+		}
+		for _, p := range repository.Status.Previews {
+			missing := slices.ContainsFunc(want, func(part string) bool { return !strings.Contains(p.Message, part) })
+			if p.Branch == branch && !missing {
+				return nil
+			}
+		}
+		return fmt.Errorf("the previews are %v, want %q of %s", repository.Status.Previews, want, branch)
+	})
 }

@@ -78,10 +78,11 @@ func (r *reading) read(parent *v1alpha1.Project, p preview.Preview, h head, stat
 	r.Projects = append(r.Projects, project)
 	status.Revision = h.Commit.Revision
 	if problems := project.PreviewProblems(); len(problems) > 0 {
-		status.Message = problems[0].String()
-		if len(problems) > 1 {
-			status.Message += fmt.Sprintf(" (and %d more)", len(problems)-1)
+		var lines []string
+		for _, problem := range problems {
+			lines = append(lines, problem.String())
 		}
+		status.Message = first(lines)
 	}
 }
 

@@ -41,7 +41,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	case p.foreign && len(lost) == 0 && !s.samePlace():
 		p.foreign = false // Nothing is left that conflicts with the declared objects.
 		return step.Soon(time.Millisecond)
-	case len(p.waiting) > 0:
+	case len(s.missing()) > 0:
 		return r.await(s)
 	}
 	return nil
@@ -62,11 +62,18 @@ func (r *Reconciler) await(s *scope) error {
 		return step.Soon(pause)
 	}
 	s.progress.reported = now
+	return step.Wait(v1alpha1.DependencyNotReadyReason, 5*time.Second, "%s; waits for namespace %s", s.reached(), listed(s.missing()))
+}
+
+// missing returns the namespaces that objects of the commit itself wait for.
+func (s *scope) missing() []string {
 	namespaces := sets.New[string]()
 	for ref := range s.progress.waiting {
-		namespaces.Insert(ref.Key().Namespace)
+		if s.own(ref) {
+			namespaces.Insert(ref.Key().Namespace)
+		}
 	}
-	return step.Wait(v1alpha1.DependencyNotReadyReason, 5*time.Second, "%s; waits for namespace %s", s.reached(), listed(sets.List(namespaces)))
+	return sets.List(namespaces)
 }
 
 // lost returns the objects that left the tree and still exist in the cluster, and the names of those that are being deleted already.

@@ -2,9 +2,15 @@ package repository
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -31,4 +37,38 @@ func (r *Reconciler) addPreviews(ctx context.Context, s *scope, now *tree.Tree) 
 	}
 	s.previews, s.found = *result, now.With(result.Projects)
 	return nil
+}
+
+// own reports whether the commit itself declares an object; a branch declares those of a preview.
+func (s *scope) own(ref identity.Ref) bool { return s.found.OriginOf(ref) == nil }
+
+// previewsLeft reports whether objects of previews failed, or wait for a namespace.
+func (s *scope) previewsLeft() bool {
+	for ref := range s.progress.waiting {
+		if !s.own(ref) {
+			return true
+		}
+	}
+	return len(s.unapplied) > 0
+}
+
+// previewStatuses returns what is known of the previews, with what the cluster refused of them, and what waits for long.
+func (s *scope) previewStatuses(now time.Time) []v1alpha1.PreviewStatus {
+	wrong := map[string][]string{}
+	for _, p := range s.progress.refusals() {
+		if !s.own(p.Of) {
+			wrong[p.Of.Project] = append(wrong[p.Of.Project], p.String())
+		}
+	}
+	for _, ref := range slices.SortedFunc(maps.Keys(s.unapplied), inOrder) {
+		wrong[ref.Project] = append(wrong[ref.Project], s.unapplied[ref].Error())
+	}
+	for _, ref := range slices.SortedFunc(maps.Keys(s.progress.waiting), inOrder) {
+		if !s.own(ref) && now.Sub(s.progress.waiting[ref]) >= stuck {
+			project := identity.Ref{Tenant: ref.Tenant, Project: ref.Project}.Key()
+			wrong[ref.Project] = append(wrong[ref.Project], fmt.Sprintf("%s waits for its namespace, or for one of its name to be gone: `kubectl describe project %s -n %s` says why",
+				ref, project.Name, project.Namespace))
+		}
+	}
+	return preview.With(s.previews.Status, wrong)
 }

@@ -53,7 +53,8 @@ func (s *scope) problemCount() int {
 }
 
 // reportRefusals reports on each App and Project with a problem in the commit that its newest version is refused. It keeps its last good
-// state, so without that report, a user who looks only at the App would believe that the push was delivered.
+// state, so without that report, a user who looks only at the App would believe that the push was delivered. Those of previews are in the status
+// of the Repository, too.
 func (r *Reconciler) reportRefusals(s *scope) {
 	refused := map[refusal.Unit]refusal.Refusal{}
 	add := func(p tree.Problem) bool {
@@ -73,6 +74,7 @@ func (r *Reconciler) reportRefusals(s *scope) {
 		add(p)
 	}
 	r.Refusals.Set(s.repository.Name, refused)
+	s.previews.Status = s.previewStatuses(r.Steps.Clock.Now())
 }
 
 // refusals are the problems of the commit that the API server reported. Those of previews are reported on their Apps and Projects only.

@@ -96,7 +96,11 @@ func (p *progress) holdOver(ref identity.Ref) {
 // refuse records a problem of an object that is valid by itself: the API server does not accept it, or it is over a limit.
 func (p *progress) refuse(ref identity.Ref, kind code.Code, err error) {
 	node, _ := p.tree.Find(ref)
-	p.refused[ref] = tree.Problem{File: p.tree.File(node), Code: kind, Why: err.Error(), Of: ref}
+	why := err.Error()
+	if from := p.tree.OriginOf(ref); from != nil && ref.App != "" { // The project of a preview is made from what the commit itself says.
+		why = from.Prefix() + why
+	}
+	p.refused[ref] = tree.Problem{File: p.tree.File(node), Code: kind, Why: why, Of: ref}
 	p.done(ref)
 }
 

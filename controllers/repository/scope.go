@@ -53,6 +53,8 @@ type scope struct {
 type content struct {
 	found    *tree.Tree
 	previews preview.Result
+	// unapplied are the objects of previews that could not be applied in this pass.
+	unapplied failures
 }
 
 // acceptance is set by accept.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -62,6 +63,9 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	}
 	collected := r.collect(ctx, s) // Objects that left Git are deleted even if others could not be applied.
 	s.synced = failed == nil && collected == nil
+	if s.synced && s.previewsLeft() {
+		s.again = retrySync
+	}
 	if s.synced {
 		return nil
 	}
@@ -223,6 +227,9 @@ func (r *Reconciler) declare(ctx context.Context, s *scope) error {
 			return step.Wait(v1alpha1.ProgressingReason, time.Millisecond, "%s", s.reached())
 		}
 	}
+	s.unapplied = maps.Clone(failed)
+	maps.DeleteFunc(s.unapplied, func(ref identity.Ref, _ error) bool { return s.own(ref) })
+	maps.DeleteFunc(failed, func(ref identity.Ref, _ error) bool { return !s.own(ref) })
 	if err := failed.join(); err != nil {
 		return step.Fail(v1alpha1.SyncFailedReason, err)
 	}

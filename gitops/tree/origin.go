@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
@@ -25,6 +26,9 @@ type Preview struct {
 // Origin is where the objects of a preview come from: the project whose folder is read, the branch, and its commit as "branch@sha1:<commit>"
 // with its author.
 type Origin struct{ Of, Branch, Revision, Author string }
+
+// Prefix begins what is said about a file of the branch.
+func (o *Origin) Prefix() string { return "in branch " + document.Printable(o.Branch) + ": " }
 
 // suffix distinguishes the digests of a preview from those of the same folder in the project itself. An app with other settings is another
 // one, even if its folder is the same.

@@ -87,7 +87,7 @@ func (p *pass) problems(of identity.Ref, findings ...document.Finding) []Problem
 	var all []Problem
 	for _, f := range findings {
 		if p.preview != nil {
-			f.Why = "in branch " + document.Printable(p.preview.Branch) + ": " + f.Why
+			f.Why = p.preview.Prefix() + f.Why
 		}
 		all = append(all, Problem{
 			File: document.Printable(path.Join(p.scope.Path, f.File)), Position: f.Position, Code: f.Code, Why: f.Why, Of: of, Misplaced: f.Misplaced, Err: f.Err,
