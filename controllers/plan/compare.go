@@ -15,6 +15,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/preview"
+	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
@@ -25,12 +27,14 @@ import (
 type comparison struct {
 	client     client.Reader
 	direct     client.Reader
+	limits     budget.Limits
 	repository *v1alpha1.Repository
 	commit     Commit
 	reader     *tree.Reader
 	tree       *tree.Tree
-	// there are the live objects of the Repository.
-	there map[identity.Ref]client.Object
+	// there are the live objects of the Repository that the commit may change or delete, and listed all of them, with previews.
+	there  map[identity.Ref]client.Object
+	listed []client.Object
 	// apps are the Apps that the commit creates or changes, as the operator would apply them.
 	apps []*v1alpha1.App
 }
@@ -50,8 +54,10 @@ func (p *Planner) compare(ctx context.Context, repository *v1alpha1.Repository, 
 		}
 		reader = reader.Within(p.Limits.With(&tenant.Spec.Limits))
 	}
-	cmp := &comparison{client: p.Client, direct: p.Direct, repository: repository, commit: commit, reader: reader}
-	if cmp.there, err = cmp.live(ctx); err != nil {
+	cmp := &comparison{
+		client: p.Client, direct: p.Direct, limits: p.Limits, repository: repository, commit: commit, reader: reader, there: map[identity.Ref]client.Object{},
+	}
+	if err := cmp.live(ctx); err != nil {
 		return nil, err
 	}
 	root, err := commit.Root.Sub(path.Join(".", spec.Path))
@@ -67,72 +73,55 @@ func (p *Planner) compare(ctx context.Context, repository *v1alpha1.Repository, 
 
 // live reads the objects that the Repository has declared. Who may list them in all namespaces reads them with few requests; owners of a tenant
 // read them in each of its namespaces.
-func (c *comparison) live(ctx context.Context) (map[identity.Ref]client.Object, error) {
-	there := map[identity.Ref]client.Object{}
-	tenants, projects, apps := &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}
-	tenant := c.repository.Spec.Tenant
+func (c *comparison) live(ctx context.Context) error {
+	projects := &v1alpha1.ProjectList{}
+	tenant, home := c.repository.Spec.Tenant, ""
 	if tenant == "" {
-		if err := c.list(ctx, tenants, ""); err != nil {
-			return nil, err
+		if err := c.list(ctx, &v1alpha1.TenantList{}, ""); err != nil {
+			return err
 		}
-		there = gather(there, tenants)
-	}
-	home := ""
-	if tenant != "" {
+	} else {
 		home = v1alpha1.HomeNamespace(tenant)
 	}
 	if err := c.list(ctx, projects, home); err != nil {
-		return nil, err
+		return err
 	}
-	there = gather(there, projects)
-	err := c.list(ctx, apps, "")
+	err := c.list(ctx, &v1alpha1.AppList{}, "")
 	if tenant == "" || !apierrors.IsForbidden(err) {
-		return gather(there, apps), err
+		return err
 	}
 	for i := range projects.Items {
-		found := &v1alpha1.AppList{}
-		if err := c.list(ctx, found, v1alpha1.ProjectNamespace(tenant, projects.Items[i].Name)); err != nil {
-			return nil, err
+		if err := c.list(ctx, &v1alpha1.AppList{}, v1alpha1.ProjectNamespace(tenant, projects.Items[i].Name)); err != nil {
+			return err
 		}
-		there = gather(there, found)
 	}
-	return there, nil
+	return nil
 }
 
-// list lists what the Repository has declared.
+// list lists what the Repository has declared. there gets what kubeop has applied and what is not being deleted, without previews: other branches
+// declare those.
 func (c *comparison) list(ctx context.Context, of client.ObjectList, namespace string) error {
 	err := c.client.List(ctx, of, client.MatchingLabels{v1alpha1.RepositoryLabel: c.repository.Name}, client.InNamespace(namespace))
 	if err != nil {
 		return fmt.Errorf("listing what repository %s declared: %w", c.repository.Name, err)
 	}
-	return nil
-}
-
-// gather adds the objects of a list that kubeop has applied and that are not being deleted. Previews are left out: other branches declare them.
-func gather(there map[identity.Ref]client.Object, list client.ObjectList) map[identity.Ref]client.Object {
 	// The items of these lists are always objects, so the function returns no error.
-	_ = meta.EachListItem(list, func(item runtime.Object) error {
+	_ = meta.EachListItem(of, func(item runtime.Object) error {
 		o, _ := item.(client.Object)
-		if ref, ours := identity.Of(o); ours && o.GetDeletionTimestamp() == nil && fieldmanager.Applied(o) && o.GetAnnotations()[v1alpha1.PreviewOfAnnotation] == "" {
-			there[ref] = o
+		ref, ours := identity.Of(o)
+		if ours {
+			c.listed = append(c.listed, o)
+		}
+		if ours && o.GetDeletionTimestamp() == nil && fieldmanager.Applied(o) && o.GetAnnotations()[v1alpha1.PreviewOfAnnotation] == "" {
+			c.there[ref] = o
 		}
 		return nil
 	})
-	return there
+	return nil
 }
 
 // changes returns what the commit changes of Tenants, Projects and Apps, and why deletions are held.
 func (c *comparison) changes(ctx context.Context) (changes []Change, held []string, err error) {
-	c.tree.Walk(func(n tree.Node) bool {
-		var change *Change
-		if change, err = c.changed(n); change != nil {
-			changes = append(changes, *change)
-		}
-		return err == nil
-	})
-	if err != nil {
-		return nil, nil, err
-	}
 	lost := map[identity.Ref]client.Object{}
 	for ref, o := range c.there {
 		if _, declared := c.tree.Find(ref); !declared && c.tree.Covers(ref) {
@@ -147,6 +136,20 @@ func (c *comparison) changes(ctx context.Context) (changes []Change, held []stri
 		Revision: c.commit.Revision, Losses: losses, Apps: apps,
 		Emptied: c.tree.Counts().Objects() == 0, Foreign: c.foreign(), Misplaced: c.tree.Misplaced(),
 	}.Weigh("")
+	within := &admission{comparison: c, usages: map[string]*usage.Usage{}, refused: map[identity.Ref]bool{}, gone: map[identity.Ref]bool{}}
+	for _, loss := range verdict.Go {
+		within.gone[loss.Ref] = true
+	}
+	c.tree.Walk(func(n tree.Node) bool {
+		var change *Change
+		if change, err = c.changed(ctx, n, within); change != nil {
+			changes = append(changes, *change)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, loss := range verdict.Go {
 		changes = append(changes, Change{Action: Delete, Object: loss.Ref.String()})
 	}
@@ -167,7 +170,7 @@ func (c *comparison) foreign() bool {
 }
 
 // changed compares one object; nil if the commit does not change it.
-func (c *comparison) changed(n tree.Node) (*Change, error) {
+func (c *comparison) changed(ctx context.Context, n tree.Node, within *admission) (*Change, error) {
 	if !n.Declared() || n.Ref().App == "" && n.Ref().Project == "" && c.repository.Spec.Tenant != "" {
 		return nil, nil
 	}
@@ -182,6 +185,13 @@ func (c *comparison) changed(n tree.Node) (*Change, error) {
 	want, err := c.reader.Default(o)
 	if err != nil {
 		return nil, err
+	}
+	refused, err := within.admit(ctx, n.Ref(), want)
+	if err != nil {
+		return nil, err
+	}
+	if refused != "" {
+		return &Change{Action: Refuse, Object: n.Ref().String(), Why: refused}, nil
 	}
 	change := &Change{Action: Create, Object: n.Ref().String()}
 	if live != nil {

@@ -43,6 +43,11 @@ type Usage struct {
 // Sums are numbers of objects, and the size of their specs in bytes.
 type Sums struct{ Projects, Apps, TreeBytes int64 }
 
+// New returns the usage of a tenant without objects.
+func New(tenant string, limits budget.Limits) *Usage {
+	return &Usage{Tenant: tenant, Limits: limits, objects: map[identity.Ref]int64{}}
+}
+
 // Of counts the objects of a tenant. It visits each of them.
 func (c *Counter) Of(ctx context.Context, name string) (*Usage, error) {
 	tenant := &v1alpha1.Tenant{}
@@ -53,7 +58,7 @@ func (c *Counter) Of(ctx context.Context, name string) (*Usage, error) {
 	if err := c.Reader.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(name)), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the projects of %s: %w", name, err)
 	}
-	u := &Usage{Tenant: name, Limits: c.Limits.With(&tenant.Spec.Limits), objects: map[identity.Ref]int64{}}
+	u := New(name, c.Limits.With(&tenant.Spec.Limits))
 	is, was := map[types.UID]sized{}, c.before(name)
 	for i := range projects.Items {
 		if err := u.count(&projects.Items[i], was, is); err != nil {

@@ -44,7 +44,7 @@ func Command(c *call.Call) *cobra.Command {
 		Long: `Show what a commit would change: the projects and apps that it creates, changes, deletes or holds, and for each changed app the objects with the
 fields that change. Git apps, charts and images are fetched, rendered and checked by the code of the operator. Nothing is written to the cluster.
 With the right to impersonate the deployers of projects, which administrators have, each object is tried by a dry run of the API server, so that its
-refusals are listed. Otherwise objects are compared with the live ones. Secrets are masked.
+refusals are listed. Otherwise objects are compared with the live ones. What exceeds the limits of the tenant is refused. Secrets are masked.
 
 DIR is a clone with changes that need not be committed (default: the current folder). REF is a commit, branch or tag of the clone in the current
 folder, such as the head of a pull request. The exit code is 2 if the commit changes something.
