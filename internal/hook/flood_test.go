@@ -167,6 +167,45 @@ func TestACallWithAReplacedBodyIsAnswered(t *testing.T) {
 	}
 }
 
+// TestAnAnsweredCallKeepsNoPlace: more calls than there are places are answered while a body is sent, and do not replace it.
+func TestAnAnsweredCallKeepsNoPlace(t *testing.T) {
+	s := newServer(t)
+	s.Clock = clock.RealClock{}
+	at := serving(t, s)
+	slow, err := dial("127.0.0.1", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	if _, err := slow.Write(text("/hook/acme", sign([]byte(body), []byte(key)), body[:5], len(body))); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // So that this one is the oldest.
+	for i := range perRepository + 1 {
+		signature, want := sign([]byte(body), []byte(key)), http.StatusAccepted
+		if i%2 == 0 {
+			signature, want = strings.Repeat("00", 32), http.StatusUnauthorized
+		}
+		if code, err := send("127.0.0.1", at, text("/hook/acme", signature, body, len(body))); err != nil || code != want {
+			t.Fatalf("call %d is answered %d, %v", i, code, err)
+		}
+	}
+	if _, err := io.WriteString(slow, body[5:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := slow.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(slow), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusAccepted {
+		t.Errorf("the slow call is answered %d", answer.StatusCode)
+	}
+}
+
 // TestAFloodDelaysAKeyedCallByLessThanASecond makes 5,000 calls a second for two seconds: a third without a signature, a third with a
 // wrong one for many repositories, and a third that is genuine for another repository. Meanwhile, each call for acme takes less than a second
 // until the Repository is annotated.
