@@ -52,6 +52,9 @@ func (d *Result) validate(k *kind, name string) {
 	d.addRules(broken)
 }
 
+// wholeObject is the field of an error about an object as a whole.
+var wholeObject = (*field.Path)(nil).String()
+
 // addRules reports the first broken CEL rule of each field, because several rules about one field mostly say the same.
 func (d *Result) addRules(broken field.ErrorList) {
 	reported := map[string]bool{}
@@ -60,6 +63,10 @@ func (d *Result) addRules(broken field.ErrorList) {
 			continue
 		}
 		reported[err.Field] = true
-		d.AddAt(code.BrokenRule, err.Field, "%s: %s", err.Field, err.Detail)
+		text := err.Field + ": " + err.Detail
+		if err.Field == wholeObject {
+			text = err.Detail
+		}
+		d.AddAt(code.BrokenRule, err.Field, "%s", text)
 	}
 }
