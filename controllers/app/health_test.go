@@ -136,6 +136,22 @@ func failedJob(name string) *batchv1.Job {
 	}}, "web")
 }
 
+// TestTheExplanationOfAnUnhealthyObjectIsMasked, because it quotes what the object and its pods say.
+func TestTheExplanationOfAnUnhealthyObjectIsMasked(t *testing.T) {
+	b := newFixture(t, webApp(), interceptor.Funcs{})
+	job := failedJob("migrate")
+	job.Status.Conditions[0].Message = "cannot log in with hunter22hunter22"
+	b.objectsLive(job)
+	b.s.Hide("hunter22hunter22")
+	verdict, err := b.assessor.look(t.Context(), b.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(verdict.Failed, " "); !strings.Contains(got, "cannot log in with ***") || strings.Contains(got, "hunter22") {
+		t.Errorf("the verdict is %+v", verdict)
+	}
+}
+
 // TestHowTheHealthOfAnAppIsReported: waiting is not reported at once, and not longer than the timeout; a failure is reported at once.
 func TestHowTheHealthOfAnAppIsReported(t *testing.T) {
 	helm := func(change func(*v1alpha1.HelmAction)) func(*v1alpha1.App) {

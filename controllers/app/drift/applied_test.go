@@ -283,6 +283,15 @@ func TestDriftHidesSecretValues(t *testing.T) {
 	if got, want := report.Notes[0].Message, `ConfigMap/c000: /data/key is "***", the source says "***"`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	w.refused["c000"], w.moved[0].Entry.Digest = true, "2"
+	w.begin()
+	w.s.Hide("dry runs")
+	if report, err = w.a.Compare(t.Context(), w.s, apply.Result{Moved: w.moved}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := report.Notes[0].Message, "ConfigMap/c000: asking what would change: *** are refused"; got != want {
+		t.Errorf("a refused dry run: got %s, want %s", got, want)
+	}
 }
 
 // TestAnObjectThatIsGoneIsReported, and an operator that stops reports nothing.
