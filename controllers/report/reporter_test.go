@@ -369,3 +369,11 @@ func TestAStatusIsNamedAfterItsRepositoryUnlessTheSpecNamesIt(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
+
+// TestAStatusDoesNotShowTheToken: the text of an app may quote what a Git host answered, and everybody may read the status of a commit.
+func TestAStatusDoesNotShowTheToken(t *testing.T) {
+	b := newBed(t)
+	b.app("web", c1, metav1.ConditionFalse, "the server says: no access with a-token")
+	b.repository(attempted(c1, true))
+	b.look(0, "11 failure: projects/shop/apps/web/app.yaml: Unhealthy: the server says: no access with ***")
+}
