@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"reflect"
 
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -115,7 +114,7 @@ func (f Field) set(file string, was, now []byte) ([]byte, error) {
 	switch {
 	case f.Delete && !has && had, !f.Delete && has && edit.Same(at, f.Value):
 		return now, nil
-	case was != nil && (had != has || !reflect.DeepEqual(before, at)):
+	case was != nil && (had != has || !edit.Same(at, before)):
 		return nil, failure.New(ErrConflict, "%s: another commit changed %s from %s to %s: look at it, and change it again", file, f.Path, shown(before, had), shown(at, has))
 	}
 	if f.Delete {
