@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -36,23 +37,10 @@ func TestABranchHasAPreviewUntilItIsDeleted(t *testing.T) {
 	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(before), before); err != nil {
 		t.Fatal(err)
 	}
-	greets := func(project, want string) {
-		t.Helper()
-		n.eventually(func() error {
-			o := &corev1.ConfigMap{}
-			if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(n.name, project), Name: "web"}, o); err != nil {
-				return err
-			}
-			if got := o.Data["greeting"]; got != want {
-				return fmt.Errorf("project %s greets %q, want %q", project, got, want)
-			}
-			return nil
-		})
-	}
 
 	first := n.repo.PushBranch("feature-a", greeting("one"))
 	n.reconcile(n.repository())
-	greets("shop-pr-feature-a", "one")
+	n.greetsIn("shop-pr-feature-a", "one")
 	n.ready(n.app("shop-pr-feature-a", "web"))
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace(n.name), Name: "shop-pr-feature-a"}}
 	n.ready(project)
@@ -63,7 +51,7 @@ func TestABranchHasAPreviewUntilItIsDeleted(t *testing.T) {
 	n.repo.PushBranch("feature-a", greeting("two"))
 	broken := n.repo.PushBranch("feature-b", map[string]string{"projects/shop/apps/web/app.yaml": "kind: nothing\n"})
 	n.reconcile(n.repository())
-	greets("shop-pr-feature-a", "two")
+	n.greetsIn("shop-pr-feature-a", "two")
 	n.eventually(func() error {
 		repository := n.repository()
 		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
@@ -82,7 +70,7 @@ func TestABranchHasAPreviewUntilItIsDeleted(t *testing.T) {
 	n.repo.Vanish()
 	n.reconcile(n.repository())
 	n.until(n.repository(), v1alpha1.FetchedCondition, metav1.ConditionFalse, "")
-	greets("shop-pr-feature-a", "two")
+	n.greetsIn("shop-pr-feature-a", "two")
 	n.repo.Return()
 
 	n.repo.DeleteBranch("feature-a")
@@ -104,7 +92,56 @@ func TestABranchHasAPreviewUntilItIsDeleted(t *testing.T) {
 	if after.UID != before.UID || after.Generation != before.Generation || after.Annotations[v1alpha1.RevisionAnnotation] != before.Annotations[v1alpha1.RevisionAnnotation] {
 		t.Errorf("the app of the project itself is %v, was %v; the preview had %s", after.ObjectMeta, before.ObjectMeta, first)
 	}
-	greets("shop", "main")
+	n.greetsIn("shop", "main")
+}
+
+// greetsIn waits until the ConfigMap of a project has a greeting.
+func (n *team) greetsIn(project, want string) {
+	n.t.Helper()
+	n.eventually(func() error {
+		o := &corev1.ConfigMap{}
+		if err := n.admin.Get(n.t.Context(), client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(n.name, project), Name: "web"}, o); err != nil {
+			return err
+		}
+		if got := o.Data["greeting"]; got != want {
+			return fmt.Errorf("project %s greets %q, want %q", project, got, want)
+		}
+		return nil
+	})
+}
+
+// TestAPullRequestHasAPreviewUntilItIsClosed at a Git host like Gitea, which lists the open ones.
+func TestAPullRequestHasAPreviewUntilItIsClosed(t *testing.T) {
+	n := newTeam(t, "pulls")
+	g := newGitHost(t, n)
+	n.tenanted(func(s *v1alpha1.TenantSpec) {
+		s.Repository.URL = g.URL + "/acme/shop.git"
+		s.Repository.CommitStatus = &v1alpha1.CommitStatus{Type: "gitea"}
+	})
+	files := greeting("main")
+	files["projects/shop/project.yaml"] = fmt.Sprintf(projectFile, "shop") + "spec:\n  previews: {pullRequests: true}\n"
+	revision := n.push(files)
+	n.ready(n.app("shop", "web"))
+
+	n.repo.PushBranch("login", greeting("one"))
+	g.opens("12 acme/shop:login", "13 stranger/shop:login")
+	n.reconcile(n.repository())
+	n.greetsIn("shop-pr-12", "one")
+	n.saysOfBranch("login", "the pull request is from a fork")
+	n.synced(revision, metav1.ConditionTrue)
+
+	// A Git host whose API is away deletes nothing, and the branch is followed.
+	g.refuse(http.StatusServiceUnavailable)
+	n.repo.PushBranch("login", greeting("two"))
+	n.reconcile(n.repository())
+	n.saysOfBranch("", "listing the open pull requests of acme/shop: ", " answered 503")
+	n.greetsIn("shop-pr-12", "two")
+	g.refuse(0)
+
+	g.opens()
+	n.reconcile(n.repository())
+	n.gone(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace(n.name), Name: "shop-pr-12"}})
+	n.greetsIn("shop", "main")
 }
 
 // TestWhatTheClusterRefusesOfABranchIsInTheStatusOfItsPreview pushes a branch with an app that a policy of the cluster refuses. Main stays

@@ -35,11 +35,13 @@ type gitHost struct {
 	// refuses, if not 0, is the answer to statuses.
 	refuses  int
 	requests int
+	// pulls are the open pull requests, in JSON.
+	pulls string
 }
 
 func newGitHost(t *testing.T, n *team) *gitHost {
 	t.Helper()
-	g := &gitHost{statuses: map[string][]string{}, contexts: map[string]bool{}}
+	g := &gitHost{statuses: map[string][]string{}, contexts: map[string]bool{}, pulls: "[]"}
 	to, err := url.Parse(n.repo.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +53,7 @@ func newGitHost(t *testing.T, n *team) *gitHost {
 	mux := http.NewServeMux()
 	mux.Handle("/acme/shop.git/", repository)
 	mux.HandleFunc("POST /api/v1/repos/acme/shop/statuses/{commit}", g.status)
+	mux.HandleFunc("GET /api/v1/repos/acme/shop/pulls", g.listPulls)
 	g.Server = httptest.NewServer(mux)
 	t.Cleanup(g.Close)
 	return g
@@ -74,6 +77,34 @@ func (g *gitHost) status(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprint(w, "{}")
 	}
+}
+
+func (g *gitHost) listPulls(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, _, authorized := r.BasicAuth()
+	switch {
+	case g.refuses != 0:
+		w.WriteHeader(g.refuses)
+	case !authorized || r.URL.Query().Get("state") != "open":
+		w.WriteHeader(http.StatusBadRequest)
+	default:
+		fmt.Fprint(w, g.pulls)
+	}
+}
+
+// opens sets the open pull requests into main, each as "<number> <repository>:<branch>".
+func (g *gitHost) opens(pulls ...string) {
+	var all []string
+	for _, p := range pulls {
+		number, from, _ := strings.Cut(p, " ")
+		repository, branch, _ := strings.Cut(from, ":")
+		all = append(all, fmt.Sprintf(`{"number": %s, "state": "open", "head": {"ref": %q, "repo": {"full_name": %q}}, "base": {"ref": "main", "repo": {"full_name": "acme/shop"}}}`,
+			number, branch, repository))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pulls = "[" + strings.Join(all, ", ") + "]"
 }
 
 func (g *gitHost) refuse(status int) {

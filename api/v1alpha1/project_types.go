@@ -118,13 +118,17 @@ const (
 )
 
 // ProjectPreviews gives branches of the tenant's repository a project of their own, with the apps that the branch has in the project's folder.
+// +kubebuilder:validation:XValidation:rule="has(self.branches) != (has(self.pullRequests) && self.pullRequests)",message="exactly one of branches and pullRequests must be set"
 type ProjectPreviews struct {
 	// Branches is a pattern of branch names, such as "feature/*": * matches everything but a slash, ? one character. The branch that the
 	// Repository follows never has a preview.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._/*?-]+$`
-	Branches string `json:"branches"`
+	Branches string `json:"branches,omitempty"`
+	// PullRequests gives a preview to each open pull request into the branch that the Repository follows, from a branch of the same repository.
+	// The preview is named <project>-pr-<number>. The API of the Git host is called with the Secret and the type of commitStatus, or with secretRef.
+	PullRequests bool `json:"pullRequests,omitempty"`
 	// Max is how many previews the project has at the same time. Default 5.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=20

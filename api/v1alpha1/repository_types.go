@@ -88,11 +88,11 @@ type RepositoryStatus struct {
 	// progress. At most 5.
 	// +listType=atomic
 	CommitStatuses []ReportedStatus `json:"commitStatuses,omitempty"`
-	// Previews are the branches that match spec.previews of the projects. At most 50.
+	// Previews are the branches, and the open pull requests, that match spec.previews of the projects. At most 50.
 	Previews []PreviewStatus `json:"previews,omitempty"`
 }
 
-// PreviewStatus is a branch that matches spec.previews of a project.
+// PreviewStatus is a branch, or an open pull request, that matches spec.previews of a project.
 type PreviewStatus struct {
 	// Project is the preview; PreviewOf is the project that it is of.
 	Project   string `json:"project"`
@@ -100,6 +100,8 @@ type PreviewStatus struct {
 	// Branch is the name of the branch, and Revision the commit that the preview has, as "branch@sha1:<commit>".
 	Branch   string `json:"branch"`
 	Revision string `json:"revision,omitempty"`
+	// PullRequest is the number of the pull request of the branch.
+	PullRequest int64 `json:"pullRequest,omitempty"`
 	// Message says why there is no preview, or what is wrong with the branch, as "file:line:column: why".
 	Message string `json:"message,omitempty"`
 }

@@ -34,7 +34,7 @@ type head struct {
 
 // Answer are the branches that the server lists, by name.
 type Answer struct {
-	// Version is that of the query.
+	// Version is that of the query without the patterns.
 	Version  string
 	Patterns []string
 	Heads    []head

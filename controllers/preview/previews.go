@@ -1,4 +1,4 @@
-// Package preview adds the previews of branches to what the commit of a tenant's repository declares.
+// Package preview adds the previews of branches and pull requests to what the commit of a tenant's repository declares.
 package preview
 
 import (
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -24,14 +26,26 @@ const maxReported = 50
 
 // Previews fetches branches and reads their previews.
 type Previews struct {
-	// Branches caches the branches of each Repository.
+	// Branches caches the branches of each Repository, and Pulls its open pull requests.
 	Branches *cache.Answers[Answer]
+	Pulls    *cache.Answers[[]host.PullRequest]
 	clock    clock.PassiveClock
 }
 
 // New returns Previews that fetch through the pool.
 func New(p *pool.Pool, c clock.PassiveClock) *Previews {
-	return &Previews{Branches: cache.NewRecent[Answer](p, c), clock: c}
+	return &Previews{Branches: cache.NewRecent[Answer](p, c), Pulls: cache.NewRecent[[]host.PullRequest](p, c), clock: c}
+}
+
+// WakeBy sets the function that wakes a Repository when its Git host has answered.
+func (p *Previews) WakeBy(wake func(types.NamespacedName)) {
+	p.Branches.Wake, p.Pulls.Wake = wake, wake
+}
+
+// Forget drops what is cached of a deleted Repository.
+func (p *Previews) Forget(repository *v1alpha1.Repository) {
+	p.Branches.Forget(branchesKey(repository))
+	p.Pulls.Forget(pullsKey(repository))
 }
 
 // Request is a commit of a tenant's repository, to which previews are added.
@@ -47,6 +61,8 @@ type Request struct {
 	// Source returns how to fetch, with the keys that sign commits. It may take time, and runs with the fetch.
 	Source func(context.Context) (git.Source, error)
 	Store  *git.Store
+	// PullRequests lists the open pull requests at the Git host.
+	PullRequests func(context.Context) ([]host.PullRequest, error)
 }
 
 // Result are the previews of a commit.
@@ -67,28 +83,33 @@ func (r *Result) Keep(o client.Object) bool {
 // Read returns the previews of a commit. If the branches cannot be listed, it returns the previews that there were.
 func (p *Previews) Read(ctx context.Context, q Request) (*Result, error) {
 	r := &reading{Request: q, now: p.clock.Now(), parents: q.Tree.Parents(), Result: Result{undecided: map[string]bool{}, undecidedOf: map[string]bool{}}}
-	var patterns []string
-	for _, parent := range r.parents {
-		if parent != nil && parent.Spec.Previews != nil {
-			patterns = append(patterns, parent.Spec.Previews.Branches)
+	patterns, ofPulls := r.patterns()
+	if len(patterns) > 0 || ofPulls {
+		if err := r.findRunning(ctx); err != nil {
+			return nil, err
 		}
+	}
+	if ofPulls {
+		r.pulls = p.pullRequests(q)
+		patterns = append(patterns, r.pulls.branches()...)
 	}
 	slices.Sort(patterns)
 	var answer Answer
 	if len(patterns) > 0 {
-		if err := r.findRunning(ctx); err != nil {
-			return nil, err
-		}
 		answer = p.answer(r, slices.Compact(patterns))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.parents)) {
 		parent := r.parents[name]
 		switch {
 		case parent == nil: // What project.yaml says about previews is not known.
-			r.keepAll(name)
+			r.keepAll(name, r.failed)
 		case parent.Spec.Previews == nil:
-		case !slices.Contains(answer.Patterns, parent.Spec.Previews.Branches):
-			r.keepAll(name)
+		case parent.Spec.Previews.PullRequests && !r.pulls.known:
+			r.keepAll(name, r.pulls.failed)
+		case parent.Spec.Previews.PullRequests && len(r.pulls.branches()) > 0 && answer.Patterns == nil:
+			r.keepAll(name, r.failed)
+		case !parent.Spec.Previews.PullRequests && !slices.Contains(answer.Patterns, parent.Spec.Previews.Branches):
+			r.keepAll(name, r.failed)
 		default:
 			r.decide(parent, answer.Heads)
 		}
@@ -97,10 +118,25 @@ func (p *Previews) Read(ctx context.Context, q Request) (*Result, error) {
 	return &r.Result, nil
 }
 
+// patterns returns the patterns of branches that have previews, and whether pull requests have.
+func (r *reading) patterns() (patterns []string, ofPulls bool) {
+	for _, parent := range r.parents {
+		switch {
+		case parent == nil || parent.Spec.Previews == nil:
+		case parent.Spec.Previews.PullRequests:
+			ofPulls = true
+		default:
+			patterns = append(patterns, parent.Spec.Previews.Branches)
+		}
+	}
+	return patterns, ofPulls
+}
+
 // answer returns the newest known answer. A listing that fails changes nothing.
 func (p *Previews) answer(r *reading, patterns []string) Answer {
 	query := r.Query
-	query.Key = Key(r.Repository)
+	signed := query.Version
+	query.Key = branchesKey(r.Repository)
 	query.Version += " " + strings.Join(patterns, " ")
 	query.Request += "/" + r.Commit.Hash + "/" + strings.Join(patterns, " ")
 	last, asked, known := p.Branches.Last(query.Key)
@@ -109,8 +145,8 @@ func (p *Previews) answer(r *reading, patterns []string) Answer {
 	}
 	answer, err := p.Branches.Get(query, func() (cache.Fetcher[Answer], error) {
 		before := last
-		if before.Version != query.Version { // Another key may have to sign commits now.
-			before = Answer{Version: query.Version}
+		if before.Version != signed { // Another key may have to sign commits now.
+			before = Answer{Version: signed}
 		}
 		w := wanted{Patterns: patterns, First: maps.Clone(r.branches), Except: r.Commit.Hash}
 		store, sourceOf := r.Store, r.Source
@@ -123,6 +159,7 @@ func (p *Previews) answer(r *reading, patterns []string) Answer {
 		}, nil
 	})
 	if err == nil {
+		r.fetched = true
 		return answer
 	}
 	if _, failed := p.Branches.Failure(query.Key); failed != nil {
@@ -131,8 +168,7 @@ func (p *Previews) answer(r *reading, patterns []string) Answer {
 	return last
 }
 
-// Key is the key of a Repository's branches.
-func Key(repository *v1alpha1.Repository) string { return "branches/" + string(repository.UID) }
+func branchesKey(repository *v1alpha1.Repository) string { return "branches/" + string(repository.UID) }
 
 // findRunning finds the previews that run.
 func (r *reading) findRunning(ctx context.Context) error {

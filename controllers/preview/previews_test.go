@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -45,6 +46,8 @@ type fixture struct {
 	// before is the last tree, and asked counts the requests, each of which asks for a new listing.
 	before *tree.Tree
 	asked  int
+	// list answers for the Git host.
+	list func() ([]host.PullRequest, error)
 }
 
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
@@ -76,7 +79,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 // restart forgets all answers, as a new process does.
 func (f *fixture) restart() {
 	f.Previews = New(pool.New(pool.Options{Reach: pool.ReachOf}, clock.RealClock{}), clock.RealClock{})
-	f.Branches.Wake = func(name types.NamespacedName) { f.woken <- name }
+	f.WakeBy(func(name types.NamespacedName) { f.woken <- name })
 	f.before = nil
 }
 
@@ -95,7 +98,8 @@ func (f *fixture) request(commit git.Commit, now *tree.Tree) Request {
 	return Request{
 		Repository: &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid", Generation: 1}}, Commit: commit, Tree: now, Before: f.before,
 		Reader: f.reader, Live: f.live, Store: f.store, Source: func(context.Context) (git.Source, error) { return git.Source{URL: f.server.RepoURL()}, nil },
-		Query: cache.Query{Question: question, Caller: types.NamespacedName{Name: "team"}, Version: "1", Host: "host:80"},
+		Query:        cache.Query{Question: question, Caller: types.NamespacedName{Name: "team"}, Version: "1", Host: "host:80"},
+		PullRequests: func(context.Context) ([]host.PullRequest, error) { return f.list() },
 	}
 }
 

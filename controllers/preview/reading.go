@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -26,8 +25,10 @@ type reading struct {
 	parents map[string]*v1alpha1.Project
 	// running are the names of the previews that run, and branches their branches.
 	running, branches map[string]bool
-	// failed is why the branches could not be listed.
-	failed error
+	// failed is why the branches could not be listed. fetched: they are those of this commit.
+	failed  error
+	fetched bool
+	pulls   pulls
 }
 
 // decide decides about the previews of one project.
@@ -36,23 +37,22 @@ func (r *reading) decide(parent *v1alpha1.Project, heads []head) {
 	var found []preview.Branch
 	for _, h := range heads {
 		byName[h.Branch] = h
-		branch := preview.Branch{Name: h.Branch, Hash: h.Hash, Time: h.Commit.Time}
-		if h.Err != nil {
-			branch.Failed = document.Printable(h.Err.Error())
-		}
-		found = append(found, branch)
+		found = append(found, h.candidate())
 	}
-	follows, _, named := strings.Cut(r.Commit.Revision, "@sha1:")
-	if !named {
-		follows = ""
+	ofPulls := parent.Spec.Previews.PullRequests
+	if ofPulls {
+		found = r.pulls.candidates(byName, r.fetched)
+	}
+	if ofPulls && r.pulls.failed != nil {
+		r.Status = append(r.Status, v1alpha1.PreviewStatus{PreviewOf: parent.Name, Message: document.Printable(r.pulls.failed.Error())})
 	}
 	limits := preview.Limits{
-		Project: parent.Name, Spec: parent.Spec.Previews, Main: r.Commit.Hash, Follows: follows, Now: r.now,
+		Project: parent.Name, Spec: parent.Spec.Previews, Main: r.Commit.Hash, Follows: r.follows(), Now: r.now,
 		Declared: func(name string) bool { _, there := r.parents[name]; return there },
 		Running:  func(name string) bool { return r.running[name] },
 	}
 	for _, p := range limits.Choose(found) {
-		status := v1alpha1.PreviewStatus{Project: p.Project, PreviewOf: parent.Name, Branch: document.Printable(p.Name), Message: document.Printable(p.Missing)}
+		status := v1alpha1.PreviewStatus{Project: p.Project, PreviewOf: parent.Name, Branch: document.Printable(p.Name), PullRequest: p.PullRequest, Message: document.Printable(p.Missing)}
 		if p.Missing == "" {
 			r.read(parent, p, byName[p.Name], &status)
 		}
@@ -110,11 +110,11 @@ func (r *reading) keep(name string) {
 }
 
 // keepAll keeps all previews of a project.
-func (r *reading) keepAll(parent string) {
+func (r *reading) keepAll(parent string, failed error) {
 	r.undecidedOf[parent] = true
 	r.keepIf(func(p *tree.Project) bool { return p.Origin().Of == parent })
-	if r.failed != nil {
-		r.Status = append(r.Status, v1alpha1.PreviewStatus{PreviewOf: parent, Message: document.Printable(r.failed.Error())})
+	if failed != nil {
+		r.Status = append(r.Status, v1alpha1.PreviewStatus{PreviewOf: parent, Message: document.Printable(failed.Error())})
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/delivery/budget"
-	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/gitops/host"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
 )
@@ -210,12 +209,9 @@ func (rec *record) news(s v1alpha1.ReportedStatus, now time.Time, again *time.Du
 // ask gives a status to the queue, and reports whether there was room.
 func (r *Reporter) ask(rec *record, repository *v1alpha1.Repository, s v1alpha1.ReportedStatus) bool {
 	repository = repository.DeepCopy() // It is sent later.
-	at, name, uid := repository.Spec.CommitStatus.Address, repository.Name, repository.UID
-	if at == "" {
-		at = repository.Spec.URL
-	}
+	name, uid := repository.Name, repository.UID
 	queued := r.Queue.Put(gitreport.Message{
-		Key: keyOf(uid, s.Commit), Kind: gitreport.CommitStatus, Host: transport.HostOf(at), Tenant: budget.OfRepository(name),
+		Key: keyOf(uid, s.Commit), Kind: gitreport.CommitStatus, Host: host.Of(repository).Host(), Tenant: budget.OfRepository(name),
 		Send: func(ctx context.Context) error { return r.send(ctx, repository, s) },
 		Done: func(err error) { r.done(name, uid, s, err) },
 	})
@@ -232,8 +228,7 @@ func (r *Reporter) send(ctx context.Context, repository *v1alpha1.Repository, s 
 	if err != nil {
 		return err
 	}
-	at := host.Place{URL: repository.Spec.URL, Type: host.Type(spec.Type), Address: spec.Address}
-	git, err := host.Open(r.Network, at, auth, r.Clock.Now)
+	git, err := host.Open(r.Network, host.Of(repository), auth, r.Clock.Now)
 	if err != nil {
 		return fmt.Errorf("spec.commitStatus: %w", err)
 	}

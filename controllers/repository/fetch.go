@@ -48,6 +48,8 @@ type Remotes struct {
 	Older *cache.Answers[*folder.Folder]
 	// Previews fetches the branches that have previews.
 	Previews *preview.Previews
+	// Network reaches the APIs of Git hosts.
+	Network *transport.Network
 
 	clock clock.PassiveClock
 }
@@ -189,7 +191,7 @@ func (r *Reconciler) WakeApps(wake func(types.NamespacedName)) { r.Older.Wake = 
 // forget drops the cached answers of a deleted repository.
 func (r *Reconciler) forget(repository *v1alpha1.Repository) {
 	r.Commits.Forget(string(repository.UID))
-	r.Previews.Branches.Forget(preview.Key(repository))
+	r.Previews.Forget(repository)
 	r.records.forget(repository.UID, repository.Name)
 	r.Refusals.Forget(repository.Name)
 	r.credentials.Drop(secretsOf(repository)...)

@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -31,12 +32,27 @@ func (r *Reconciler) addPreviews(ctx context.Context, s *scope, now *tree.Tree) 
 			}
 			return r.signed(ctx, repository, source)
 		},
+		PullRequests: func(ctx context.Context) ([]host.PullRequest, error) { return r.pullRequests(ctx, repository) },
 	})
 	if err != nil {
 		return err
 	}
 	s.previews, s.found = *result, now.With(result.Projects)
 	return nil
+}
+
+// pullRequests lists the open pull requests at the Git host.
+func (r *Reconciler) pullRequests(ctx context.Context, repository *v1alpha1.Repository) ([]host.PullRequest, error) {
+	auth, err := r.APIAuth(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	git, err := host.Open(r.Network, host.Of(repository), auth, r.Steps.Clock.Now)
+	if err != nil {
+		return nil, fmt.Errorf("spec.previews.pullRequests needs the API of the Git host: %w; commitStatus of the repository names its type, its address and a Secret of its own", err)
+	}
+	defer git.Close()
+	return git.PullRequests(ctx)
 }
 
 // own reports whether the commit itself declares an object; a branch declares those of a preview.

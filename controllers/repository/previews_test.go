@@ -1,13 +1,18 @@
 package repository
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/credentials"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/gitops/preview"
 	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
@@ -73,5 +78,28 @@ func TestWhatTheClusterRefusesOfAPreviewIsNoProblemOfTheCommit(t *testing.T) {
 				t.Errorf("the previews that were read are now %v", s.previews.Status)
 			}
 		})
+	}
+}
+
+// TestWhatIsMissingToListPullRequestsIsSaid, without asking any Git host.
+func TestWhatIsMissingToListPullRequestsIsSaid(t *testing.T) {
+	k := newCluster(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: "git"}, Data: map[string][]byte{"username": []byte("x"), "password": []byte("y")}})
+	k.credentials = credentials.Cache{Reader: k.api, Metadata: k.api, Named: func(context.Context, string) bool { return true }, Clock: k.clock}
+	k.Network = &transport.Network{}
+	for name, c := range map[string]struct {
+		spec v1alpha1.RepositorySpec
+		want []string
+	}{
+		"no Secret": {v1alpha1.RepositorySpec{URL: "https://github.com/acme/shop"}, []string{"holds no token", "secretRef"}},
+		"an unknown type": {v1alpha1.RepositorySpec{URL: "https://code.example.com/acme/shop", SecretRef: &v1alpha1.LocalSecretReference{Name: "git"}},
+			[]string{"code.example.com does not say which Git host it is", "commitStatus of the repository names its type"}},
+		"no such Secret": {v1alpha1.RepositorySpec{URL: "https://github.com/acme/shop", SecretRef: &v1alpha1.LocalSecretReference{Name: "none"}}, []string{"none", "does not exist"}},
+	} {
+		_, err := k.pullRequests(t.Context(), &v1alpha1.Repository{Spec: c.spec})
+		for _, part := range c.want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: got %v, want %q in it", name, err, part)
+			}
+		}
 	}
 }

@@ -84,7 +84,7 @@ var termsChanged = predicate.Funcs{
 // wakes sets the function that wakes a repository when its remote has answered.
 func (r *Reconciler) wakes(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.Commits.Wake = func(name types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: name}) }
-	r.Previews.Branches.Wake = r.Commits.Wake
+	r.Previews.WakeBy(r.Commits.Wake)
 	return nil
 }
 

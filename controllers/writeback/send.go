@@ -95,11 +95,7 @@ func (w *Writer) open(ctx context.Context, repository *v1alpha1.Repository, r co
 	if err != nil {
 		return "", err
 	}
-	at := host.Place{URL: repository.Spec.URL}
-	if status := repository.Spec.CommitStatus; status != nil {
-		at.Type, at.Address = host.Type(status.Type), status.Address
-	}
-	git, err := host.Open(w.Network, at, auth, w.Clock.Now)
+	git, err := host.Open(w.Network, host.Of(repository), auth, w.Clock.Now)
 	if err != nil {
 		return "", fmt.Errorf("%w; with Commit in place of PullRequest, kubeop needs no API of a Git host", err)
 	}

@@ -125,6 +125,24 @@ func TestASpecIsHeldToTheSchemaAndWordedForPeople(t *testing.T) {
 	}
 }
 
+// TestPreviewsAreOfBranchesOrOfPullRequests, and of one of both.
+func TestPreviewsAreOfBranchesOrOfPullRequests(t *testing.T) {
+	const one = "4: spec.previews: exactly one of branches and pullRequests must be set"
+	for spec, want := range map[string]string{
+		"{branches: 'feature/*'}":                      "",
+		"{pullRequests: true}":                         "",
+		"{branches: 'feature/*', pullRequests: false}": "",
+		"{branches: 'feature/*', pullRequests: true}":  one,
+		"{pullRequests: false}":                        one,
+		"{max: 3}":                                     one,
+	} {
+		_, got := findings(t, aProject, project("metadata: {name: shop}\nspec: {previews: "+spec+"}"), false)
+		if strings.Join(got, "\n") != want {
+			t.Errorf("%s: got %q, want %q", spec, got, want)
+		}
+	}
+}
+
 // TestProjectsOfThePlatformHaveOtherFields than those of tenants, and the names of namespaces.
 func TestProjectsOfThePlatformHaveOtherFields(t *testing.T) {
 	ofPlatform := identity.Ref{Tenant: v1alpha1.PlatformTenant, Project: "shop"}

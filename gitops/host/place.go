@@ -1,10 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // Type is the API that a Git host has. The values are those of Flux's Provider.
@@ -52,6 +55,18 @@ type Place struct {
 	// Address of the Git host's web pages, for hosts whose API is not at the host of URL. Default: from URL.
 	Address string
 }
+
+// Of is the place of a Repository: commitStatus says what the URL does not.
+func Of(repository *v1alpha1.Repository) Place {
+	at := Place{URL: repository.Spec.URL}
+	if status := repository.Spec.CommitStatus; status != nil {
+		at.Type, at.Address = Type(status.Type), status.Address
+	}
+	return at
+}
+
+// Host is the host of the web pages with its port, for limits by host.
+func (p Place) Host() string { return transport.HostOf(cmp.Or(p.Address, p.URL)) }
 
 // locate returns the base of the API, and the name of the repository there.
 func locate(at Place, kind Type) (base *url.URL, name string, err error) {

@@ -10,6 +10,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,9 +51,17 @@ func Matches(pattern, branch string) bool {
 	return ok && err == nil
 }
 
-// Branch is a branch that matches the pattern.
+// Number is the project of a pull request.
+func Number(project string, pullRequest int64) string {
+	return project + infix + strconv.FormatInt(pullRequest, 10)
+}
+
+// Branch is a branch, or the one of an open pull request into the branch that the Repository follows.
 type Branch struct {
 	Name, Hash string
+	// PullRequest is the number of the pull request; 0 for a branch. Fork: it is a branch of another repository.
+	PullRequest int64
+	Fork        bool
 	// Time of its last commit; zero if it is not known. Failed is why the commit could not be fetched.
 	Time   time.Time
 	Failed string
@@ -76,15 +85,17 @@ type Limits struct {
 	Now               time.Time
 }
 
-// Choose decides about the branches that match the pattern. Previews that run already come first, then the order is that of the names. So no new
-// branch takes the place of a running preview.
+// Choose decides about the branches that match the pattern, or about the pull requests. Previews that run already come first, then the order is that of the numbers and names. So no
+// new branch takes the place of a running preview.
 func (l Limits) Choose(branches []Branch) []Preview {
 	var all []Preview
 	for _, b := range branches {
-		if b.Name == l.Follows || !Matches(l.Spec.Branches, b.Name) {
-			continue
+		switch {
+		case l.Spec.PullRequests:
+			all = append(all, Preview{Branch: b, Project: Number(l.Project, b.PullRequest)})
+		case b.Name != l.Follows && Matches(l.Spec.Branches, b.Name):
+			all = append(all, Preview{Branch: b, Project: Name(l.Project, b.Name)})
 		}
-		all = append(all, Preview{Branch: b, Project: Name(l.Project, b.Name)})
 	}
 	l.sort(all)
 	taken := map[string]string{}
@@ -95,7 +106,7 @@ func (l Limits) Choose(branches []Branch) []Preview {
 			continue
 		}
 		if left == 0 {
-			p.Missing = fmt.Sprintf("there are %d previews, as many as spec.previews.max allows: delete a branch, or raise max", l.Spec.Most())
+			p.Missing = fmt.Sprintf("there are %d previews, as many as spec.previews.max allows: delete a branch or close a pull request, or raise max", l.Spec.Most())
 			continue
 		}
 		left--
@@ -104,7 +115,7 @@ func (l Limits) Choose(branches []Branch) []Preview {
 	return all
 }
 
-// sort sorts running previews before others, and then by the branch.
+// sort sorts running previews before others, and then by the number and the branch.
 func (l Limits) sort(all []Preview) {
 	rank := func(p Preview) int {
 		if l.Running(p.Project) {
@@ -113,7 +124,7 @@ func (l Limits) sort(all []Preview) {
 		return 1
 	}
 	slices.SortFunc(all, func(a, b Preview) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.PullRequest, b.PullRequest), strings.Compare(a.Name, b.Name))
 	})
 }
 
@@ -121,6 +132,8 @@ func (l Limits) sort(all []Preview) {
 func (l Limits) missing(p *Preview, taken string) string {
 	age := l.Now.Sub(p.Time)
 	switch {
+	case p.Fork:
+		return "the pull request is from a fork, and anybody may open one: push its branch to this repository"
 	case p.Hash == l.Main:
 		return "the branch has no commits of its own"
 	case l.Declared(p.Project):

@@ -34,6 +34,9 @@ func TestTheNameOfAPreviewIsStableAndItsOwn(t *testing.T) {
 			seen[name] = branch
 		}
 	}
+	if got := Number("shop", 12); got != "shop-pr-12" {
+		t.Errorf("a pull request has the project %s", got)
+	}
 	if got := Name("shop", "login"); got != "shop-pr-login" {
 		t.Errorf("a plain branch has the project %s", got)
 	}
@@ -63,19 +66,23 @@ func TestWhichBranchesHaveAPreview(t *testing.T) {
 		// want is the start of why each branch has no preview, in order; "" for one that has.
 		want []string
 	}{
-		"those that match":            {v1alpha1.ProjectPreviews{Branches: "f*"}, nil, []Branch{{"fix", "1", young, ""}, {"main", "2", young, ""}, {"f/x", "3", young, ""}}, []string{""}},
-		"not the one that is applied": {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"main", "1", young, ""}, {"a", "2", young, ""}}, []string{""}},
-		"without commits of its own":  {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"a", "main", young, ""}}, []string{"the branch has no commits of its own"}},
-		"the default of max": {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"a", "1", young, ""}, {"b", "1", young, ""}, {"c", "1", young, ""}, {"d", "1", young, ""}, {"e", "1", young, ""}, {"f", "1", young, ""}},
+		"those that match":            {v1alpha1.ProjectPreviews{Branches: "f*"}, nil, []Branch{{Name: "fix", Hash: "1", Time: young}, {Name: "main", Hash: "2", Time: young}, {Name: "f/x", Hash: "3", Time: young}}, []string{""}},
+		"not the one that is applied": {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{Name: "main", Hash: "1", Time: young}, {Name: "a", Hash: "2", Time: young}}, []string{""}},
+		"without commits of its own":  {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{Name: "a", Hash: "main", Time: young}}, []string{"the branch has no commits of its own"}},
+		"the default of max": {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{Name: "a", Hash: "1", Time: young}, {Name: "b", Hash: "1", Time: young}, {Name: "c", Hash: "1", Time: young}, {Name: "d", Hash: "1", Time: young}, {Name: "e", Hash: "1", Time: young}, {Name: "f", Hash: "1", Time: young}},
 			[]string{"", "", "", "", "", "there are 5 previews"}},
-		"running ones first":       {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, []string{"z"}, []Branch{{"a", "1", young, ""}, {"z", "1", young, ""}}, []string{"", "there are 1 previews"}},
-		"ttl is over":              {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, nil, []Branch{{"a", "1", now.Add(-73 * time.Hour), ""}, {"b", "1", now.Add(-71 * time.Hour), ""}}, []string{"its last commit is older than spec.previews.ttl of 72h0m0s", ""}},
-		"a shorter ttl":            {v1alpha1.ProjectPreviews{Branches: "*", TTL: &metav1.Duration{Duration: time.Hour}}, nil, []Branch{{"a", "1", now.Add(-61 * time.Minute), ""}, {"b", "1", young, ""}}, []string{"its last commit is older than spec.previews.ttl of 1h0m0s", ""}},
-		"a date in the future":     {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"a", "1", now.Add(time.Hour), ""}, {"b", "1", now.Add(time.Minute), ""}}, []string{"its last commit has a date in the future", ""}},
-		"a declared project":       {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"declared", "1", young, ""}}, []string{"the repository declares a project shop-pr-declared itself"}},
-		"one that failed":          {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, nil, []Branch{{"a", "1", time.Time{}, "it is too large"}, {"b", "1", young, ""}}, []string{"it is too large", ""}},
-		"a running one that fails": {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, []string{"a"}, []Branch{{"a", "1", time.Time{}, "it is too large"}, {"b", "1", young, ""}}, []string{"", "there are 1 previews"}},
-		"equal projects":           {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{"a", "1", young, ""}, {"a", "2", young, ""}}, []string{"", "branch a has the same project shop-pr-a"}},
+		"running ones first":       {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, []string{"z"}, []Branch{{Name: "a", Hash: "1", Time: young}, {Name: "z", Hash: "1", Time: young}}, []string{"", "there are 1 previews"}},
+		"ttl is over":              {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, nil, []Branch{{Name: "a", Hash: "1", Time: now.Add(-73 * time.Hour)}, {Name: "b", Hash: "1", Time: now.Add(-71 * time.Hour)}}, []string{"its last commit is older than spec.previews.ttl of 72h0m0s", ""}},
+		"a shorter ttl":            {v1alpha1.ProjectPreviews{Branches: "*", TTL: &metav1.Duration{Duration: time.Hour}}, nil, []Branch{{Name: "a", Hash: "1", Time: now.Add(-61 * time.Minute)}, {Name: "b", Hash: "1", Time: young}}, []string{"its last commit is older than spec.previews.ttl of 1h0m0s", ""}},
+		"a date in the future":     {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{Name: "a", Hash: "1", Time: now.Add(time.Hour)}, {Name: "b", Hash: "1", Time: now.Add(time.Minute)}}, []string{"its last commit has a date in the future", ""}},
+		"a declared project":       {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{Name: "declared", Hash: "1", Time: young}}, []string{"the repository declares a project shop-pr-declared itself"}},
+		"one that failed":          {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, nil, []Branch{{Name: "a", Hash: "1", Failed: "it is too large"}, {Name: "b", Hash: "1", Time: young}}, []string{"it is too large", ""}},
+		"a running one that fails": {v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, []string{"a"}, []Branch{{Name: "a", Hash: "1", Failed: "it is too large"}, {Name: "b", Hash: "1", Time: young}}, []string{"", "there are 1 previews"}},
+		"pull requests by number": {v1alpha1.ProjectPreviews{PullRequests: true, Max: 2}, nil, []Branch{{Name: "a", Hash: "1", Time: young, PullRequest: 10}, {Name: "b", Hash: "1", Time: young, PullRequest: 9}, {Name: "c", Hash: "1", Time: young, PullRequest: 8, Fork: true}, {Name: "d", Hash: "1", Time: young, PullRequest: 11}},
+			[]string{"the pull request is from a fork", "", "", "there are 2 previews"}},
+		"running pull requests": {v1alpha1.ProjectPreviews{PullRequests: true, Max: 1}, []string{"10"}, []Branch{{Name: "a", Hash: "1", Time: young, PullRequest: 10}, {Name: "b", Hash: "1", Time: young, PullRequest: 9}}, []string{"", "there are 1 previews"}},
+		"an old pull request":   {v1alpha1.ProjectPreviews{PullRequests: true}, nil, []Branch{{Name: "a", Hash: "1", Time: now.Add(-73 * time.Hour), PullRequest: 10}}, []string{"its last commit is older than spec.previews.ttl of 72h0m0s"}},
+		"equal projects":        {v1alpha1.ProjectPreviews{Branches: "*"}, nil, []Branch{{Name: "a", Hash: "1", Time: young}, {Name: "a", Hash: "2", Time: young}}, []string{"", "branch a has the same project shop-pr-a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -74,6 +74,23 @@ func TestPush(t *testing.T) {
 	}
 }
 
+// TestEveryEventOfAGitHostCausesAFetch: also those of pull requests, which previews follow.
+func TestEveryEventOfAGitHostCausesAFetch(t *testing.T) {
+	for event, content := range map[string]string{
+		"push": body, "pull_request": `{"action":"opened","number":12}`, "closed": `{"action":"closed","pull_request":{"merged":true}}`, "ping": "",
+	} {
+		s := newServer(t)
+		request := httptest.NewRequest(http.MethodPost, "/hook/acme", strings.NewReader(content))
+		request.Header.Set("X-GitHub-Event", event)
+		request.Header.Set("X-Hub-Signature-256", "sha256="+sign([]byte(content), []byte(key)))
+		answer := httptest.NewRecorder()
+		s.Handler().ServeHTTP(answer, request)
+		if answer.Code != http.StatusAccepted || requestedAt(t, s) == "" {
+			t.Errorf("%s: got %d, requested at %q", event, answer.Code, requestedAt(t, s))
+		}
+	}
+}
+
 // TestAPushToAnotherSource: it is annotated as the source's push, not as one to the repository.
 func TestAPushToAnotherSource(t *testing.T) {
 	mac := sign([]byte(body), []byte(key))
