@@ -107,28 +107,34 @@ func TestAnUnchangedFolderKeepsItsRevision(t *testing.T) {
 	}
 }
 
-// TestChangesOfOneObjectAreCollected: the object waits for the pause, and is in the queue once.
-func TestChangesOfOneObjectAreCollected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		defer q.ShutDown()
-		wake := Later(time.Second, func(_ context.Context, o client.Object) []types.NamespacedName {
-			return []types.NamespacedName{{Name: o.GetNamespace()}}
-		})
-		before, after := app("acme", "shop", "web"), app("acme", "blog", "web")
-		wake.Create(t.Context(), event.CreateEvent{Object: before}, q)
-		wake.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: before}, q)
-		wake.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
-		wake.Delete(t.Context(), event.DeleteEvent{Object: after}, q)
-		time.Sleep(time.Second - time.Millisecond)
-		synctest.Wait()
-		if q.Len() != 0 {
-			t.Errorf("%d objects are reconciled before the pause ends", q.Len())
-		}
-		time.Sleep(2 * time.Millisecond)
-		synctest.Wait()
-		if q.Len() != 2 {
-			t.Errorf("%d objects are reconciled, want 2", q.Len())
-		}
+// TestEachChangeWakesLater: the object waits for the pause, which collects its other changes.
+func TestEachChangeWakesLater(t *testing.T) {
+	before, after := app("acme", "shop", "web"), app("acme", "blog", "web")
+	wake := Later(time.Second, func(_ context.Context, o client.Object) []types.NamespacedName {
+		return []types.NamespacedName{{Name: o.GetNamespace()}}
 	})
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	for name, change := range map[string]func(queue){
+		"created": func(q queue) { wake.Create(t.Context(), event.CreateEvent{Object: after}, q) },
+		"updated": func(q queue) { wake.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q) },
+		"deleted": func(q queue) { wake.Delete(t.Context(), event.DeleteEvent{Object: after}, q) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			change(q)
+			change(q)
+			time.Sleep(time.Second - time.Millisecond)
+			synctest.Wait()
+			early := q.Len()
+			time.Sleep(2 * time.Millisecond)
+			synctest.Wait()
+			if early != 0 || q.Len() != 1 {
+				t.Fatalf("%s: %d in the queue before the pause ends, and %d afterwards", name, early, q.Len())
+			}
+			if got, _ := q.Get(); got.Name != after.Namespace {
+				t.Errorf("%s: %s is reconciled", name, got.Name)
+			}
+		})
+	}
 }
