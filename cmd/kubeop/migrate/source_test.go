@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -78,5 +79,67 @@ func TestAChartOfAnArtifact(t *testing.T) {
 		if tc.version != "" && strings.Contains(report, "or the newest version is installed") {
 			t.Errorf("%s: the newest version is not what is installed:\n%s", name, report)
 		}
+	}
+}
+
+// TestAnImportDoesNotWakeWhatIsSuspended: the release itself, or its source.
+func TestAnImportDoesNotWakeWhatIsSuspended(t *testing.T) {
+	suspended := strings.Replace(charts, "spec: {", "spec: {suspend: true, ", 1)
+	for name, tc := range map[string]struct {
+		file string
+		want bool
+	}{
+		"neither":     {release + charts, false},
+		"the release": {release + "  suspend: true\n" + charts, true},
+		"its source":  {release + suspended, true},
+	} {
+		app, report := imported(t, tc.file)
+		if app.Spec.Suspend != tc.want || strings.Contains(report, "the app is written as suspended") != tc.want {
+			t.Errorf("%s: suspended is %t\n%s", name, app.Spec.Suspend, report)
+		}
+	}
+}
+
+// TestTheFieldsOfARelease that stand for another default, or another limit, than those of Flux.
+func TestTheFieldsOfARelease(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec string
+		want func(*v1alpha1.AppSpec) bool
+	}{
+		"nothing": {"", func(s *v1alpha1.AppSpec) bool {
+			return s.Helm.Install.TakeOwnership && s.Helm.Upgrade.TakeOwnership && s.Helm.Upgrade.CRDs == "Create" && s.Helm.Remediation.Strategy == "" && s.Drift.Mode == ""
+		}},
+		"no ownership": {"  install: {disableTakeOwnership: true}\n", func(s *v1alpha1.AppSpec) bool { return !s.Helm.Install.TakeOwnership && s.Helm.Upgrade.TakeOwnership }},
+		"retries": {"  upgrade: {remediation: {retries: 3, strategy: uninstall}}\n", func(s *v1alpha1.AppSpec) bool {
+			return *s.Helm.Remediation.Retries == 3 && s.Helm.Remediation.Strategy == "Uninstall"
+		}},
+		"as many as possible":    {"  upgrade: {remediation: {retries: 10}}\n", func(s *v1alpha1.AppSpec) bool { return *s.Helm.Remediation.Retries == 10 }},
+		"too many retries":       {"  upgrade: {remediation: {retries: 11}}\n", func(s *v1alpha1.AppSpec) bool { return *s.Helm.Remediation.Retries == 10 }},
+		"the last failure stays": {"  upgrade: {remediation: {strategy: rollback, remediateLastFailure: false}}\n", func(s *v1alpha1.AppSpec) bool { return s.Helm.Remediation.Strategy == "None" }},
+		"drift":                  {"  driftDetection: {mode: warn}\n", func(s *v1alpha1.AppSpec) bool { return s.Drift.Mode == v1alpha1.DriftWarn }},
+		"drift corrected":        {"  driftDetection: {mode: enabled}\n", func(s *v1alpha1.AppSpec) bool { return s.Drift.Mode == v1alpha1.DriftCorrect }},
+		"no drift":               {"  driftDetection: {mode: disabled}\n", func(s *v1alpha1.AppSpec) bool { return s.Drift.Mode == v1alpha1.DriftOff }},
+	} {
+		if app, report := imported(t, release+tc.spec+charts); !tc.want(&app.Spec) {
+			t.Errorf("%s: got %+v\n%s", name, app.Spec.Helm.HelmActions, report)
+		}
+	}
+}
+
+// TestOnlyANameWithADigestIsGenerated: an object with a plain name is one of its own, which is written as it is.
+func TestOnlyANameWithADigestIsGenerated(t *testing.T) {
+	held := func(kind, name string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"kind": kind}}
+		o.SetName(name)
+		return o
+	}
+	of := &object{parent: &object{held: []*unstructured.Unstructured{held("ConfigMap", "settings-2kbm9h7ftd"), held("ConfigMap", "plain"), held("Secret", "keys-2kbm9h7ftd")}}}
+	for name, want := range map[string]bool{"settings-2kbm9h7ftd": true, "plain": false, "keys-2kbm9h7ftd": false, "other-2kbm9h7ftd": false} {
+		if got := of.generated("ConfigMap", name); got != want {
+			t.Errorf("%s: got %t, want %t", name, got, want)
+		}
+	}
+	if (&object{}).generated("ConfigMap", "settings-2kbm9h7ftd") {
+		t.Error("an object without a parent has generated ones")
 	}
 }
