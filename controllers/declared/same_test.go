@@ -23,7 +23,7 @@ func live(change func(*v1alpha1.App)) *v1alpha1.App {
 	o.Finalizers, o.ResourceVersion = []string{v1alpha1.Finalizer}, "7"
 	o.Spec.Type = v1alpha1.AppRaw
 	o.Annotations = map[string]string{v1alpha1.TreeAnnotation: "tree"}
-	o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+	o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1("{}")}}
 	o.Status.LastAppliedRevision = "1"
 	if change != nil {
 		change(o)
@@ -59,7 +59,7 @@ func TestAnObjectIsWrittenUnlessItIsTheSame(t *testing.T) {
 }
 
 var (
-	byHand   = metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:type":{}}}`)}}
+	byHand   = metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:type":{}}}`)}
 	ofStatus = metav1.ManagedFieldsEntry{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status"}
 )
 
