@@ -45,6 +45,10 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.namespaces[shop] = ofOthers },
 			want: "stopped DependencyNotReady: namespace kubeop-acme-shop has the labels of project blog of tenant beta, but not the name of that project's namespace",
 		},
+		"they name another project of the tenant": {
+			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.namespaces[shop].Labels[v1alpha1.ProjectLabel] = "blog" },
+			want: "stopped DependencyNotReady: namespace kubeop-acme-shop has the labels of project blog of tenant acme, but not the name of that project's namespace",
+		},
 		"the deployer has no rights yet": {
 			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.bindings = []string{"kubeop-acme/" + v1alpha1.Deployer, shop + "/kubeop-view"} },
 			want: "waits DependencyNotReady: project shop is not ready: its quota is too large, after 10s",
