@@ -131,6 +131,9 @@ func (k *cluster) report(ctx context.Context, d *delivery, others *siblings) App
 // applied applies the objects in a dry run and finds what left the source.
 func (k *cluster) applied(ctx context.Context, d *delivery, others *siblings) ([]Change, error) {
 	rec := newRecorder(d.at.Client, k.Itself && !d.homeless)
+	if d.homeless {
+		rec.absent = d.app.Namespace
+	}
 	ignore, err := differ.ReadRules(d.app.Spec.Drift.Ignore)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,8 @@ type recorder struct {
 	// itself: the client has the rights of the project's deployer. Otherwise an apply is replaced by a comparison in this process, because the
 	// API server would judge the person's rights instead.
 	itself bool
+	// absent is a namespace that does not exist, so nobody has the right to read in it; "" for none.
+	absent string
 
 	mu      sync.Mutex
 	objects map[inventory.ObjectID]*state
@@ -40,6 +42,9 @@ func newRecorder(c client.Client, itself bool) *recorder {
 
 // live reads an object whole and records it as it is before the first write. It is a metadata.Watch that knows everything.
 func (r *recorder) live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+	if key.Namespace != "" && key.Namespace == r.absent {
+		return nil, true, nil
+	}
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(kind)
 	err := r.Get(ctx, key, found)

@@ -140,6 +140,22 @@ func TestARefusalOfTheAPIServerIsReturned(t *testing.T) {
 	r.wantChanges()
 }
 
+// TestNothingIsReadInANamespaceThatDoesNotExist: the deployer of a new project has no rights yet.
+func TestNothingIsReadInANamespaceThatDoesNotExist(t *testing.T) {
+	r := newRecorder(interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, key.Name, errors.New("no rights"))
+		},
+	}), false)
+	r.absent = "new"
+	if live, known, err := r.live(t.Context(), configMaps, types.NamespacedName{Namespace: "new", Name: "web"}); live != nil || !known || err != nil {
+		t.Errorf("got %v, %t, %v", live, known, err)
+	}
+	if _, _, err := r.live(t.Context(), configMaps, types.NamespacedName{Namespace: "other", Name: "web"}); !apierrors.IsForbidden(err) {
+		t.Errorf("of another namespace: %v", err)
+	}
+}
+
 // TestAnotherPatchIsADryRunToo: it changes who owns fields.
 func TestAnotherPatchIsADryRunToo(t *testing.T) {
 	for itself, want := range map[bool]int{true: 1, false: 0} {
