@@ -1,19 +1,27 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/plan"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // greeting is an app with one ConfigMap.
@@ -142,6 +150,78 @@ func TestAPullRequestHasAPreviewUntilItIsClosed(t *testing.T) {
 	n.reconcile(n.repository())
 	n.gone(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace(n.name), Name: "shop-pr-12"}})
 	n.greetsIn("shop", "main")
+}
+
+// TestThePlanOfAPreviewIsWhatThenRuns plans a branch before it matches the pattern of previews.
+func TestThePlanOfAPreviewIsWhatThenRuns(t *testing.T) {
+	n := newTeam(t, "planned")
+	files := greeting("main")
+	files["projects/shop/project.yaml"] = fmt.Sprintf(projectFile, "shop") + "spec:\n  previews: {branches: \"feature-*\"}\n"
+	n.push(files)
+	n.ready(n.app("shop", "web"), n.repository())
+	n.repo.PushBranch("draft", greeting("draft"))
+	planned := func() string {
+		t.Helper()
+		var lines []string
+		made := n.planPreview("draft", "feature-a")
+		for _, p := range made.Previews {
+			lines = append(lines, p.String())
+		}
+		for _, c := range made.Changes {
+			lines = append(lines, string(c.Action)+" "+c.Object+c.Why)
+		}
+		for _, a := range made.Apps {
+			lines = append(lines, "app "+a.App+a.Failed+a.Unknown)
+			for _, c := range a.Changes {
+				lines = append(lines, string(c.Action)+" "+c.Object+c.Why)
+			}
+		}
+		return strings.Join(append(lines, made.Problems...), "; ")
+	}
+	const about = "shop-pr-feature-a, a preview of shop, with the apps: web"
+	want := about + "; create Project kubeop-planned/shop-pr-feature-a; create App kubeop-planned-shop-pr-feature-a/web; " +
+		"app planned/shop-pr-feature-a/web; create ConfigMap/web"
+	if got := planned(); got != want {
+		t.Errorf("the plan is %q, want %q", got, want)
+	}
+	n.repo.PushBranch("feature-a", greeting("draft"))
+	n.reconcile(n.repository())
+	n.greetsIn("shop-pr-feature-a", "draft")
+	n.ready(n.app("shop-pr-feature-a", "web"))
+	if got := planned(); got != about {
+		t.Errorf("afterwards the plan is %q, want no changes", got)
+	}
+}
+
+// planPreview plans the preview that a branch of the repository would have under another name, as an administrator.
+func (n *team) planPreview(branch, as string) *plan.Plan {
+	n.t.Helper()
+	auth := transport.Auth{Username: n.repo.User, Password: n.repo.Password}
+	store := git.NewStore(n.t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	commit, err := store.Fetch(n.t.Context(), git.Source{URL: n.repo.URL, Auth: auth, Ref: &sourcev1.GitRepositoryRef{Branch: branch}})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	repository := n.repository()
+	if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
+		n.t.Fatal(err)
+	}
+	scratch := n.t.TempDir()
+	planner := &plan.Planner{
+		Client: n.admin, Direct: n.admin, Limits: budget.Default(), Clock: clock.RealClock{},
+		Connect: func(ctx context.Context, folders plan.Folders) (*plan.Connection, error) {
+			local, err := plan.Local(ctx, plan.DryRun(env.Config, true), n.admin, scratch)
+			if err != nil {
+				return nil, err
+			}
+			return &plan.Connection{Renderer: plan.NewRenderer(local, folders), Itself: true}, nil
+		},
+	}
+	made, err := planner.PlanPreview(n.t.Context(), repository, plan.Commit{Revision: commit.Revision, Author: commit.Author, Root: commit.Root, Folder: commit.Folder}, as)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return made
 }
 
 // TestWhatTheClusterRefusesOfABranchIsInTheStatusOfItsPreview pushes a branch with an app that a policy of the cluster refuses. Main stays

@@ -37,6 +37,8 @@ type comparison struct {
 	listed []client.Object
 	// apps are the Apps that the commit creates or changes, as the operator would apply them.
 	apps []*v1alpha1.App
+	// previews: the objects are those of previews, and what the commit itself declares is left out.
+	previews bool
 }
 
 // compare reads the commit and compares it with the cluster.
@@ -171,7 +173,7 @@ func (c *comparison) foreign() bool {
 
 // changed compares one object; nil if the commit does not change it.
 func (c *comparison) changed(ctx context.Context, n tree.Node, within *admission) (*Change, error) {
-	if !n.Declared() || n.Ref().App == "" && n.Ref().Project == "" && c.repository.Spec.Tenant != "" {
+	if !n.Declared() || n.Ref().App == "" && n.Ref().Project == "" && c.repository.Spec.Tenant != "" || c.previews && c.tree.OriginOf(n.Ref()) == nil {
 		return nil, nil
 	}
 	o, live := c.tree.Object(n, c.commit.Revision), c.there[n.Ref()]

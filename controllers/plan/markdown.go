@@ -74,6 +74,7 @@ func (p *Plan) Markdown() string {
 		fmt.Fprintf(&b, "\nHeld %s\n", p.Frozen)
 	}
 	section("Problems of files", prefixed("- ", p.Problems))
+	section("Previews", previewLines(p.Previews))
 	section("Projects and apps", diffLines(p.Changes))
 	section("Held until a person confirms it", prefixed("! ", p.Held))
 	for _, a := range p.Apps {
@@ -87,6 +88,18 @@ func (p *Plan) Markdown() string {
 		section("App "+a.App, lines)
 	}
 	return b.String()
+}
+
+func previewLines(previews []Preview) []string {
+	var lines []string
+	for i := range previews {
+		sign := "+ "
+		if previews[i].Missing != "" {
+			sign = "- "
+		}
+		lines = append(lines, sign+previews[i].String())
+	}
+	return lines
 }
 
 // fence keeps a text from ending the code block that it is in.

@@ -12,7 +12,11 @@ func everything() *Plan {
 	return &Plan{
 		Repository: "acme", Revision: "main@sha1:1", Problems: []string{"a.yaml:1: no kind"},
 		Changes: []Change{{Action: Create, Object: "acme/shop/new"}, {Action: Hold, Object: "acme/shop/db", Why: "its deletion waits"}},
-		Held:    []string{"app acme/shop/db with 1 claim"}, Frozen: "until 2026-11-30 08:00 UTC by freeze weekend",
+		Previews: []Preview{
+			{Project: "shop-pr-a", Of: "shop", Apps: []PreviewApp{{Name: "api"}, {Name: "web", Hosts: []string{"a.example.com", "b.example.com"}}}},
+			{Project: "blog-pr-a", Of: "blog", Missing: "it is old"},
+		},
+		Held: []string{"app acme/shop/db with 1 claim"}, Frozen: "until 2026-11-30 08:00 UTC by freeze weekend",
 		Apps: []App{
 			{App: "acme/shop/same", Source: "main@sha1:1", Note: "compared without the API server"},
 			{App: "acme/shop/web", Note: "compared without the API server", Changes: []Change{
@@ -34,6 +38,7 @@ func TestAPlanForAPullRequest(t *testing.T) {
 	want := "### kubeop plan for `acme`: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run, 1 to keep, 1 to hold, 2 to refuse, 1 problems in files\n" +
 		"\nHeld until 2026-11-30 08:00 UTC by freeze weekend\n" +
 		block("Problems of files", "- a.yaml:1: no kind") +
+		block("Previews", "+ shop-pr-a, a preview of shop, with the apps: api, web at a.example.com and b.example.com\n- blog-pr-a, a preview of blog: there is none, because it is old") +
 		block("Projects and apps", "+ acme/shop/new\n! acme/shop/db is held: its deletion waits") +
 		block("Held until a person confirms it", "! app acme/shop/db with 1 claim") +
 		block("App acme/shop/web", "! Deployment/web\n-   /spec/replicas: 1\n+   /spec/replicas: 2\n+   /a: new\n-   /b: old\n! Job/init is recreated\n- Service/old\n"+

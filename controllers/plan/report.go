@@ -82,6 +82,8 @@ type Plan struct {
 	// Frozen says until when a freeze would hold the commit if it were pushed now, and by which window.
 	Frozen string `json:"frozen,omitempty"`
 	Apps   []App  `json:"apps,omitempty"`
+	// Previews are the projects that a branch would have as a preview.
+	Previews []Preview `json:"previews,omitempty"`
 }
 
 // Empty reports whether the commit changes nothing, and nothing is refused.

@@ -95,10 +95,13 @@ func (h head) candidate() preview.Branch {
 	return branch
 }
 
-// follows is the branch that a Repository follows; "" if it follows none.
-func (q *Request) follows() string {
-	branch, _, named := strings.Cut(q.Commit.Revision, "@sha1:")
-	ref := q.Repository.Spec.Ref
+// follows is the branch that the Repository follows.
+func (q *Request) follows() string { return Followed(q.Repository, q.Commit.Revision) }
+
+// Followed is the branch that a Repository follows with a revision; "" if it follows none.
+func Followed(repository *v1alpha1.Repository, revision string) string {
+	branch, _, named := strings.Cut(revision, "@sha1:")
+	ref := repository.Spec.Ref
 	if !named || ref != nil && (ref.Tag != "" || ref.SemVer != "" || ref.Commit != "" || ref.Name != "") {
 		return ""
 	}

@@ -95,12 +95,17 @@ func (r *reading) readProject(parent *v1alpha1.Project, p preview.Preview, h hea
 	if err != nil {
 		return nil, fmt.Errorf("spec.path: %w", err)
 	}
+	from := tree.Origin{Of: parent.Name, Branch: p.Name, Revision: h.Commit.Revision, Author: h.Commit.Author}
+	return r.Reader.ReadPreview(Files{root}, r.Tree.Scope, Declared(parent, p.Project, from), r.Before)
+}
+
+// Declared is what a branch declares as the preview of a project.
+func Declared(parent *v1alpha1.Project, name string, from tree.Origin) tree.Preview {
 	host := parent.Spec.Previews.Host
-	return r.Reader.ReadPreview(Files{root}, r.Tree.Scope, tree.Preview{
-		Project: preview.Object(parent, p.Project), Settings: host, Share: share,
-		Origin: tree.Origin{Of: parent.Name, Branch: p.Name, Revision: h.Commit.Revision, Author: h.Commit.Author},
-		Adapt:  func(app *v1alpha1.App) { preview.Adapt(app, parent.Name, p.Project, host) },
-	}, r.Before)
+	return tree.Preview{
+		Project: preview.Object(parent, name), Settings: host, Share: share, Origin: from,
+		Adapt: func(app *v1alpha1.App) { preview.Adapt(app, parent.Name, name, host) },
+	}
 }
 
 // keep keeps a preview as it was read last or, after a restart, as it is in the cluster.

@@ -56,6 +56,15 @@ func Number(project string, pullRequest int64) string {
 	return project + infix + strconv.FormatInt(pullRequest, 10)
 }
 
+// NumberOf is the number of the pull request that has a project; 0 for another project.
+func NumberOf(project, name string) int64 {
+	number, err := strconv.ParseInt(strings.TrimPrefix(name, project+infix), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
 // Branch is a branch, or the one of an open pull request into the branch that the Repository follows.
 type Branch struct {
 	Name, Hash string

@@ -30,6 +30,8 @@ type command struct {
 	host    git.Host
 	// only is the App that diff compares; zero for all that the commit changes.
 	only identity.Ref
+	// preview is the branch, or the number of the pull request, whose preview is planned; "" for the commit itself.
+	preview string
 }
 
 // markdown is the format for a comment on a pull request.
@@ -49,12 +51,18 @@ refusals are listed. Otherwise objects are compared with the live ones. What exc
 DIR is a clone with changes that need not be committed (default: the current folder). REF is a commit, branch or tag of the clone in the current
 folder, such as the head of a pull request. The exit code is 2 if the commit changes something.
 
+With --preview, the plan is that of the preview of a branch or of a pull request, if DIR or REF were pushed to it now: its project, its apps and their
+hosts. What the projects in the cluster say about previews counts, as it does for kubeop.
+
 --comment also writes the plan to a pull request at the Git host, and deletes the last one of the same Repository there.`,
 		Example: `  # Before a commit
   kubeop plan
 
   # What a branch would change, for people to read
   kubeop plan origin/feature -o markdown
+
+  # The preview that a branch would have
+  kubeop plan origin/feature/login --preview feature/login
 
   # In CI: the plan as a comment on pull request 7, in place of the last one
   kubeop plan --comment 7 --token-file token`,
@@ -63,6 +71,7 @@ folder, such as the head of a pull request. The exit code is 2 if the commit cha
 	}
 	p.format.AddFlag(cmd, output.Table, markdown, output.JSON, output.YAML)
 	cmd.Flags().StringVar(&p.repository, "repository", "", "name of the Repository (default: the tenant's, or platform)")
+	cmd.Flags().StringVar(&p.preview, "preview", "", "plan the preview that this branch, or the pull request of this number, would have with the files")
 	cmd.Flags().IntVar(&p.comment, "comment", 0, "number of a pull request that gets the plan as a comment")
 	p.host.AddFlags(cmd.Flags())
 	return cmd
@@ -91,7 +100,11 @@ func (p *command) publish(ctx context.Context, made *plan.Plan) error {
 		return err
 	}
 	defer repository.Close()
-	return repository.ReplaceComment(ctx, p.comment, plan.Mark(made.Repository), made.Comment())
+	of := made.Repository
+	if p.preview != "" { // A pull request may have both plans.
+		of += " preview"
+	}
+	return repository.ReplaceComment(ctx, p.comment, plan.Mark(of), made.Comment())
 }
 
 // print prints a plan. If it has changes, the exit code is Differences.
@@ -129,6 +142,9 @@ func (p *command) make(ctx context.Context, arg string) (*plan.Plan, error) {
 	repository, err := p.find(ctx, c, commit)
 	if err != nil {
 		return nil, err
+	}
+	if p.preview != "" {
+		return p.planner(c, scratch).PlanPreview(ctx, repository, commit.Commit, p.preview)
 	}
 	return p.planner(c, scratch).Plan(ctx, repository, commit.Commit, p.only)
 }

@@ -35,6 +35,12 @@ func (p *command) text(made *plan.Plan) error {
 			page.Line(problem)
 		}
 	}
+	if len(made.Previews) > 0 {
+		page.Title("Previews")
+		for i := range made.Previews {
+			page.Line(made.Previews[i].String())
+		}
+	}
 	if len(made.Changes) > 0 {
 		page.Title("Repository %s", made.Repository)
 		p.changes(page, made.Changes)

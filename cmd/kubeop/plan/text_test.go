@@ -15,7 +15,11 @@ func everything() *plan.Plan {
 	return &plan.Plan{
 		Repository: "acme", Revision: "main@sha1:1", Problems: []string{"a.yaml:1: no kind"},
 		Changes: []plan.Change{{Action: plan.Create, Object: "acme/shop/new"}, {Action: plan.Hold, Object: "acme/shop/db", Why: "its deletion waits"}},
-		Held:    []string{"app acme/shop/db with 1 claim"}, Frozen: "until 2026-11-30 08:00 UTC by freeze weekend",
+		Previews: []plan.Preview{
+			{Project: "shop-pr-a", Of: "shop", Apps: []plan.PreviewApp{{Name: "api"}, {Name: "web", Hosts: []string{"a.example.com", "b.example.com"}}}},
+			{Project: "blog-pr-a", Of: "blog", Missing: "it is old"},
+		},
+		Held: []string{"app acme/shop/db with 1 claim"}, Frozen: "until 2026-11-30 08:00 UTC by freeze weekend",
 		Apps: []plan.App{
 			{App: "acme/shop/same", Source: "main@sha1:1", Note: "compared without the API server"},
 			{App: "acme/shop/web", Note: "compared without the API server", Changes: []plan.Change{
@@ -41,6 +45,10 @@ func printed(t *testing.T, print func(*command) error) string {
 func TestAPlanForPeople(t *testing.T) {
 	const want = `Problems of files, which keep their last good state
   a.yaml:1: no kind
+
+Previews
+  shop-pr-a, a preview of shop, with the apps: api, web at a.example.com and b.example.com
+  blog-pr-a, a preview of blog: there is none, because it is old
 
 Repository acme
   + acme/shop/new
