@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/kubeop/kubeop/controllers/pullrequest"
 	"github.com/kubeop/kubeop/controllers/report"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fetch"
@@ -37,6 +38,8 @@ type sources struct {
 	reporter *report.Reporter
 	notifier *report.Notifier
 	reports  *gitreport.Queue
+	// plans plans the pull requests of Repositories.
+	plans *pool.Pool
 }
 
 func newSources(mgr ctrl.Manager, mapper meta.RESTMapper, o Options, weight func(tenant string) int) (*sources, error) {
@@ -55,8 +58,8 @@ func newSources(mgr ctrl.Manager, mapper meta.RESTMapper, o Options, weight func
 	}
 	return &sources{
 		own: own, network: network, fetches: pool.New(pool.Options{Reach: pool.ReachOf, Weight: weight}, clock.RealClock{}),
-		reports: gitreport.NewQueue(clock.RealClock{}, weight),
-		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
+		reports: gitreport.NewQueue(clock.RealClock{}, weight), plans: pullrequest.NewPlans(clock.RealClock{}, weight),
+		stores: fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
 	}, nil
 }
 

@@ -28,7 +28,8 @@ import (
 // gitHost is a Git host like Gitea: it serves the repository of a team as acme/shop, and takes statuses of its commits.
 type gitHost struct {
 	*httptest.Server
-	mu sync.Mutex
+	mux *http.ServeMux
+	mu  sync.Mutex
 	// statuses are those of each commit, as "state: description".
 	statuses map[string][]string
 	contexts map[string]bool
@@ -54,7 +55,7 @@ func newGitHost(t *testing.T, n *team) *gitHost {
 	mux.Handle("/acme/shop.git/", repository)
 	mux.HandleFunc("POST /api/v1/repos/acme/shop/statuses/{commit}", g.status)
 	mux.HandleFunc("GET /api/v1/repos/acme/shop/pulls", g.listPulls)
-	g.Server = httptest.NewServer(mux)
+	g.mux, g.Server = mux, httptest.NewServer(mux)
 	t.Cleanup(g.Close)
 	return g
 }

@@ -81,6 +81,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"evaluation processes", given(s.Sandbox != nil, job(s.Sandbox)), everyReplica},
 		{"fetches", job(s.fetches), leader},
 		{"reports", job(s.reports), leader},
+		{"plans of pull requests", job(s.plans), leader},
 		{"quotas of tenants", job(s.store), leader},
 		{"number of Events", job(s.eventLimiter()), leader},
 		{"platform repository", jobFunc(s.keepPlatform), leader},

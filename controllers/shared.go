@@ -206,14 +206,16 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	reader.Limits, reader.Platform = s.limits.usual, s.clients.Platform()
 	remotes := repository.NewRemotes(s.fetches, s.clock)
 	remotes.Network = s.network
-	return &repository.Reconciler{
+	r := &repository.Reconciler{
 		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
 		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader, Usage: s.usage,
 		Remotes: remotes, Namespace: s.Namespace, Secrets: s.secrets, Refusals: &refusal.Index{},
 		Beside: repository.Beside{
 			Hook: &pushes.Hook{Namespace: s.Namespace, Secrets: s.secrets, Keys: s.hookKeys()}, CommitStatuses: s.reporter.StatusOf,
 		},
-	}, nil
+	}
+	r.PullRequests = s.pullRequests(r)
+	return r, nil
 }
 
 // engine creates the Helm engine.

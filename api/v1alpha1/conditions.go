@@ -34,6 +34,9 @@ const (
 	// CommitStatusFailedCondition is present, and True, while the Git host does not accept the statuses of commits. The message says what
 	// to do. Nothing else depends on it.
 	CommitStatusFailedCondition = "CommitStatusFailed"
+	// PlanCommentFailedCondition is present, and True, while the Git host lists no pull requests or accepts no plans, although spec.previews is
+	// Plan. The message says what to do. Nothing else depends on it.
+	PlanCommentFailedCondition = "PlanCommentFailed"
 	// HookClosedCondition is present, and True, while the push hook has no key: the spec names no Secret, or the Secret or its key is
 	// missing. Then only polling finds pushes.
 	HookClosedCondition = "HookClosed"

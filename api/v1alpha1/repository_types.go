@@ -36,6 +36,10 @@ type RepositorySpec struct {
 	Verify *GitVerification `json:"verify,omitempty"`
 	// CommitStatus shows at the Git host whether a commit is applied and healthy. Default: nothing is reported.
 	CommitStatus *CommitStatus `json:"commitStatus,omitempty"`
+	// Previews defines what the pull requests into the followed branch get: None, or Plan, a comment that says what their commits would
+	// change. Those from forks get none. Default None.
+	// +kubebuilder:default=None
+	Previews PreviewPolicy `json:"previews,omitempty"`
 	// Timeout of one fetch, from 1s to 1h. Default 5m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -55,6 +59,17 @@ const (
 	HistoryFastForward HistoryPolicy = "FastForward"
 	// HistoryAny accepts every commit.
 	HistoryAny HistoryPolicy = "Any"
+)
+
+// PreviewPolicy defines what pull requests get.
+// +kubebuilder:validation:Enum=None;Plan
+type PreviewPolicy string
+
+const (
+	// PreviewsNone leaves pull requests alone.
+	PreviewsNone PreviewPolicy = "None"
+	// PreviewsPlan writes a plan to each pull request.
+	PreviewsPlan PreviewPolicy = "Plan"
 )
 
 // RepositoryStatus reports the last commits and their results.
@@ -88,6 +103,10 @@ type RepositoryStatus struct {
 	// progress. At most 5.
 	// +listType=atomic
 	CommitStatuses []ReportedStatus `json:"commitStatuses,omitempty"`
+	// Plans are the open pull requests into the followed branch, with what spec.previews Plan wrote to them. At most 50.
+	// +listType=map
+	// +listMapKey=number
+	Plans []PullRequestPlan `json:"plans,omitempty"`
 	// Previews are the branches, and the open pull requests, that match spec.previews of the projects. At most 50.
 	Previews []PreviewStatus `json:"previews,omitempty"`
 }
@@ -103,6 +122,16 @@ type PreviewStatus struct {
 	// PullRequest is the number of the pull request of the branch.
 	PullRequest int64 `json:"pullRequest,omitempty"`
 	// Message says why there is no preview, or what is wrong with the branch, as "file:line:column: why".
+	Message string `json:"message,omitempty"`
+}
+
+// PullRequestPlan is an open pull request.
+type PullRequestPlan struct {
+	// Number of the pull request.
+	Number int `json:"number"`
+	// Revision is the commit whose plan is written to the pull request, as "branch@sha1:<commit>"; absent if there is none.
+	Revision string `json:"revision,omitempty"`
+	// Message counts what the commit would change, or says why there is no plan.
 	Message string `json:"message,omitempty"`
 }
 

@@ -144,6 +144,10 @@ type TenantRepository struct {
 	Verify *GitVerification `json:"verify,omitempty"`
 	// CommitStatus shows at the Git host whether a commit is applied and healthy. Default: nothing is reported.
 	CommitStatus *CommitStatus `json:"commitStatus,omitempty"`
+	// Previews defines what the pull requests into the followed branch get: None, or Plan, a comment that says what their commits would
+	// change. Those from forks get none. Default None.
+	// +kubebuilder:default=None
+	Previews PreviewPolicy `json:"previews,omitempty"`
 	// Interval between two polls. Default: a minute, and 10m after a call of the push hook, for a day.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

@@ -51,6 +51,16 @@ type Beside struct {
 	// CommitStatuses returns which statuses of commits the Git host shows, and the condition about them. secrets are the versions of the
 	// Secrets that the Repository names.
 	CommitStatuses func(repository *v1alpha1.Repository, secrets string) (step.Note, []v1alpha1.ReportedStatus)
+	PullRequests   PullRequests
+}
+
+// PullRequests plans pull requests.
+type PullRequests interface {
+	// Fetched is called after each fetch of a Repository. It does not wait.
+	Fetched(repository *v1alpha1.Repository, newest git.Commit)
+	// StatusOf returns what was planned, as CommitStatuses does.
+	StatusOf(repository *v1alpha1.Repository, secrets string) (step.Note, []v1alpha1.PullRequestPlan)
+	Forget(repository string)
 }
 
 // Reconcile applies the newest valid commit of one repository. When a Repository is deleted, the declared objects stay, because they belong
@@ -65,8 +75,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 		return result, err
 	}
 	hook := r.Hook.Note(ctx, repository)
-	status, reported := r.CommitStatuses(repository, r.secretVersions(repository))
-	s.notes, s.reported = []step.Note{hook, status}, reported
+	secrets := r.secretVersions(repository)
+	status, statuses := r.CommitStatuses(repository, secrets)
+	comment, plans := r.PullRequests.StatusOf(repository, secrets)
+	s.beside = beside{[]step.Note{hook, status, comment}, statuses, plans}
 	s.every = pushes.Interval(repository, hook.Status != "", r.Steps.Clock.Now())
 	// Accepted runs after Synced: if the newest commit is not accepted, the last accepted one is still synced before Accepted stops the steps.
 	return r.Steps.Run(ctx, repository, s,

@@ -192,6 +192,7 @@ func (r *Reconciler) WakeApps(wake func(types.NamespacedName)) { r.Older.Wake = 
 func (r *Reconciler) forget(repository *v1alpha1.Repository) {
 	r.Commits.Forget(string(repository.UID))
 	r.Previews.Forget(repository)
+	r.PullRequests.Forget(repository.Name)
 	r.records.forget(repository.UID, repository.Name)
 	r.Refusals.Forget(repository.Name)
 	r.credentials.Drop(secretsOf(repository)...)

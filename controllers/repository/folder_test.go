@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,6 +50,7 @@ type fixture struct {
 	secrets    int // Secrets read
 	repository *v1alpha1.Repository
 	app        *v1alpha1.App
+	pulls      pullRequests
 }
 
 const appFolder = "projects/shop/apps/web"
@@ -92,11 +94,30 @@ func newFixture(t *testing.T) *fixture {
 		}).Build()
 	b.Reconciler = &Reconciler{
 		Client: api, Direct: api, Namespace: "kubeop-system", Secrets: api, Git: git.NewStore(t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
-		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(100), Clock: b.clock},
+		Steps:  &step.Runner{Client: api, Events: events.NewFakeRecorder(100), Clock: b.clock},
+		Beside: Beside{PullRequests: &b.pulls},
 	}
 	b.restart()
 	return b
 }
+
+// pullRequests records the commits of which it was told.
+type pullRequests struct {
+	mu      sync.Mutex
+	fetched []string
+}
+
+func (p *pullRequests) Fetched(_ *v1alpha1.Repository, newest git.Commit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fetched = append(p.fetched, newest.Hash)
+}
+
+func (p *pullRequests) StatusOf(*v1alpha1.Repository, string) (step.Note, []v1alpha1.PullRequestPlan) {
+	return step.Note{}, nil
+}
+
+func (p *pullRequests) Forget(string) {}
 
 // restart forgets what is only remembered.
 func (b *fixture) restart() {

@@ -32,7 +32,20 @@ func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository
 		}
 		source.WithAfter = len(tenant.Spec.Freeze) > 0
 	}
-	return r.Git.Fetch(ctx, source)
+	commit, err := r.Git.Fetch(ctx, source)
+	if err == nil {
+		r.PullRequests.Fetched(repository, commit)
+	}
+	return commit, err
+}
+
+// SignedSource is Source with the keys of spec.verify.
+func (r *Reconciler) SignedSource(ctx context.Context, repository *v1alpha1.Repository) (git.Source, error) {
+	source, err := r.Source(ctx, repository)
+	if err != nil {
+		return source, err
+	}
+	return r.signed(ctx, repository, source)
 }
 
 // signed returns a source with the keys of spec.verify.

@@ -138,6 +138,13 @@ func TestACommitThatDescendsIsTaken(t *testing.T) {
 	if got := b.repository.Status; got.LastAttemptedRevision != revision || got.Source != b.repository.Spec.URL {
 		t.Errorf("the status says %s of %q", got.LastAttemptedRevision, got.Source)
 	}
+	b.want("2")
+	b.pulls.mu.Lock()
+	fetched, hash := b.pulls.fetched, hashOf(revision)
+	b.pulls.mu.Unlock()
+	if len(fetched) != 3 || fetched[1] != hash || fetched[2] != hash {
+		t.Errorf("pull requests are listed after the fetches of %v, want after each", fetched)
+	}
 	b.pushOn("3", 20)
 	b.want("3")
 	b.restart()

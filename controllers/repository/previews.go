@@ -25,13 +25,7 @@ func (r *Reconciler) addPreviews(ctx context.Context, s *scope, now *tree.Tree) 
 	result, err := r.Previews.Read(ctx, preview.Request{
 		Repository: repository, Commit: s.commit, Tree: now, Before: s.progress.tree, Reader: r.Tree.Within(now.Limits),
 		Live: r.Client, Query: r.query(repository, s.every), Store: r.Git,
-		Source: func(ctx context.Context) (git.Source, error) {
-			source, err := r.Source(ctx, repository)
-			if err != nil {
-				return source, err
-			}
-			return r.signed(ctx, repository, source)
-		},
+		Source:       func(ctx context.Context) (git.Source, error) { return r.SignedSource(ctx, repository) },
 		PullRequests: func(ctx context.Context) ([]host.PullRequest, error) { return r.pullRequests(ctx, repository) },
 	})
 	if err != nil {

@@ -42,11 +42,16 @@ type scope struct {
 	valid bool
 	// usages are the usages of tenants, including objects about to be applied, counted once in a pass.
 	usages map[string]*usage.Usage
-	// notes are the conditions beside those of the steps, and every is the pause between two polls.
-	notes []step.Note
+	// every is the pause between two polls.
 	every time.Duration
-	// reported are the statuses of commits that the Git host shows.
+	beside
+}
+
+// beside is what the status has beside the steps: conditions, the statuses of commits that the Git host shows, and the plans of pull requests.
+type beside struct {
+	notes    []step.Note
 	reported []v1alpha1.ReportedStatus
+	plans    []v1alpha1.PullRequestPlan
 }
 
 // content is what was read of the commit and of the branches with previews.
@@ -79,7 +84,7 @@ func (s *scope) Notes() []step.Note { return s.notes }
 // Record writes the results into the status.
 func (s *scope) Record() {
 	status := &s.repository.Status
-	status.CommitStatuses = s.reported
+	status.CommitStatuses, status.Plans = s.reported, s.plans
 	if s.held != "" {
 		status.HeldRevision, status.HeldUntil = s.held, nil
 	}

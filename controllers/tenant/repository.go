@@ -49,8 +49,8 @@ func repositoryOf(s *scope) (*unstructured.Unstructured, error) {
 	repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{
 		URL: bound.URL, Ref: bound.Ref, Path: bound.Path, Tenant: s.tenant.Name,
 		SecretRef: bound.SecretRef, HookSecretRef: bound.HookSecretRef, History: bound.History, Verify: bound.Verify,
-		CommitStatus: bound.CommitStatus,
-		Polling:      v1alpha1.Polling{Interval: bound.Interval},
+		CommitStatus: bound.CommitStatus, Previews: bound.Previews,
+		Polling: v1alpha1.Polling{Interval: bound.Interval},
 	}}
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&repository.Spec)
 	if err != nil {

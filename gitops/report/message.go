@@ -25,12 +25,13 @@ type Message struct {
 // Kind is what messages are about.
 type Kind string
 
-// CommitStatus is the status of a commit at its Git host, Notification a message about apps of a tenant, and WriteBack a change that kubeop
-// writes to Git.
+// CommitStatus is the status of a commit at its Git host, Notification a message about apps of a tenant, WriteBack a change that kubeop writes to
+// Git, and PullRequest the list of pull requests or the plan of one.
 const (
 	CommitStatus Kind = "commit_status"
 	Notification Kind = "notification"
 	WriteBack    Kind = "write_back"
+	PullRequest  Kind = "pull_request"
 )
 
 // priority of messages at the pool: tenants name the receivers of notifications, so the failures of one's count for no other.
