@@ -246,6 +246,28 @@ func TestAFailedWriteIsReportedAndRepeated(t *testing.T) {
 	c.found(t, "2", entries("y"))
 }
 
+// TestAFailedWriteIsRepeatedThoughNothingElseIsWritten: an entry that was lost would leave its object behind, and a removal would come back.
+func TestAFailedWriteIsRepeatedThoughNothingElseIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		j := c.journal()
+		record(t, j, "1", "x")
+		record(t, j, "2", "y")
+		away := errors.New("the API server is away")
+		c.fail.Store(&away)
+		j.Forget("1")
+		if err := j.Record(t.Context(), "3", entries("z")); !errors.Is(err, away) {
+			t.Errorf("got %v", err)
+		}
+		c.fail.Store(nil)
+		time.Sleep(linger + pace)
+		synctest.Wait()
+		c.found(t, "1", nil)
+		c.found(t, "2", entries("y"))
+		c.found(t, "3", entries("z"))
+	})
+}
+
 // TestAWriteThatWasGivenUpArrivesLate has it arrive after the next one, or before it.
 func TestAWriteThatWasGivenUpArrivesLate(t *testing.T) {
 	c := newCluster()
