@@ -82,6 +82,19 @@ func TestAnEditChangesOneFieldAndKeepsAllElse(t *testing.T) {
 	}
 }
 
+// TestAQuotedTextEndsAtItsOwnQuote, and not at one that is escaped.
+func TestAQuotedTextEndsAtItsOwnQuote(t *testing.T) {
+	for before, want := range map[string]string{
+		`{"a": "x\"y", "b": 1}`: `{"a": "new", "b": 1}`, `{"a": "x\\", "b": "\""}`: `{"a": "new", "b": "\""}`,
+		"a: \"say \\\"a\\\", b\"\nb: 1\n": "a: \"new\"\nb: 1\n", "a: 'it''s'\nb: ''\n": "a: 'new'\nb: ''\n", "a: ''\n": "a: 'new'\n",
+	} {
+		got, err := Set([]byte(before), Path{"a"}, "new")
+		if err != nil || string(got) != want {
+			t.Errorf("%s: got %s, %v; want %s", before, got, err, want)
+		}
+	}
+}
+
 // TestAFlowCollectionThatEndsWithoutAValue is replaced up to its bracket, whatever follows.
 func TestAFlowCollectionThatEndsWithoutAValue(t *testing.T) {
 	for before, want := range map[string]string{

@@ -34,6 +34,9 @@ func (p *patched) Patch(ctx context.Context, o client.Object, patch client.Patch
 	if p.broken {
 		return errors.New("no API server")
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	p.seen = append(p.seen, string(data))
 	return p.Client.Patch(ctx, o, patch, options...)
 }
@@ -125,6 +128,18 @@ func TestWaitingSourcesAreBounded(t *testing.T) {
 	if codes[http.StatusAccepted] != maxMarks+1 || codes[http.StatusServiceUnavailable] != 2 {
 		t.Errorf("answers by code: %v, want %d of 202, one of which was annotated at once, and 2 of 503", codes, maxMarks+1)
 	}
+}
+
+// TestACallerThatLeavesWithdrawsNoPush: many hosts do not wait for the answer.
+func TestACallerThatLeavesWithdrawsNoPush(t *testing.T) {
+	s := newServer(t)
+	to := &patched{Client: s.Client}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if err := (&marks{client: to, clock: s.Clock, log: s.Log}).add(left, "acme", ""); err != nil {
+		t.Error(err)
+	}
+	to.count(t, 1)
 }
 
 // TestACallIsAnswered503WhileTheAPIServerIsAway: the next call tries again at once.
