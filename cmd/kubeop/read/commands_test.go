@@ -145,6 +145,26 @@ func TestDescribeShowsARepositoryWithItsProblems(t *testing.T) {
 		"What to do", "kubeop confirm repository acme # delete what waits for a confirmation")
 }
 
+func TestDescribeShowsPreviewsPlansAndPromotions(t *testing.T) {
+	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme", CreationTimestamp: before(60)}}
+	repository.Status.Previews = []v1alpha1.PreviewStatus{
+		{Project: "shop-pr-blue", PreviewOf: "shop", Branch: "blue", Revision: revision("b")},
+		{Project: "shop-pr-7", PreviewOf: "shop", Branch: "red", PullRequest: 7, Message: "the pull request is from a fork"},
+		{PreviewOf: "shop", Message: "the Git host is away"},
+	}
+	repository.Status.Plans = []v1alpha1.PullRequestPlan{{Number: 7, Revision: revision("a"), Message: "1 to update"}, {Number: 8, Message: "not planned"}}
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "live", CreationTimestamp: before(60)}}
+	project.Status.Promoted = []v1alpha1.Promoted{{App: "web", Changes: "image.reference: web:1 → web:2", Commit: "c0ffee"}, {App: "api", Changes: "x", Commit: "c", PullRequest: "https://git.example.com/9"}}
+	project.Status.HeldPromotions = []v1alpha1.HeldPromotion{{App: "db", Token: "1a2b3c4d", Changes: "helm.version: 1 → 2"}}
+	s := memory.Serve(t, repository, project)
+	out, _, err := show(t, s, Describe, "repository", "acme")
+	wantShown(t, out, err, "Repository acme", "Created 60m ago", "Steps", "Previews", "branch blue: shop-pr-blue: main@sha1:bbbbbbbb", "pull request 7 of red: shop-pr-7: the pull request is from a fork", "of shop: the Git host is away",
+		"Plans of pull requests", "pull request 7: main@sha1:aaaaaaaa: 1 to update", "pull request 8: not planned")
+	out, _, err = show(t, s, Describe, "project", "acme/live")
+	wantShown(t, out, err, "Project acme/live", "Created 60m ago", "Steps", "Last promotions", "web: image.reference: web:1 → web:2: c0ffee", "api: x: https://git.example.com/9",
+		"Promotions that wait for a confirmation", "1a2b3c4d db: helm.version: 1 → 2", "What to do", "kubeop confirm project acme/live # promote what waits for approval")
+}
+
 func TestTreeMarksEachObject(t *testing.T) {
 	out, _, err := show(t, broken(t), Tree, "acme/shop/web")
 	wantShown(t, out, err, "app acme/shop/web Not ready Deployment/web: crashes",

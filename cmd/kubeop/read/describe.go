@@ -79,6 +79,7 @@ func (d *describe) run(ctx context.Context) error {
 		d.page.Field("Apps ready", o.Status.AppsReady)
 		d.steps(o.Status.Conditions)
 		d.refused(o.Status.Refused)
+		d.list("Last promotions", promotions(o.Status.Promoted))
 	case *v1alpha1.Tenant:
 		d.page.Field("Namespace", o.Status.Namespace)
 		d.page.Field("Projects", fmt.Sprint(o.Status.Projects))
@@ -91,6 +92,8 @@ func (d *describe) run(ctx context.Context) error {
 		d.page.Field("Applied", step.ShortRevision(o.Status.LastAppliedRevision))
 		d.steps(o.Status.Conditions)
 		d.list("Problems of the newest commit", o.Status.Problems)
+		d.list("Previews", previews(o.Status.Previews))
+		d.list("Plans of pull requests", plans(o.Status.Plans))
 	}
 	d.held(object)
 	return d.end(ctx, reader, object, nil)
