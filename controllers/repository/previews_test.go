@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/credentials"
@@ -51,10 +52,11 @@ func TestWhatTheClusterRefusesOfAPreviewIsNoProblemOfTheCommit(t *testing.T) {
 		"a project that waits": {want: "App kubeop-acme-shop-pr-x/api waits for its namespace, or for one of its name to be gone: `kubectl describe project shop-pr-x -n kubeop-acme` says why (and 1 more)", waits: true, again: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := reading(t, acme(), namespace("kubeop-acme"), namespace("kubeop-acme-shop"))
+			there := []client.Object{acme(), namespace("kubeop-acme"), namespace("kubeop-acme-shop")}
 			if !c.waits {
-				k.create(namespace("kubeop-acme-shop-pr-x"))
+				there = append(there, namespace("kubeop-acme-shop-pr-x")) // Before the watch begins, which would show it later.
 			}
+			k := reading(t, there...)
 			k.refuses = map[string]error{c.of: c.err}
 			both, status := k.withPreview(declaring(t, "shop/web"))
 			s, end := k.pass(nil, both, "main@sha1:1")
