@@ -222,3 +222,38 @@ func TestProjectsOfThePlatformAreLeftAlone(t *testing.T) {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
+
+// TestTheLimitsOfEventsAreExact: of the two projects of a tenant that may have 100 Events, each has a part of 50. What is refused is allowed again
+// at half of a limit.
+func TestTheLimitsOfEventsAreExact(t *testing.T) {
+	const one, other = "kubeop-acme-p0", "kubeop-acme-p1"
+	for name, tc := range map[string]struct {
+		one, other    int64
+		refused, want bool
+		fails         string
+	}{
+		"as many as allowed":          {one: 60, other: 40},
+		"one more":                    {one: 61, other: 40, want: true},
+		"the other has more":          {one: 50, other: 51},
+		"half of what is allowed":     {one: 30, other: 20, refused: true},
+		"one more than half":          {one: 30, other: 21, refused: true, want: true},
+		"half of its part":            {one: 25, other: 90, refused: true},
+		"one more than half of it":    {one: 26, other: 90, refused: true, want: true},
+		"the label cannot be removed": {one: 1, other: 1, refused: true, want: true, fails: "label " + one + " false"},
+		"the label cannot be set":     {one: 90, other: 20, fails: "label " + one + " true"},
+	} {
+		a := &api{has: map[string]int64{one: tc.one, other: tc.other}, refused: map[string]bool{}, fails: tc.fails}
+		if tc.refused {
+			a.refused[one] = true
+		}
+		l := &Limiter{Direct: a, Projects: a, Events: events.NewFakeRecorder(10), Log: testr.New(t), Most: 100}
+		projects := &v1alpha1.ProjectList{}
+		if err := a.List(t.Context(), projects); err != nil {
+			t.Fatal(err)
+		}
+		err := l.limit(t.Context(), tenantsOf(projects.Items)["acme"], map[string]bool{one: tc.refused})
+		if a.refused[one] != tc.want || (err != nil) != (tc.fails != "") {
+			t.Errorf("%s: refused is %t, want %t; %v", name, a.refused[one], tc.want, err)
+		}
+	}
+}
