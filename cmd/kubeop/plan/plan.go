@@ -3,14 +3,10 @@ package plan
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
@@ -70,7 +66,7 @@ hosts. What the projects in the cluster say about previews counts, as it does fo
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd.Context(), append(args, ".")[0]) },
 	}
 	p.format.AddFlag(cmd, output.Table, markdown, output.JSON, output.YAML)
-	cmd.Flags().StringVar(&p.repository, "repository", "", "name of the Repository (default: the tenant's, or platform)")
+	cmd.Flags().StringVar(&p.repository, "repository", "", "name of the Repository (default: that of --tenant, or the one with the name of the clone's folder, or with its URL)")
 	cmd.Flags().StringVar(&p.preview, "preview", "", "plan the preview that this branch, or the pull request of this number, would have with the files")
 	cmd.Flags().IntVar(&p.comment, "comment", 0, "number of a pull request that gets the plan as a comment")
 	p.host.AddFlags(cmd.Flags())
@@ -147,23 +143,4 @@ func (p *command) make(ctx context.Context, arg string) (*plan.Plan, error) {
 		return p.planner(c, scratch).PlanPreview(ctx, repository, commit.Commit, p.preview)
 	}
 	return p.planner(c, scratch).Plan(ctx, repository, commit.Commit, p.only)
-}
-
-// find reads the Repository.
-func (p *command) find(ctx context.Context, c client.Client, commit *snapshot) (*v1alpha1.Repository, error) {
-	name := p.repository
-	if name == "" {
-		name = p.Within().Tenant
-	}
-	if name == "" {
-		name = filepath.Base(commit.root)
-		if info, err := os.Stat(filepath.Join(commit.root, "tenants")); err == nil && info.IsDir() {
-			name = v1alpha1.PlatformRepository
-		}
-	}
-	repository := &v1alpha1.Repository{}
-	if err := c.Get(ctx, client.ObjectKey{Name: name}, repository); err != nil {
-		return nil, fmt.Errorf("reading repository %s, which can be named by --repository or --tenant: %w", name, err)
-	}
-	return repository, nil
 }

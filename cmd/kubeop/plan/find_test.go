@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
+)
+
+// TestTheRepositoryOfAClone is that of the flags, or of its folder's name, or of its URL.
+func TestTheRepositoryOfAClone(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	repo.Git("remote", "set-url", "origin", "git@git.example.com:acme/fleet.git")
+	folder := filepath.Base(repo.Work)
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "repositories"}, "", errors.New("no"))
+	for name, tc := range map[string]struct {
+		there       map[string]string // the URLs of Repositories
+		flag        string
+		list        error
+		want, fails string
+	}{
+		"the flag":          {map[string]string{"a": "https://git.example.com/acme/fleet", folder: "https://x"}, folder, nil, folder, ""},
+		"another flag":      {map[string]string{"a": "https://git.example.com/acme/fleet"}, "b", nil, "", "reading repository b, which can be named by --repository"},
+		"the folder":        {map[string]string{"a": "https://git.example.com/acme/fleet", folder: "https://x"}, "", nil, folder, ""},
+		"the URL":           {map[string]string{"a": "https://git.example.com/acme/fleet", "b": "https://git.example.com/acme/other"}, "", nil, "a", ""},
+		"no URL":            {map[string]string{"b": "https://git.example.com/acme/other"}, "", nil, "", "reading repository " + folder},
+		"two of the URL":    {map[string]string{"a": "https://git.example.com/acme/fleet", "b": "ssh://git@git.example.com/acme/fleet.git"}, "", nil, "", "the repositories a and b have the URL of this clone"},
+		"an owner":          {map[string]string{"a": "https://git.example.com/acme/fleet"}, "", forbidden, "", "reading repository " + folder},
+		"a list that fails": {nil, "", errors.New("away"), "", "listing the repositories: away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			build := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					return errors.Join(tc.list, c.List(ctx, list, options...))
+				},
+			})
+			for name, url := range tc.there {
+				build.WithObjects(&v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RepositorySpec{URL: url}})
+			}
+			p := &command{Call: call.New(genericiooptions.NewTestIOStreamsDiscard(), clocktesting.NewFakeClock(time.Now())), repository: tc.flag}
+			got, err := p.find(t.Context(), build.Build(), &snapshot{root: repo.Work})
+			if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+				t.Fatalf("the error is %v, want %q", err, tc.fails)
+			}
+			if err == nil && got.Name != tc.want {
+				t.Errorf("got %s, want %s", got.Name, tc.want)
+			}
+		})
+	}
+}
