@@ -154,7 +154,7 @@ func TestAPullRequestHasAPreviewUntilItIsClosed(t *testing.T) {
 
 // TestThePlanOfAPreviewIsWhatThenRuns plans a branch before it matches the pattern of previews.
 func TestThePlanOfAPreviewIsWhatThenRuns(t *testing.T) {
-	n := newTeam(t, "planned")
+	n := newTeam(t, "foreseen")
 	files := greeting("main")
 	files["projects/shop/project.yaml"] = fmt.Sprintf(projectFile, "shop") + "spec:\n  previews: {branches: \"feature-*\"}\n"
 	n.push(files)
@@ -179,8 +179,8 @@ func TestThePlanOfAPreviewIsWhatThenRuns(t *testing.T) {
 		return strings.Join(append(lines, made.Problems...), "; ")
 	}
 	const about = "shop-pr-feature-a, a preview of shop, with the apps: web"
-	want := about + "; create Project kubeop-planned/shop-pr-feature-a; create App kubeop-planned-shop-pr-feature-a/web; " +
-		"app planned/shop-pr-feature-a/web; create ConfigMap/web"
+	want := about + "; create Project kubeop-foreseen/shop-pr-feature-a; create App kubeop-foreseen-shop-pr-feature-a/web; " +
+		"app foreseen/shop-pr-feature-a/web; create ConfigMap/web"
 	if got := planned(); got != want {
 		t.Errorf("the plan is %q, want %q", got, want)
 	}
