@@ -237,13 +237,13 @@ type ImageStatus struct {
 	Previous string `json:"previous,omitempty"`
 	// Since is when this reference was chosen.
 	Since metav1.Time `json:"since"`
-	// Written is what was last written to Git, with policy.write.
+	// Written is the chosen image that the file has, or had last, with policy.write.
 	Written *ImageWritten `json:"written,omitempty"`
 }
 
-// ImageWritten is a chosen image that was written to Git.
+// ImageWritten is a chosen image that is or was in the file of the app, written there by kubeop or by others.
 type ImageWritten struct {
-	// Reference that was written. It is not written again: if the file says something else afterwards, a person wrote it.
+	// Reference in the file. It is not written again: if the file says something else afterwards, a person wrote it.
 	Reference string `json:"reference"`
 	// Commit that has it.
 	Commit string `json:"commit"`

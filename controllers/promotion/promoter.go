@@ -125,6 +125,9 @@ func (p *pass) promote(from, to *v1alpha1.App) {
 		p.add(v1alpha1.PromotionRefusedReason, "%s: %s", to.Name, err)
 		return
 	case len(decided.Changes) == 0:
+		if u, written := p.Writes.Last(keyOf(p.project.UID, to.Name)); written != nil { // The commit arrived before this pass.
+			p.record(to.Name, u, written)
+		}
 		return
 	case last != nil && last.Version == decided.Version && (last.PullRequest != "") == (spec.Write == v1alpha1.WritePullRequest):
 		if last.PullRequest != "" {
@@ -163,8 +166,13 @@ func (p *pass) ask(to *v1alpha1.App, v verdict) {
 		p.add(note.Reason, "%s: %s", to.Name, note.Message)
 		return
 	}
-	p.status.Promoted = slices.DeleteFunc(p.status.Promoted, func(o v1alpha1.Promoted) bool { return o.App == to.Name })
-	p.status.Promoted = append(p.status.Promoted, v1alpha1.Promoted{App: to.Name, Version: v.Version, Changes: what, Commit: written.Commit, PullRequest: written.PullRequest})
+	p.record(to.Name, u, written)
+}
+
+// record records what was promoted to an app.
+func (p *pass) record(app string, u update.Update, written *update.Written) {
+	p.status.Promoted = slices.DeleteFunc(p.status.Promoted, func(o v1alpha1.Promoted) bool { return o.App == app })
+	p.status.Promoted = append(p.status.Promoted, v1alpha1.Promoted{App: app, Version: u.Version, Changes: u.What, Commit: written.Commit, PullRequest: written.PullRequest})
 }
 
 func (p *pass) lookAgain(after time.Duration) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/writeback"
+	"github.com/kubeop/kubeop/controllers/writeback/update"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
 )
 
@@ -163,6 +164,27 @@ func TestWhatWasPromotedOnceIsNotPromotedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.wants(v1alpha1.PromotionHeldReason, "confirm-promotion="+token)
+}
+
+// wrote is a writer that has written the update of one app, which the status does not know yet.
+type wrote struct{ update.Writer }
+
+func (w wrote) Last(key string) (update.Update, *update.Written) {
+	if key != keyOf("production", "web") {
+		return update.Update{}, nil
+	}
+	return update.Update{Version: "1a2b3c4d", What: "image.reference: web:1.0 → web:1.1"}, &update.Written{Commit: "c0ffee"}
+}
+
+// TestACommitThatArrivesBeforeThePassIsRecorded: otherwise it would be promoted again after a person has taken it back.
+func TestACommitThatArrivesBeforeThePassIsRecorded(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging"}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.1"), app("staging", "api", "a"), app("production", "api", "a"))
+	f.Writes = wrote{f.Writes}
+	project, _, _, _ := f.pass()
+	want := []v1alpha1.Promoted{{App: "web", Version: "1a2b3c4d", Changes: "image.reference: web:1.0 → web:1.1", Commit: "c0ffee"}}
+	if !slices.Equal(project.Status.Promoted, want) {
+		t.Errorf("promoted is %+v, want %+v", project.Status.Promoted, want)
+	}
 }
 
 func TestAProjectPromotesFromAnotherOne(t *testing.T) {

@@ -90,6 +90,17 @@ func (w *Writer) Ask(u update.Update) *update.Written {
 	return nil
 }
 
+// Last implements update.Writer.
+func (w *Writer) Last(key string) (update.Update, *update.Written) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.pending[key]
+	if now == nil {
+		return update.Update{}, nil
+	}
+	return now.Update, now.written
+}
+
 // Drop implements update.Writer.
 func (w *Writer) Drop(key string) {
 	w.mu.Lock()

@@ -177,6 +177,9 @@ func TestAChosenImageIsCommitted(t *testing.T) {
 	if message != "" || written.Commit != f.bare("rev-parse", "main") || written.PullRequest != "" {
 		t.Fatalf("%+v, %q", written, message)
 	}
+	if u, last := f.Last("image web"); last != written || u.Version != "1.1.0" {
+		t.Errorf("the last update is %+v, and written is %+v", u, last)
+	}
 	if text, want := f.bare("show", "main:"+appFile), strings.TrimSpace(strings.Replace(appText, old, newer, 1)); text != want {
 		t.Errorf("the file is\n%s\nwant\n%s", text, want)
 	}

@@ -57,10 +57,13 @@ type ImageWriter struct {
 // Ask asks for the image that an App's policy chose to be written to Git, if it is not there, and returns what was written of it; nil if it is
 // not written yet. It never waits: the App is reconciled again when it is written, or cannot be.
 //
-// What was written once is not written again: if the file has another reference afterwards, a person wrote that, such as by a rollback. The next
+// What the file had once is not written again: if the file has another reference afterwards, a person wrote that, such as by a rollback. The next
 // image that the policy chooses is written.
 func (w *ImageWriter) Ask(app *v1alpha1.App, chosen *v1alpha1.ImageStatus) *v1alpha1.ImageWritten {
 	how, was, last := app.Spec.Image.Policy.Write, app.Spec.Image.Reference, chosen.Written
+	if was == chosen.Reference && (last == nil || last.Reference != was) {
+		last = w.found(app)
+	}
 	if was == chosen.Reference || last != nil && last.Reference == chosen.Reference && (last.PullRequest != "") == (how == v1alpha1.WritePullRequest) {
 		w.Forget(app)
 		return last
@@ -78,6 +81,17 @@ func (w *ImageWriter) Ask(app *v1alpha1.App, chosen *v1alpha1.ImageStatus) *v1al
 		return nil
 	}
 	return &v1alpha1.ImageWritten{Reference: chosen.Reference, Commit: written.Commit, PullRequest: written.PullRequest}
+}
+
+// found returns what the App's file has, if the status does not know yet that it was written: the commit can arrive before the App is reconciled
+// because of it, and somebody else can have written it.
+func (w *ImageWriter) found(app *v1alpha1.App) *v1alpha1.ImageWritten {
+	reference := app.Spec.Image.Reference
+	if u, written := w.Writes.Last(imageKey(app)); written != nil && strings.HasSuffix(u.Version, " "+reference) {
+		return &v1alpha1.ImageWritten{Reference: reference, Commit: written.Commit, PullRequest: written.PullRequest}
+	}
+	_, hash, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
+	return &v1alpha1.ImageWritten{Reference: reference, Commit: hash}
 }
 
 // Note returns the condition ImageWriteFailed of an App.

@@ -34,6 +34,8 @@ func (a *asked) Note(_, condition string, _ *metav1.Condition) step.Note {
 	return step.Note{Condition: condition, Message: a.message}
 }
 
+func (a *asked) Last(string) (update.Update, *update.Written) { return a.last, a.written }
+
 func (a *asked) Drop(string) { a.dropped++ }
 
 // writes sets policy.write and the reference of the file.
@@ -162,7 +164,7 @@ func TestAnImageIsWrittenOnce(t *testing.T) {
 		asks      bool
 	}{
 		"new":                           {reference: old, asks: true},
-		"the file has it":               {reference: newer},
+		"the file has what was written": {reference: newer, written: &v1alpha1.ImageWritten{Reference: newer, Commit: "c0ffee"}},
 		"written, and taken back":       {reference: old, written: &v1alpha1.ImageWritten{Reference: newer}},
 		"an older one was written":      {reference: old, written: &v1alpha1.ImageWritten{Reference: "example.com/web:1.0.5"}, asks: true},
 		"a pull request is open":        {reference: old, written: &v1alpha1.ImageWritten{Reference: newer, PullRequest: "7"}, how: v1alpha1.WritePullRequest},
@@ -176,6 +178,26 @@ func TestAnImageIsWrittenOnce(t *testing.T) {
 			t.Errorf("%s: asked for %v, dropped %d times, written is %+v", name, a.references, a.dropped, got)
 		}
 	}
+	// The file has it, and the status does not know that it was written.
+	app.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "main@sha1:beef"}
+	for name, tc := range map[string]struct {
+		version string
+		written *update.Written
+		want    v1alpha1.ImageWritten
+	}{
+		"just now":              {old + " " + newer, &update.Written{Commit: "c0ffee", PullRequest: "7"}, v1alpha1.ImageWritten{Reference: newer, Commit: "c0ffee", PullRequest: "7"}},
+		"by somebody else":      {"", nil, v1alpha1.ImageWritten{Reference: newer, Commit: "beef"}},
+		"after another version": {"a " + old, &update.Written{Commit: "c0ffee"}, v1alpha1.ImageWritten{Reference: newer, Commit: "beef"}},
+	} {
+		for _, before := range []*v1alpha1.ImageWritten{nil, {Reference: old, Commit: "0"}} {
+			*a = asked{last: update.Update{Version: tc.version}, written: tc.written}
+			app.Spec.Image.Reference, chosen.Written = newer, before
+			if got := w.Ask(app, chosen); got == nil || *got != tc.want || len(a.references) != 0 || a.dropped != 1 {
+				t.Errorf("%s, before %+v: written is %+v, want %+v; asked for %v, dropped %d times", name, before, got, tc.want, a.references, a.dropped)
+			}
+		}
+	}
+	*a = asked{}
 	app.Spec.Image.Reference = old
 	chosen.Written = nil
 	w.Ask(app, chosen)

@@ -50,6 +50,8 @@ type Writer interface {
 	// Note returns a condition that is True while the update of a key cannot be written, and says why. last is the condition as the status has it,
 	// which a restart does not change.
 	Note(key, condition string, last *metav1.Condition) step.Note
+	// Last returns the last update of a key, and what was written of it: nil if it is not written yet, or was dropped.
+	Last(key string) (Update, *Written)
 	// Drop drops an update that was asked for; one that is being written is not tried again.
 	Drop(key string)
 }
