@@ -36,6 +36,7 @@ export KUBEOP_CLUSTER_BIN := $(BIN)/cluster
 STAGE := $(addprefix $(BIN)/,cluster helm) build
 
 GITEA        := v1.26.0
+ALERTMANAGER := v0.28.1
 YAML_SERVER  := 2.0.0
 K8S_MINOR    := 37
 HELM_LDFLAGS := -s -w -X helm.sh/helm/v3/internal/version.version=v3.22.0 \
@@ -79,6 +80,10 @@ gitea: prerequisites compiler ## build a Gitea from its Go module, which takes t
 	@rm -rf .build/gitea && mkdir -p .build/gitea && cp -r "$$(go mod download -json code.gitea.io/gitea@$(GITEA) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" .build/gitea/src && chmod -R u+w .build/gitea/src
 	cd .build/gitea/src && CGO_ENABLED=1 go build -trimpath -tags "sqlite sqlite_unlock_notify" -o ../gitea .
 	KUBEOP_GITEA=$(CURDIR)/.build/gitea go test -trimpath -count 1 -v -run TestRealGitea ./gitops/host
+
+alertmanager: prerequisites ## build an Alertmanager from its Go module, and try the alerts of notifications on it
+	GOBIN=$(CURDIR)/.build/alertmanager go install -trimpath github.com/prometheus/alertmanager/cmd/alertmanager@$(ALERTMANAGER)
+	KUBEOP_ALERTMANAGER=$(CURDIR)/.build/alertmanager/alertmanager go test -trimpath -count 1 -v -run TestRealAlertmanager ./gitops/notice
 
 editor: prerequisites npm ## install yaml-language-server, and try the JSON schemas of the files in it as an editor does
 	@npm install --prefix .build/editor --no-audit --no-fund --silent yaml-language-server@$(YAML_SERVER)
@@ -152,4 +157,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test race e2e attack gitea editor property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler npm
+.PHONY: help run run-clean build generate test race e2e attack gitea alertmanager editor property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler npm
