@@ -54,9 +54,9 @@ func TestBadHostsDelayNoOtherTenant(t *testing.T) {
 		return nil
 	})
 	beside := n.pushes("beside", pushes)
-	if beside[pushes-1] > time.Second { // A busy machine may delay a push once; what the bad hosts delay, they delay again.
+	for again := 0; again < 3 && beside[pushes-1] > time.Second; again++ { // Tests beside this one may delay a push; what the bad hosts delay, they delay again.
 		t.Logf("the slowest push took %s; measuring again", beside[pushes-1])
-		beside = n.pushes("again", pushes)
+		beside = n.pushes(fmt.Sprint("again", again), pushes)
 	}
 	t.Logf("a push until applied: p50 %s, most %s alone; p50 %s, most %s beside %d hanging and %d refusing hosts",
 		alone[pushes/2], alone[pushes-1], beside[pushes/2], beside[pushes-1], bad, bad)
