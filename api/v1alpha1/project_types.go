@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -143,6 +144,16 @@ type ProjectPreviews struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.contains('{branch}')",message="host must contain {branch}, so that each preview has hosts of its own"
 	Host string `json:"host,omitempty"`
+}
+
+// ConfirmedPromotions returns the tokens of the promotions that are confirmed.
+func (p *Project) ConfirmedPromotions() []string {
+	return PromotionTokens(p.Annotations[ConfirmPromotionAnnotation])
+}
+
+// PromotionTokens reads tokens of promotions, separated by commas or blanks.
+func PromotionTokens(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // Most is how many previews the project may have.

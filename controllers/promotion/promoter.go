@@ -138,7 +138,7 @@ func (p *pass) promote(from, to *v1alpha1.App) {
 		p.add(v1alpha1.ProgressingReason, "%s: %s: %s", to.Name, described(decided.Changes), decided.Waits)
 		p.lookAgain(decided.Again)
 		return
-	case spec.Approval == v1alpha1.ApprovalAnnotation && !confirmed(p.project, decided.Version):
+	case spec.Approval == v1alpha1.ApprovalAnnotation && !slices.Contains(p.project.ConfirmedPromotions(), decided.Version):
 		p.hold(v1alpha1.HeldPromotion{App: to.Name, Token: decided.Version, Changes: described(decided.Changes)})
 		return
 	}
@@ -192,11 +192,6 @@ func (p *pass) last(app string) *v1alpha1.Promoted {
 		return nil
 	}
 	return &promoted[at]
-}
-
-// confirmed reports whether the annotation has a token.
-func confirmed(project *v1alpha1.Project, token string) bool {
-	return slices.Contains(strings.FieldsFunc(project.Annotations[v1alpha1.ConfirmPromotionAnnotation], func(r rune) bool { return r == ',' || r == ' ' }), token)
 }
 
 // described says what changes.

@@ -248,7 +248,7 @@ func TestAConfirmationNamesTokens(t *testing.T) {
 	project := &v1alpha1.Project{}
 	for annotation, want := range map[string]bool{"": false, "a1": true, "b2,a1": true, "b2, a1": true, "a1b2": false, "b2": false} {
 		project.Annotations = map[string]string{v1alpha1.ConfirmPromotionAnnotation: annotation}
-		if got := confirmed(project, "a1"); got != want {
+		if got := slices.Contains(project.ConfirmedPromotions(), "a1"); got != want {
 			t.Errorf("%q confirms a1: %t", annotation, got)
 		}
 	}

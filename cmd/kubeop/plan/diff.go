@@ -38,7 +38,7 @@ With --revision A..B it compares what two commits render to, and not the cluster
 		},
 	}
 	p.format.AddFlag(cmd, output.Table, markdown, output.JSON, output.YAML)
-	cmd.Flags().StringVar(&p.repository, "repository", "", "name of the Repository (default: the tenant's)")
+	cmd.Flags().StringVar(&p.repository, "repository", "", whichRepository)
 	cmd.Flags().StringVar(&at, "revision", ".", "commit, branch or tag of the clone, or two as A..B (default: its files as they are)")
 	return cmd
 }

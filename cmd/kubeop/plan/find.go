@@ -16,6 +16,9 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/migrate/address"
 )
 
+// whichRepository describes the flag that names the Repository.
+const whichRepository = "name of the Repository (default: that of --tenant, or the one with the name of the clone's folder, or with its URL)"
+
 // find reads the Repository: that of the flags, or the one with the name of the clone's folder, or with its URL.
 func (p *command) find(ctx context.Context, c client.Client, commit *snapshot) (*v1alpha1.Repository, error) {
 	name := p.repository
@@ -31,16 +34,17 @@ func (p *command) find(ctx context.Context, c client.Client, commit *snapshot) (
 	repository := &v1alpha1.Repository{}
 	err := c.Get(ctx, client.ObjectKey{Name: name}, repository)
 	if err == nil || p.repository != "" || p.Within().Tenant != "" {
-		return repository, named(name, err)
+		return repository, unread(name, err)
 	}
 	found, unfound := followed(ctx, c, commit.root)
 	if found == nil {
-		return nil, errors.Join(named(name, err), unfound)
+		return nil, errors.Join(unread(name, err), unfound)
 	}
 	return found, nil
 }
 
-func named(name string, err error) error {
+// unread explains why a Repository could not be read; nil if it could.
+func unread(name string, err error) error {
 	if err != nil {
 		return fmt.Errorf("reading repository %s, which can be named by --repository or --tenant: %w", name, err)
 	}

@@ -66,7 +66,7 @@ hosts. What the projects in the cluster say about previews counts, as it does fo
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd.Context(), append(args, ".")[0]) },
 	}
 	p.format.AddFlag(cmd, output.Table, markdown, output.JSON, output.YAML)
-	cmd.Flags().StringVar(&p.repository, "repository", "", "name of the Repository (default: that of --tenant, or the one with the name of the clone's folder, or with its URL)")
+	cmd.Flags().StringVar(&p.repository, "repository", "", whichRepository)
 	cmd.Flags().StringVar(&p.preview, "preview", "", "plan the preview that this branch, or the pull request of this number, would have with the files")
 	cmd.Flags().IntVar(&p.comment, "comment", 0, "number of a pull request that gets the plan as a comment")
 	p.host.AddFlags(cmd.Flags())

@@ -110,13 +110,10 @@ func heldPromotions(of Object, project *v1alpha1.Project, held []v1alpha1.HeldPr
 		h.Lines = append(h.Lines, fmt.Sprintf("%s %s: %s", p.Token, p.App, p.Changes))
 		h.Tokens = append(h.Tokens, p.Token)
 	}
-	before := tokens(project.Annotations[v1alpha1.ConfirmPromotionAnnotation])
+	before := project.ConfirmedPromotions()
 	h.confirm = func(typed string) string {
-		confirmed := tokens(typed)
-		if slices.ContainsFunc(confirmed, func(token string) bool { return !slices.Contains(h.Tokens, token) }) {
-			return ""
-		}
-		if len(confirmed) == 0 {
+		confirmed := v1alpha1.PromotionTokens(typed)
+		if len(confirmed) == 0 || slices.ContainsFunc(confirmed, func(token string) bool { return !slices.Contains(h.Tokens, token) }) {
 			return ""
 		}
 		for _, token := range before {
@@ -127,8 +124,4 @@ func heldPromotions(of Object, project *v1alpha1.Project, held []v1alpha1.HeldPr
 		return strings.Join(confirmed[:min(len(confirmed), v1alpha1.MaxHeldPromotions)], ",")
 	}
 	return h
-}
-
-func tokens(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
