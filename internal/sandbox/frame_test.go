@@ -52,6 +52,39 @@ func TestFramesThatAreNone(t *testing.T) {
 	}
 }
 
+// TestLimitsOfFrames: a head is cut, and a body that no reader accepts is not sent.
+func TestLimitsOfFrames(t *testing.T) {
+	var pipe bytes.Buffer
+	if err := (frame{kind: note, head: strings.Repeat("a", maxHead+1)}).writeTo(&pipe); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readFrame(&pipe, 0); err != nil || got.head != strings.Repeat("a", maxHead) {
+		t.Errorf("a head of %d bytes, %v", len(got.head), err)
+	}
+	half := make([]byte, maxInput/2)
+	if err := (frame{kind: call, body: half, more: [][]byte{half}}).writeTo(io.Discard); err != nil {
+		t.Errorf("a body of the limit: %v", err)
+	}
+	for name, f := range map[string]frame{
+		"in one piece": {kind: call, body: make([]byte, maxInput+1)}, "in pieces": {kind: call, body: half, more: [][]byte{half, {0}}},
+	} {
+		pipe.Reset()
+		if err := f.writeTo(&pipe); !errors.Is(err, errTooLong) || pipe.Len() != 0 {
+			t.Errorf("a body over the limit, %s: %v, and %d bytes were sent", name, err, pipe.Len())
+		}
+	}
+	if err := (frame{kind: call, body: []byte("abc")}).writeTo(&pipe); err != nil {
+		t.Fatal(err)
+	}
+	text := pipe.Bytes()
+	if got, err := readFrame(bytes.NewReader(text), 3); err != nil || string(got.body) != "abc" {
+		t.Errorf("a body of the reader's limit: %q, %v", got.body, err)
+	}
+	if _, err := readFrame(bytes.NewReader(text), 2); !errors.Is(err, errTooLong) {
+		t.Errorf("a body over the reader's limit: %v", err)
+	}
+}
+
 // FuzzFrame: reading any input ends and needs no more memory than the input has. A frame that was read is written with the same bytes.
 func FuzzFrame(f *testing.F) {
 	for _, seed := range []frame{{kind: ready, head: "landlock,seccomp"}, {kind: call, head: "helm", body: []byte("{}")}, {kind: failure, body: []byte("no")}} {

@@ -75,7 +75,10 @@ func start(ctx context.Context, command []string, memory int64, own bool) (*proc
 		p.end()
 		return nil, context.Cause(ctx)
 	}
-	if err != nil || f.kind != ready {
+	if err == nil && f.kind != ready {
+		err = fmt.Errorf("%w: kind %d from a process that starts", errProtocol, f.kind)
+	}
+	if err != nil {
 		p.end()
 		return nil, fmt.Errorf("starting a process that evaluates: %w", p.whyNotReady(err))
 	}
@@ -91,7 +94,7 @@ func start(ctx context.Context, command []string, memory int64, own bool) (*proc
 // whyNotReady returns why the process did not start: a *CrashError if it was killed from outside.
 func (p *process) whyNotReady(err error) error {
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if ok && status.Signaled() && p.causeOf() == nil && (err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+	if ok && status.Signaled() && p.causeOf() == nil && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
 		return &CrashError{State: p.cmd.ProcessState.String()}
 	}
 	return fmt.Errorf("%w; it said %q", errors.Join(err, p.causeOf()), p.stderr.String())
