@@ -199,6 +199,27 @@ func TestTheLeastRecentlyContactedHostIsForgotten(t *testing.T) {
 	}
 }
 
+// TestRepositoriesRememberMoreHosts than one tenant does, because they are those of all tenants.
+func TestRepositoriesRememberMoreHosts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		priority Priority
+		want     int
+	}{
+		"apps": {App, maxHosts}, "Repositories": {Repository, maxShared}, "the platform": {Platform, maxShared},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := hosts{}
+			for n := range tc.want + 1 {
+				all.of(&Task{Host: fmt.Sprint(n), Tenant: "acme", Priority: tc.priority}).contacted = noon.Add(time.Duration(n) * time.Second)
+			}
+			known := all[group(&Task{Tenant: "acme", Priority: tc.priority})]
+			if len(known) != tc.want || known["0"] != nil || known["1"] == nil {
+				t.Errorf("%d hosts are remembered, want %d; the first: %v, the second: %v", len(known), tc.want, known["0"] != nil, known["1"] != nil)
+			}
+		})
+	}
+}
+
 func TestReachOf(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	read := &net.OpError{Op: "read", Err: errors.New("connection reset")}
