@@ -243,7 +243,6 @@ func TestAnotherVersionCancelsTheFetchInProgress(t *testing.T) {
 	}
 }
 
-// TestANewRequestWaitsForTheOneUnderWay: pushes that come faster than fetches end do not keep each other from being answered.
 // TestTheAnswerToAnotherVersionIsNotTaken: what was asked with other credentials may end after what replaced it began.
 func TestTheAnswerToAnotherVersionIsNotTaken(t *testing.T) {
 	s := newSource(t, recent)
@@ -273,6 +272,7 @@ func TestTheAnswerToAnotherVersionIsNotTaken(t *testing.T) {
 	}
 }
 
+// TestANewRequestWaitsForTheOneUnderWay: pushes that come faster than fetches end do not keep each other from being answered.
 func TestANewRequestWaitsForTheOneUnderWay(t *testing.T) {
 	s := newSource(t, recent)
 	s.held = make(chan struct{})

@@ -267,6 +267,10 @@ func TestAFullDiskRefusesThoseWithMoreThanAnEvenShare(t *testing.T) {
 	dir := t.TempDir()
 	d.Claim("big", fileOf(t, dir, "a", 56))
 	d.Claim("small", fileOf(t, dir, "b", 4))
+	d.Limits.Total = 68 * limit.KiB
+	if err := d.Check(t.Context(), "big"); err != nil {
+		t.Errorf("at the limit: %v", err)
+	}
 	d.Limits.Total = 60 * limit.KiB // 68 KiB are there, and an even share is 30 KiB.
 	sources.WantError(t, d.Check(t.Context(), "big"), Err, "nothing more is fetched for tenant big")
 	for _, tenant := range []string{"small", "new"} {
@@ -320,6 +324,25 @@ func TestUnusedFilesOfATenantAreDeletedWhenItNeedsTheSpace(t *testing.T) {
 	}
 	if d.Used("acme") != 0 {
 		t.Errorf("%d bytes count of what went", d.Used("acme"))
+	}
+}
+
+// TestAFileThatWentMakesRoomAtOnce: somebody else deleted it, so no store is asked to.
+func TestAFileThatWentMakesRoomAtOnce(t *testing.T) {
+	store := &single{}
+	d, _ := diskOf(store)
+	d.Limits.Bytes = 10 * limit.KiB
+	dir := t.TempDir()
+	gone := fileOf(t, dir, "gone", 4)
+	d.Claim("acme", gone, fileOf(t, dir, "left", 4))
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check(t.Context(), "acme"); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"left 1h0m0s"}, store.cleared); diff != "" {
+		t.Errorf("cleared: %s", diff)
 	}
 }
 

@@ -162,6 +162,28 @@ func TestClearWaitsForWhoMakesTheFile(t *testing.T) {
 	}
 }
 
+// TestAFileThatCannotBeRemovedIsAFailure, and so is a folder that cannot be listed.
+func TestAFileThatCannotBeRemovedIsAFailure(t *testing.T) {
+	dir := t.TempDir()
+	folder := &Folder{Dir: dir}
+	full := filepath.Dir(fileOf(t, dir, "source/full/file", 1))
+	if err := folder.Clear(t.Context(), full, time.Now().Add(2*time.Hour), time.Hour); err == nil || !isThere(t, full) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := (&Folder{Dir: "["}).Kept(); !errors.Is(err, filepath.ErrBadPattern) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAFolderForgetsTheUsesOfDeletedFiles(t *testing.T) {
+	dir := t.TempDir()
+	folder := &Folder{Dir: dir}
+	folder.Used.Mark(filepath.Join(dir, "source", "gone"))
+	if folder.Tidy(); folder.Used.Len() != 0 {
+		t.Errorf("%d uses are left", folder.Used.Len())
+	}
+}
+
 func TestOnlyAMissingFileIsNoFailure(t *testing.T) {
 	if Present(nil) != nil || Present(&fs.PathError{Err: fs.ErrNotExist}) != nil {
 		t.Error("what is gone is a failure")
