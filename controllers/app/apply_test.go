@@ -3,10 +3,12 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/kustomize"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/own"
 )
@@ -145,6 +148,13 @@ func TestAnObjectThatAnotherAppDeclaresIsCeded(t *testing.T) {
 	if !b.has("ConfigMap", "old") || b.s.outcome.ceded.Count != 1 || !strings.Contains(b.recorded(), "old") {
 		t.Errorf("the ceded objects are %+v, the inventory %s", b.s.outcome.ceded, b.recorded())
 	}
+	if len(b.s.outcome.ceded.Overdue) > 0 {
+		t.Errorf("objects that just left are overdue: %v", b.s.outcome.ceded.Overdue)
+	}
+	b.clock.Step(step.Quiet)
+	if got := b.ended(b.applier.apply(t.Context(), b.s)); got != "done" || !slices.Equal(b.s.outcome.ceded.Overdue, []string{"ConfigMap/old for the app that declares it: app api has not reported its objects yet"}) {
+		t.Errorf("%s: overdue are %q", got, b.s.outcome.ceded.Overdue)
+	}
 }
 
 func TestADeletionInProgressIsAwaitedAndStaysRecorded(t *testing.T) {
@@ -156,6 +166,17 @@ func TestADeletionInProgressIsAwaitedAndStaysRecorded(t *testing.T) {
 	}
 	if !strings.Contains(b.recorded(), "old") || b.s.outcome.applied {
 		t.Errorf("the inventory is %s, applied is %t", b.recorded(), b.s.outcome.applied)
+	}
+}
+
+// TestInvalidRulesForDriftStopTheApp before anything is written.
+func TestInvalidRulesForDriftStopTheApp(t *testing.T) {
+	app := holding()
+	app.Spec.Drift.Ignore = []v1alpha1.IgnoreRule{{Paths: []string{"/data"}, Target: &kustomize.Selector{Name: "("}}}
+	b := newFixture(t, app, interceptor.Funcs{})
+	b.deliver("one")
+	if got := b.ended(b.applier.apply(t.Context(), b.s)); !strings.HasPrefix(got, "stopped RenderFailed: ") || b.has("ConfigMap", "one") {
+		t.Errorf("got %q", got)
 	}
 }
 

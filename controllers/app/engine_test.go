@@ -277,6 +277,41 @@ func TestDriftOfAReleaseIsComparedOncePerState(t *testing.T) {
 			t.Errorf("%s: compared %d times", got, len(e.compared))
 		}
 	})
+	t.Run("the watch is behind", func(t *testing.T) {
+		e := &engine{differences: gone}
+		b := newDrift(t, v1alpha1.DriftWarn, e, &metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "1", ResourceVersion: "9"})
+		b.s.writes.Released(map[string]string{recorded.ID: "12"}, b.clock.Now())
+		if got := find(b); got != "done" || len(e.compared) != 0 {
+			t.Errorf("%s: a version from before the last write was compared %d times", got, len(e.compared))
+		}
+		b.clock.Step(time.Minute) // Long enough for any watch.
+		if got := find(b); got != "done" || len(e.compared) != 1 {
+			t.Errorf("%s: later it was compared %d times", got, len(e.compared))
+		}
+	})
+	t.Run("the watch fails", func(t *testing.T) {
+		b := newDrift(t, v1alpha1.DriftWarn, &engine{}, changed)
+		b.releaser.applier.Live = func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+			return nil, true, errors.New("away")
+		}
+		if got := find(b); got != "failed Failed: ConfigMap/web: away" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("corrected too often", func(t *testing.T) {
+		e := &engine{differences: gone}
+		b := newDrift(t, v1alpha1.DriftCorrect, e, changed)
+		for range 20 {
+			b.s.inventory.Entries, b.s.release.memory.entries = []v1alpha1.InventoryEntry{recorded}, nil
+			find(b)
+		}
+		if corrections := len(e.compared); corrections == 0 || corrections == 20 {
+			t.Errorf("corrected %d times in a row", corrections)
+		}
+		if len(b.s.drift.Notes) == 0 || !strings.Contains(b.s.drift.Notes[0].Message, "ConfigMap/web") || b.s.Again() == 0 {
+			t.Errorf("during the pause, reported is %+v, and the App is looked at again after %s", b.s.drift.Notes, b.s.Again())
+		}
+	})
 	t.Run("the comparison fails", func(t *testing.T) {
 		b := newDrift(t, v1alpha1.DriftWarn, &engine{err: errors.New("away")}, changed)
 		if got := find(b); got != "failed ApplyFailed: away" {

@@ -211,12 +211,23 @@ func TestSiblingsKnowWhatAnAppDeclares(t *testing.T) {
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
+	expectWanted(b, map[string]string{"one": "app web", "two": ""})
+	b.change(func(app *v1alpha1.App) { manifests(app) })
+	if err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	expectWanted(b, map[string]string{"one": "", "two": ""}) // An App without objects declares none.
+}
+
+// expectWanted compares which App wants each ConfigMap, as another App of the project sees it.
+func expectWanted(b *fixture, want map[string]string) {
+	b.t.Helper()
 	sibling := b.newScope(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "api", UID: "api", Generation: 1}})
 	search := b.applier.transfers.Search(sibling.Subject, "")
-	for name, want := range map[string]string{"one": "app web", "two": ""} {
-		got, err := search.Wanted(t.Context(), inventory.ObjectID{Namespace: shop, Kind: "ConfigMap", Name: name})
+	for name, want := range want {
+		got, err := search.Wanted(b.t.Context(), inventory.ObjectID{Namespace: shop, Kind: "ConfigMap", Name: name})
 		if err != nil || got != want {
-			t.Errorf("ConfigMap %s is wanted by %q, want %q: %v", name, got, want, err)
+			b.t.Errorf("ConfigMap %s is wanted by %q, want %q: %v", name, got, want, err)
 		}
 	}
 }
