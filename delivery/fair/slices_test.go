@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -261,4 +262,81 @@ func TestASliceOfProcessorTime(t *testing.T) {
 		})
 	}
 	Uses(t.Context(), nil) // elsewhere nothing
+}
+
+// TestTheContextOfARunEndsWithIt: what the work left running ends, too.
+func TestTheContextOfARunEndsWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRuns(t, 1)
+		var left context.Context
+		if err := b.Run(t.Context(), "a", func(ctx context.Context) error { left = ctx; return ctx.Err() }); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(left.Err(), context.Canceled) || t.Context().Err() != nil {
+			t.Errorf("after the run its context has %v, the caller's %v", left.Err(), t.Context().Err())
+		}
+		b.over(1)
+	})
+}
+
+// TestWorkOfACallerThatGaveUpDoesNotBegin, though a place is free.
+func TestWorkOfACallerThatGaveUpDoesNotBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, newer := newRuns(t, 1), errors.New("a newer commit")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(newer)
+		err := b.Run(ctx, "a", func(context.Context) error { t.Error("it began"); return nil })
+		if !errors.Is(err, newer) {
+			t.Errorf("got %v, want %v", err, newer)
+		}
+		b.over(1)
+	})
+}
+
+// TestMetricsOfSlices: what waits, what runs, and how often something waited.
+func TestMetricsOfSlices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &runs{Slices: NewSlices("measured slices", 0, testSlice, nil, clock.RealClock{}), t: t} // There is at least one place.
+		b.start("a", time.Second)
+		b.start("a", time.Second)
+		want := func(waited, wait, run int) {
+			t.Helper()
+			got := strings.Join(series(t, "measured slices"), ", ")
+			if text := fmt.Sprintf("kubeop_queue_running %d, kubeop_queue_wait_seconds %d, kubeop_queue_waiting %d", run, waited, wait); got != text {
+				t.Errorf("got %s, want %s", got, text)
+			}
+		}
+		want(1, 1, 1)
+		b.over(1)
+		if got := len(series(t, "measured slices")); got != 3 {
+			t.Errorf("%d metrics, want 3", got)
+		}
+	})
+}
+
+// TestATenantOfMoreWeightHasMoreTurns at slices.
+func TestATenantOfMoreWeightHasMoreTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		weight := func(tenant string) int { return map[string]int{"heavy": 3, "light": 1}[tenant] }
+		b := &runs{Slices: NewSlices("weighted slices", 1, testSlice, weight, clock.RealClock{}), t: t}
+		turns := map[string]int{}
+		b.start("another", 10*time.Millisecond)
+		for range 9 {
+			for tenant := range map[string]bool{"heavy": true, "light": true} {
+				b.all.Go(func() {
+					_ = b.Run(t.Context(), tenant, func(context.Context) error {
+						turns[tenant]++
+						time.Sleep(10 * time.Millisecond)
+						return nil
+					})
+				})
+			}
+		}
+		time.Sleep(90 * time.Millisecond) // Eight turns have begun.
+		synctest.Wait()
+		if turns["heavy"] < 5 || turns["light"] > 3 || turns["light"] == 0 {
+			t.Errorf("the turns are %v", turns)
+		}
+		b.over(1)
+	})
 }

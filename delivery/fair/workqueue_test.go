@@ -207,6 +207,47 @@ func TestFailuresAreDelayed(t *testing.T) {
 	}
 }
 
+// TestOfADelayAndAFailureTheSoonerCounts.
+func TestOfADelayAndAFailureTheSoonerCounts(t *testing.T) {
+	for name, tc := range map[string]struct{ after, want time.Duration }{
+		"a longer delay": {10 * time.Second, time.Second}, "a shorter one": {500 * time.Millisecond, 500 * time.Millisecond}, "none": {0, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newQueueFixture(t, Bounds{Places: 8})
+			b.AddWithOpts(priorityqueue.AddOpts{After: tc.after, RateLimited: true}, "a/1")
+			b.clock.Step(tc.want - 1)
+			time.Sleep(2 * time.Millisecond)
+			b.wants()
+			b.clock.Step(1)
+			b.ready(1)
+			b.wants("a/1")
+		})
+	}
+}
+
+// TestADelayThatEndsAfterTheShutDown makes nothing ready.
+func TestADelayThatEndsAfterTheShutDown(t *testing.T) {
+	b := newQueueFixture(t, Bounds{Places: 8})
+	b.AddAfter("a/1", time.Second)
+	b.ShutDownWithDrain()
+	if b.clock.HasWaiters() {
+		t.Error("the timer is not stopped")
+	}
+	b.clock.Step(time.Second)
+	b.due() // The timer may have rung just before.
+	if _, end := b.Get(); !end || !b.ShuttingDown() || b.Len() != 0 {
+		t.Errorf("%d are ready in a queue that was shut down", b.Len())
+	}
+}
+
+func TestWaitsElsewhereAreMeasured(t *testing.T) {
+	Waited("elsewhere", time.Second)
+	Waited("elsewhere", time.Minute)
+	if got := strings.Join(series(t, "elsewhere"), ", "); got != "kubeop_queue_wait_seconds 2" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestPriorityIsWithinTheTenant(t *testing.T) {
 	low := -100
 	b := newQueueFixture(t, Bounds{Places: 20})
