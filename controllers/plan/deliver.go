@@ -28,8 +28,6 @@ type delivery struct {
 	made *app.Preview
 	// release is what a Helm App releases.
 	release *release.Preview
-	// retain: claims that hold data stay when they leave the source.
-	retain bool
 	// homeless: the namespace does not exist yet.
 	homeless bool
 	err      error
@@ -167,12 +165,12 @@ func (k *cluster) applied(ctx context.Context, d *delivery, others *siblings) ([
 	return append(changes, rec.changes(d)...), nil
 }
 
-// refused turns the errors about objects into changes.
+// refused turns the errors about objects into changes. That a person may not read an object is no refusal: the operator may.
 func (k *cluster) refused(d *delivery, err error) ([]Change, error) {
 	var changes []Change
 	for _, each := range inventory.Split(err) {
 		var about *inventory.ObjectError
-		if !errors.As(each, &about) {
+		if !errors.As(each, &about) || !k.Itself && apierrors.IsForbidden(each) {
 			return nil, each
 		}
 		changes = append(changes, Change{Action: Refuse, Object: nameOf(about.ID, d.app.Namespace), Why: d.made.Mask(about.Err.Error())})
@@ -199,7 +197,7 @@ func moved(d *delivery, stale []v1alpha1.InventoryEntry, others *siblings) (rest
 // pruned finds what happens to the objects that left the source.
 func (k *cluster) pruned(ctx context.Context, d *delivery, rec *recorder, stale []v1alpha1.InventoryEntry) ([]Change, error) {
 	removed, err := garbage.Remove(ctx, garbage.Removal{
-		Client: rec, Live: rec.live, Entries: stale, Owner: d.made.Labels(), Guarded: true, Retain: d.retain,
+		Client: rec, Live: rec.live, Entries: stale, Owner: d.made.Labels(), Guarded: true, // Nothing is confirmed here.
 		Dependents: &garbage.Dependents{Client: d.at.Client, Namespace: d.app.Namespace},
 	})
 	if err != nil {

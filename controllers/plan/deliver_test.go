@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -59,6 +62,69 @@ func TestAPlanShowsNoSecretValue(t *testing.T) {
 	} {
 		if got := fmt.Sprintf("%+v", tc.shown); strings.Contains(got, password) || !strings.Contains(got, tc.says) {
 			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}
+
+// TestWhatARevisionOfAReleaseChanges: objects that the chart keeps stay, hooks run, and what is equal is left out.
+func TestWhatARevisionOfAReleaseChanges(t *testing.T) {
+	d := secretive()
+	kept, same := settings("kept", nil), settings("same", map[string]any{"a": "1"})
+	kept.SetAnnotations(map[string]string{"helm.sh/resource-policy": "keep"})
+	hook := settings("check", nil)
+	hook.SetAnnotations(map[string]string{"helm.sh/hook": "pre-upgrade"})
+	elsewhere := settings("far", nil)
+	elsewhere.SetNamespace("other")
+	d.release = &release.Preview{
+		Before: []*unstructured.Unstructured{kept, same, settings("gone", nil), settings("changed", map[string]any{"a": "1"})},
+		After:  []*unstructured.Unstructured{same.DeepCopy(), settings("changed", map[string]any{"a": "2"}), settings("new", nil), elsewhere},
+		Hooks:  []*unstructured.Unstructured{hook},
+	}
+	want := []string{
+		"+ ConfigMap other/far", "! ConfigMap/changed", `-   /data/a: "1"`, `+   /data/a: "2"`, "! ConfigMap/check runs: hook pre-upgrade", "- ConfigMap/gone",
+		"! ConfigMap/kept stays: the chart keeps it", "+ ConfigMap/new",
+	}
+	var tried []string
+	api := func(fails error) {
+		tried = nil
+		each := func(act string, o client.Object, dryRun []string) error {
+			if len(dryRun) != 1 {
+				t.Errorf("%s of %s is no dry run", act, o.GetName())
+			}
+			tried = append(tried, act+" "+o.GetName())
+			return fails
+		}
+		d.at.Client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				return each("create", o, (&client.CreateOptions{}).ApplyOptions(options).DryRun)
+			},
+			Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, options ...client.PatchOption) error {
+				return each("patch", o, (&client.PatchOptions{}).ApplyOptions(options).DryRun)
+			},
+		})
+	}
+	refused := errors.New("too many")
+	for name, tc := range map[string]struct {
+		itself, homeless bool
+		fails            error
+		tried            int
+		refused          int
+	}{
+		"as a person":                      {fails: refused},
+		"in a project that is new":         {itself: true, homeless: true, fails: refused},
+		"as the deployer":                  {itself: true, tried: 3},
+		"as the deployer, who is refused":  {itself: true, fails: refused, tried: 3, refused: 3},
+		"as the deployer, in no namespace": {itself: true, fails: apierrors.NewNotFound(schema.GroupResource{}, "a"), tried: 3, refused: 2},
+	} {
+		api(tc.fails)
+		d.homeless = tc.homeless
+		changes := (&cluster{Connection: &Connection{Itself: tc.itself}}).report(t.Context(), d, &siblings{}).Changes
+		got := diffLines(changes)
+		if n := strings.Count(strings.Join(got, " "), " is refused: "); n != tc.refused || len(tried) != tc.tried {
+			t.Errorf("%s: %d objects are refused, want %d; tried were %v", name, n, tc.refused, tried)
+		}
+		if diff := cmp.Diff(want, got); tc.refused == 0 && diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -43,10 +43,11 @@ func TestAPersonWhoMayNotImpersonateTheDeployerStaysThePerson(t *testing.T) {
 		dryRun
 		user   string
 		groups []string
+		extra  string
 	}{
-		"as the deployer":         {dryRun{itself: true}, "deployer", nil},
-		"as the person":           {dryRun{}, "", nil},
-		"as whom the person says": {dryRun{as: rest.ImpersonationConfig{UserName: "ann", Groups: []string{"a", "b"}}}, "ann", []string{"a", "b"}},
+		"as the deployer":         {dryRun{itself: true}, "deployer", nil, ""},
+		"as the person":           {dryRun{}, "", nil, ""},
+		"as whom the person says": {dryRun{as: rest.ImpersonationConfig{UserName: "ann", Groups: []string{"a", "b"}, Extra: map[string][]string{"example.com/team": {"shop"}}}}, "ann", []string{"a", "b"}, "shop"},
 	} {
 		next := &sent{}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.example/api/v1/pods", nil)
@@ -60,6 +61,9 @@ func TestAPersonWhoMayNotImpersonateTheDeployerStaysThePerson(t *testing.T) {
 		}
 		if user := next.request.Header.Get("Impersonate-User"); user != c.user {
 			t.Errorf("%s: the user is %q, want %q", name, user, c.user)
+		}
+		if extra := next.request.Header.Get("Impersonate-Extra-Example.com%2fteam"); extra != c.extra {
+			t.Errorf("%s: the team is %q, want %q", name, extra, c.extra)
 		}
 		if diff := cmp.Diff(c.groups, next.request.Header.Values("Impersonate-Group")); diff != "" {
 			t.Errorf("%s: the groups (-want +got):\n%s", name, diff)

@@ -53,6 +53,9 @@ func TestAPlanForAPullRequest(t *testing.T) {
 // TestACommentIsNoLongerThanTheHostTakes, and ends the block of code that it cuts.
 func TestACommentIsNoLongerThanTheHostTakes(t *testing.T) {
 	made := everything()
+	if Mark("acme") != "<!-- kubeop plan of acme -->\n" {
+		t.Errorf("the mark is %q, by which the last comment is found", Mark("acme"))
+	}
 	if made.Comment() != made.Markdown() {
 		t.Error("a short comment is not the plan")
 	}
@@ -106,5 +109,15 @@ func TestAMoveNeedsAnAppThatTakesTheObject(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+func TestAFieldIsDescribedInALine(t *testing.T) {
+	for want, f := range map[string]Field{
+		"/a: new": {Path: "/a", After: "new"}, "/a: old is removed": {Path: "/a", Before: "old"}, "/a: old -> new": {Path: "/a", Before: "old", After: "new"},
+	} {
+		if got := f.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

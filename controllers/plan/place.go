@@ -27,7 +27,6 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 		return err
 	}
 	d.at.Tenant, d.homeless = tenant, project.UID == ""
-	d.retain = claimPolicy(d.app, project, tenant) != v1alpha1.ClaimDelete
 	if ref.Tenant == v1alpha1.PlatformTenant {
 		namespace := &corev1.Namespace{}
 		if err := k.direct.Get(ctx, client.ObjectKey{Name: d.app.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
@@ -59,13 +58,4 @@ func declaredOr[T client.Object](ctx context.Context, of *comparison, ref identi
 		return empty, fmt.Errorf("%s is a %T", ref, want)
 	}
 	return typed, nil
-}
-
-func claimPolicy(a *v1alpha1.App, project *v1alpha1.Project, tenant *v1alpha1.Tenant) v1alpha1.ClaimDeletionPolicy {
-	for _, policy := range []v1alpha1.ClaimDeletionPolicy{a.Spec.ClaimDeletionPolicy, project.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy} {
-		if policy != "" {
-			return policy
-		}
-	}
-	return v1alpha1.ClaimRetain
 }

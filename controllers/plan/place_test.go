@@ -78,17 +78,3 @@ func TestAnAppIsHomelessUntilItsNamespaceExists(t *testing.T) {
 		})
 	}
 }
-
-// TestClaimsAreDeletedOnlyByTheNearestPolicyThatSaysSo: that of the app, then of the project, then of the tenant.
-func TestClaimsAreDeletedOnlyByTheNearestPolicyThatSaysSo(t *testing.T) {
-	retain, remove := v1alpha1.ClaimRetain, v1alpha1.ClaimDelete
-	for _, tc := range []struct{ app, project, tenant, want v1alpha1.ClaimDeletionPolicy }{
-		{"", "", "", retain}, {"", "", remove, remove}, {"", retain, remove, retain}, {remove, retain, retain, remove}, {"", remove, "", remove},
-	} {
-		a, p, tenant := &v1alpha1.App{}, &v1alpha1.Project{}, &v1alpha1.Tenant{}
-		a.Spec.ClaimDeletionPolicy, p.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy = tc.app, tc.project, tc.tenant
-		if got := claimPolicy(a, p, tenant); got != tc.want {
-			t.Errorf("%+v: %s", tc, got)
-		}
-	}
-}
