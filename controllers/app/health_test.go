@@ -1,10 +1,12 @@
 package app
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/kustomize"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -79,10 +81,21 @@ func TestHealthExpressionsAreCompiledAgainForEachGeneration(t *testing.T) {
 	if err := a.compile(app); err != nil || a.checks.Get(app).compiled != nil {
 		t.Fatalf("an app without expressions has checks: %v", err)
 	}
-	app.Spec.HealthCheckExprs = nil
+	app.Spec.HealthCheckExprs = []kustomize.CustomHealthCheck{{APIVersion: "v1", Kind: "ConfigMap", HealthCheckExpressions: kustomize.HealthCheckExpressions{Current: "true"}}}
 	app.Generation = 2
-	if err := a.compile(app); err != nil || a.checks.Get(app).generation != 2 {
+	if err := a.compile(app); err != nil || a.checks.Get(app).generation != 2 || a.checks.Get(app).compiled == nil {
 		t.Errorf("generation %d, %v", a.checks.Get(app).generation, err)
+	}
+	once := a.checks.Get(app).compiled
+	if err := a.compile(app); err != nil || a.checks.Get(app).compiled != once {
+		t.Errorf("the expressions of a generation are compiled twice: %v", err)
+	}
+	app.Spec.HealthCheckExprs[0].Current = "1 +"
+	app.Generation = 3
+	for range 2 {
+		if err := a.compile(app); err == nil {
+			t.Error("invalid expressions are compiled")
+		}
 	}
 	a.Forget(app)
 	if a.checks.Get(app).generation != 0 {
@@ -149,6 +162,18 @@ func TestTheExplanationOfAnUnhealthyObjectIsMasked(t *testing.T) {
 	}
 	if got := strings.Join(verdict.Failed, " "); !strings.Contains(got, "cannot log in with ***") || strings.Contains(got, "hunter22") {
 		t.Errorf("the verdict is %+v", verdict)
+	}
+}
+
+// TestHealthThatCannotBeReadIsAnError, and does not count as healthy.
+func TestHealthThatCannotBeReadIsAnError(t *testing.T) {
+	b := newFixture(t, webApp(), interceptor.Funcs{})
+	b.objectsLive(deployment("web", 2))
+	b.assessor.explainer = func(string, func(string) string) (health.Explainer, error) {
+		return health.Explainer{}, errors.New("no client")
+	}
+	if got := b.ended(b.assessor.assess(t.Context(), b.s)); got != "failed Failed: no client" {
+		t.Errorf("got %q", got)
 	}
 }
 

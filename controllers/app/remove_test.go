@@ -210,7 +210,7 @@ func TestObjectsThatAnotherAppDeclaresAreNotDeleted(t *testing.T) {
 	other := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "api", UID: "api", Generation: 1}}
 	b := newFixture(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}), interceptor.Funcs{}, labelled(configMap("one"), "web"), other)
 	got := b.ended(b.remover.remove(t.Context(), b.s))
-	if !strings.HasPrefix(got, "waits Deleting: leaves ConfigMap/one for the app that declares it: app api has not reported its objects yet, and waits until that is taken over") {
+	if !strings.HasPrefix(got, "waits Deleting: leaves ConfigMap/one for the app that declares it: app api has not reported its objects yet, and waits until that is taken over, after") {
 		t.Errorf("got %q", got)
 	}
 	if !b.has("ConfigMap", "one") || b.recorded() != entry("ConfigMap", "one").ID {
@@ -261,6 +261,44 @@ func TestAFinalizerThatNoMessageNamesIsReported(t *testing.T) {
 	}
 	if got := r.freeHeld(t.Context(), s, why, false); got.Error() != why.Error() {
 		t.Errorf("no finalizer blocks the removal, and the message is %v", got)
+	}
+}
+
+// TestARemovalThatCannotReadFails has the App keep its inventory: of its namespace, and of the Project, which may say that claims stay.
+func TestARemovalThatCannotReadFails(t *testing.T) {
+	away := func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return errors.New("away")
+	}
+	for want, breaks := range map[string]func(*fixture, client.WithWatch){
+		"failed Failed: reading namespace kubeop-acme-shop: away": func(b *fixture, api client.WithWatch) { b.seen.namespaces, b.remover.direct = nil, api },
+		"failed Failed: reading project kubeop-acme/shop: away":   func(b *fixture, api client.WithWatch) { b.remover.pruner.Client = api },
+	} {
+		b := newFixture(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "own")}), interceptor.Funcs{}, labelled(configMap("own"), "web"))
+		breaks(b, interceptor.NewClient(b.api, interceptor.Funcs{Get: away}))
+		if got := b.ended(b.remover.remove(t.Context(), b.s)); got != want || !b.has("ConfigMap", "own") || b.recorded() != entry("ConfigMap", "own").ID {
+			t.Errorf("got %q, want %q; the inventory is %q", got, want, b.recorded())
+		}
+	}
+	b := newFixture(t, deletedApp(nil, helmApp), interceptor.Funcs{})
+	b.remover.pruner.Client = interceptor.NewClient(b.api, interceptor.Funcs{Get: away})
+	engine := &uninstalls{done: true}
+	b.releaser.engine = engine
+	if got := b.ended(b.remover.remove(t.Context(), b.s)); got != "failed Failed: reading project kubeop-acme/shop: away" || engine.asked != 0 {
+		t.Errorf("got %q, uninstalled %d times", got, engine.asked)
+	}
+}
+
+// TestInANamespaceThatGoesNothingIsRead with the deployer, whose rights may be gone; only cluster-scoped objects are deleted.
+func TestInANamespaceThatGoesNothingIsRead(t *testing.T) {
+	disk := labelled(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}, "web")
+	b := newFixture(t, deletedApp([]v1alpha1.InventoryEntry{clusterEntry("disk"), entry("ConfigMap", "own")}), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("no rights")
+		},
+	}, disk, labelled(configMap("own"), "web"))
+	b.seen.namespaces[shop] = endingNamespace()
+	if got := b.ended(b.remover.remove(t.Context(), b.s)); got != "done" || b.has("PersistentVolume", "disk") || !b.has("ConfigMap", "own") {
+		t.Errorf("got %q; the cluster-scoped object exists: %t", got, b.has("PersistentVolume", "disk"))
 	}
 }
 

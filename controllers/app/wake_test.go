@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
@@ -148,5 +152,66 @@ func TestOnlyChangesThatConcernAppsWakeThem(t *testing.T) {
 		if got := readyChanged.Update(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
+	}
+}
+
+// TestWhatWakesAnAppFromOutsideTheCache: changes of the objects that it uses and of its own Secrets and releases, new kinds, and requests.
+func TestWhatWakesAnAppFromOutsideTheCache(t *testing.T) {
+	var changed func(namespace, kind, name string, labels map[string]string)
+	served := 0
+	b := newReconcileFixture(t, webApp(func(app *v1alpha1.App) {
+		app.Spec.Type, app.Spec.Helm = v1alpha1.AppHelm, &v1alpha1.HelmSource{Path: "chart", ValuesFrom: []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "colors"}}}
+	}), nil)
+	b.sources.Folder = func(context.Context, *v1alpha1.App) (*folder.Folder, error) { return nil, errors.New("away") }
+	b.wakes.cluster.OnChange = func(f func(namespace, kind, name string, labels map[string]string)) { changed = f }
+	b.wakes.cluster.OnServed = func(f func()) { served++; f() }
+	queue := &delays{TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())}
+	defer queue.ShutDown()
+	if err := b.wakes.start(t.Context(), queue); err != nil || changed == nil || served != 1 {
+		t.Fatalf("it listens for changes: %t, for new kinds: %d times, %v", changed != nil, served, err)
+	}
+	_ = b.sources.Fetch(t.Context(), b.s.Subject, &b.s.found) // From now on it is known what the App uses.
+	of := func(app string) map[string]string { return map[string]string{v1alpha1.AppLabel: app} }
+	for name, c := range map[string]struct {
+		do   func()
+		want []string
+	}{
+		"a ConfigMap that it uses":     {func() { changed(shop, "ConfigMap", "colors", nil) }, []string{"web"}},
+		"another ConfigMap":            {func() { changed(shop, "ConfigMap", "other", nil) }, nil},
+		"one of another namespace":     {func() { changed("kubeop-acme-blog", "ConfigMap", "colors", nil) }, nil},
+		"an object with its label":     {func() { changed(shop, "Secret", "release", of("web")) }, []string{"web"}},
+		"an object that two Apps need": {func() { changed(shop, "ConfigMap", "colors", of("api")) }, []string{"web", "api"}},
+	} {
+		queue.late = nil
+		if c.do(); !slices.Equal(queue.late, c.want) {
+			t.Errorf("%s wakes %v, want %v", name, queue.late, c.want)
+		}
+	}
+	if b.Wake(client.ObjectKeyFromObject(b.app)); queue.Len() != 1 {
+		t.Error("a request does not wake the App")
+	}
+}
+
+// delays is a queue that notes what is added late.
+type delays struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	late []string
+}
+
+// AddAfter notes the name of an App that is to be reconciled after the debounce.
+func (d *delays) AddAfter(request reconcile.Request, after time.Duration) {
+	if after == debounce {
+		d.late = append(d.late, request.Name)
+	}
+}
+
+// TestTheBuildsOfTenantsHaveTheirWeights.
+func TestTheBuildsOfTenantsHaveTheirWeights(t *testing.T) {
+	b := newFixture(t, webApp(), interceptor.Funcs{})
+	r := New(Options{
+		Engines: Engines{Applier: b.applier.engine}, Sources: &source.Fetcher{}, Steps: b.steps, Tenants: Tenants{Weight: func(string) int { return 3 }},
+	})
+	if r.renderer.builds.Weight == nil || r.renderer.builds.Weight("acme") != 3 {
+		t.Error("the builds of all tenants have the same weight")
 	}
 }
