@@ -81,6 +81,10 @@ func TestWhatIsPromoted(t *testing.T) {
 		"a tag":                          {from: gitApp(&sourcev1.GitRepositoryRef{Tag: "v2"}), to: gitApp(&sourcev1.GitRepositoryRef{Tag: "v1"}), want: "git.ref.tag: v1 → v2"},
 		"a branch to a commit":           {from: gitApp(&sourcev1.GitRepositoryRef{Branch: "main"}), to: gitApp(&sourcev1.GitRepositoryRef{Commit: "beef"}), want: "git.ref.commit: beef → c0ffee"},
 		"a branch to a branch":           {from: gitApp(&sourcev1.GitRepositoryRef{Branch: "main"}), to: gitApp(&sourcev1.GitRepositoryRef{Branch: "stable"})},
+		"a range without a release":      {from: helmApp("1.x", "{}"), to: helmApp("1.0.0", "{}"), want: "helm.version: 1.0.0 → 1.x"},
+		"a ref that only one has":        {from: gitApp(nil), to: gitApp(&sourcev1.GitRepositoryRef{Commit: "beef"})},
+		"a branch that is not fetched":   {from: with(gitApp(&sourcev1.GitRepositoryRef{Branch: "main"}), func(a *v1alpha1.App) { a.Status.LastAppliedRevision = "" }), to: gitApp(&sourcev1.GitRepositoryRef{Commit: "beef"})},
+		"an exact version with a v":      {from: with(helmApp("v1.1.0", "{}"), func(a *v1alpha1.App) { a.Status.History = []v1alpha1.ReleaseSnapshot{{ChartVersion: "1.4.2"}} }), to: helmApp("1.0.0", "{}"), want: "helm.version: 1.0.0 → v1.1.0"},
 		"a commit of another repository": {from: gitApp(&sourcev1.GitRepositoryRef{Branch: "main"}), to: with(gitApp(&sourcev1.GitRepositoryRef{Commit: "beef"}), func(a *v1alpha1.App) { a.Spec.Git.URL = "https://git.example.com/other" })},
 		"an artifact": {
 			from: healthy(v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{OCI: &v1alpha1.OCISource{Tag: "2"}}}),
@@ -154,8 +158,14 @@ func TestOnlyWhatIsHealthyIsPromoted(t *testing.T) {
 		"an older generation": {change: ready(func(c *metav1.Condition) { c.ObservedGeneration = 1 }), waits: "is not delivered yet"},
 		"no condition":        {change: func(a *v1alpha1.App) { a.Status.Conditions = nil }, waits: "is not delivered yet"},
 		"another folder":      {change: func(a *v1alpha1.App) { a.Annotations = map[string]string{v1alpha1.TreeAnnotation: "new"} }, waits: "is not delivered yet"},
-		"suspended":           {change: func(a *v1alpha1.App) { a.Spec.Suspend = true }, waits: "is suspended"},
-		"being deleted":       {change: func(a *v1alpha1.App) { a.DeletionTimestamp = &metav1.Time{Time: now} }, waits: "is being deleted"},
+		"suspended for now": {change: func(a *v1alpha1.App) {
+			a.Status.Conditions = append(a.Status.Conditions, metav1.Condition{Type: v1alpha1.SuspendedCondition, Status: metav1.ConditionTrue})
+		}, waits: "is suspended"},
+		"not yet recorded as delivered": {change: func(a *v1alpha1.App) {
+			a.Status.Deliveries = []v1alpha1.DeliveryRecord{{Result: v1alpha1.DeliverySucceeded}}
+		}, waits: "is being delivered"},
+		"suspended":     {change: func(a *v1alpha1.App) { a.Spec.Suspend = true }, waits: "is suspended"},
+		"being deleted": {change: func(a *v1alpha1.App) { a.DeletionTimestamp = &metav1.Time{Time: now} }, waits: "is being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.p.From = "staging"

@@ -18,9 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/writeback"
 	"github.com/kubeop/kubeop/controllers/writeback/update"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
 var (
@@ -184,6 +186,114 @@ func TestACommitThatArrivesBeforeThePassIsRecorded(t *testing.T) {
 	want := []v1alpha1.Promoted{{App: "web", Version: "1a2b3c4d", Changes: "image.reference: web:1.0 → web:1.1", Commit: "c0ffee"}}
 	if !slices.Equal(project.Status.Promoted, want) {
 		t.Errorf("promoted is %+v, want %+v", project.Status.Promoted, want)
+	}
+}
+
+// writer writes what it is asked for, once it may.
+type writer struct {
+	writes  bool
+	note    step.Note
+	asked   []update.Update
+	dropped []string
+}
+
+func (w *writer) Ask(u update.Update) *update.Written {
+	w.asked = append(w.asked, u)
+	if !w.writes {
+		return nil
+	}
+	return &update.Written{Commit: "c0ffee", PullRequest: "https://example.com/7"}
+}
+
+func (w *writer) Note(string, string, *metav1.Condition) step.Note { return w.note }
+
+func (w *writer) Last(string) (update.Update, *update.Written) { return update.Update{}, nil }
+
+func (w *writer) Drop(key string) { w.dropped = append(w.dropped, key) }
+
+// TestWhatIsWrittenIsRecordedOnce, also while the status does not have it yet, and what is not asked for any more is dropped.
+func TestWhatIsWrittenIsRecordedOnce(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging", Write: v1alpha1.WritePullRequest}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"))
+	w := &writer{note: step.Note{Reason: v1alpha1.WriteFailedReason, Message: "refused by a hook"}}
+	again := 0
+	f.Writes, f.Again = w, func(key types.NamespacedName) {
+		if key == production {
+			again++
+		}
+	}
+	f.wants(v1alpha1.WriteFailedReason, "web: refused by a hook")
+	u := w.asked[0]
+	if u.Title != "Promote web from staging to production" || u.Mode != v1alpha1.WritePullRequest || u.Branch != "promote-production-web-"+u.Version || u.App.Namespace != "kubeop-acme-production" ||
+		u.Body != "It is healthy in staging.\n\nimage.reference: web:1.0 → web:1.1" || len(u.Changes) != 1 {
+		t.Errorf("asked for %+v", u)
+	}
+	if u.Done(); again != 1 {
+		t.Error("the end of an attempt does not look at the project again")
+	}
+	w.writes = true
+	want := []v1alpha1.Promoted{{App: "web", Version: u.Version, Changes: "image.reference: web:1.0 → web:1.1", Commit: "c0ffee", PullRequest: "https://example.com/7"}}
+	for range 3 { // The first pass records it, and the others see what the first one kept.
+		if project, _, _, _ := f.pass(); !slices.Equal(project.Status.Promoted, want) {
+			t.Errorf("promoted is %+v, want %+v", project.Status.Promoted, want)
+		}
+	}
+	if len(w.asked) != 2 {
+		t.Errorf("asked for it %d times", len(w.asked))
+	}
+	if !slices.Equal(w.dropped, []string{u.Key}) {
+		t.Errorf("dropped are %v", w.dropped)
+	}
+	w.dropped = nil
+	f.states[production].keys[u.Key] = true
+	if err := f.client.Delete(t.Context(), &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: production.Namespace, Name: production.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: production}); err != nil || len(f.states) != 0 || !slices.Equal(w.dropped, []string{u.Key}) {
+		t.Errorf("of a deleted project stays %v, dropped are %v: %v", f.states, w.dropped, err)
+	}
+}
+
+// TestAStatusIsWrittenOnlyIfItChanges.
+func TestAStatusIsWrittenOnlyIfItChanges(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging"}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.1"))
+	if f.pass(); f.reported != 0 {
+		t.Errorf("nothing to promote is reported %d times", f.reported)
+	}
+	f = newFixture(t, v1alpha1.Promotion{From: "stage"})
+	project, reason, message, _ := f.pass()
+	for name, c := range map[string]struct {
+		condition metav1.Condition
+		promoted  []v1alpha1.Promoted
+		want      int
+	}{
+		"the same":        {condition: metav1.Condition{Reason: reason, Message: message}},
+		"another message": {condition: metav1.Condition{Reason: reason, Message: "b"}, want: 1},
+		"another reason":  {condition: metav1.Condition{Reason: "Other", Message: message}, want: 1},
+		"more promoted":   {condition: metav1.Condition{Reason: reason, Message: message}, promoted: []v1alpha1.Promoted{{App: "web"}}, want: 1},
+	} {
+		project.Status.Conditions, project.Status.Promoted = []metav1.Condition{c.condition}, c.promoted
+		project.Status.Conditions[0].Type, project.Status.Conditions[0].Status = v1alpha1.PromotionPendingCondition, metav1.ConditionTrue
+		if err := f.client.Update(t.Context(), project); err != nil {
+			t.Fatal(err)
+		}
+		f.reported = 0
+		if f.pass(); f.reported != c.want {
+			t.Errorf("%s: reported %d times, want %d", name, f.reported, c.want)
+		}
+	}
+}
+
+// TestNothingIsPromotedWhileTheCacheFails.
+func TestNothingIsPromotedWhileTheCacheFails(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging"}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"))
+	w := &writer{}
+	f.Writes = w
+	if n := steptest.EachRequest(t, func(failing *steptest.Failing) error {
+		f.Reader = failing.Client(f.client.(client.WithWatch))
+		_, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: production})
+		return err
+	}); n != 4 || len(w.asked) != 1 {
+		t.Errorf("%d requests, asked for %d updates", n, len(w.asked))
 	}
 }
 
