@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -46,6 +47,8 @@ type fixture struct {
 	// before is the last tree, and asked counts the requests, each of which asks for a new listing.
 	before *tree.Tree
 	asked  int
+	// signers are those whose signatures commits need; nil for none.
+	signers *signature.Verification
 	// list answers for the Git host.
 	list func() ([]host.PullRequest, error)
 }
@@ -97,8 +100,10 @@ func (f *fixture) request(commit git.Commit, now *tree.Tree) Request {
 	question := cache.Question{Generation: 1, MaxAge: time.Hour, Retry: time.Hour, Request: fmt.Sprint(f.asked)}
 	return Request{
 		Repository: &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid", Generation: 1}}, Commit: commit, Tree: now, Before: f.before,
-		Reader: f.reader, Live: f.live, Store: f.store, Source: func(context.Context) (git.Source, error) { return git.Source{URL: f.server.RepoURL()}, nil },
-		Query:        cache.Query{Question: question, Caller: types.NamespacedName{Name: "team"}, Version: "1", Host: "host:80"},
+		Reader: f.reader, Live: f.live, Store: f.store, Source: func(context.Context) (git.Source, error) {
+			return git.Source{URL: f.server.RepoURL(), Signers: f.signers}, nil
+		},
+		Query:        cache.Query{Question: question, Caller: types.NamespacedName{Name: "team"}, Version: fmt.Sprint("keys ", f.signers != nil), Host: "host:80"},
 		PullRequests: func(context.Context) ([]host.PullRequest, error) { return f.list() },
 	}
 }

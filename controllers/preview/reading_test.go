@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -75,4 +76,77 @@ func TestOnlyTheFirstProblemOfAPreviewIsReported(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", lines, got, want)
 		}
 	}
+}
+
+// TestWhatIsWrongInTheClusterIsAddedToTheStatus of each preview.
+func TestWhatIsWrongInTheClusterIsAddedToTheStatus(t *testing.T) {
+	statuses := []v1alpha1.PreviewStatus{{Project: "a"}, {Project: "b", Message: "old"}, {Project: "c", Message: "old"}}
+	got := With(statuses, map[string][]string{"a": {"no rights"}, "b": {"no rights", "no quota"}})
+	for i, want := range []string{"no rights", "old; no rights (and 1 more)", "old"} {
+		if got[i].Message != want {
+			t.Errorf("%s: got %q, want %q", got[i].Project, got[i].Message, want)
+		}
+	}
+	if statuses[0].Message != "" {
+		t.Error("the given statuses are changed")
+	}
+}
+
+// TestABranchWithoutTheProjectHasNoPreview: one that ran goes, and the status says why.
+func TestABranchWithoutTheProjectHasNoPreview(t *testing.T) {
+	f := newFixture(t)
+	f.branch("f-a", fmt.Sprintf(app, "a"))
+	f.has(f.read(), "shop-pr-f-a")
+	f.repo.Git("checkout", "--quiet", "f-a")
+	f.repo.Git("rm", "--quiet", "-r", "projects/shop")
+	f.repo.Push("f-a without the project")
+	f.repo.Git("checkout", "--quiet", "main")
+	result := f.read()
+	f.has(result)
+	if got := said(result, "f-a"); got != "the branch has no folder projects/shop" || result.Keep(running("shop-pr-f-a")) {
+		t.Errorf("the status says %q, and the preview is kept: %t", got, result.Keep(running("shop-pr-f-a")))
+	}
+}
+
+// TestTheStatusListsOnlySomePreviews, however many branches match.
+func TestTheStatusListsOnlySomePreviews(t *testing.T) {
+	f := newFixture(t)
+	push := []string{"push", "--quiet", "origin"}
+	for i := range maxReported + 5 {
+		push = append(push, fmt.Sprintf("main:refs/heads/f-%d", i))
+	}
+	f.repo.Git(push...)
+	if result := f.read(); len(result.Status) != maxReported {
+		t.Errorf("the status lists %d branches", len(result.Status))
+	}
+}
+
+// TestABranchThatIsNotSignedHasNoPreview once signatures are required, also if its commit was fetched before. One that runs stays as it was.
+func TestABranchThatIsNotSignedHasNoPreview(t *testing.T) {
+	f := newFixture(t, running("shop-pr-f-a"))
+	f.branch("f-a", fmt.Sprintf(app, "a"))
+	f.has(f.read(), "shop-pr-f-a")
+	f.signers = &signature.Verification{}
+	result := f.read()
+	f.has(result, "shop-pr-f-a")
+	if got := said(result, "f-a"); !strings.HasPrefix(got, "commit ") || !result.Keep(running("shop-pr-f-a")) {
+		t.Errorf("the status says %q", got)
+	}
+	f.restart()
+	result = f.read()
+	f.has(result)
+	if got := said(result, "f-a"); !strings.HasPrefix(got, "commit ") {
+		t.Errorf("after a restart, the status says %q", got)
+	}
+}
+
+// TestADeclaredProjectIsNoPreview, even if it has the name of one that is kept.
+func TestADeclaredProjectIsNoPreview(t *testing.T) {
+	f := newFixture(t)
+	f.branch("f-a", fmt.Sprintf(app, "a"))
+	f.has(f.read(), "shop-pr-f-a")
+	f.repo.Write("projects/shop/project.yaml", "kind: nothing\n")
+	f.repo.Write("projects/shop-pr-f-a/project.yaml", strings.ReplaceAll(strings.Split(project, "spec:")[0], "shop", "shop-pr-f-a"))
+	f.repo.Push("a project of the name")
+	f.has(f.read())
 }

@@ -30,10 +30,11 @@ func TestShareLetsBeMadeWhatTheRestHolds(t *testing.T) {
 		want         map[string]string
 		less         bool
 	}{
-		"nothing is taken":                    {taken: 0, want: hard},
-		"less than half, whatever was before": {taken: 49, before: map[string]string{"count/configmaps": "3"}, want: hard},
-		"there is enough left":                {taken: 50, want: hard},
-		"not for all of a kind":               {taken: 70, used: map[string]string{"count/configmaps": "10"}, want: map[string]string{"count/configmaps": "40", "count/services": "100", "requests.cpu": "4"}, less: true},
+		"nothing is taken": {taken: 0, want: hard},
+		"less than half, and nearly as much was before": {taken: 49, before: map[string]string{"count/configmaps": "48"}, want: hard},
+		"less than half, whatever was before":           {taken: 49, before: map[string]string{"count/configmaps": "3"}, want: hard},
+		"there is enough left":                          {taken: 50, want: hard},
+		"not for all of a kind":                         {taken: 70, used: map[string]string{"count/configmaps": "10"}, want: map[string]string{"count/configmaps": "40", "count/services": "100", "requests.cpu": "4"}, less: true},
 		"for few of each": {
 			taken: 98, used: map[string]string{"count/configmaps": "10", "count/services": "3"},
 			want: map[string]string{"count/configmaps": "12", "count/services": "11", "requests.cpu": "4"}, less: true,
@@ -63,6 +64,16 @@ func TestShareLetsBeMadeWhatTheRestHolds(t *testing.T) {
 			}
 			holds(t, given, hard)
 		})
+	}
+}
+
+// Half of the bound is near it.
+func TestFromHalfOfTheBoundQuotasAreShared(t *testing.T) {
+	b := Bound{Limit: 1000}
+	for taken, want := range map[int64]bool{0: false, 499: false, 500: true, 501: true} {
+		if got := b.Near(taken); got != want {
+			t.Errorf("%d of 1000: near %t, want %t", taken, got, want)
+		}
 	}
 }
 

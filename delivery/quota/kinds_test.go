@@ -117,6 +117,13 @@ func TestANewKindIsCountedWhenKubernetesKnowsIt(t *testing.T) {
 	world.err = nil
 	expect("when it is gone", "pods")
 
+	world.served = append(world.served, serving("example.com/v1", "queues"))
+	expect("when it is there again", "pods")
+	now = now.Add(settling)
+	expect("long after that", "pods", "queues.example.com")
+	world.served = world.served[:1]
+	expect("when it is gone again", "pods")
+
 	world.err = errors.New("offline")
 	now = now.Add(fresh)
 	if _, err := k.List(t.Context()); err == nil {
