@@ -55,3 +55,11 @@ func TestAKubeconfigThatCannotBeReadIsAnError(t *testing.T) {
 		t.Errorf("nothing is explained as %v", got)
 	}
 }
+
+// TestACommandIsNotSlowedDown: the API server's own flow control is the limit.
+func TestACommandIsNotSlowedDown(t *testing.T) {
+	config, err := in(t, "").Config()
+	if err != nil || config.QPS != -1 || config.Burst != -1 {
+		t.Errorf("%v: %+v", err, config)
+	}
+}

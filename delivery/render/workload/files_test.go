@@ -71,8 +71,16 @@ func TestConfigFilesThatJustFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.content) != 2 || len(c.items) != 3 {
+	if _, kept := c.content["conf_b"]; !kept || len(c.content) != 2 || len(c.items) != 3 {
 		t.Errorf("%d files at %d places", len(c.content), len(c.items))
+	}
+}
+
+// TestAKeyIsTheNameOfTheFile, so that people find it in the ConfigMap.
+func TestAKeyIsTheNameOfTheFile(t *testing.T) {
+	c, err := readConfigFiles([]v1alpha1.ImageFiles{{Path: ".", MountPath: "/a"}}, files(map[string]string{"aZ-0.9Az": "1", "a b~c": "2"}))
+	if err != nil || string(c.content["aZ-0.9Az"]) != "1" || string(c.content["a_b_c"]) != "2" {
+		t.Errorf("%v: %v", err, c)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/testenv/rendering"
@@ -126,6 +127,8 @@ func TestRenderErrors(t *testing.T) {
 			"spec.image.ports: http and alt are both port 80/TCP of the container: keep one"},
 		"a mount twice": {`{spec: {image: {reference: a, secretFiles: [{secretRef: {name: s}, mountPath: /data/}], volumes: [{name: data, mountPath: /data}]}}}`,
 			"spec.image.volumes[data].mountPath: /data is where spec.image.secretFiles[0] is mounted already"},
+		"files at one place": {`{spec: {image: {reference: a, configFiles: [{path: a.conf, mountPath: /data}], secretFiles: [{secretRef: {name: s}, mountPath: /data}]}}}`,
+			"spec.image.secretFiles[0].mountPath: /data is where spec.image.configFiles[0] is mounted already"},
 		"a mount over the image": {`{spec: {image: {reference: a, volumes: [{name: data, mountPath: /x/..}]}}}`,
 			"spec.image.volumes[data].mountPath: / is where the image itself is: choose a folder below it"},
 		"a colon in a mount": {`{spec: {image: {reference: a, volumes: [{name: data, mountPath: "/a:b"}]}}}`,
@@ -180,5 +183,34 @@ func TestAPodOfAHookRunsOnce(t *testing.T) {
 	c := pod.Containers[0]
 	if pod.RestartPolicy != corev1.RestartPolicyNever || c.Name != "migrate" || c.Image != "none.example/web:1" || !*pod.SecurityContext.RunAsNonRoot || *c.SecurityContext.AllowPrivilegeEscalation {
 		t.Errorf("the pod is %+v", pod)
+	}
+}
+
+// TestAnAppIsScaledByWhatItNames, and by the CPU if it names nothing.
+func TestAnAppIsScaledByWhatItNames(t *testing.T) {
+	for autoscale, want := range map[string]string{
+		"{max: 2}": "cpu", "{max: 2, memory: 70}": "memory", "{max: 2, cpu: 70}": "cpu", "{max: 2, cpu: 70, memory: 70}": "cpu memory",
+	} {
+		objects, err := Render(rendering.App(t, `{metadata: {name: web}, spec: {type: Image, image: {reference: nginx, autoscale: `+autoscale+`}}}`), Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range objects {
+			metrics, _, err := unstructured.NestedSlice(o.Object, "spec", "metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range metrics {
+				name, _, err := unstructured.NestedString(m.(map[string]any), "resource", "name")
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: scaled by %v, want %s", autoscale, got, want)
+		}
 	}
 }
