@@ -279,6 +279,40 @@ func TestAPasswordBesideAnIdentityIsItsPassphrase(t *testing.T) {
 	}
 }
 
+func TestAllKeysOfASecretAreRead(t *testing.T) {
+	certificate, key := clientCertificate(t)
+	data := map[string][]byte{
+		"ca.crt": certificate, "tls.crt": certificate, "tls.key": key, ".dockerconfigjson": []byte("{}"), "known_hosts": []byte("h ssh-rsa x"),
+		"githubAppID": []byte("7"), "githubAppInstallationID": []byte("42"), "githubAppPrivateKey": newGitHub(t).privateKey(), "githubAppBaseURL": []byte("https://github.example.com/api/v3"),
+	}
+	got, err := AuthFromSecret("team", "git", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Auth{CA: certificate, Certificate: certificate, PrivateKey: key, DockerConfig: []byte("{}"), KnownHosts: []byte("h ssh-rsa x")}
+	if diff := cmp.Diff(want, got, cmp.Transformer("fields", authFields)); diff != "" || got.Secret != "team/git" {
+		t.Errorf("of Secret %s: %s", got.Secret, diff)
+	}
+	app := GitHubApp{ID: "7", Installation: "42", PrivateKey: data["githubAppPrivateKey"], BaseURL: "https://github.example.com/api/v3"}
+	if got.App == nil || cmp.Diff(app, *got.App) != "" {
+		t.Errorf("the App is %+v", got.App)
+	}
+	for says, change := range map[string]map[string]string{
+		"a GitHub App and username, password or bearerToken": {"bearerToken": "t"},
+		"githubAppBaseURL of the Secret is not":              {"githubAppBaseURL": "ftp://github.example.com"},
+		"githubAppPrivateKey of the Secret is not":           {"githubAppPrivateKey": "hunter2"},
+		"githubAppID of the Secret is not":                   {"githubAppID": "a b"},
+	} {
+		other := maps.Clone(data)
+		for name, value := range change {
+			other[name] = []byte(value)
+		}
+		_, err := AuthFromSecret("team", "git", other)
+		sources.WantError(t, err, failure.ErrInvalid, says)
+		sources.WantNoSecret(t, err, "hunter2")
+	}
+}
+
 func TestRedactTakesOutEveryFormOfASecret(t *testing.T) {
 	auth := Auth{Username: "bot", Password: "a b/c+d", BearerToken: "t0ken", Passphrase: []byte("phrase")}
 	for name, tc := range map[string]struct{ text, want string }{
@@ -338,6 +372,9 @@ func TestTheSecretIsNamedWhereItMayBeTheCause(t *testing.T) {
 			}
 		})
 	}
+	if got, want := (Auth{BearerToken: "t"}).Write("bearerToken"), "the field secretRef in Git names it"; got != want {
+		t.Errorf("without a Secret: %s, want %s", got, want)
+	}
 	if err := named.NameSecret(nil); err != nil {
 		t.Errorf("no error became %v", err)
 	}
@@ -360,6 +397,9 @@ func TestDigestDiffersBySource(t *testing.T) {
 		"bearer": Auth{BearerToken: "abc"}.Digest("https://h/a"), "ca": Auth{CA: []byte("abc")}.Digest("https://h/a"),
 		"docker": Auth{DockerConfig: []byte("abc")}.Digest("https://h/a"), "key": Auth{Identity: []byte("abc")}.Digest("https://h/a"),
 		"certificate": Auth{Certificate: []byte("abc")}.Digest("https://h/a"), "private key": Auth{PrivateKey: []byte("abc")}.Digest("https://h/a"),
+		"passphrase": Auth{Passphrase: []byte("abc")}.Digest("https://h/a"), "host keys": Auth{KnownHosts: []byte("abc")}.Digest("https://h/a"),
+		"app": Auth{App: &GitHubApp{ID: "7"}}.Digest("https://h/a"), "installation": Auth{App: &GitHubApp{ID: "7", Installation: "42"}}.Digest("https://h/a"),
+		"app's key": Auth{App: &GitHubApp{ID: "7", PrivateKey: []byte("42")}}.Digest("https://h/a"), "app's API": Auth{App: &GitHubApp{ID: "7", BaseURL: "42"}}.Digest("https://h/a"),
 	} {
 		if other, taken := seen[key]; taken {
 			t.Errorf("%s and %s share a store", name, other)

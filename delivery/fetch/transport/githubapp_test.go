@@ -48,6 +48,11 @@ func newGitHub(t *testing.T) *github {
 	return g
 }
 
+// privateKey is the App's key in PEM.
+func (g *github) privateKey() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(g.key)})
+}
+
 func (g *github) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,6 +62,10 @@ func (g *github) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			jwt.WithValidMethods([]string{"RS256"}), jwt.WithTimeFunc(g.clock.Now), jwt.WithIssuer("7"))
 		if err != nil || claims.ExpiresAt.Sub(claims.IssuedAt.Time) > 10*time.Minute {
 			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if r.Header.Get("Accept") != "application/vnd.github+json" {
+			w.WriteHeader(http.StatusNotAcceptable)
 			return
 		}
 		if g.answer != nil {
@@ -304,5 +313,27 @@ func TestUnusableGitHubApps(t *testing.T) {
 		if got, err := (&GitHubApp{}).api(at); err != nil || got.String() != want {
 			t.Errorf("%s: %s, %v, want %s", origin, got, err, want)
 		}
+	}
+}
+
+// TestAnAppThatCannotBeUsedIsRefused before anything is asked.
+func TestAnAppThatCannotBeUsedIsRefused(t *testing.T) {
+	origin := &url.URL{Scheme: "https", Host: "github.example.com"}
+	for says, app := range map[string]*GitHubApp{
+		"githubAppBaseURL of the Secret is not an http or https URL": {ID: "7", Installation: "42", BaseURL: "https://%zz"},
+		"githubAppBaseURL of the Secret is without TLS":              {ID: "7", Installation: "42", BaseURL: "http://github.example.com"},
+	} {
+		for name, network := range map[string]*Network{"a network": loopback, "none": nil} {
+			if _, err := NewClient(network, Auth{App: app}, origin); !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: got %v, want %s", name, err, says)
+			}
+		}
+	}
+	client, err := NewClient(nil, Auth{App: &GitHubApp{ID: "7", Installation: "42", PrivateKey: []byte("none")}}, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Get(t.Context(), client, origin, nil); !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "githubAppPrivateKey of the Secret is not a private RSA key") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -182,5 +183,42 @@ func TestSameOrigin(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestConnectionsOfAClient: HTTP/2 where the server has it, and no TLS before 1.2.
+func TestConnectionsOfAClient(t *testing.T) {
+	serve := func(most uint16) (*httptest.Server, *http.Client, *url.URL) {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, r.Proto+" "+r.Header.Get("Accept"))
+		}))
+		server.EnableHTTP2, server.TLS = true, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: most}
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		at, err := url.Parse(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := NewClient(loopback, Auth{CA: sources.Certificate(server)}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return server, client, at
+	}
+	_, client, at := serve(tls.VersionTLS13)
+	res, err := Get(t.Context(), client, at, http.Header{"Accept": {"text/yaml"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, err := io.ReadAll(res.Body); string(text) != "HTTP/2.0 text/yaml" || err != nil {
+		t.Errorf("the server got %q, %v", text, err)
+	}
+	_, client, at = serve(tls.VersionTLS11)
+	if _, err := Get(t.Context(), client, at, nil); err == nil {
+		t.Error("it uses TLS 1.1")
+	}
+	if _, err := Get(t.Context(), client, &url.URL{Scheme: "https", Host: "a b"}, nil); !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "the URL cannot be requested") {
+		t.Errorf("a URL that is none: %v", err)
 	}
 }

@@ -3,11 +3,13 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/auth"
@@ -152,5 +154,36 @@ func TestRegistryFailed(t *testing.T) {
 	}
 	if err := (&Registry{}).Failed(nil, "chart"); err != nil {
 		t.Errorf("no error became %v", err)
+	}
+}
+
+// TestCloseOfARegistryEndsItsConnections, which would be kept for a while.
+func TestCloseOfARegistryEndsItsConnections(t *testing.T) {
+	idle, ended := make(chan struct{}, 1), make(chan struct{}, 1)
+	server := sources.ServeOCI(t, func(handler http.Handler) *httptest.Server {
+		server := httptest.NewUnstartedServer(handler)
+		server.Config.ConnState = func(_ net.Conn, is http.ConnState) {
+			switch is {
+			case http.StateIdle:
+				idle <- struct{}{}
+			case http.StateClosed:
+				ended <- struct{}{}
+			default:
+			}
+		}
+		server.Start()
+		return server
+	})
+	r, err := OpenRegistry(loopback, server.Listener.Addr().String()+"/charts/web", true, Auth{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = r.Resolve(t.Context(), "none") // There is none; the connection stays.
+	<-idle
+	r.Close()
+	select {
+	case <-ended:
+	case <-time.After(3 * time.Second):
+		t.Error("the connection is kept")
 	}
 }

@@ -188,3 +188,27 @@ func TestAServerThatStopsIsNotWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// hesitant returns nothing once, and then a byte after each pause.
+type hesitant struct {
+	*slow
+	begun bool
+}
+
+func (h *hesitant) Read(p []byte) (int, error) {
+	if !h.begun {
+		h.begun = true
+		return 0, nil
+	}
+	return h.slow.Read(p)
+}
+
+// TestAReadOfNothingIsNoAnswer: the limit for the first bytes goes on.
+func TestAReadOfNothingIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := Within(t.Context(), minutes, func(ctx context.Context) ([]byte, error) {
+			return io.ReadAll(WatchdogOf(ctx).WatchReader(&hesitant{slow: &slow{ctx: ctx, takes: []time.Duration{90 * time.Second}}}))
+		})
+		sources.WantError(t, err, failure.ErrSlow, "the server gave no answer within the limit of 1m0s")
+	})
+}
