@@ -163,7 +163,8 @@ func (s *newSecret) find() error {
 	}
 	s.root = root
 	v := &validate{Call: s.Call}
-	platform := v.ofPlatform(root)
+	// With --tenant, the repository is that of the tenant, unless it declares the tenant.
+	platform := v.ofPlatform(root) || s.Tenant != "" && hasFolder(os.DirFS(root), path.Join(layout.TenantsFolder, s.Tenant))
 	full := s.Project + "/" + s.app
 	if platform {
 		if s.Tenant == "" {

@@ -49,6 +49,10 @@ func TestAddSecretWritesWhatTheOperatorDecrypts(t *testing.T) {
 	if err != nil || out != "Wrote "+folder+"manifests/mail.yaml.\n" {
 		t.Fatalf("%v: %s", err, out)
 	}
+	out, err = do(t, addIn, "secret", "login", "--project", "shop", "--from-file", file, "--type", "example.com/login")
+	if err != nil || out != "Wrote "+folder+"manifests/login.yaml.\n" {
+		t.Fatalf("%v: %s", err, out)
+	}
 	if problems, _, err := run(t); err != nil {
 		t.Errorf("%v\n%s", err, problems)
 	}
@@ -57,7 +61,7 @@ func TestAddSecretWritesWhatTheOperatorDecrypts(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := decrypt.Open(os.DirFS(root), keys)
-	for name, want := range map[string]string{"database": "password: hunter2\n    url: postgres://a=b", "mail": "token: t0ken"} {
+	for name, want := range map[string]string{"database": "password: hunter2\n    url: postgres://a=b", "mail": "token: t0ken", "login": "type: example.com/login\nstringData:\n    password.txt: hunter2"} {
 		plain, err := fs.ReadFile(files, folder+"manifests/"+name+".yaml")
 		if err != nil || !strings.Contains(string(plain), want) {
 			t.Errorf("%s: %v\n%s", name, err, plain)
@@ -101,5 +105,20 @@ func TestWhatAddSecretRefuses(t *testing.T) {
 				t.Errorf("got %v, want %s\n%s", err, tc.want, out)
 			}
 		})
+	}
+}
+
+// TestASecretOfThePlatformsRepository is that of a tenant, which has to be named.
+func TestASecretOfThePlatformsRepository(t *testing.T) {
+	t.Chdir(write(t, map[string]string{
+		"kubeop.yaml": "layout: v1\n", "tenants/acme/tenant.yaml": "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\n",
+		"tenants/acme/projects/shop/project.yaml": repository(nil)["projects/shop/project.yaml"],
+	}))
+	args := []string{"secret", "a", "-p", "shop", "--from-literal", "a=b", "--age", publicKey(t)}
+	if out, err := do(t, addIn, args...); err == nil || !strings.Contains(err.Error(), "--tenant is required in the platform repository") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := do(t, addIn, append(args, "--tenant", "acme")...); err != nil || !strings.Contains(out, "Wrote tenants/acme/projects/shop/apps/secrets/manifests/a.yaml.\n") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

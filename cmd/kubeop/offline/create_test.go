@@ -45,8 +45,8 @@ func TestCreateWritesValidFiles(t *testing.T) {
 			file: "projects/shop/apps/db/app.yaml", want: head + "App\nmetadata:\n  name: db\nspec:\n  helm:\n    chart: pg\n    repository: https://charts.example.com\n    secretRef:\n      name: charts\n    version: 1.2.3\n  type: Helm\n"},
 		"a Git folder": {has: "projects/shop/project.yaml", args: []string{"app", "shop/docs", "--git", "https://git.example.com/docs.git", "--branch", "main", "--folder", "deploy"},
 			file: "projects/shop/apps/docs/app.yaml", want: head + "App\nmetadata:\n  name: docs\nspec:\n  git:\n    path: deploy\n    ref:\n      branch: main\n    url: https://git.example.com/docs.git\n  type: Git\n"},
-		"a tenant": {args: []string{"tenant", "acme", "--url", "https://git.example.com/acme.git", "--secret", "acme-git", "--owner", "User:ann:admin", "--owner", "Group:oidc:devs:edit"},
-			file: "tenants/acme/tenant.yaml", want: head + "Tenant\nmetadata:\n  name: acme\nspec:\n  owners:\n  - kind: User\n    name: ann\n    role: admin\n  - kind: Group\n    name: oidc:devs\n    role: edit\n  repository:\n    secretRef:\n      name: acme-git\n    url: https://git.example.com/acme.git\n"},
+		"a tenant": {args: []string{"tenant", "acme", "--url", "https://git.example.com/acme.git", "--secret", "acme-git", "--hook-secret", "acme-hook", "--branch", "stable", "--owner", "User:ann:admin", "--owner", "Group:oidc:devs:edit"},
+			file: "tenants/acme/tenant.yaml", want: head + "Tenant\nmetadata:\n  name: acme\nspec:\n  owners:\n  - kind: User\n    name: ann\n    role: admin\n  - kind: Group\n    name: oidc:devs\n    role: edit\n  repository:\n    hookSecretRef:\n      name: acme-hook\n    ref:\n      branch: stable\n    secretRef:\n      name: acme-git\n    url: https://git.example.com/acme.git\n"},
 		"a project of the platform": {args: []string{"project", "platform/ingress"}, file: "platform/ingress/project.yaml", want: head + "Project\nmetadata:\n  name: ingress\n"},
 		"an app of a tenant in the platform repository": {has: "tenants/acme/projects/shop/project.yaml", args: []string{"app", "acme/shop/web", "--image", "a.example/b:1"},
 			file: "tenants/acme/projects/shop/apps/web/app.yaml", want: head + "App\nmetadata:\n  name: web\nspec:\n  image:\n    reference: a.example/b:1\n  type: Image\n"},
@@ -103,9 +103,10 @@ func TestWhatCreateRefuses(t *testing.T) {
 }
 
 func TestCreateSaysWhatIsWrongWithWhatItWrote(t *testing.T) {
-	t.Chdir(write(t, repository(nil)))
+	// The problems of other files are not those of the new one.
+	t.Chdir(write(t, repository(map[string]string{"projects/shop/apps/api-2/app.yaml": "spec: {typo: 1}\n"})))
 	out, err := do(t, Create, "app", "shop/api", "--image", "not an image")
-	if err != nil || !strings.HasPrefix(out, "Wrote projects/shop/apps/api/app.yaml.\nprojects/shop/apps/api/app.yaml:") || !strings.Contains(out, "spec.image.reference") {
+	if err != nil || !strings.HasPrefix(out, "Wrote projects/shop/apps/api/app.yaml.\nprojects/shop/apps/api/app.yaml:") || !strings.Contains(out, "spec.image.reference") || strings.Contains(out, "api-2") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -130,6 +131,13 @@ func TestInitBeginsAValidRepository(t *testing.T) {
 		if text, err := os.ReadFile(own); err != nil || string(text) != "mine" {
 			t.Errorf("%s: the README was overwritten: %q, %v", what, text, err)
 		}
+	}
+	cloned := t.TempDir()
+	if err := os.Mkdir(filepath.Join(cloned, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := do(t, Init, "tenant", cloned); err != nil || strings.Contains(out, "git init") {
+		t.Errorf("in a clone: %v\n%s", err, out)
 	}
 	if _, err := do(t, Init, "shop"); err == nil || !strings.Contains(err.Error(), "write platform or tenant") {
 		t.Errorf("got %v", err)
@@ -191,6 +199,26 @@ func TestFlagsOfKindsOfApps(t *testing.T) {
 			if err := f.fits(); (err == nil) != (kind == tc.of) || err != nil && !strings.HasPrefix(err.Error(), "--"+flag+" goes with --"+tc.of) {
 				t.Errorf("--%s with --%s: %v", flag, kind, err)
 			}
+		}
+	}
+}
+
+func TestTheSpecOfAnApp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flags appFlags
+		want  fields
+	}{
+		"manifests": {appFlags{manifests: "deploy"}, fields{"type": "Raw", "raw": fields{"path": "deploy"}}},
+		"a chart beside it": {appFlags{chart: "chart", values: "values.yaml"},
+			fields{"type": "Helm", "helm": fields{"path": "chart", "valuesFiles": []any{"values.yaml"}}}},
+		"a chart of a repository": {appFlags{chart: "pg", charts: "https://charts.example.com", version: "1", secret: "s"},
+			fields{"type": "Helm", "helm": fields{"chart": "pg", "repository": "https://charts.example.com", "version": "1", "secretRef": fields{"name": "s"}}}},
+		"a Git folder": {appFlags{git: "https://git.example.com/a.git", secret: "s"},
+			fields{"type": "Git", "git": fields{"url": "https://git.example.com/a.git", "secretRef": fields{"name": "s"}}}},
+	} {
+		got, err := tc.flags.spec()
+		if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
 }

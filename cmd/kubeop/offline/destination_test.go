@@ -194,6 +194,14 @@ func TestDeleteKeepsWhatGitDoesNotHave(t *testing.T) {
 	if _, err := live(t, Delete, "pod", "x"); err == nil || !strings.Contains(err.Error(), "write app, project or tenant") {
 		t.Errorf("another kind: %v", err)
 	}
+	root := write(t, repository(nil))
+	t.Chdir(root)
+	if _, err := live(t, Delete, "app", "shop/web"); err == nil || !strings.Contains(err.Error(), "this is no clone of a repository") {
+		t.Errorf("in no clone: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "projects/shop/apps/web/app.yaml")); err != nil {
+		t.Errorf("it was deleted: %v", err)
+	}
 }
 
 // TestAPullRequest is opened with the credentials that Git has for the host.
@@ -230,7 +238,7 @@ func TestAPullRequest(t *testing.T) {
 		t.Fatalf("%q, %v", out, err)
 	}
 	branch, _ := asked["head"].(string)
-	if asked["base"] != "main" || asked["title"] != "Begin a blog" || !strings.HasPrefix(branch, "kubeop/create-project-blog-") {
+	if asked["base"] != "main" || asked["title"] != "Begin a blog" || asked["body"] != "Create project blog." || !strings.HasPrefix(branch, "kubeop/create-project-blog-") {
 		t.Errorf("asked for %v", asked)
 	}
 	if c.bare("rev-parse", "main") != first || c.bare("rev-parse", branch+"~1") != first {

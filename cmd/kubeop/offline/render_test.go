@@ -3,6 +3,7 @@ package offline
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -85,7 +86,7 @@ func TestThePlatformsRepositoryHasTheSettingsOfItsTenants(t *testing.T) {
 		at + "apps/api/app.yaml": strings.Replace(folderApp, "web", "api", 1), at + "apps/api/m/a.yaml": class + "---\n" + role,
 	})
 	out, _, err := run(t, root)
-	if err == nil || strings.Count(out, "[not-allowed]") != 1 || !strings.Contains(out, at+"apps/api/app.yaml: ClusterRole/all is cluster-scoped; ") || strings.Contains(out, "IngressClass") {
+	if err == nil || strings.Count(out, "[not-allowed]") != 1 || !strings.Contains(err.Error(), "; valid are 1 tenant, 1 project, 2 apps") || !strings.Contains(out, at+"apps/api/app.yaml: ClusterRole/all is cluster-scoped; ") || strings.Contains(out, "IngressClass") {
 		t.Errorf("got %v, %q", err, out)
 	}
 }
@@ -94,5 +95,34 @@ func TestRenderingCanBeLeftOut(t *testing.T) {
 	out, complaint, err := run(t, "--render=false", write(t, inApp(folderApp, map[string]string{"m/a.yaml": "a: b\n"})))
 	if err != nil || !strings.HasSuffix(complaint, "1 project, 1 app.\n") {
 		t.Errorf("got %v, %q, %q", err, out, complaint)
+	}
+}
+
+// TestProblemsAreInTheOrderOfTheFiles although apps are rendered at once, and nothing is passed over.
+func TestProblemsAreInTheOrderOfTheFiles(t *testing.T) {
+	files := repository(nil)
+	var want []string
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		at := "projects/shop/apps/" + name + "/"
+		files[at+"app.yaml"], files[at+"m/a.yaml"] = strings.Replace(folderApp, "web", name, 1), "a: b\n"
+		want = append(want, at+"app.yaml")
+	}
+	out, _, err := run(t, write(t, files))
+	var got []string
+	for line := range strings.Lines(out) {
+		file, _, _ := strings.Cut(line, ":")
+		got = append(got, file)
+	}
+	if err == nil || !slices.Equal(got, want) {
+		t.Errorf("%v: got %v", err, got)
+	}
+}
+
+func TestTheFileOfATenantHasToBeOne(t *testing.T) {
+	root := write(t, repository(nil))
+	for file, want := range map[string]string{filepath.Join(root, "none.yaml"): "no such file", filepath.Join(root, "kubeop.yaml"): "is no tenant.yaml"} {
+		if _, _, err := run(t, root, "--tenant-file", file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }

@@ -34,6 +34,9 @@ spec:
 	if strings.Contains(string(text), "suspend") {
 		t.Errorf("the field is still there:\n%s", text)
 	}
+	if out, err := do(t, Set, "shop/web", "spec.image.replicas=3"); err != nil || out != "projects/shop/apps/web/app.yaml has this already.\n" {
+		t.Errorf("again: %q, %v", out, err)
+	}
 	if out, err := do(t, Set, "project", "shop", `spec.quota[requests.cpu]="4"`); err != nil {
 		t.Errorf("%q, %v", out, err)
 	}

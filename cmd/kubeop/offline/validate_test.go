@@ -87,6 +87,7 @@ func TestValidateListsWhatIsWrong(t *testing.T) {
 		"a field and a stray file": {files: broken, err: "in",
 			out: []string{"projects/shop/apps/api/app.yaml:5:3: ", "spec.typ", "projects/shop/stray.yaml: "}},
 		"a folder of it":   {files: broken, args: []string{"projects/shop"}, err: "problems in", out: []string{"projects/shop/apps/api/app.yaml:5:3: "}},
+		"a file of it":     {files: broken, args: []string{"projects/shop/project.yaml"}, err: "problems in", out: []string{"projects/shop/apps/api/app.yaml:5:3: "}},
 		"no layout":        {files: map[string]string{"projects/shop/project.yaml": "a"}, err: "1 problem in", out: []string{"kubeop.yaml"}},
 		"the platform's":   {files: map[string]string{"kubeop.yaml": "layout: v1\n", "tenants/acme/tenant.yaml": "kind: Tenant\n"}, err: "in", out: []string{"tenants/acme/tenant.yaml:"}},
 		"a missing folder": {files: repository(nil), args: []string{"nowhere"}, err: "no such file"},
