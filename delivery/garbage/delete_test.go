@@ -3,6 +3,7 @@ package garbage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -305,5 +306,24 @@ func TestAnObjectThatLeavesSlowlyIsWaitedFor(t *testing.T) {
 				t.Errorf("asked %d times; leaving are %v, left are %v, %v", asked, removed.Leaving, removed.Left, err)
 			}
 		})
+	}
+}
+
+// TestManyObjectsAreDeleted, more than are deleted at once.
+func TestManyObjectsAreDeleted(t *testing.T) {
+	var names []string
+	var objects []client.Object
+	for i := range 3 * concurrency {
+		names = append(names, fmt.Sprint("one-of-many-", i))
+		objects = append(objects, configMap(names[i]))
+	}
+	api := fake.NewClientBuilder().WithObjects(objects...).Build()
+	removed, err := Remove(t.Context(), removal(api, entries(names...)))
+	if err != nil || len(removed.Left) > 0 {
+		t.Errorf("left are %v: %v", removed.Left, err)
+	}
+	left := &corev1.ConfigMapList{}
+	if err := api.List(t.Context(), left); err != nil || len(left.Items) > 0 {
+		t.Errorf("%d objects stay: %v", len(left.Items), err)
 	}
 }

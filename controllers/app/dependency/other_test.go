@@ -97,8 +97,13 @@ func TestAnObjectOfAnotherKindIsADependency(t *testing.T) {
 			checker.Watch = watchtest.New(t, api, appsv1.SchemeGroupVersion.WithKind("Deployment"), corev1.SchemeGroupVersion.WithKind("Namespace"))
 			checker.Clients = kube.NewClients(&rest.Config{Host: server.URL}, clientgoscheme.Scheme, mapper, kube.Deployers{})
 			for range 2 {
-				if got := steptest.Outcome(t, checker.Await(t.Context(), s)); !strings.HasPrefix(got, c.want) {
+				got := steptest.Outcome(t, checker.Await(t.Context(), s))
+				if !strings.HasPrefix(got, c.want) {
 					t.Errorf("got  %q\nwant %q", got, c.want)
+				}
+				// No event tells of an object that the watch does not have.
+				if unseen := c.object != nil && len(c.object.Labels) == 0; unseen && strings.HasPrefix(got, "waits ") && !strings.HasSuffix(got, ", after 1s") {
+					t.Errorf("an object that no watch shows is looked at again too late: %s", got)
 				}
 			}
 			if reads.Load() != c.reads {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -22,5 +23,27 @@ func TestAStatusIsMaskedBeforeItIsCut(t *testing.T) {
 	}}
 	if got := byStatus(s, object).lacks; !strings.Contains(got, before) || strings.Contains(got, "hunt") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestWhatMattersToDependents of the state of an App: the message of a condition does not.
+func TestWhatMattersToDependents(t *testing.T) {
+	leaving := metav1.Now()
+	ready := summaryOf(readyApp(shop, "db", nil))
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.App)
+		same   bool
+	}{
+		"nothing":          {func(*v1alpha1.App) {}, true},
+		"its message":      {func(a *v1alpha1.App) { a.Status.Conditions[0].Message = "Applied 2 objects, healthy" }, true},
+		"its deletion":     {func(a *v1alpha1.App) { a.DeletionTimestamp = &leaving }, false},
+		"another folder":   {func(a *v1alpha1.App) { a.Status.ObservedTree = "old" }, false},
+		"a new generation": {func(a *v1alpha1.App) { a.Generation++ }, false},
+		"it is not ready":  {func(a *v1alpha1.App) { a.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
+		"another reason":   {func(a *v1alpha1.App) { a.Status.Conditions[0].Reason = "Other" }, false},
+	} {
+		if got := summaryOf(readyApp(shop, "db", c.change)); (got == ready) != c.same {
+			t.Errorf("%s changed: %q after %q", name, got, ready)
+		}
 	}
 }

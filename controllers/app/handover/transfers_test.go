@@ -1,6 +1,9 @@
 package handover
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/app/wake"
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/journal"
 )
@@ -92,11 +96,12 @@ func TestAnAppWaitsForASiblingWithoutADeclarationUntilALimit(t *testing.T) {
 		said        []string
 		early, late string
 	}{
-		"nothing is recorded":         {has("own"), nil, silentAPI, ""},
-		"the object is recorded":      {has("own", "left"), nil, "app api", "app api"},
-		"it declared others":          {has(), []string{"own"}, silentAPI, ""},
-		"it declared the object":      {has(), []string{"left"}, "app api", "app api"},
-		"it is suspended, and has it": {func(a *v1alpha1.App) { has("left")(a); a.Spec.Suspend = true }, nil, "app api", "app api"},
+		"nothing is recorded":          {has("own"), nil, silentAPI, ""},
+		"the object is recorded":       {has("own", "left"), nil, "app api", "app api"},
+		"recorded, and it said others": {has("left"), []string{"a", "b", "c", "d", "e", "f", "g", "h"}, "app api", "app api"},
+		"it declared others":           {has(), []string{"own"}, silentAPI, ""},
+		"it declared the object":       {has(), []string{"left"}, "app api", "app api"},
+		"it is suspended, and has it":  {func(a *v1alpha1.App) { has("left")(a); a.Spec.Suspend = true }, nil, "app api", "app api"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -215,5 +220,71 @@ func TestADeclarationOfASiblingWakesWaitingApps(t *testing.T) {
 	p.Cede(p.web, nil, p.search)
 	if woken(wrote) {
 		t.Error("the app is woken although it keeps no object for others")
+	}
+}
+
+// TestADeclarationEndsTheWaitAtOnce: a sibling that has declared its present input, without the object, will not take it.
+func TestADeclarationEndsTheWaitAtOnce(t *testing.T) {
+	p := newProject(t, has("own", "left"))
+	p.declarations.note(declaring(p.api, "one", "own"))
+	if got := p.wantedBy(); got != "" {
+		t.Errorf("the object is kept for %q", got)
+	}
+}
+
+// woken returns the names of the apps in the queue.
+func (p *project) woken() (names []string) {
+	for p.queue.Len() > 0 {
+		request, _ := p.queue.Get()
+		p.queue.Done(request)
+		names = append(names, request.Name)
+	}
+	return names
+}
+
+// TestOnlySiblingsThatMustStillDeclareAreWoken.
+func TestOnlySiblingsThatMustStillDeclareAreWoken(t *testing.T) {
+	p := newProject(t, has())
+	if p.wantedBy(); !slices.Equal(p.woken(), []string{"api"}) {
+		t.Error("a sibling without a declaration is not woken")
+	}
+	p = newProject(t, has())
+	p.declarations.note(declaring(p.api, "one", "own"))
+	if p.wantedBy(); len(p.woken()) != 0 {
+		t.Error("a sibling that has declared is woken")
+	}
+}
+
+// TestTheEndOfASiblingWakesWaitingApps: it takes nothing any more, and nothing is known of it.
+func TestTheEndOfASiblingWakesWaitingApps(t *testing.T) {
+	p := newProject(t, has())
+	p.declarations.note(declaring(p.api, "one", "left"))
+	p.wantedBy()
+	p.woken()
+	p.Forget(p.api)
+	if _, known := p.declarations.of(shop, "api"); known || !slices.Equal(p.woken(), []string{"web"}) {
+		t.Errorf("its declaration is known: %t, or the app that waits is not woken", known)
+	}
+	p.wantedBy()
+	p.woken()
+	p.Forget(p.web.App)
+	p.Declare(declaring(gitApp(1), "two", "left"))
+	if woken := p.woken(); len(woken) != 0 {
+		t.Errorf("%v are woken although the app that waited is gone", woken)
+	}
+	if len(p.declarations.waiting) != 0 {
+		t.Errorf("still waiting are %v", p.declarations.waiting)
+	}
+}
+
+// TestAnAppWhoseObjectsBelongToASiblingIsWoken when that declares something else; after any other error, nothing is awaited.
+func TestAnAppWhoseObjectsBelongToASiblingIsWoken(t *testing.T) {
+	for err, want := range map[error]int{fmt.Errorf("ConfigMap/a: %w", apply.ErrContested): 1, errors.New("away"): 0} {
+		p := newProject(t, has())
+		p.AwaitOwners(p.web, err)
+		p.Declare(declaring(p.api, "one", "own"))
+		if woken := p.woken(); len(woken) != want {
+			t.Errorf("after %v, woken are %v", err, woken)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/inputs"
 	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/jobs"
@@ -216,5 +218,27 @@ func TestTheMessageOfAnotherJobIsNotAReason(t *testing.T) {
 				t.Errorf("got %+v", h)
 			}
 		})
+	}
+}
+
+// TestTheConditionGoesWithTheHooks, and an explanation that cannot be asked for is an error.
+func TestTheConditionGoesWithTheHooks(t *testing.T) {
+	for name, c := range map[string]struct {
+		hooks v1alpha1.Hooks
+		notes int
+	}{"no hooks": {notes: 1}, "a pre hook": {hooks: v1alpha1.Hooks{Pre: []v1alpha1.Hook{{}}}}, "a post hook": {hooks: v1alpha1.Hooks{Post: []v1alpha1.Hook{{}}}}} {
+		app := &v1alpha1.App{}
+		app.Spec.Hooks = c.hooks
+		notes := (&Plan{}).Notes(app)
+		if len(notes) != c.notes || c.notes == 1 && notes[0] != (step.Note{Condition: v1alpha1.HooksSucceededCondition}) {
+			t.Errorf("%s: the notes are %+v", name, notes)
+		}
+	}
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "")
+	b.Explainer = func(string, func(string) string) (health.Explainer, error) {
+		return health.Explainer{}, errors.New("no client")
+	}
+	if err := b.finish(t.Context(), b.s, b.plan, b.h, b.failed(t, "BackoffLimitExceeded", "no more")); err == nil || err.Error() != "no client" {
+		t.Errorf("got %v", err)
 	}
 }

@@ -298,3 +298,28 @@ func TestAnErrorOfAdmissionIsNoRefusal(t *testing.T) {
 		})
 	}
 }
+
+// TestOnlyHooksMayLeaveTheirNameToTheAPIServer, because nothing refers to them later.
+func TestOnlyHooksMayLeaveTheirNameToTheAPIServer(t *testing.T) {
+	const generated = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  generateName: a-\n"
+	g := NewGate(stamping, nil, nil, nil)
+	if out, err := g.Pass(generated); err == nil || !strings.Contains(err.Error(), "a ConfigMap has no name") {
+		t.Errorf("a manifest without a name passes: %s, %v", out, err)
+	}
+	if err := NewGate(stamping, nil, nil, nil).PassHooks([]*helm.Hook{{Path: "web/templates/a.yaml", Manifest: generated}}); err != nil {
+		t.Errorf("a hook whose name is generated: %v", err)
+	}
+	if err := NewGate(stamping, nil, nil, nil).PassHooks([]*helm.Hook{{Path: "web/templates/a.yaml", Manifest: strings.Split(generated, "metadata")[0]}}); err == nil {
+		t.Error("a hook without any name passes")
+	}
+}
+
+// TestAnObjectThatCouldNotBeCheckedIsNoErrorOfTheChart: the same chart is tried again.
+func TestAnObjectThatCouldNotBeCheckedIsNoErrorOfTheChart(t *testing.T) {
+	g := NewGate(func([]*unstructured.Unstructured) error { return errors.New("the API server is away") }, func(error) bool { return false }, nil, nil)
+	_, err := g.Pass(configMap)
+	got := g.Classify(fmt.Errorf("upgrade failed: %w", fault.Render(err)), mask.Of(nil))
+	if got == nil || errors.Is(got, fault.ErrRender) || !strings.Contains(got.Error(), "checking whether the objects are allowed: the API server is away") {
+		t.Errorf("got %v", got)
+	}
+}
