@@ -47,7 +47,9 @@ func TestASourceIsNotFetchedWhileItsSecretsCannotBeRead(t *testing.T) {
 		}},
 	} {
 		w := newWorld(t)
-		w.Inputs.Version = func(context.Context, string, string, string) (string, error) { return "", errors.New("the watch is away") }
+		w.Inputs.Version = func(context.Context, string, string, string) (string, error) {
+			return "", errors.New("the watch is away")
+		}
 		s := w.subjects.New(appOf("web", spec))
 		s.Client, s.Owner.Tenant = w.api, "acme"
 		found := &Found{}
@@ -262,7 +264,7 @@ func TestNothingIsKnownOfTheSourceOfADeletedApp(t *testing.T) {
 	b.queries.Get(b.app).source = "git"
 	b.unserved.Store(client.ObjectKeyFromObject(b.app), true)
 	b.reads.Store(client.ObjectKeyFromObject(b.app), nil)
-	b.Fetcher.Forget(b.app)
+	b.Forget(b.app)
 	if source := b.queries.Get(b.app).source; source != "" || writer.dropped != 1 {
 		t.Errorf("the source %q is known; dropped %d times", source, writer.dropped)
 	}
@@ -271,5 +273,5 @@ func TestNothingIsKnownOfTheSourceOfADeletedApp(t *testing.T) {
 		t.Errorf("its reads are known: %t, and its kind: %t", reads, unserved)
 	}
 	b.Images = nil
-	b.Fetcher.Forget(b.app) // Without a writer there is nothing to drop.
+	b.Forget(b.app) // Without a writer there is nothing to drop.
 }
