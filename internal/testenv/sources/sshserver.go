@@ -25,6 +25,8 @@ type SSHServer struct {
 	// Identity is the private key that may read and write. KnownHosts is the known_hosts file with the server's key.
 	Identity, KnownHosts []byte
 	Config               *ssh.ServerConfig
+	// Exec runs a command instead of Git, and returns its exit status. Nil: Git runs. Set it before the first connection.
+	Exec func(channel ssh.Channel, command string) uint32
 }
 
 // RepoURL returns the URL of the repository.
@@ -105,6 +107,10 @@ func (s *SSHServer) exec(channel ssh.Channel, requests <-chan *ssh.Request) {
 		_ = request.Reply(true, nil)
 		var payload struct{ Command string }
 		if ssh.Unmarshal(request.Payload, &payload) != nil {
+			return
+		}
+		if s.Exec != nil {
+			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{s.Exec(channel, payload.Command)}))
 			return
 		}
 		service, path, _ := strings.Cut(strings.TrimPrefix(payload.Command, "git-"), " ")
