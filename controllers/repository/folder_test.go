@@ -51,6 +51,8 @@ type fixture struct {
 	repository *v1alpha1.Repository
 	app        *v1alpha1.App
 	pulls      pullRequests
+	// progress is that of the next passes; nil before anything was synced.
+	progress *progress
 }
 
 const appFolder = "projects/shop/apps/web"
@@ -105,6 +107,7 @@ func newFixture(t *testing.T) *fixture {
 type pullRequests struct {
 	mu      sync.Mutex
 	fetched []string
+	forgot  []string
 }
 
 func (p *pullRequests) Fetched(_ *v1alpha1.Repository, newest git.Commit) {
@@ -117,7 +120,7 @@ func (p *pullRequests) StatusOf(*v1alpha1.Repository, string) (step.Note, []v1al
 	return step.Note{}, nil
 }
 
-func (p *pullRequests) Forget(string) {}
+func (p *pullRequests) Forget(repository string) { p.forgot = append(p.forgot, repository) }
 
 // restart forgets what is only remembered.
 func (b *fixture) restart() {

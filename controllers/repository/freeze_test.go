@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
@@ -150,4 +152,40 @@ func TestAFreezeThatCannotBeEvaluatedHolds(t *testing.T) {
 	b.want("1", revision+" is held", "freeze weekend: timeZone \"Mars/Olympus\" is not the name of a time zone", "may correct spec.freeze in tenant.yaml", "confirm-freeze=")
 	b.confirmFreeze(revision)
 	b.want("2")
+}
+
+// TestTheFilesOfACommitThatWaitsAreReadOnce, so that people can correct them before the end of the freeze.
+func TestTheFilesOfACommitThatWaitsAreReadOnce(t *testing.T) {
+	b := newFixture(t)
+	b.want("1")
+	b.freeze(48 * time.Hour)
+	second := b.pushOn("2", 1)
+	var err error
+	if b.Tree, err = reader(); err != nil {
+		t.Fatal(err)
+	}
+	b.Usage, b.progress = &usage.Counter{Reader: b.Client, Limits: budget.Default()}, newProgress()
+	for range 2 {
+		_, err := b.pass()
+		if end := steptest.Outcome(t, err); !strings.Contains(end, second+" waits until ") || !strings.Contains(end, `, and is applied then, with 1 problem, the first of which is: kubeop.yaml: there is no kubeop.yaml`) {
+			t.Errorf("the outcome is %s", end)
+		}
+	}
+	if b.progress.reviewed.revision != second {
+		t.Errorf("reviewed is %+v", b.progress.reviewed)
+	}
+	b.progress.reviewed.problems = ", as read before"
+	if _, err := b.pass(); !strings.Contains(steptest.Outcome(t, err), ", as read before") {
+		t.Errorf("the files are read again: %v", err)
+	}
+	third := b.pushOn("3", 1)
+	if _, err := b.pass(); !strings.Contains(steptest.Outcome(t, err), third+" waits until ") || b.progress.reviewed.revision != third {
+		t.Errorf("a newer commit is not read: %v", err)
+	}
+	b.repository.Spec.Path = "none"
+	b.progress.reviewed = reviewed{}
+	b.update(b.repository)
+	if _, err := b.pass(); !strings.Contains(steptest.Outcome(t, err), "spec.path in "+third) {
+		t.Errorf("a path that is not in the commit: %v", err)
+	}
 }

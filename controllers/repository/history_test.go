@@ -87,6 +87,7 @@ func (b *fixture) pass() (content string, err error) {
 		}
 		content = string(found)
 	}
+	s.progress = b.progress
 	return content, errors.Join(fetched, b.accepted(b.t.Context(), s))
 }
 

@@ -342,6 +342,9 @@ func TestAnAppIsHeldToTheFoldersOfItsOwnTenant(t *testing.T) {
 		"of the platform repository":          {"", "", "tenants/acme/projects/shop/apps/web", "kubeop-acme-shop", "acme", true},
 		"below a path of it":                  {"", "deploy", "deploy/tenants/acme/projects/shop/apps/web", "kubeop-acme-shop", "acme", true},
 		"of the platform's, another tenant's": {"", "", "tenants/rival/projects/shop/apps/web", "kubeop-acme-shop", "rival", false},
+		"of the platform itself":              {"", "", "platform/ingress/apps/web", "ingress", "platform", true},
+		"of a folder that poses as it":        {"", "", "tenants/platform/projects/ingress/apps/web", "ingress", "", false},
+		"of a tenant, for the platform":       {"acme", "", "platform/ingress/apps/web", "ingress", "acme", false},
 		"without a folder":                    {"", "", "", "kubeop-acme-shop", "", false},
 	} {
 		repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{Tenant: c.tenant, Path: c.path}}
@@ -496,6 +499,7 @@ func TestTheVersionsOfSecretsAreThoseThatCanBeRead(t *testing.T) {
 		"none":             {v1alpha1.RepositorySpec{}, ""},
 		"one":              {v1alpha1.RepositorySpec{SecretRef: named("git")}, " 7"},
 		"two":              {v1alpha1.RepositorySpec{SecretRef: named("git"), HookSecretRef: named("hook")}, " 7 9"},
+		"of the Git host":  {v1alpha1.RepositorySpec{CommitStatus: &v1alpha1.CommitStatus{SecretRef: named("other")}, Verify: &v1alpha1.GitVerification{SecretRef: *named("git")}}, " 7 11"},
 		"one that is gone": {v1alpha1.RepositorySpec{SecretRef: named("none"), HookSecretRef: named("hook")}, " 9"},
 	} {
 		if got := r.secretVersions(&v1alpha1.Repository{Spec: tc.spec}); got != tc.want {

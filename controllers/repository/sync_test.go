@@ -1,15 +1,22 @@
 package repository
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
 // TestTheFirstReadingOfAllTenantsIsAnnounced: once for a commit that the status does not know, and never for a tenant's repository, of
@@ -111,5 +118,77 @@ func TestACommitIsComparedWithTheLastOneOfTheSameSource(t *testing.T) {
 		if got := compared(repository); got != c.want {
 			t.Errorf("%s: compared %t, want %t", name, got, c.want)
 		}
+	}
+}
+
+// TestTheAppliedCommitStaysWhileTheRemoteIsAway, as long as it is known for the present spec.
+func TestTheAppliedCommitStaysWhileTheRemoteIsAway(t *testing.T) {
+	b := newFixture(t)
+	b.want("1")
+	b.repository.Status.LastAppliedRevision = b.repository.Status.LastAttemptedRevision
+	b.update(b.repository)
+	if err := os.Rename(b.bare, b.bare+".away"); err != nil {
+		t.Fatal(err)
+	}
+	content, err := b.pass()
+	if end := steptest.Outcome(t, err); content != "1" || !strings.HasPrefix(end, "later steps run; ") || !strings.Contains(end, "; applied is "+b.repository.Status.LastAppliedRevision+", which stays") {
+		t.Errorf("in force is %q, and the outcome %s", content, end)
+	}
+	b.repository.Generation++
+	b.update(b.repository)
+	if content, err := b.pass(); content != "" || err == nil {
+		t.Errorf("for another spec, %q is in force: %v", content, err)
+	}
+}
+
+// TestHowLongAFetchIsNotReported: at a start all repositories are fetched at once, and most have an applied commit.
+func TestHowLongAFetchIsNotReported(t *testing.T) {
+	repository := &v1alpha1.Repository{}
+	if got := unreportedFor(repository); got != reportAfter {
+		t.Errorf("before the first commit: %s", got)
+	}
+	repository.Status.LastAppliedRevision = "main@sha1:1"
+	if got := unreportedFor(repository); got != reportAppliedAfter {
+		t.Errorf("with an applied commit: %s", got)
+	}
+}
+
+// TestThePlatformIsFetchedBeforeTenants.
+func TestThePlatformIsFetchedBeforeTenants(t *testing.T) {
+	k := newCluster(t)
+	for name, want := range map[string]pool.Priority{v1alpha1.PlatformRepository: pool.Platform, "acme": pool.Repository} {
+		repository := withSecrets()
+		repository.Name, repository.UID, repository.Spec.URL = name, "uid", "https://git.example.com/acme"
+		query := k.query(repository, time.Minute)
+		if query.Priority != want || query.Host != "git.example.com:443" || query.Key != "uid" || query.Caller.Name != name {
+			t.Errorf("%s: the query is %+v", name, query)
+		}
+	}
+}
+
+// TestNothingIsKnownOfADeletedRepository.
+func TestNothingIsKnownOfADeletedRepository(t *testing.T) {
+	b := newFixture(t)
+	b.fetchNow()
+	b.Refusals = &refusal.Index{}
+	unit := refusal.Unit{Kind: v1alpha1.AppKind, ObjectKey: client.ObjectKeyFromObject(b.app)}
+	b.Refusals.Set("acme", map[refusal.Unit]refusal.Refusal{unit: {Problem: "no"}})
+	b.repository.Finalizers = []string{v1alpha1.Finalizer, "example.com/held"}
+	b.update(b.repository)
+	if err := b.Client.Delete(t.Context(), b.repository); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Client.Get(t.Context(), client.ObjectKeyFromObject(b.repository), b.repository); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Reconcile(t.Context(), b.repository); err != nil {
+		t.Fatal(err)
+	}
+	_, _, known := b.Commits.Last("repository")
+	if refused, _ := b.Refusals.Of("acme", unit); known || refused.Problem != "" || !slices.Equal(b.pulls.forgot, []string{"acme"}) {
+		t.Errorf("its commit is known: %t, what was refused: %q; plans are dropped of %v", known, refused.Problem, b.pulls.forgot)
+	}
+	if slices.Contains(b.repository.Finalizers, v1alpha1.Finalizer) {
+		t.Error("the repository keeps its finalizer")
 	}
 }

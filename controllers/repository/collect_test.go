@@ -1,0 +1,78 @@
+package repository
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
+)
+
+// has reports whether the API server still has an object.
+func (c *cluster) has(o client.Object) bool {
+	c.t.Helper()
+	err := c.api.Get(c.t.Context(), client.ObjectKeyFromObject(o), o)
+	if client.IgnoreNotFound(err) != nil {
+		c.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// TestAnAppThatLeftTheCommitIsDeleted, and the step waits until it is gone. Another repository's app of the same project stays.
+func TestAnAppThatLeftTheCommitIsDeleted(t *testing.T) {
+	web, api := app("kubeop-acme-shop", "web"), app("kubeop-acme-shop", "api")
+	objects := func() []client.Object {
+		theirs := fromAcme(api.DeepCopy())
+		theirs.Labels["paas.kubeop.io/repository"] = "platform"
+		return []client.Object{fromAcme(web.DeepCopy()), theirs, fromAcme(project("kubeop-acme", "shop"))}
+	}
+	k := watching(t, objects()...)
+	s := k.scope(declaring(t, "shop"), "acme/shop/web", "acme/shop/api")
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "waits Deleting: waits for App kubeop-acme-shop/web to be gone, after 5s" {
+		t.Errorf("got %q", got)
+	}
+	if k.has(web) || !k.has(api) || !s.weighed || len(s.verdict.Held) > 0 {
+		t.Errorf("the app that left exists: %t, that of another repository: %t; the verdict is %+v", k.has(web), k.has(api), s.verdict)
+	}
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || len(s.progress.gone) != 0 {
+		t.Errorf("when it is gone: %q, and looked at again is %v", got, s.progress.gone)
+	}
+
+	k = watching(t, objects()...)
+	k.Direct = interceptor.NewClient(k.api, interceptor.Funcs{
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return errAway },
+	})
+	s = k.scope(declaring(t, "shop"), "acme/shop/web")
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); !strings.HasPrefix(got, "failed SyncFailed: ") || !k.has(web) || len(s.progress.gone) != 1 {
+		t.Errorf("an app that cannot be deleted: %q, and looked at again is %v", got, s.progress.gone)
+	}
+}
+
+// TestNothingIsDeletedThatTheCommitMayStillDeclare, because a folder of it could not be read; it is looked at again.
+func TestNothingIsDeletedThatTheCommitMayStillDeclare(t *testing.T) {
+	web := app("kubeop-acme-shop", "web")
+	k := watching(t, fromAcme(web.DeepCopy()))
+	s := k.scope(declaring(t, "shop"), "acme/shop/web")
+	s.progress.tree.Tenants[0].Projects[0].Unknown = true
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || !k.has(web) || len(s.progress.gone) != 1 {
+		t.Errorf("got %q; the app exists: %t, and looked at again is %v", got, k.has(web), s.progress.gone)
+	}
+}
+
+// TestNothingIsDeletedWhileTheClusterCannotBeRead.
+func TestNothingIsDeletedWhileTheClusterCannotBeRead(t *testing.T) {
+	web := app("kubeop-acme-shop", "web")
+	for _, kind := range []string{".App", ".AppList", ".ProjectList", ".PersistentVolumeClaimList"} {
+		k := watching(t, fromAcme(web.DeepCopy()), fromAcme(project("kubeop-acme", "shop")))
+		k.fails = kind
+		s := k.scope(declaring(t, "blog"), "acme/shop", "acme/shop/web")
+		err := k.collect(t.Context(), s)
+		k.fails = ""
+		if err == nil && len(s.verdict.Held) == 0 || !k.has(web) || len(s.progress.gone) != 2 {
+			t.Errorf("%s cannot be read: %v; the app exists: %t, and looked at again is %v", kind, err, k.has(web), s.progress.gone)
+		}
+	}
+}
