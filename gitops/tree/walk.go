@@ -102,7 +102,9 @@ func (p *pass) readTenants(t, before *Tree, there bool) {
 			t.Strays = append(t.Strays, p.problems(identity.Ref{}, f)...)
 			continue
 		}
-		t.Tenants = append(t.Tenants, &Tenant{node: node{ref: ref, problems: p.problems(ref, f)}, Unknown: true})
+		tenant := &Tenant{node: node{ref: ref, problems: p.problems(ref, f)}, Unknown: true}
+		tenant.count()
+		t.Tenants = append(t.Tenants, tenant)
 	}
 	for _, e := range l.entries {
 		dir := layout.Join(layout.TenantsFolder, e.Name())
