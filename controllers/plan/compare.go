@@ -173,7 +173,7 @@ func (c *comparison) foreign() bool {
 
 // changed compares one object; nil if the commit does not change it.
 func (c *comparison) changed(ctx context.Context, n tree.Node, within *admission) (*Change, error) {
-	if !n.Declared() || n.Ref().App == "" && n.Ref().Project == "" && c.repository.Spec.Tenant != "" || c.previews && c.tree.OriginOf(n.Ref()) == nil {
+	if !n.Declared() || c.previews && c.tree.OriginOf(n.Ref()) == nil {
 		return nil, nil
 	}
 	o, live := c.tree.Object(n, c.commit.Revision), c.there[n.Ref()]

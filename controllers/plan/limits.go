@@ -5,7 +5,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
@@ -47,7 +46,7 @@ func (a *admission) usageOf(ctx context.Context, ref identity.Ref) (*usage.Usage
 	if u := a.usages[ref.Tenant]; u != nil {
 		return u, nil
 	}
-	tenant, err := declaredOr(ctx, a.comparison, identity.Ref{Tenant: ref.Tenant}, &v1alpha1.Tenant{})
+	tenant, err := tenantOf(ctx, a.comparison, ref.Tenant)
 	if err != nil {
 		return nil, err
 	}

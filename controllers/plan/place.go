@@ -18,13 +18,13 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 	ref, _ := identity.Of(d.app)
 	d.at.Owner = own.Owner{Tenant: ref.Tenant, Project: ref.Project, App: ref.App, Namespace: d.app.Namespace}
 	d.at.Namespace = &metav1.ObjectMeta{Name: d.app.Namespace}
-	tenant, err := declaredOr(ctx, of, ref.Parent().Parent(), &v1alpha1.Tenant{})
+	tenant, err := tenantOf(ctx, of, ref.Tenant)
 	if err != nil {
 		return err
 	}
-	project, err := declaredOr(ctx, of, ref.Parent(), &v1alpha1.Project{})
-	if err != nil {
-		return err
+	project := &v1alpha1.Project{}
+	if err := of.client.Get(ctx, ref.Parent().Key(), project); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s: %w", ref.Parent(), err)
 	}
 	d.at.Tenant, d.homeless = tenant, project.UID == ""
 	if ref.Tenant == v1alpha1.PlatformTenant {
@@ -38,24 +38,23 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 	return err
 }
 
-// declaredOr returns a Tenant or Project as the commit declares it, with the UID of the live one, or the live one if the commit does not declare
-// it; an empty one if there is none.
-func declaredOr[T client.Object](ctx context.Context, of *comparison, ref identity.Ref, empty T) (T, error) {
-	if err := of.client.Get(ctx, ref.Key(), empty); client.IgnoreNotFound(err) != nil {
-		return empty, fmt.Errorf("reading %s: %w", ref, err)
+// tenantOf returns a Tenant as the commit declares it or, if it does not, the live one; an empty one if there is none.
+func tenantOf(ctx context.Context, of *comparison, name string) (*v1alpha1.Tenant, error) {
+	ref, live := identity.Ref{Tenant: name}, &v1alpha1.Tenant{}
+	if err := of.client.Get(ctx, ref.Key(), live); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading %s: %w", ref, err)
 	}
 	n, there := of.tree.Find(ref)
-	if !there || !n.Declared() || of.repository.Spec.Tenant != "" && ref.Project == "" {
-		return empty, nil
+	if !there || !n.Declared() {
+		return live, nil
 	}
 	want, err := of.reader.Default(of.tree.Object(n, of.commit.Revision))
 	if err != nil {
-		return empty, err
+		return nil, err
 	}
-	want.SetUID(empty.GetUID())
-	typed, ok := want.(T)
+	tenant, ok := want.(*v1alpha1.Tenant)
 	if !ok {
-		return empty, fmt.Errorf("%s is a %T", ref, want)
+		return nil, fmt.Errorf("%s is a %T", ref, want)
 	}
-	return typed, nil
+	return tenant, nil
 }

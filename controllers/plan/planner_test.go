@@ -90,6 +90,9 @@ func TestAPlanSaysWhatHappensToEachObject(t *testing.T) {
 				tc.change(w)
 			}
 			made := w.plan(tc.only)
+			if len(made.Apps) == 0 {
+				t.Fatalf("no app is compared: %+v", made)
+			}
 			got := made.Apps[len(made.Apps)-1]
 			if tc.only.App != "" && (len(made.Apps) != 1 || len(made.Changes) != 0) {
 				t.Errorf("other apps are compared, too: %+v", made)
@@ -179,8 +182,9 @@ func TestProblemsOfFilesAreInThePlan(t *testing.T) {
 	w := newWorld(t)
 	w.there = w.there[1:]
 	w.file("projects/shop/apps/broken/app.yaml", v1alpha1.AppKind, "broken", "spec: {typ: Raw}\n")
+	w.file("projects/shop/apps/other/app.yaml", v1alpha1.AppKind, "other", "spec: {typ: Raw}\n")
 	made := w.plan(identity.Ref{})
-	if len(made.Problems) == 0 || !strings.HasPrefix(made.Problems[0], "projects/shop/apps/broken/app.yaml:4:") || made.Summary() != "1 to create, 1 problems in files" {
+	if len(made.Problems) == 0 || !strings.HasPrefix(made.Problems[0], "projects/shop/apps/broken/app.yaml:4:") || made.Summary() != "1 to create, 2 problems in files" {
 		t.Errorf("got %+v: %s", made, made.Summary())
 	}
 	delete(w.files, "kubeop.yaml")
@@ -307,17 +311,23 @@ func TestThePlatformsRepository(t *testing.T) {
 	old.Labels[v1alpha1.TenantLabel] = "old"
 	w.there = []client.Object{old}
 	w.files = fstest.MapFS{"fleet/kubeop.yaml": {Data: []byte("layout: v1\n")}}
-	w.file("fleet/tenants/beta/tenant.yaml", v1alpha1.TenantKind, "beta", "spec: {repository: {url: https://git.example.com/beta.git}, claimDeletionPolicy: Delete}\n")
+	w.file("fleet/tenants/beta/tenant.yaml", v1alpha1.TenantKind, "beta", "spec: {clusterKinds: [IngressClass.networking.k8s.io], limits: {projects: 1}}\n")
 	w.file("fleet/platform/dns/project.yaml", v1alpha1.ProjectKind, "dns", "")
 	w.file("fleet/platform/dns/apps/web/app.yaml", v1alpha1.AppKind, "web", "spec: {type: Raw, raw: {path: manifests}}\n")
 	w.files["fleet/platform/dns/apps/web/manifests/a.yaml"] = &fstest.MapFile{Data: []byte(configMap("settings", "1"))}
+	// A limit and a right of a tenant count as the same commit declares them.
+	w.file("fleet/tenants/beta/projects/shop/project.yaml", v1alpha1.ProjectKind, "shop", "")
+	w.file("fleet/tenants/beta/projects/zoo/project.yaml", v1alpha1.ProjectKind, "zoo", "")
+	w.file("fleet/tenants/beta/projects/shop/apps/class/app.yaml", v1alpha1.AppKind, "class", "spec: {type: Raw, raw: {path: manifests}}\n")
+	w.files["fleet/tenants/beta/projects/shop/apps/class/manifests/a.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: beta}\n")}
 	p, _ := w.start()
 	made, err := p.Plan(t.Context(), repository, w.commit("main@sha1:1"), identity.Ref{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := made.Markdown()
-	for _, want := range []string{"\n+ Tenant beta\n", "\n+ Project kubeop-platform/dns\n", "\n+ App dns/web\n", "Tenant old", "<summary>App platform/dns/web</summary>\n\n```diff\n+ ConfigMap/settings\n"} {
+	for _, want := range []string{
+		"Project kubeop-beta/zoo is refused: projects of tenant beta, with this one: 2, and the limit is 1", "\n+ IngressClass/beta\n", "\n+ Tenant beta\n", "\n+ Project kubeop-platform/dns\n", "\n+ App dns/web\n", "Tenant old", "<summary>App platform/dns/web</summary>\n\n```diff\n+ ConfigMap/settings\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
