@@ -114,6 +114,7 @@ func TestASpecIsHeldToTheSchemaAndWordedForPeople(t *testing.T) {
 		"a URL with spaces":              {"{type: Git, git: {url: 'https://host/a b', path: .}}", "4: spec.git.url: must not hold spaces"},
 		"an expression":                  {"{type: Image, image: {reference: nginx}, dependsOn: [{name: x, readyExpr: '('}]}", "4: spec.dependsOn[0].readyExpr: "},
 		"a hook without an image":        {"{type: Raw, raw: {path: manifests}, hooks: {pre: [{name: a, command: [x]}]}}", "4: spec.hooks.pre[0].image is required unless the app is of type Image"},
+		"a namespace of an app":          {"{type: Image, image: {reference: nginx}, namespace: x}", "4: unknown field spec.namespace"},
 		"a later hook":                   {"{type: Raw, raw: {path: manifests}, hooks: {post: [{name: a, command: [x], image: y}, {name: b, command: [x]}]}}", "4: spec.hooks.post[1].image is required unless the app is of type Image"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,6 +224,9 @@ func TestFoldersHaveNamesThatObjectsCanHave(t *testing.T) {
 		"a tenant's like that": {identity.Ref{Tenant: "acme", Project: "kubeop-acme"}, true},
 		"an app with a dot":    {identity.Ref{Tenant: "acme", Project: "shop", App: "a.b"}, false},
 	} {
+		if why := kinds.Name(c.at); strings.Contains(why, "name name") {
+			t.Errorf("%s: %q", name, why)
+		}
 		if why := kinds.Name(c.at); (why == "") != c.good || (why != "" && !strings.HasPrefix(why, "the folder's name")) {
 			t.Errorf("%s: %q", name, why)
 		}
@@ -233,7 +237,7 @@ func TestTheNearestNameIsAtMostTwoEditsAway(t *testing.T) {
 	known := []string{"image", "type", "replicas", "hosts", "env"}
 	for name, want := range map[string]string{
 		"imgae": "", "imag": "image", "IMAGE": "image", "images": "image", "typ": "type", "replicaz": "replicas", "replcas": "replicas", "rplcas": "replicas",
-		"repls": "", "e": "", "ev": "", "envs": "env", "xyz": "", "host": "hosts",
+		"repls": "", "xyreplica": "", "e": "", "ev": "", "envs": "env", "xyz": "", "host": "hosts",
 	} {
 		if got, ok := nearest(name, known); got != want || ok != (want != "") {
 			t.Errorf("%s: got %q, want %q", name, got, want)
@@ -263,6 +267,21 @@ func TestAFaultSuppressesFindingsAroundAndInsideIt(t *testing.T) {
 	} {
 		if got := d.misspelt(path); got != want {
 			t.Errorf("%s is misspelt: %t, want %t", path, got, want)
+		}
+	}
+}
+
+// TestFreezesOfATenantEnd and begin at times that can be told.
+func TestFreezesOfATenantEnd(t *testing.T) {
+	for freeze, want := range map[string]string{
+		"{name: weekend, start: '0 18 * * FRI', duration: 62h}":                           "",
+		"{name: weekend, start: now, duration: 62h}":                                      "4: spec.freeze[1].start: ",
+		"{name: weekend, start: '0 18 * * FRI', duration: 62h, timeZone: Europe/Nowhere}": "4: spec.freeze[1].timeZone: ",
+	} {
+		text := "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\nspec: {freeze: [{name: night, start: '0 18 * * *', duration: 8h}, " + freeze + "]}\n"
+		_, got := findings(t, aTenant, text, false)
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
+			t.Errorf("%s: got %q, want %q", freeze, got, want)
 		}
 	}
 }

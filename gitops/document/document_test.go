@@ -66,6 +66,8 @@ func TestYAMLWithoutAJSONEquivalentIsAFinding(t *testing.T) {
 		"a: !!binary aGk=\n":           `1: "aGk=" is not a value that Kubernetes has`,
 		"a: !x {b: c}\n":               "1: the tag !x is not supported",
 		"a: !!set {b, c}\n":            "1: the tag !!set is not supported",
+		"a: !x [b]\n":                  "1: the tag !x is not supported",
+		"null: b\n'': c\n":             "1: a key must be text, not !!null",
 		"a: 1\nb: 2\na: 3\n":           `3: "a" is written a second time; the first is in line 1: keep one`,
 		"1: a\n'1': b\n":               `2: "1" is written a second time; the first is in line 1: keep one`,
 		"[a]: b\n":                     "1: a key must be text",
@@ -147,7 +149,7 @@ func TestAFieldIsFoundByItsPath(t *testing.T) {
 `))
 	for field, want := range map[string]string{
 		"spec": "1:1", "spec.ports": "2:3", "spec.ports[0]": "3:7", "spec.ports[0].name": "3:7", "spec.ports[0].port": "4:7", "spec.ports[1].name": "5:7", "spec.ports[1].none": "5:7",
-		"spec.ports[2]": "2:3", "spec.ports[-1]": "2:3", "spec.ports[x]": "2:3", "spec.quota.requests.cpu": "7:5", "spec.quota[requests.cpu]": "7:5", "spec.quota.requests": "8:5", "spec.quota.requests.memory": "8:5",
+		"spec.ports[2]": "2:3", "spec.ports[-1]": "2:3", "spec.ports[x]": "2:3", "spec.ports.name": "2:3", "spec.ports[0": "2:3", "spec.ports.0]": "2:3", "spec.quota.requests.cpu": "7:5", "spec.quota[requests.cpu]": "7:5", "spec.quota.requests": "8:5", "spec.quota.requests.memory": "8:5",
 		"spec.other.key": "10:5", "spec.port": "12:3", "spec.none": "1:1", "none": "1:1", "": "1:1", "spec.port.x": "12:3", "spec.ümlaut.in": "13:18",
 	} {
 		if got := d.Position(field).In("x"); got != "x:"+want {

@@ -49,6 +49,7 @@ func TestAnEditChangesOneFieldAndKeepsAllElse(t *testing.T) {
 		"number to text":          {"spec.image.port", "x", "80", "x"},
 		"single quotes in a flow": {"spec.image.args[1]", "it's", `'b'`, `'it''s'`},
 		"object in a flow":        {"spec.image.args[2].c", "x, y", "d}", `"x, y"}`},
+		"first item of a flow":    {"spec.image.args[0]", "z", "[a,", `["z",`},
 		"append to a flow":        {"spec.image.args[3]", true, "{c: d}]", "{c: d}, true]"},
 		"field of an empty flow":  {"spec.image.env", map[string]any{"A": "b"}, "env: {}", "env:\n      A: b"},
 		"field made in {}":        {"spec.image.env.A", "b", "env: {}", "env:\n      A: b"},
@@ -107,6 +108,18 @@ func TestAFlowCollectionThatEndsWithoutAValue(t *testing.T) {
 	}
 }
 
+// TestAValueIsWrittenWhereNoneIs: in an empty file, and behind a colon or a dash that stands apart.
+func TestAValueIsWrittenWhereNoneIs(t *testing.T) {
+	for before, want := range map[string]string{
+		"{}\n": "{\"a\":[\"new\"]}\n", "a :\nb: 1\n": "a :\n  - new\nb: 1\n", "a:\n-\nb: 1\n": "a:\n- new\nb: 1\n", "a:\n  - # first\n  - 2\n": "a:\n  - new # first\n  - 2\n",
+	} {
+		got, err := Set([]byte(before), Path{"a", 0}, "new")
+		if err != nil || string(got) != want {
+			t.Errorf("%q: got %q, %v; want %q", before, got, err, want)
+		}
+	}
+}
+
 func TestADeletionTakesTheLinesOfTheField(t *testing.T) {
 	for name, c := range map[string]struct{ text, field, want string }{
 		"field":           {app, "spec.type", strings.Replace(app, "  type: Image\n", "", 1)},
@@ -150,6 +163,7 @@ func TestAnEditThatIsNotSafeIsRefused(t *testing.T) {
 		"a list's field":      {"a: [1]\n", "a.b", false, "is a field of an object"},
 		"an object's item":    {"a: {b: 1}\n", "a[0]", false, "is an item of a list"},
 		"beyond the list":     {"a: [1]\n", "a[2]", false, "the list has 1 items"},
+		"an item's field":     {"a: [x]\n", "a[0].b", false, "is a field of an object"},
 		"text has no fields":  {"a: b\n", "a.c", false, "is a field of an object"},
 		"byte order mark":     {"\ufeffa: 1\n", "a", false, "a byte order mark"},
 		"empty document":      {"---\n---\na: 1\n", "a", false, "begins with an empty document"},
@@ -178,7 +192,7 @@ func TestAnEditThatIsNotSafeIsRefused(t *testing.T) {
 func TestPathsAreReadAndWritten(t *testing.T) {
 	for text, want := range map[string]Path{
 		"a": {"a"}, "a.b[0].c": {"a", "b", 0, "c"}, "a[b.c]": {"a", "b.c"}, "a[b.c][1]": {"a", "b.c", 1},
-		"": nil, "a.": nil, ".a": nil, "a..b": nil, "a[": nil, "a[]": nil, "a[0]b": nil,
+		"": nil, "a.": nil, ".a": nil, "a..b": nil, "a[": nil, "a[]": nil, "a[0]b": nil, "a[0]bc": nil,
 	} {
 		got, err := ParsePath(text)
 		if (err == nil) != (want != nil) || !reflect.DeepEqual(got, want) {
@@ -186,6 +200,13 @@ func TestPathsAreReadAndWritten(t *testing.T) {
 		}
 		if want != nil && got.String() != text {
 			t.Errorf("%q is written %s", text, got)
+		}
+	}
+	for name, change := range map[string]func() ([]byte, error){
+		"set": func() ([]byte, error) { return Set([]byte("a: 1\n"), nil, 1) }, "delete": func() ([]byte, error) { return Delete([]byte("a: 1\n"), nil) },
+	} {
+		if got, err := change(); err == nil {
+			t.Errorf("%s without a path: %s", name, got)
 		}
 	}
 	if _, err := Delete([]byte("a: 1\n"), Path{"b"}); !errors.Is(err, ErrNoField) {

@@ -146,6 +146,28 @@ func TestErrorsHideTheAddress(t *testing.T) {
 	}
 }
 
+// TestTheAddressIsThatOfTheRequest: what is for people or a browser is not sent.
+func TestTheAddressIsThatOfTheRequest(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://ann:pass@hooks.example.com/x?a=b#c": "https://hooks.example.com/x?a=b", " http://hooks.example.com/x\n": "http://hooks.example.com/x",
+		"ftp://hooks.example.com/x": "", "https:hooks": "",
+	} {
+		at, err := addressOf(Receiver{Type: Slack, Address: address})
+		if (err != nil) != (want == "") || err == nil && at.String() != want {
+			t.Errorf("%q: got %v, %v", address, at, err)
+		}
+	}
+}
+
+// TestAPathOfASlashHidesNothing, and any other path is taken for a secret.
+func TestAPathOfASlashHidesNothing(t *testing.T) {
+	for address, want := range map[string]string{"https://a.example/": "1/2 of it: /x", "https://a.example": "1/2 of it: /x", "https://a.example/x": "1/2 of it: ***"} {
+		if got := hide("1/2 of it: /x", Receiver{Address: address}); got != want {
+			t.Errorf("%s: got %q", address, got)
+		}
+	}
+}
+
 func TestALimitSaysForHowLong(t *testing.T) {
 	server, _ := serve(t, http.StatusTooManyRequests, "")
 	var limited *LimitError
