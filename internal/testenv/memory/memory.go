@@ -37,6 +37,7 @@ var kinds = []metav1.APIResource{
 	{Kind: "Deployment", Group: "apps", Version: "v1", Name: "deployments", Namespaced: true}, {Kind: "ReplicaSet", Group: "apps", Version: "v1", Name: "replicasets", Namespaced: true},
 	{Kind: "StatefulSet", Group: "apps", Version: "v1", Name: "statefulsets", Namespaced: true}, {Kind: "DaemonSet", Group: "apps", Version: "v1", Name: "daemonsets", Namespaced: true},
 	{Kind: "Job", Group: "batch", Version: "v1", Name: "jobs", Namespaced: true}, {Kind: "CronJob", Group: "batch", Version: "v1", Name: "cronjobs", Namespaced: true},
+	{Kind: "SelfSubjectAccessReview", Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectaccessreviews"},
 	{Kind: v1alpha1.AppKind, Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Name: "apps", Namespaced: true},
 	{Kind: v1alpha1.ProjectKind, Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Name: "projects", Namespaced: true},
 	{Kind: v1alpha1.TenantKind, Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Name: "tenants"},
@@ -128,7 +129,7 @@ func discovery(path string) any {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: in.String()}
 	for _, k := range kinds {
 		if k.Group == group && k.Version == version {
-			k.Verbs = metav1.Verbs{"get", "list", "patch", "watch"}
+			k.Verbs = metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
 			list.APIResources = append(list.APIResources, k)
 		}
 	}
