@@ -1,0 +1,104 @@
+package read
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/objects"
+	"github.com/kubeop/kubeop/cmd/kubeop/output"
+	"github.com/kubeop/kubeop/internal/testenv/memory"
+)
+
+// delivered is a ready app that has delivered a ConfigMap.
+func delivered() *v1alpha1.App {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: types.UID("web"), CreationTimestamp: before(60)}}
+	app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Message: "all is well", LastTransitionTime: before(5)}}
+	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: shop + "_settings__ConfigMap", Version: "v1"}}
+	return app
+}
+
+func TestTheTreeOfAReadyApp(t *testing.T) {
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings", CreationTimestamp: before(60)}}
+	s := memory.Serve(t, delivered(), settings)
+	out, _, err := show(t, s, Tree, "acme/shop/web")
+	wantShown(t, out, err, "app acme/shop/web Ready", "└─ ConfigMap settings Healthy 60m")
+	out, _, err = show(t, s, Tree, "acme/shop/web", "-o", "json")
+	var nodes []objects.Node
+	if jsonErr := json.Unmarshal([]byte(out), &nodes); err != nil || jsonErr != nil || len(nodes) != 1 || nodes[0].Name != "settings" || nodes[0].State != objects.Healthy {
+		t.Errorf("as JSON: %v, %v\n%s", err, jsonErr, out)
+	}
+	empty := delivered()
+	empty.Status.Inventory.Entries = nil
+	out, complaint, err := show(t, memory.Serve(t, empty), Tree, "acme/shop/web")
+	if err != nil || out != "app acme/shop/web Ready" || complaint != "It has delivered nothing.\n" {
+		t.Errorf("without objects: %v: %q, %q", err, out, complaint)
+	}
+}
+
+// TestChildrenAreBelowTheirOwner, and the lines of a tree lead to each.
+func TestChildrenAreBelowTheirOwner(t *testing.T) {
+	columns := &output.Columns{Gap: " "}
+	leaf := func(name string) *objects.Node { return &objects.Node{Kind: "Pod", Name: name} }
+	(&tree{Call: &call.Call{}}).branches(columns, []*objects.Node{
+		{Kind: "Set", Name: "a", Children: []*objects.Node{leaf("b"), leaf("c")}}, {Kind: "Set", Name: "d", Children: []*objects.Node{leaf("e")}},
+	}, "")
+	var out strings.Builder
+	if err := columns.Write(&out, ""); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.TrimRight(line, " \n"))
+	}
+	if want := "├─ Set a\n│  ├─ Pod b\n│  └─ Pod c\n└─ Set d\n   └─ Pod e"; strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func TestDescribeShowsTheImageThatAPolicyChose(t *testing.T) {
+	for name, tc := range map[string]struct {
+		written *v1alpha1.ImageWritten
+		want    string
+	}{
+		"not written":       {nil, ""},
+		"by a commit":       {&v1alpha1.ImageWritten{Reference: "a.example/web:2", Commit: "0123456789abcdef"}, "Written a.example/web:2, by commit 01234567"},
+		"by a pull request": {&v1alpha1.ImageWritten{Reference: "a.example/web:2", PullRequest: "https://git.example.com/9"}, "Written https://git.example.com/9"},
+	} {
+		app := delivered()
+		app.Status.Image = &v1alpha1.ImageStatus{Reference: "a.example/web:2", Written: tc.written}
+		out, _, err := show(t, memory.Serve(t, app), Describe, "acme/shop/web")
+		if err != nil || !strings.Contains(out, "\nImage a.example/web:2\n") || !strings.Contains(out, tc.want) || strings.Contains(out, "Written") != (tc.want != "") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+func TestEventsOfASeriesCountEach(t *testing.T) {
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: "acme"}}
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e", CreationTimestamp: before(9)}, Type: corev1.EventTypeNormal, Reason: "Made", Message: "made\nit",
+		Series: &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(before(3).Time)}, InvolvedObject: corev1.ObjectReference{Kind: "Tenant", Name: "acme", UID: "acme"},
+	}
+	s := memory.Serve(t, tenant, event)
+	out, _, err := show(t, s, Events, "tenant", "acme")
+	wantShown(t, out, err, "AGE TYPE REASON OBJECT MESSAGE", "3m Normal Made Tenant/acme made it (7 times)")
+	out, _, err = show(t, s, Events, "tenant", "acme", "-o", "json")
+	var found []corev1.Event
+	if jsonErr := json.Unmarshal([]byte(out), &found); err != nil || jsonErr != nil || len(found) != 1 || found[0].Series.Count != 7 {
+		t.Errorf("as JSON: %v, %v\n%s", err, jsonErr, out)
+	}
+}
+
+// TestTraceOfAnObjectWithoutANamespace reads it although a namespace is chosen.
+func TestTraceOfAnObjectWithoutANamespace(t *testing.T) {
+	s := memory.Serve(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "zone"}})
+	out, _, err := show(t, s, Trace, "namespace/zone")
+	wantShown(t, out, err, "Namespace/zone", "App none: no app delivered it, or an owner of it")
+}
