@@ -15,15 +15,18 @@ func TestAMisplacedFileIsSentWhereItBelongs(t *testing.T) {
 		want     string
 		declares bool
 	}{
-		"version":              {"a/kubeop.yml", true, "the layout version belongs in kubeop.yaml at the root", false},
-		"tenant":               {"a/Tenant.yaml", true, "a Tenant belongs in tenants/<tenant>/tenant.yaml", true},
-		"tenant of a tenant":   {"tenant.yaml", false, "Tenants are declared in the platform repository only", true},
-		"project":              {"project/project.yaml", false, "a Project belongs in projects/<project>/project.yaml", true},
-		"app":                  {"app.YML", true, "an App belongs in tenants/<tenant>/projects/<project>/apps/<app>/app.yaml", true},
-		"of Flux":              {"clusters/production/web.yaml", false, "what Flux reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
-		"of Flux itself":       {"gotk-sync.yaml", true, "what Flux reads from such a folder is written as an App in tenants/<tenant>/projects/<project>/apps/<app>/app.yaml", false},
-		"of Argo CD":           {"argocd/web.yaml", false, "what Argo CD reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
-		"what an app may need": {"values.yaml", false, "files an app uses belong in its folder, projects/<project>/apps/<app>/", false},
+		"version":                   {"a/kubeop.yml", true, "the layout version belongs in kubeop.yaml at the root", false},
+		"tenant":                    {"a/Tenant.yaml", true, "a Tenant belongs in tenants/<tenant>/tenant.yaml", true},
+		"tenant of a tenant":        {"tenant.yaml", false, "Tenants are declared in the platform repository only", true},
+		"project":                   {"project/project.yaml", false, "a Project belongs in projects/<project>/project.yaml", true},
+		"app":                       {"app.YML", true, "an App belongs in tenants/<tenant>/projects/<project>/apps/<app>/app.yaml", true},
+		"of Flux":                   {"clusters/production/web.yaml", false, "what Flux reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
+		"of Flux itself":            {"gotk-sync.yaml", true, "what Flux reads from such a folder is written as an App in tenants/<tenant>/projects/<project>/apps/<app>/app.yaml", false},
+		"of Argo CD":                {"argocd/web.yaml", false, "what Argo CD reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
+		"of Flux, by its namespace": {"apps/flux-system/web.yaml", false, "what Flux reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
+		"of Argo CD, with a dash":   {"Argo-CD/web.yaml", false, "what Argo CD reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
+		"of sets of Argo CD":        {"applicationsets/web.yaml", false, "what Argo CD reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
+		"what an app may need":      {"values.yaml", false, "files an app uses belong in its folder, projects/<project>/apps/<app>/", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -145,5 +148,14 @@ func TestNamesOfFilesAreComparedWithoutCase(t *testing.T) {
 				t.Errorf("it is ignored at the root: %t, want %t", got, tc.ignored)
 			}
 		})
+	}
+}
+
+// TestANameIsJoinedAsItIs: one that leads out of its folder stays visible to who checks it.
+func TestANameIsJoinedAsItIs(t *testing.T) {
+	for want, at := range map[string][2]string{"app.yaml": {".", "app.yaml"}, "projects/shop": {"projects", "shop"}, "projects/..": {"projects", ".."}, "..": {".", ".."}} {
+		if got := Join(at[0], at[1]); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -48,17 +48,21 @@ func TestWeigh(t *testing.T) {
 		goes, why string
 		held      string
 	}{
-		"an app":                           {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}}, goes: "acme/shop/app0"},
-		"five of five apps":                {commit: Commit{Losses: apps(5), Apps: map[string]int{"acme": 5}}, goes: "acme/shop/app0 acme/shop/app1 acme/shop/app2 acme/shop/app3 acme/shop/app4"},
-		"six of thirty apps":               {commit: Commit{Losses: apps(6), Apps: map[string]int{"acme": 30}}, goes: "acme/shop/app0 acme/shop/app1 acme/shop/app2 acme/shop/app3 acme/shop/app4 acme/shop/app5"},
-		"six of 29 apps":                   {commit: Commit{Losses: apps(6), Apps: map[string]int{"acme": 29}}, held: "acme/shop/app0 acme/shop/app1 acme/shop/app2 acme/shop/app3 acme/shop/app4 acme/shop/app5", why: "6 of 29 apps of tenant acme"},
-		"a project without data":           {commit: Commit{Losses: []Loss{loss("acme/shop", 2)}, Apps: map[string]int{"acme": 3}}, goes: "acme/shop"},
-		"a project of many apps":           {commit: Commit{Losses: []Loss{loss("acme/shop", 6)}, Apps: map[string]int{"acme": 7}}, held: "acme/shop", why: "6 of 7 apps"},
-		"two projects of many apps":        {commit: Commit{Losses: []Loss{loss("acme/a", 3), loss("acme/b", 3)}, Apps: map[string]int{"acme": 7}}, held: "acme/a acme/b", why: "6 of 7 apps"},
-		"a project that holds data":        {commit: Commit{Losses: []Loss{loss("acme/shop", 1, data("disk", false))}, Apps: map[string]int{"acme": 50}}, held: "acme/shop", why: "holds data"},
-		"a tenant":                         {commit: Commit{Losses: []Loss{loss("acme", 0)}, Apps: map[string]int{"acme": 0}}, held: "acme", why: "removes a tenant"},
-		"one is held, another goes":        {commit: Commit{Losses: []Loss{loss("acme", 0), loss("zeta/shop/web", 0)}, Apps: map[string]int{"zeta": 1}}, held: "acme", goes: "zeta/shop/web", why: "removes a tenant"},
-		"apps before projects":             {commit: Commit{Losses: []Loss{loss("acme/shop", 1), loss("acme/blog/web", 0)}, Apps: map[string]int{"acme": 2}}, goes: "acme/blog/web acme/shop"},
+		"an app":                    {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}}, goes: "acme/shop/app0"},
+		"five of five apps":         {commit: Commit{Losses: apps(5), Apps: map[string]int{"acme": 5}}, goes: "acme/shop/app0 acme/shop/app1 acme/shop/app2 acme/shop/app3 acme/shop/app4"},
+		"six of thirty apps":        {commit: Commit{Losses: apps(6), Apps: map[string]int{"acme": 30}}, goes: "acme/shop/app0 acme/shop/app1 acme/shop/app2 acme/shop/app3 acme/shop/app4 acme/shop/app5"},
+		"six of 29 apps":            {commit: Commit{Losses: apps(6), Apps: map[string]int{"acme": 29}}, held: "acme/shop/app0 acme/shop/app1 acme/shop/app2 acme/shop/app3 acme/shop/app4 acme/shop/app5", why: "6 of 29 apps of tenant acme"},
+		"a project without data":    {commit: Commit{Losses: []Loss{loss("acme/shop", 2)}, Apps: map[string]int{"acme": 3}}, goes: "acme/shop"},
+		"a project of many apps":    {commit: Commit{Losses: []Loss{loss("acme/shop", 6)}, Apps: map[string]int{"acme": 7}}, held: "acme/shop", why: "6 of 7 apps"},
+		"two projects of many apps": {commit: Commit{Losses: []Loss{loss("acme/a", 3), loss("acme/b", 3)}, Apps: map[string]int{"acme": 7}}, held: "acme/a acme/b", why: "6 of 7 apps"},
+		"a project that holds data": {commit: Commit{Losses: []Loss{loss("acme/shop", 1, data("disk", false))}, Apps: map[string]int{"acme": 50}}, held: "acme/shop", why: "holds data"},
+		"a tenant":                  {commit: Commit{Losses: []Loss{loss("acme", 0)}, Apps: map[string]int{"acme": 0}}, held: "acme", why: "removes a tenant"},
+		"one is held, another goes": {commit: Commit{Losses: []Loss{loss("acme", 0), loss("zeta/shop/web", 0)}, Apps: map[string]int{"zeta": 1}}, held: "acme", goes: "zeta/shop/web", why: "removes a tenant"},
+		"apps before projects":      {commit: Commit{Losses: []Loss{loss("acme/shop", 1), loss("acme/blog/web", 0)}, Apps: map[string]int{"acme": 2}}, goes: "acme/blog/web acme/shop"},
+		"projects before tenants":   {commit: Commit{Losses: []Loss{loss("acme", 0), loss("zeta/shop", 1, data("disk", false))}}, held: "zeta/shop acme", why: "holds data"},
+		"apps of two tenants":       {commit: Commit{Losses: []Loss{loss("acme/shop", 5), loss("zeta/shop", 5)}, Apps: map[string]int{"acme": 6, "zeta": 6}}, goes: "acme/shop zeta/shop"},
+		"apps beside previews": {commit: Commit{Losses: []Loss{loss("acme/shop", 5), {Ref: identity.Ref{Tenant: "acme", Project: "shop-pr-a"}, UID: "1", Apps: 5, Preview: true}},
+			Apps: map[string]int{"acme": 12}}, goes: "acme/shop acme/shop-pr-a"},
 		"what is inside goes with it":      {commit: Commit{Losses: []Loss{loss("acme/shop/web", 0), loss("acme/shop", 1)}, Apps: map[string]int{"acme": 2}}, goes: "acme/shop"},
 		"names that begin alike":           {commit: Commit{Losses: []Loss{loss("acme/shop", 0), loss("acme/shop-2/web", 0)}, Apps: map[string]int{"acme": 2}}, goes: "acme/shop-2/web acme/shop"},
 		"an emptied tree":                  {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}, Emptied: true}, held: "acme/shop/app0", why: "declares nothing"},
@@ -80,6 +84,9 @@ func TestWeigh(t *testing.T) {
 				t.Errorf("why: %q, want %q", v.Why, tc.why)
 			}
 			if len(v.Held) == 0 {
+				if v.Token != "" || v.Lines != nil {
+					t.Errorf("nothing is held, and the token is %q of %v", v.Token, v.Lines)
+				}
 				return
 			}
 			confirmed := tc.commit.Weigh(v.Token)
@@ -113,6 +120,12 @@ func TestAConfirmationIsOfOneCommitAndOneList(t *testing.T) {
 				t.Errorf("the confirmation of another list was taken: %v go", paths(v.Go))
 			}
 		})
+	}
+	two := base()
+	two.Losses[0].Claims = append(two.Losses[0].Claims, data("more", false))
+	before := two.Weigh("").Token
+	if slices.Reverse(two.Losses[0].Claims); two.Weigh("").Token != before {
+		t.Error("the same claims in another order have another token")
 	}
 	same := base()
 	same.Losses[0].Pods = 7 // They come and go.
