@@ -2,6 +2,8 @@ package encrypt
 
 import (
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -30,7 +32,7 @@ func recipient(t *testing.T, words string) string {
 func TestTheOperatorDecryptsIt(t *testing.T) {
 	long := strings.Repeat("a line of a certificate: with \"quotes\" and ü\n", 100)
 	secret := Secret{Name: "database", Type: "kubernetes.io/basic-auth", Data: map[string][]byte{
-		"password": []byte("hunter2"), "true": []byte("yes"), "123": []byte("0123"), "empty": nil, "tls.crt": []byte(long), "blob": {0, 1, 0xff, 0xfe}, "enc": []byte("ENC[AES256_GCM,data:no]"),
+		"password": []byte("hunter2"), "true": []byte("yes"), "123": []byte("0123"), "empty": nil, "tls.crt": []byte(long), "blob": {0, 1, 0xff, 0xfe}, "nul": []byte("a\x00b"), "latin": {'a', 0xfc}, "enc": []byte("ENC[AES256_GCM,data:no]"),
 	}}
 	text, err := secret.Encrypted([]string{recipient(t, testkeys.First), recipient(t, testkeys.Second)}, time.Now())
 	if err != nil {
@@ -50,12 +52,26 @@ func TestTheOperatorDecryptsIt(t *testing.T) {
 		for name, value := range got.Data {
 			values[name] = value
 		}
+		if binary := slices.Sorted(maps.Keys(got.Data)); !slices.Equal(binary, []string{"blob", "latin", "nul"}) {
+			t.Errorf("%v are data; only what is no text is", binary)
+		}
 		want := map[string][]byte{}
 		for name, value := range secret.Data {
 			want[name] = append([]byte{}, value...)
 		}
 		if diff := cmp.Diff(want, values); diff != "" || got.Name != "database" || got.Type != corev1.SecretTypeBasicAuth || got.Kind != "Secret" {
 			t.Errorf("-want +got of %s %s:\n%s", got.Kind, got.Name, diff)
+		}
+	}
+}
+
+// TestAFieldWithoutValuesIsNotWritten: an empty one would be null, which no Secret has.
+func TestAFieldWithoutValuesIsNotWritten(t *testing.T) {
+	for field, value := range map[string][]byte{"data": []byte("text"), "stringData": {0xff}} {
+		secret := Secret{Name: "a", Data: map[string][]byte{"a": value}}
+		text, err := secret.Encrypted([]string{recipient(t, testkeys.First)}, time.Now())
+		if err != nil || strings.Contains(string(text), "\n"+field+":") {
+			t.Errorf("%s: %v\n%s", field, err, text)
 		}
 	}
 }
