@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/gitops/notice"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
@@ -244,5 +246,65 @@ func TestTheSoonestTimeCounts(t *testing.T) {
 		if sooner(&again, c.after); again != c.want {
 			t.Errorf("after %d it is %d, want %d", c.after, again, c.want)
 		}
+	}
+}
+
+// TestOnlyWhatIsKnownIsWoken: other tenants and repositories have no receivers, and report nothing.
+func TestOnlyWhatIsKnownIsWoken(t *testing.T) {
+	for name, want := range map[string]string{"acme": "acme", "beta": "", "": ""} {
+		if got := known(name, func(name string) bool { return name != "beta" }); got != want {
+			t.Errorf("%q wakes %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestARestartIsNoNewsAboutAReceiver: the condition stays until a receiver has answered.
+func TestARestartIsNoNewsAboutAReceiver(t *testing.T) {
+	h := newHall(t, "slack")
+	tenant := &v1alpha1.Tenant{}
+	if err := h.kube.Get(t.Context(), client.ObjectKey{Name: "acme"}, tenant); err != nil {
+		t.Fatal(err)
+	}
+	if note := h.Note(tenant); note != (step.Note{Condition: v1alpha1.NotificationFailedCondition}) {
+		t.Errorf("before anything is known, the condition is %+v", note)
+	}
+	tenant.Status.Conditions = []metav1.Condition{{Type: v1alpha1.NotificationFailedCondition, Status: metav1.ConditionTrue, Reason: "SourceNotFound", Message: "gone"}}
+	want := step.Note{Condition: v1alpha1.NotificationFailedCondition, Status: metav1.ConditionTrue, Reason: "SourceNotFound", Message: "gone"}
+	if note := h.Note(tenant); note != want {
+		t.Errorf("after a restart, the condition is %+v", note)
+	}
+	h.mu.Lock()
+	h.observe(tenant, notice.States{})
+	h.mu.Unlock()
+	if note := h.Note(tenant); note != want {
+		t.Errorf("before a receiver has answered, the condition is %+v", note)
+	}
+	if h.done("acme", "slack", nil); h.Note(tenant).Status != "" {
+		t.Errorf("after the answer, the condition is %+v", h.Note(tenant))
+	}
+}
+
+// TestPreviewsAndObjectsThatGoSayNothingOfACommit of the Repository.
+func TestPreviewsAndObjectsThatGoSayNothingOfACommit(t *testing.T) {
+	b := newBed(t)
+	unhealthy := func(name string, change func(*v1alpha1.Project)) {
+		project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kubeop-acme", Name: name, Labels: map[string]string{v1alpha1.RepositoryLabel: "acme"}, Finalizers: []string{v1alpha1.Finalizer},
+		}}
+		project.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "R", Message: name}}
+		change(project)
+		if err := b.kube.Create(t.Context(), project); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unhealthy("shop", func(*v1alpha1.Project) {})
+	unhealthy("preview", func(p *v1alpha1.Project) { p.Annotations = map[string]string{v1alpha1.BranchAnnotation: "feature"} })
+	unhealthy("leaving", func(*v1alpha1.Project) {})
+	if err := b.kube.Delete(t.Context(), &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "leaving"}}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := b.objects(t.Context(), "acme")
+	if err != nil || len(found.homes) != 1 || !strings.Contains(fmt.Sprint(found.homes), "shop") {
+		t.Errorf("unhealthy are %+v, want the project shop: %v", found.homes, err)
 	}
 }
