@@ -28,10 +28,13 @@ const (
 	TenantKind     = "Tenant"
 	ProjectKind    = "Project"
 	AppKind        = "App"
+	PolicyKind     = "Policy"
+	GuardrailsKind = "Guardrails"
 )
 
 func addKinds(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Repository{}, &RepositoryList{}, &Tenant{}, &TenantList{}, &Project{}, &ProjectList{}, &App{}, &AppList{})
+	s.AddKnownTypes(GroupVersion, &Repository{}, &RepositoryList{}, &Tenant{}, &TenantList{}, &Project{}, &ProjectList{}, &App{}, &AppList{},
+		&Policy{}, &PolicyList{}, &Guardrails{}, &GuardrailsList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -74,6 +74,13 @@ type TenantSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.endsWith('.rbac.authorization.k8s.io') && !k.endsWith('paas.kubeop.io'))",message="clusterKinds must not hold kinds of RBAC or of kubeop"
 	// +listType=set
 	ClusterKinds []string `json:"clusterKinds,omitempty"`
+	// Policies are the names of the Policies that the tenant is under: policies/<policy>.yaml of the platform repository. Default: the
+	// Policies with spec.default.
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +listType=set
+	Policies []string `json:"policies,omitempty"`
 	// Weight is the tenant's share wherever tenants wait for the same resource: workers, fetches, builds and Helm actions. A tenant with
 	// weight 2 gets twice the turns of one with weight 1. Default 1.
 	// +kubebuilder:validation:Minimum=1

@@ -57,7 +57,7 @@ func Fill(objects []*unstructured.Unstructured, fill string) []string {
 		switch {
 		case fill == FillRestricted:
 			did = p.fillRestricted()
-		case fill == FillBaseline && !p.fixed: // The API server would refuse the change.
+		case fill == FillBaseline && !p.Fixed: // The API server would refuse the change.
 			did = p.fillSeccomp()
 		}
 		if text := did.String(); text != "" {
@@ -96,13 +96,13 @@ func (p *pod) fillRestricted() work {
 
 // fillSeccomp sets the pod's seccomp profile, which applies to the containers that set none.
 func (p *pod) fillSeccomp() (did work) {
-	if setting(p.spec, "seccompProfile") != nil {
+	if setting(p.Spec, "seccompProfile") != nil {
 		return did
 	}
 	if !slices.ContainsFunc(p.containers, func(c container) bool { return !c.privileged() && setting(c.fields, "seccompProfile") == nil }) {
 		return did
 	}
-	set(p.spec, "seccompProfile", map[string]any{"type": "RuntimeDefault"})
+	set(p.Spec, "seccompProfile", map[string]any{"type": "RuntimeDefault"})
 	did.pod = append(did.pod, "seccompProfile")
 	return did
 }
@@ -110,11 +110,11 @@ func (p *pod) fillSeccomp() (did work) {
 // fillNonRoot sets runAsNonRoot of the pod, or of single containers if the author wants another one to run as root. With a user namespace
 // of its own (hostUsers: false), a pod may run as root.
 func (p *pod) fillNonRoot() (did work) {
-	if setting(p.spec, "runAsNonRoot") != nil || p.spec["hostUsers"] == false {
+	if setting(p.Spec, "runAsNonRoot") != nil || p.Spec["hostUsers"] == false {
 		return did
 	}
 	var lacking []container
-	rooted := isRoot(setting(p.spec, "runAsUser"))
+	rooted := isRoot(setting(p.Spec, "runAsUser"))
 	for _, c := range p.containers {
 		switch {
 		case p.runsAsRoot(c):
@@ -127,7 +127,7 @@ func (p *pod) fillNonRoot() (did work) {
 		return did
 	}
 	if !rooted {
-		set(p.spec, "runAsNonRoot", true)
+		set(p.Spec, "runAsNonRoot", true)
 		did.pod = append(did.pod, "runAsNonRoot")
 		return did
 	}
@@ -142,7 +142,7 @@ func (p *pod) fillNonRoot() (did work) {
 func (p *pod) runsAsRoot(c container) bool {
 	user := setting(c.fields, "runAsUser")
 	if user == nil {
-		user = setting(p.spec, "runAsUser")
+		user = setting(p.Spec, "runAsUser")
 	}
 	return c.privileged() || isRoot(user) || setting(c.fields, "runAsNonRoot") == false
 }

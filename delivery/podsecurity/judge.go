@@ -80,7 +80,7 @@ func (j Judge) judge(object *unstructured.Unstructured) (broken []*policy.Violat
 	}
 	spec, metadata := &corev1.PodSpec{}, &metav1.ObjectMeta{}
 	converter := runtime.DefaultUnstructuredConverter
-	if converter.FromUnstructured(p.spec, spec) != nil || converter.FromUnstructured(p.metadata, metadata) != nil {
+	if converter.FromUnstructured(p.Spec, spec) != nil || converter.FromUnstructured(p.Metadata, metadata) != nil {
 		return nil // The API server cannot decode the pod either, and refuses it.
 	}
 	inForce := checksOf(j.Version)
@@ -196,7 +196,7 @@ var (
 
 // wayOut says what the author can write instead.
 func wayOut(id levels.CheckID, p *pod) string {
-	at := strings.Join(append(append([]string{}, p.path...), "spec"), ".")
+	at := strings.Join(append(append([]string{}, p.Path...), "spec"), ".")
 	if yaml, ok := inContainer[id]; ok {
 		text := fmt.Sprintf("write securityContext: %s in the container, below %s", yaml, at)
 		if id == "capabilities_restricted" {

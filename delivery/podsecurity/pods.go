@@ -5,33 +5,14 @@ package podsecurity
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/delivery/podspec"
 )
-
-// holder is where a kind has its pod or pod template.
-type holder struct {
-	path []string
-	// fixed: the API server refuses changes of the pod of an existing object.
-	fixed bool
-}
-
-var holders = map[schema.GroupKind]holder{
-	{Kind: "Pod"}:                        {path: nil, fixed: true},
-	{Kind: "PodTemplate"}:                {path: []string{"template"}},
-	{Kind: "ReplicationController"}:      {path: []string{"spec", "template"}},
-	{Group: "apps", Kind: "DaemonSet"}:   {path: []string{"spec", "template"}},
-	{Group: "apps", Kind: "Deployment"}:  {path: []string{"spec", "template"}},
-	{Group: "apps", Kind: "ReplicaSet"}:  {path: []string{"spec", "template"}},
-	{Group: "apps", Kind: "StatefulSet"}: {path: []string{"spec", "template"}},
-	{Group: "batch", Kind: "Job"}:        {path: []string{"spec", "template"}, fixed: true},
-	{Group: "batch", Kind: "CronJob"}:    {path: []string{"spec", "jobTemplate", "spec", "template"}},
-}
 
 // pod is the pod of an object, or the template of its pods.
 type pod struct {
-	holder
-	metadata, spec map[string]any
-	containers     []container
+	*podspec.Pod
+	containers []container
 }
 
 // container is a container of any kind: init, ephemeral or other.
@@ -42,37 +23,25 @@ type container struct {
 
 // podOf returns the pod of an object; nil if the object has none, or one that cannot be decoded, which the API server refuses.
 func podOf(object *unstructured.Unstructured) *pod {
-	at, ok := holders[object.GroupVersionKind().GroupKind()]
+	found := podspec.Of(object)
+	if found == nil {
+		return nil
+	}
+	containers, ok := found.Containers()
 	if !ok {
 		return nil
 	}
-	found, _, err := unstructured.NestedFieldNoCopy(object.Object, at.path...)
-	template, ok := found.(map[string]any)
-	if err != nil || !ok {
-		return nil
-	}
-	p := &pod{holder: at}
-	if p.spec, ok = template["spec"].(map[string]any); !ok {
-		return nil
-	}
-	p.metadata, _ = template["metadata"].(map[string]any)
-	for _, kind := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		listed, _ := p.spec[kind].([]any)
-		for _, one := range listed {
-			fields, ok := one.(map[string]any)
-			if !ok {
-				return nil
-			}
-			name, _ := fields["name"].(string)
-			p.containers = append(p.containers, container{name, fields})
-		}
+	p := &pod{Pod: found}
+	for _, fields := range containers {
+		name, _ := fields["name"].(string)
+		p.containers = append(p.containers, container{name, fields})
 	}
 	return p
 }
 
 // windows reports whether the pod runs on Windows. The fields that are filled in are not for such pods, and the levels do not require them.
 func (p *pod) windows() bool {
-	name, _, _ := unstructured.NestedString(p.spec, "os", "name")
+	name, _, _ := unstructured.NestedString(p.Spec, "os", "name")
 	return name == "windows"
 }
 
@@ -88,7 +57,7 @@ func (p *pod) readable() bool {
 
 // contexts returns the mappings that have a security context: the pod's spec and the containers.
 func (p *pod) contexts() []map[string]any {
-	all := []map[string]any{p.spec}
+	all := []map[string]any{p.Spec}
 	for _, c := range p.containers {
 		all = append(all, c.fields)
 	}

@@ -164,7 +164,7 @@ func TestJudgesAsTheAPIServerDoes(t *testing.T) {
 	for i := range 2000 {
 		object := a.deployment()
 		spec, level, version := &corev1.PodSpec{}, []api.Level{api.LevelBaseline, api.LevelRestricted}[i%2], api.MajorMinorVersion(1, 20+i%20)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(podOf(object).spec, spec); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(podOf(object).Spec, spec); err != nil {
 			t.Fatal(err)
 		}
 		var want []string

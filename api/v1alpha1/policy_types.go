@@ -1,0 +1,214 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// PolicySpec says what the apps and people of tenants may have in the namespaces of their projects.
+type PolicySpec struct {
+	// Default: tenants whose spec.policies is empty are under this policy. Several policies can be default. Default false.
+	Default bool `json:"default,omitempty"`
+
+	PolicyRules `json:",inline"`
+}
+
+// PolicyRules are the rules of a policy, by what they are about. Each field that is set is a rule of its own. An object has to satisfy the
+// rules of all policies that its tenant is under, so of several policies the strictest wins.
+type PolicyRules struct {
+	// Images are the container images that pods may run.
+	Images *ImageRules `json:"images,omitempty"`
+	// Services are the ways in which a Service may be reached from outside of the cluster.
+	Services *ServiceRules `json:"services,omitempty"`
+	// Hostnames are the names under which Ingresses and routes may serve.
+	Hostnames *HostnameRules `json:"hostnames,omitempty"`
+	// Classes are the classes that claims, Ingresses and pods may name.
+	Classes *ClassRules `json:"classes,omitempty"`
+}
+
+// PolicyAction is what happens to an object that breaks a rule.
+// +kubebuilder:validation:Enum=Deny;Warn;Audit
+type PolicyAction string
+
+const (
+	// DenyAction refuses the object: kubeop does not apply it, and the API server accepts it from nobody.
+	DenyAction PolicyAction = "Deny"
+	// WarnAction accepts the object. The App's condition PolicyWarning names it, and kubectl prints a warning.
+	WarnAction PolicyAction = "Warn"
+	// AuditAction accepts the object without a word to the tenant: it is in the API server's audit log, and kubeop counts it in
+	// kubeop_policy_violations_total.
+	AuditAction PolicyAction = "Audit"
+)
+
+// ImageRules limits the images of containers, init containers and ephemeral containers, and of image volumes.
+//
+// A pattern is a registry, or a repository and everything below it: "registry.example.com", "registry.example.com/team",
+// "docker.io/library/nginx". "*" stands for any letters of one part of the path, as in "*.example.com/team"; "*" alone is every registry.
+// Images are compared by their full names: "nginx" is "docker.io/library/nginx", and "index.docker.io" is "docker.io".
+type ImageRules struct {
+	// Action for images that break this rule: Deny, Warn or Audit. Default Deny.
+	// +kubebuilder:default=Deny
+	Action PolicyAction `json:"action,omitempty"`
+	// Allow are patterns of which an image has to match one. Default: every image.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^(\*|localhost|[a-z0-9*.-]*[.:*][a-z0-9*.:-]*)(/[a-z0-9*._-]+)*$`
+	// +listType=set
+	Allow []string `json:"allow,omitempty"`
+	// Deny are patterns of which an image may match none, also if it matches Allow. Default: none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^(\*|localhost|[a-z0-9*.-]*[.:*][a-z0-9*.:-]*)(/[a-z0-9*._-]+)*$`
+	// +listType=set
+	Deny []string `json:"deny,omitempty"`
+	// RequireDigest: an image has to be named by its digest, so that a tag that is moved changes nothing. Default false.
+	RequireDigest bool `json:"requireDigest,omitempty"`
+}
+
+// ServiceRules limits Services. Services that lead out of the cluster, with an external name or external IPs, are always refused.
+type ServiceRules struct {
+	// Action for Services that break this rule: Deny, Warn or Audit. Default Deny.
+	// +kubebuilder:default=Deny
+	Action PolicyAction `json:"action,omitempty"`
+	// Types are the types that a Service may have. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:items:Enum=ClusterIP;NodePort;LoadBalancer
+	// +listType=set
+	Types []string `json:"types,omitempty"`
+	// LoadBalancerClasses are the values that spec.loadBalancerClass of a Service may have. A Service without one gets the cluster's
+	// default load balancer, which Types allows or refuses. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	// +listType=set
+	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
+}
+
+// HostnameRules limits the host names of Ingresses and of the Gateway API's routes (HTTPRoute, GRPCRoute, TLSRoute). An Ingress with a
+// default backend, and a rule or route without a host name, serve every name and break the rule.
+type HostnameRules struct {
+	// Action for objects that break this rule: Deny, Warn or Audit. Default Deny.
+	// +kubebuilder:default=Deny
+	Action PolicyAction `json:"action,omitempty"`
+	// Suffixes are the domains that the names may have. "example.com" is the name itself and every name below it.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Suffixes []string `json:"suffixes"`
+	// Wildcards: names such as "*.shop.example.com" are allowed. Default false.
+	Wildcards bool `json:"wildcards,omitempty"`
+}
+
+// ClassRules limits the classes that objects name. An object that names none gets the cluster's default class before it is checked. The
+// PriorityClasses of pods are in spec.priorityClasses of the Tenant.
+type ClassRules struct {
+	// Action for objects that break this rule: Deny, Warn or Audit. Default Deny.
+	// +kubebuilder:default=Deny
+	Action PolicyAction `json:"action,omitempty"`
+	// Storage are the StorageClasses that claims may name, also those in a StatefulSet's templates and in pods' ephemeral volumes.
+	// Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Storage []string `json:"storage,omitempty"`
+	// Ingress are the IngressClasses that Ingresses may name. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Ingress []string `json:"ingress,omitempty"`
+	// Runtime are the RuntimeClasses that pods may name. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Runtime []string `json:"runtime,omitempty"`
+}
+
+// Policy limits what tenants may have, in policies/<policy>.yaml of the platform repository. A Tenant names the policies that it is under
+// in spec.policies. kubeop checks the objects of apps against them before it applies anything, and the API server checks every other
+// write, also while kubeop does not run.
+// +kubebuilder:object:root=true
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:resource:scope=Cluster,shortName=pol,categories=kubeop
+// +kubebuilder:printcolumn:name="Default",type=boolean,JSONPath=`.spec.default`
+// +kubebuilder:printcolumn:name="Images",type=string,JSONPath=`.spec.images.action`
+// +kubebuilder:printcolumn:name="Services",type=string,JSONPath=`.spec.services.action`
+// +kubebuilder:printcolumn:name="Hostnames",type=string,JSONPath=`.spec.hostnames.action`
+// +kubebuilder:printcolumn:name="Classes",type=string,JSONPath=`.spec.classes.action`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="name must be at most 63 lowercase letters, digits and dashes"
+type Policy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:default={}
+	Spec PolicySpec `json:"spec,omitempty"`
+}
+
+// PolicyList is a list of Policies.
+// +kubebuilder:object:root=true
+type PolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Policy `json:"items"`
+}
+
+// GuardrailsName is the name of the Guardrails in the namespace of each project.
+const GuardrailsName = "kubeop"
+
+// AppliedPolicy are the rules of one policy that have the same action.
+type AppliedPolicy struct {
+	// Policy is the name of the Policy.
+	Policy string `json:"policy"`
+
+	PolicyRules `json:",inline"`
+}
+
+// GuardrailsSpec are the rules of all policies that hold in a project, by their actions.
+type GuardrailsSpec struct {
+	// Deny are rules that objects have to satisfy.
+	// +listType=map
+	// +listMapKey=policy
+	Deny []AppliedPolicy `json:"deny,omitempty"`
+	// Warn are rules that kubeop and the API server warn about.
+	// +listType=map
+	// +listMapKey=policy
+	Warn []AppliedPolicy `json:"warn,omitempty"`
+	// Audit are rules whose violations are only recorded.
+	// +listType=map
+	// +listMapKey=policy
+	Audit []AppliedPolicy `json:"audit,omitempty"`
+}
+
+// Guardrails are the policies that hold in the namespace of a project. kubeop writes one from the Policies of the tenant, and the API
+// server's admission policies read it. People can read in it what they may do; nobody but kubeop can change it.
+// +kubebuilder:object:root=true
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:resource:categories=kubeop
+// +kubebuilder:printcolumn:name="Deny",type=string,JSONPath=`.spec.deny[*].policy`
+// +kubebuilder:printcolumn:name="Warn",type=string,JSONPath=`.spec.warn[*].policy`
+// +kubebuilder:printcolumn:name="Audit",type=string,JSONPath=`.spec.audit[*].policy`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'kubeop'",message="the Guardrails of a project are named kubeop"
+type Guardrails struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:default={}
+	Spec GuardrailsSpec `json:"spec,omitempty"`
+}
+
+// GuardrailsList is a list of Guardrails.
+// +kubebuilder:object:root=true
+type GuardrailsList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Guardrails `json:"items"`
+}

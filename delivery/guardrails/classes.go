@@ -1,0 +1,96 @@
+package guardrails
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/podspec"
+)
+
+// ingressClassAnnotation is the older way to name the class of an Ingress, which controllers still read.
+const ingressClassAnnotation = "kubernetes.io/ingress.class"
+
+// classes: an object may name only classes that the policy allows. One that names none gets the cluster's default from the API server.
+func classes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {
+	rule := rules.Classes
+	if rule == nil {
+		return nil
+	}
+	var broken []found
+	for _, of := range []struct {
+		field, what    string
+		named, allowed []string
+	}{
+		{"classes.storage", "storageClassName", storageClasses(object), rule.Storage},
+		{"classes.ingress", "ingressClassName", ingressClasses(object), rule.Ingress},
+		{"classes.runtime", "runtimeClassName", runtimeClasses(object), rule.Runtime},
+	} {
+		for _, class := range of.named {
+			if class != "" && len(of.allowed) > 0 && !slices.Contains(of.allowed, class) {
+				broken = append(broken, found{of.field, fmt.Sprintf("has %s %s; allowed are: %s", of.what, class, strings.Join(of.allowed, ", "))})
+			}
+		}
+	}
+	return broken
+}
+
+// storageClasses returns the StorageClasses of a claim, of a StatefulSet's claims and of the ephemeral volumes of pods.
+func storageClasses(object *unstructured.Unstructured) []string {
+	kind := object.GroupVersionKind()
+	var all []string
+	add := func(claim map[string]any, fields ...string) {
+		if class, _, _ := unstructured.NestedString(claim, fields...); !slices.Contains(all, class) {
+			all = append(all, class)
+		}
+	}
+	if kind.Group == "" && kind.Kind == "PersistentVolumeClaim" {
+		add(object.Object, "spec", "storageClassName")
+	}
+	if kind.Group == "apps" && kind.Kind == "StatefulSet" {
+		spec, _ := object.Object["spec"].(map[string]any)
+		for _, claim := range maps(spec["volumeClaimTemplates"]) {
+			add(claim, "spec", "storageClassName")
+		}
+	}
+	if pod := podspec.Of(object); pod != nil {
+		for _, volume := range maps(pod.Spec["volumes"]) {
+			add(volume, "ephemeral", "volumeClaimTemplate", "spec", "storageClassName")
+		}
+	}
+	return all
+}
+
+func ingressClasses(object *unstructured.Unstructured) []string {
+	kind := object.GroupVersionKind()
+	if kind.Group != "networking.k8s.io" || kind.Kind != "Ingress" {
+		return nil
+	}
+	class, _, _ := unstructured.NestedString(object.Object, "spec", "ingressClassName")
+	annotation, _, _ := unstructured.NestedString(object.Object, "metadata", "annotations", ingressClassAnnotation)
+	return slices.Compact([]string{class, annotation})
+}
+
+func runtimeClasses(object *unstructured.Unstructured) []string {
+	pod := podspec.Of(object)
+	if pod == nil {
+		return nil
+	}
+	class, _ := pod.Spec["runtimeClassName"].(string)
+	return []string{class}
+}
+
+// maps returns the mappings of a list.
+func maps(list any) []map[string]any {
+	items, _ := list.([]any)
+	var all []map[string]any
+	for _, item := range items {
+		if m, ok := item.(map[string]any); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}

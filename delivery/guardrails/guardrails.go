@@ -1,0 +1,126 @@
+// Package guardrails says which Policies a tenant is under, and judges objects by their rules. It is pure. The chart's admission policies
+// in policies/guardrails judge every write by the same rules, from the same Guardrails object, so both have to change together: a test runs
+// the same cases through both.
+package guardrails
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Select returns the policies that a tenant is under, sorted by name: those that it names, or else the default ones. missing are the names for
+// which there is no policy.
+func Select(tenant *v1alpha1.Tenant, all []v1alpha1.Policy) (selected []v1alpha1.Policy, missing []string) {
+	for _, p := range all {
+		named := slices.Contains(tenant.Spec.Policies, p.Name)
+		if named || len(tenant.Spec.Policies) == 0 && p.Spec.Default {
+			selected = append(selected, p)
+		}
+	}
+	for _, name := range tenant.Spec.Policies {
+		if !slices.ContainsFunc(all, func(p v1alpha1.Policy) bool { return p.Name == name }) {
+			missing = append(missing, name)
+		}
+	}
+	slices.SortFunc(selected, func(a, b v1alpha1.Policy) int { return cmp.Compare(a.Name, b.Name) })
+	slices.Sort(missing)
+	return selected, missing
+}
+
+// Of returns the rules of policies by their actions.
+func Of(policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
+	var spec v1alpha1.GuardrailsSpec
+	for i := range policies {
+		for action, rules := range byAction(&policies[i].Spec.PolicyRules) {
+			list := listOf(&spec, action)
+			*list = append(*list, v1alpha1.AppliedPolicy{Policy: policies[i].Name, PolicyRules: rules})
+		}
+	}
+	return spec
+}
+
+// byAction splits the rules of a policy by their actions.
+func byAction(rules *v1alpha1.PolicyRules) map[v1alpha1.PolicyAction]v1alpha1.PolicyRules {
+	split := map[v1alpha1.PolicyAction]v1alpha1.PolicyRules{}
+	put := func(action v1alpha1.PolicyAction, set func(*v1alpha1.PolicyRules)) {
+		action = cmp.Or(action, v1alpha1.DenyAction)
+		part := split[action]
+		set(&part)
+		split[action] = part
+	}
+	if r := rules.Images; r != nil {
+		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Images = r })
+	}
+	if r := rules.Services; r != nil {
+		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Services = r })
+	}
+	if r := rules.Hostnames; r != nil {
+		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Hostnames = r })
+	}
+	if r := rules.Classes; r != nil {
+		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Classes = r })
+	}
+	return split
+}
+
+// listOf returns the list of the rules with an action; rules with an unknown action are denied.
+func listOf(spec *v1alpha1.GuardrailsSpec, action v1alpha1.PolicyAction) *[]v1alpha1.AppliedPolicy {
+	switch action {
+	case v1alpha1.WarnAction:
+		return &spec.Warn
+	case v1alpha1.AuditAction:
+		return &spec.Audit
+	}
+	return &spec.Deny
+}
+
+// Names of the rules, as messages and metrics have them.
+const (
+	Images    = "Images"
+	Services  = "Services"
+	Hostnames = "Hostnames"
+	Classes   = "Classes"
+)
+
+// Violation is a rule that an object breaks.
+type Violation struct {
+	// Rule is one of the names above.
+	Rule   string
+	Policy string
+	Action v1alpha1.PolicyAction
+	// Field is where the rule is in the Policy's spec, such as "images.allow".
+	Field string
+	// Why says what is wrong with the object, in words that follow its name.
+	Why string
+}
+
+// Where says where the rule is written.
+func (v Violation) Where() string {
+	return fmt.Sprintf("spec.%s of policies/%s.yaml in the platform repository", v.Field, v.Policy)
+}
+
+// found is a violation of one policy's rule.
+type found struct{ field, why string }
+
+// Check returns the rules that an object breaks, in the order of actions (Deny, Warn, Audit) and policies.
+func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []Violation {
+	var all []Violation
+	for _, action := range []v1alpha1.PolicyAction{v1alpha1.DenyAction, v1alpha1.WarnAction, v1alpha1.AuditAction} {
+		for _, applied := range *listOf(spec, action) {
+			for _, rule := range []struct {
+				name  string
+				check func(*unstructured.Unstructured, *v1alpha1.PolicyRules) []found
+			}{{Images, images}, {Services, services}, {Hostnames, hostnames}, {Classes, classes}} {
+				for _, f := range rule.check(object, &applied.PolicyRules) {
+					all = append(all, Violation{Rule: rule.name, Policy: applied.Policy, Action: action, Field: f.field, Why: f.why})
+				}
+			}
+		}
+	}
+	return all
+}

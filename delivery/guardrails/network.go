@@ -1,0 +1,96 @@
+package guardrails
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// services: a Service may be reached from outside of the cluster only as the policy allows.
+func services(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {
+	rule, kind := rules.Services, object.GroupVersionKind()
+	if rule == nil || kind.Group != "" || kind.Kind != "Service" {
+		return nil
+	}
+	var broken []found
+	spec, _ := object.Object["spec"].(map[string]any)
+	is, _ := spec["type"].(string)
+	if is == "" {
+		is = string(corev1.ServiceTypeClusterIP)
+	}
+	if len(rule.Types) > 0 && !slices.Contains(rule.Types, is) {
+		broken = append(broken, found{"services.types", fmt.Sprintf("is of type %s; allowed are: %s", is, strings.Join(rule.Types, ", "))})
+	}
+	class, _ := spec["loadBalancerClass"].(string)
+	if class != "" && len(rule.LoadBalancerClasses) > 0 && !slices.Contains(rule.LoadBalancerClasses, class) {
+		broken = append(broken, found{"services.loadBalancerClasses", fmt.Sprintf("has loadBalancerClass %s; allowed are: %s", class, strings.Join(rule.LoadBalancerClasses, ", "))})
+	}
+	return broken
+}
+
+// hostnames: an Ingress or a route may serve only names below the domains of the policy.
+func hostnames(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {
+	rule := rules.Hostnames
+	if rule == nil {
+		return nil
+	}
+	var broken []found
+	for _, host := range hostsOf(object) {
+		name := strings.TrimSuffix(strings.ToLower(host), ".")
+		name, wildcard := strings.CutPrefix(name, "*.")
+		switch {
+		case host == "":
+			broken = append(broken, found{"hostnames.suffixes", "serves every host name, because it has a default backend, or a rule without a host: name the host"})
+		case !below(rule.Suffixes, name):
+			broken = append(broken, found{"hostnames.suffixes", fmt.Sprintf("has the host %s, which is not below the allowed domains: %s", host, strings.Join(rule.Suffixes, ", "))})
+		case wildcard && !rule.Wildcards:
+			broken = append(broken, found{"hostnames.wildcards", fmt.Sprintf("has the host %s, and wildcards are not allowed: name each host", host)})
+		}
+	}
+	return broken
+}
+
+// below reports whether a host name is one of the domains or below one.
+func below(domains []string, host string) bool {
+	return slices.ContainsFunc(domains, func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) })
+}
+
+// routes are the kinds of the Gateway API that have host names.
+var routes = []string{"HTTPRoute", "GRPCRoute", "TLSRoute"}
+
+// hostsOf returns the host names that an Ingress or a route serves; "" stands for every name. Each is returned once.
+func hostsOf(object *unstructured.Unstructured) []string {
+	kind := object.GroupVersionKind()
+	spec, _ := object.Object["spec"].(map[string]any)
+	var hosts []string
+	add := func(host any) {
+		if name, _ := host.(string); !slices.Contains(hosts, name) {
+			hosts = append(hosts, name)
+		}
+	}
+	switch {
+	case kind.Group == "networking.k8s.io" && kind.Kind == "Ingress":
+		if spec["defaultBackend"] != nil {
+			add("")
+		}
+		listed, _ := spec["rules"].([]any)
+		for _, one := range listed {
+			rule, _ := one.(map[string]any)
+			add(rule["host"])
+		}
+	case kind.Group == "gateway.networking.k8s.io" && slices.Contains(routes, kind.Kind):
+		listed, _ := spec["hostnames"].([]any)
+		for _, host := range listed {
+			add(host)
+		}
+		if len(listed) == 0 {
+			add("")
+		}
+	}
+	return hosts
+}
