@@ -255,9 +255,17 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
+// serveRoutes defines HTTPRoute, if no other test has.
+func (n *team) serveRoutes() {
+	n.t.Helper()
+	if err := n.admin.Create(n.t.Context(), n.object("", routes)); client.IgnoreAlreadyExists(err) != nil {
+		n.t.Fatal(err)
+	}
+}
+
 func TestHostsBehindAGateway(t *testing.T) {
 	n := newTeam(t, "gated")
-	n.create(n.object("", routes))
+	n.serveRoutes()
 	n.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop")})
 	n.push(imageFile("web", "  image: {reference: registry.example/web:v1, replicas: 0, ports: [{name: http, port: 8080, servicePort: 80}]}\n"+
 		"  hosts: [{host: a.example.com}, {host: b.example.com, path: /b}]\n"))

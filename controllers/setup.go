@@ -89,6 +89,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"sweep of the stores", jobFunc(s.sweep), leader},
 		{"end of Helm actions", given(s.Drain > 0, jobFunc(s.drain)), leader},
 
+		{"policies", collectors(app.Collectors), everyReplica},
 		{"push hook", given(s.hook != nil, server(s.hook)), everyReplica},
 		{"/metrics and /version", byManager("server"), everyReplica},
 		{"/healthz and /readyz", byManager("server"), everyReplica},
@@ -105,6 +106,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"fetches", collector(s.fetches), everyReplica},
 		{"reports", collector(s.reports), leader},
 		{"sizes and refusals", collectors(step.Collectors), everyReplica},
+		{"policies", collectors(app.Collectors), everyReplica},
 		{"push hook", given(s.hook != nil, collectors(hook.Collectors)), everyReplica},
 		{"evaluation processes", given(s.Sandbox != nil, collectors(s.Sandbox.Collectors)), everyReplica},
 	}

@@ -130,6 +130,9 @@ const (
 	ImageKeptCondition = "ImageKept"
 	// ImageWriteFailedCondition is present, and True, while the image that a policy chose cannot be written to Git. The message says why.
 	ImageWriteFailedCondition = "ImageWriteFailed"
+	// PolicyWarningCondition is present, and True, while objects of the App break rules of policies whose action is Warn. The message names
+	// the objects and the rules. They are delivered all the same.
+	PolicyWarningCondition = "PolicyWarning"
 	// StartedEmptyCondition is present, and True, while a new volume is empty although a deleted app left a claim for a volume of the
 	// same name. The message names the claim and the lines that would mount it.
 	StartedEmptyCondition = "StartedEmpty"
@@ -269,6 +272,10 @@ const (
 	// ClaimsRetainedReason, of an event: StatefulSets were applied with a persistentVolumeClaimRetentionPolicy of Retain. Their
 	// manifests would have let Kubernetes delete the claims.
 	ClaimsRetainedReason = "ClaimsRetained"
+	// PolicyNotFoundReason: the Tenant names a Policy that does not exist.
+	PolicyNotFoundReason = "PolicyNotFound"
+	// PolicyWarningReason: objects break rules of policies whose action is Warn.
+	PolicyWarningReason = "PolicyWarning"
 	// ClaimLeftBehindReason: a deleted app left a claim for a volume that has the name of one of this app's volumes.
 	ClaimLeftBehindReason = "ClaimLeftBehind"
 	// StillDeclaredReason: movedFrom names an app that is still declared and still owns its claims.

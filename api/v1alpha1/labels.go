@@ -97,6 +97,13 @@ const (
 	IngressAnnotationsAnnotation = "paas.kubeop.io/ingress-annotations"
 )
 
+// Label of the namespace of a project in which the chart's admission policies enforce the Guardrails.
+const (
+	GuardrailsLabel = "paas.kubeop.io/guardrails"
+	// GuardrailsEnforced is the value of GuardrailsLabel. While the namespace has no Guardrails, nothing may start in it.
+	GuardrailsEnforced = "enforced"
+)
+
 // Label of a project's namespace that has too many Events. The chart's admission policy kubeop-events reads it.
 const (
 	EventsLabel = "paas.kubeop.io/events"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,16 +34,26 @@ type admitter struct {
 
 	// retained names the StatefulSets that the last event about retained claims listed, see volumeFacts.
 	retained subject.Memory[string]
-	// filled is what the last action of a release filled in for Pod Security. Actions run beside the Reconcile.
-	filled subject.Memory[atomic.Pointer[[]string]]
+	// rendered is what the check of the last rendered chart found. Actions run beside the Reconcile.
+	rendered subject.Memory[atomic.Pointer[findings]]
+	// counted is what counted as violations of policies, so that it counts once.
+	counted subject.Memory[string]
 }
 
 // admission is the result of checking the objects of an App.
 type admission struct {
 	// bytes is the size of the objects that the App delivers; 0 if this process has not counted them.
 	bytes int64
-	// filled is what was filled in for Pod Security; nil if this process does not know.
+	// filled is what was filled in for Pod Security. broken are the rules of policies that objects break. Each is nil if this process does not
+	// know.
 	filled *[]string
+	broken *[]policy.Notice
+}
+
+// findings are what the check of a rendered chart found, as in admission.
+type findings struct {
+	filled []string
+	broken []policy.Notice
 }
 
 // admit checks the objects of an App.
@@ -55,6 +66,8 @@ func (a *admitter) admit(_ context.Context, s *scope) error {
 	size := budget.Size(s.objects)
 	made, err := a.own(s, s.objects)
 	s.volumes.retained = made.retained
+	s.admitted.broken = &made.broken
+	a.count(s.App, made.broken)
 	if err == nil {
 		filled := podsecurity.Listed(made.filled)
 		s.admitted.filled = &filled
@@ -87,17 +100,16 @@ func (a *admitter) admitHook(s *scope) hook.Admit {
 // admitRendered returns the function that checks what a chart renders. A Helm action, which runs beside the Reconcile, calls it for the
 // manifests and then for the hooks.
 func (a *admitter) admitRendered(s *scope) func([]*unstructured.Unstructured) error {
-	report := a.filled.Get(s.App)
-	var filled []string
+	report := a.rendered.Get(s.App)
+	var found stamped
 	return func(objects []*unstructured.Unstructured) error {
 		// A Namespace object cannot be left out here. It is refused.
 		if _, err := a.retarget(s, objects); err != nil {
 			return err
 		}
 		made, err := a.own(s, objects)
-		filled = append(filled, made.filled...)
-		listed := podsecurity.Listed(filled)
-		report.Store(&listed)
+		found.filled, found.broken = append(found.filled, made.filled...), append(found.broken, made.broken...)
+		report.Store(&findings{podsecurity.Listed(found.filled), slices.Clone(found.broken)})
 		return err
 	}
 }
@@ -114,6 +126,8 @@ func (a *admitter) retarget(s *scope, objects []*unstructured.Unstructured) ([]*
 type stamped struct {
 	// retained names the StatefulSets that were changed to keep their claims. filled is what was filled in for Pod Security.
 	retained, filled []string
+	// broken are the rules of policies that objects break, whatever their action.
+	broken []policy.Notice
 }
 
 // own checks objects, completes their pods for the Pod Security level of the namespace, and stamps them with their owner.
@@ -126,6 +140,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 	if err != nil && !errors.As(err, new(*policy.Violation)) {
 		return made, err
 	}
+	made.broken = policy.Notices(objects, s.Guardrails)
 	made.filled = podsecurity.Fill(objects, s.Fill)
 	// One refusal says everything, so that one push can mend it.
 	judge := podsecurity.Judge{Level: s.PodSecurity, Version: a.podSecurity, Tenant: s.Owner.Tenant}
@@ -144,7 +159,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 
 // bounds are the namespaces and kinds in which the App may have objects.
 func (a *admitter) bounds(s *scope) policy.Bounds {
-	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds, Taints: s.Taints, IngressAnnotations: s.IngressAnnotations}
+	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds, Taints: s.Taints, IngressAnnotations: s.IngressAnnotations, Guardrails: s.Guardrails}
 	if s.OfPlatform() {
 		deployers := a.clients.Deployers
 		bounds.Platform = &policy.Platform{ClusterWide: deployers.PlatformApps == kube.PlatformAppsClusterAdmin, Operator: deployers.Operator}
@@ -165,15 +180,16 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 	return func(bytes int64) error { return a.tenants.Rendered.Admit(tenant, app, bytes, limit) }
 }
 
-// allowance is a text that changes with the Pod Security level, with the tenant's limits, with what its pods and Ingresses may have, and when space became free after a refusal. It is
+// allowance is a text that changes with the Pod Security level, with the tenant's limits, with what its pods and Ingresses may have, with the policies, and when space became free after a refusal. It is
 // part of the trial's digest, so that a refused input is tried again.
 func (a *admitter) allowance(s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
 	usual := &a.tenants.Limits
-	if s.Limits.App == usual.App && s.Limits.RenderedBytes == usual.RenderedBytes && woken == 0 && len(s.Taints)+len(s.IngressAnnotations) == 0 {
+	denied := rulesOf(s.Guardrails)
+	if s.Limits.App == usual.App && s.Limits.RenderedBytes == usual.RenderedBytes && woken == 0 && len(s.Taints)+len(s.IngressAnnotations) == 0 && denied == "" {
 		return s.PodSecurity
 	}
-	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Taints, s.IngressAnnotations)
+	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Taints, s.IngressAnnotations, denied)
 }
 
 // explained adds to a refusal by the API server who can help: who grants the missing right, or why the quota is lower than the project's
@@ -191,7 +207,12 @@ func (a *admitter) explained(s *scope, err error) error {
 // admission returns what earlier Reconciles of this process found out.
 func (a *admitter) admission(app *v1alpha1.App) admission {
 	bytes, _ := a.tenants.Rendered.LastAdmitted(client.ObjectKeyFromObject(app))
-	return admission{bytes, a.filled.Get(app).Load()}
+	found := a.rendered.Get(app).Load()
+	if found == nil {
+		return admission{bytes: bytes}
+	}
+	a.count(app, found.broken)
+	return admission{bytes, &found.filled, &found.broken}
 }
 
 // volumes returns what earlier Reconciles of this process found out.
@@ -202,5 +223,6 @@ func (a *admitter) volumes(app *v1alpha1.App) volumeFacts {
 // Forget drops the state of an App.
 func (a *admitter) Forget(app *v1alpha1.App) {
 	a.retained.Forget(app)
-	a.filled.Forget(app)
+	a.rendered.Forget(app)
+	a.counted.Forget(app)
 }

@@ -153,7 +153,7 @@ func (s *scope) delivery() string {
 // Notes returns the conditions that belong to no step, and the events.
 func (s *scope) Notes() []step.Note {
 	s.outcome.noted = true
-	return slices.Concat(s.found.Notes(s.App), s.hooks.Notes(s.App), s.release.notes, s.drift.Notes, s.volumeNotes(), s.current.Notes, s.release.why())
+	return slices.Concat(s.found.Notes(s.App), s.hooks.Notes(s.App), s.release.notes, s.drift.Notes, s.volumeNotes(), s.policyNotes(), s.current.Notes, s.release.why())
 }
 
 // volumeNotes report volumes that start empty, and, once, the StatefulSets that were changed so that they keep their claims.

@@ -55,9 +55,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.Gener
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		// The App's own spec and annotations: suspension, requests, confirmations, the commit that declares it.
 		For(&v1alpha1.App{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		// The App's project becomes ready, the limits of its tenant change, or its source repository has a new push.
+		// The App's project becomes ready, the limits of its tenant or the policies of its project change, or its source repository has a new push.
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.ofProject), builder.WithPredicates(readyChanged)).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(w.ofTenant), builder.WithPredicates(termsChanged)).
+		Watches(&v1alpha1.Guardrails{}, handler.EnqueueRequestsFromMapFunc(w.ofGuardrails), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Repository{}, handler.Funcs{UpdateFunc: w.sources.WakePushed}, builder.WithPredicates(source.PushReported)).
 		// A Project or an App that the App depends on.
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.dependents(v1alpha1.ProjectKind)), builder.WithPredicates(w.dependencies.Changed(v1alpha1.ProjectKind))).
@@ -135,15 +136,25 @@ func requestsFor(apps []types.NamespacedName) []reconcile.Request {
 	return requests
 }
 
-// ofProject maps a project to its Apps. If listing them fails, the error is logged, and they are reconciled at their interval.
-func (w *wakes) ofProject(ctx context.Context, project client.Object) (requests []reconcile.Request) {
+// ofProject maps a project to its Apps.
+func (w *wakes) ofProject(ctx context.Context, project client.Object) []reconcile.Request {
 	namespace := project.(*v1alpha1.Project).Status.Namespace
 	if namespace == "" {
 		return nil // The project has no Apps yet.
 	}
+	return w.within(ctx, namespace)
+}
+
+// ofGuardrails maps the Guardrails of a project to its Apps.
+func (w *wakes) ofGuardrails(ctx context.Context, guardrails client.Object) []reconcile.Request {
+	return w.within(ctx, guardrails.GetNamespace())
+}
+
+// within returns the Apps of a namespace. If listing them fails, the error is logged, and they are reconciled at their interval.
+func (w *wakes) within(ctx context.Context, namespace string) (requests []reconcile.Request) {
 	apps := &v1alpha1.AppList{}
 	if err := w.cluster.Client.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the apps of a project that changed; they are reconciled at their interval", "project", client.ObjectKeyFromObject(project))
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the apps of a project that changed; they are reconciled at their interval", "namespace", namespace)
 		return nil
 	}
 	for i := range apps.Items {

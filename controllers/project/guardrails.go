@@ -29,8 +29,11 @@ var (
 	}
 )
 
-// guard applies the quota, the limits and the network isolation.
+// guard applies the policies, the quota, the limits and the network isolation.
 func (r *Reconciler) guard(ctx context.Context, s *scope) error {
+	if err := r.enforce(ctx, s); err != nil {
+		return err
+	}
 	spec := s.project.Spec
 	kinds, err := r.Kinds.List(ctx)
 	if err != nil {

@@ -21,12 +21,13 @@ import (
 )
 
 // SetupWithManager adds the controller. These events wake a project: a change of its Project, of an object created for it, of its tenant,
-// of the cluster's networks or of the tenant's remaining number of objects; and an app that is created or deleted, or whose readiness
+// of a policy that its tenant is under, of the cluster's networks or of the tenant's remaining number of objects; and an app that is created or deleted, or whose readiness
 // or delivery changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.projectsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Policy{}, handler.EnqueueRequestsFromMapFunc(r.under), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(predicate.Or(rollup.Changed, delivered.Changed))).
 		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
 		WatchesRawSource(r.onNetworks()).

@@ -3,11 +3,11 @@ package guardrails
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/podspec"
 )
 
@@ -31,7 +31,7 @@ func classes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []f
 	} {
 		for _, class := range of.named {
 			if class != "" && len(of.allowed) > 0 && !slices.Contains(of.allowed, class) {
-				broken = append(broken, found{of.field, fmt.Sprintf("has %s %s; allowed are: %s", of.what, class, strings.Join(of.allowed, ", "))})
+				broken = append(broken, found{of.field, fmt.Sprintf("has %s %s; allowed are: %s", of.what, few.Line(class, maxQuoted), listed(of.allowed))})
 			}
 		}
 	}

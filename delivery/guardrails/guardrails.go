@@ -7,10 +7,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Select returns the policies that a tenant is under, sorted by name: those that it names, or else the default ones. missing are the names for
@@ -124,3 +126,9 @@ func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []V
 	}
 	return all
 }
+
+// maxQuoted is how many characters of a tenant's text a message quotes, and maxListed how many of the allowed things it names.
+const maxQuoted, maxListed = 253, 8
+
+// listed lists what a policy names.
+func listed(names []string) string { return strings.Join(few.Of(names, maxListed), ", ") }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/podspec"
 	"github.com/kubeop/kubeop/delivery/reference"
 )
@@ -34,13 +35,14 @@ func images(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []fo
 	var broken []found
 	for _, image := range imagesOf(object) {
 		name := fullName(image)
+		quoted := few.Line(image, maxQuoted)
 		switch {
 		case len(rule.Allow) > 0 && !matchesAny(rule.Allow, name):
-			broken = append(broken, found{"images.allow", fmt.Sprintf("has the image %s, which is not among the allowed ones: %s", image, strings.Join(rule.Allow, ", "))})
+			broken = append(broken, found{"images.allow", fmt.Sprintf("has the image %s, which is not among the allowed ones: %s", quoted, listed(rule.Allow))})
 		case matchesAny(rule.Deny, name):
-			broken = append(broken, found{"images.deny", fmt.Sprintf("has the image %s, which is among the refused ones: %s", image, strings.Join(rule.Deny, ", "))})
+			broken = append(broken, found{"images.deny", fmt.Sprintf("has the image %s, which is among the refused ones: %s", quoted, listed(rule.Deny))})
 		case rule.RequireDigest && !digested.MatchString(image):
-			broken = append(broken, found{"images.requireDigest", fmt.Sprintf("has the image %s without a digest: write it as %s@sha256:<digest>", image, image)})
+			broken = append(broken, found{"images.requireDigest", fmt.Sprintf("has the image %s without a digest: write it as %s@sha256:<digest>", quoted, quoted)})
 		}
 	}
 	return broken

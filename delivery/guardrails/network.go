@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // services: a Service may be reached from outside of the cluster only as the policy allows.
@@ -24,11 +25,11 @@ func services(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []
 		is = string(corev1.ServiceTypeClusterIP)
 	}
 	if len(rule.Types) > 0 && !slices.Contains(rule.Types, is) {
-		broken = append(broken, found{"services.types", fmt.Sprintf("is of type %s; allowed are: %s", is, strings.Join(rule.Types, ", "))})
+		broken = append(broken, found{"services.types", fmt.Sprintf("is of type %s; allowed are: %s", few.Line(is, maxQuoted), listed(rule.Types))})
 	}
 	class, _ := spec["loadBalancerClass"].(string)
 	if class != "" && len(rule.LoadBalancerClasses) > 0 && !slices.Contains(rule.LoadBalancerClasses, class) {
-		broken = append(broken, found{"services.loadBalancerClasses", fmt.Sprintf("has loadBalancerClass %s; allowed are: %s", class, strings.Join(rule.LoadBalancerClasses, ", "))})
+		broken = append(broken, found{"services.loadBalancerClasses", fmt.Sprintf("has loadBalancerClass %s; allowed are: %s", few.Line(class, maxQuoted), listed(rule.LoadBalancerClasses))})
 	}
 	return broken
 }
@@ -47,9 +48,9 @@ func hostnames(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) [
 		case host == "":
 			broken = append(broken, found{"hostnames.suffixes", "serves every host name, because it has a default backend, or a rule without a host: name the host"})
 		case !below(rule.Suffixes, name):
-			broken = append(broken, found{"hostnames.suffixes", fmt.Sprintf("has the host %s, which is not below the allowed domains: %s", host, strings.Join(rule.Suffixes, ", "))})
+			broken = append(broken, found{"hostnames.suffixes", fmt.Sprintf("has the host %s, which is not below the allowed domains: %s", few.Line(host, maxQuoted), listed(rule.Suffixes))})
 		case wildcard && !rule.Wildcards:
-			broken = append(broken, found{"hostnames.wildcards", fmt.Sprintf("has the host %s, and wildcards are not allowed: name each host", host)})
+			broken = append(broken, found{"hostnames.wildcards", fmt.Sprintf("has the host %s, and wildcards are not allowed: name each host", few.Line(host, maxQuoted))})
 		}
 	}
 	return broken

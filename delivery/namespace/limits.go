@@ -15,6 +15,8 @@ type Terms struct {
 	PodSecurity string
 	// Limits are annotations for the chart's admission policies, as LimitsOf returns them.
 	Limits map[string]string
+	// Guardrails: the admission policies enforce the Guardrails in the namespace.
+	Guardrails bool
 }
 
 // usualGracePeriod is the longest termination grace period of a pod if administrators set nothing else; the policy kubeop-grace-period has

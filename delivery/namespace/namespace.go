@@ -58,8 +58,12 @@ func Object(name string, owner Owner, terms Terms) *core.NamespaceApplyConfigura
 	if owner.Identity != "" {
 		marks[v1alpha1.TenantIdentityAnnotation] = owner.Identity
 	}
-	return core.Namespace(name).WithLabels(owner.Labels).WithLabels(podSecurityLabels(terms.PodSecurity)).
+	object := core.Namespace(name).WithLabels(owner.Labels).WithLabels(podSecurityLabels(terms.PodSecurity)).
 		WithAnnotations(marks).WithAnnotations(terms.Limits)
+	if terms.Guardrails {
+		object.WithLabels(map[string]string{v1alpha1.GuardrailsLabel: v1alpha1.GuardrailsEnforced})
+	}
+	return object
 }
 
 // Found is the result of Claim.

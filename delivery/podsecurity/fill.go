@@ -214,7 +214,7 @@ func (w work) String() string {
 		}
 		parts = append(parts, fmt.Sprintf("%s %s: %s", noun, strings.Join(names[fields], ", "), fields))
 	}
-	return policy.OneLine(strings.Join(parts, "; "), maxLine)
+	return few.Line(strings.Join(parts, "; "), maxLine)
 }
 
 const (

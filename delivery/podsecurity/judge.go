@@ -13,6 +13,7 @@ import (
 	levels "k8s.io/pod-security-admission/policy"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
@@ -146,7 +147,7 @@ func (j Judge) violation(id levels.CheckID, result levels.CheckResult, p *pod, a
 	}
 	return &policy.Violation{
 		Rule:     Rule,
-		Why:      fmt.Sprintf("breaks rule %s of the Pod Security level %s: %s", name, j.Level, policy.OneLine(detail, maxDetail)),
+		Why:      fmt.Sprintf("breaks rule %s of the Pod Security level %s: %s", name, j.Level, few.Line(detail, maxDetail)),
 		Remedies: []policy.Remedy{{About: "rule " + name, Text: wayOut(id, p)}, {About: rules, Text: j.otherLevel(atBaseline)}},
 	}
 }

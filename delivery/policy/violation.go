@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Violation is an object that an app may not have.
@@ -140,18 +142,4 @@ func NameOf(object *unstructured.Unstructured) string {
 // maxText is how many characters of a tenant's text a message quotes.
 const maxText = 253
 
-func oneLine(text string) string { return OneLine(text, maxText) }
-
-// OneLine returns the beginning of a text from a manifest, which is safe to quote in a message of one line.
-func OneLine(text string, most int) string {
-	runes := []rune(text)
-	for i, r := range runes {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {
-			runes[i] = '?'
-		}
-	}
-	if len(runes) > most {
-		runes = append(runes[:most], '…')
-	}
-	return string(runes)
-}
+func oneLine(text string) string { return few.Line(text, maxText) }

@@ -26,17 +26,6 @@ func TestARemedyOfSeveralViolationsIsSaidOnce(t *testing.T) {
 	}
 }
 
-func TestOneLine(t *testing.T) {
-	for text, want := range map[string]string{
-		"four": "four", "fives": "five…", "a\x1fb": "a?b", "a\x7fb": "a?b", "a\u0080b": "a?b", "a\u009fb": "a?b", "a\u00a0b": "a\u00a0b",
-		"a\u2028b": "a?b", "a\u2029b": "a?b", "a b~": "a b~",
-	} {
-		if got := OneLine(text, 4); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestViolationsOfSomeRulesCanBeLeftOut(t *testing.T) {
 	unknown, scoped := &Violation{Object: "Thing/a", Rule: UnknownKind, Why: "is unknown"}, &Violation{Object: "Node/b", Rule: ClusterScoped, Why: "is cluster-scoped"}
 	other := errors.New("away")

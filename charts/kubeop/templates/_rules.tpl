@@ -91,7 +91,7 @@ tokens of service accounts, connections by the API server (proxy), and to write 
 {{- define "kubeop.view" -}}
 {{ include "kubeop.workloads" "[get, list, watch]" }}
 - apiGroups: [paas.kubeop.io]
-  resources: [projects, apps]
+  resources: [projects, apps, guardrails]
   verbs: [get, list, watch]
 - apiGroups: [""]
   resources: [pods/log, events, endpoints, limitranges, resourcequotas]

@@ -142,6 +142,17 @@ func (f *Finder) allow(ctx context.Context, s *subject.Subject, name string, nam
 	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, tenant); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
+	rules := &v1alpha1.Guardrails{}
+	err := f.Client.Get(ctx, client.ObjectKey{Namespace: s.App.Namespace, Name: v1alpha1.GuardrailsName}, rules)
+	switch {
+	case err == nil:
+		s.Guardrails = &rules.Spec
+	case apierrors.IsNotFound(err) && name == v1alpha1.PlatformTenant: // Policies are for tenants.
+	case apierrors.IsNotFound(err):
+		return step.Wait(v1alpha1.DependencyNotReadyReason, 10*time.Second, "waits for the guardrails of namespace %s, in which kubeop writes the policies of tenant %s", s.App.Namespace, name)
+	default:
+		return fmt.Errorf("reading the guardrails of namespace %s: %w", s.App.Namespace, err)
+	}
 	f.terms(s, tenant, namespace)
 	return nil
 }
@@ -152,11 +163,13 @@ type Place struct {
 	Tenant    *v1alpha1.Tenant
 	Namespace metav1.Object
 	Client    client.Client
+	// Guardrails are the rules of the policies that hold there; nil for none.
+	Guardrails *v1alpha1.GuardrailsSpec
 }
 
 // Settle is Find for a caller that knows the place, whether the project is ready or not.
 func (f *Finder) Settle(s *subject.Subject, at Place) {
-	s.Owner, s.Client = at.Owner, at.Client
+	s.Owner, s.Client, s.Guardrails = at.Owner, at.Client, at.Guardrails
 	f.terms(s, at.Tenant, at.Namespace)
 }
 

@@ -32,6 +32,8 @@ type Subject struct {
 	// Taints are what its pods may tolerate, and IngressAnnotations what its Ingresses may have, besides what every App may.
 	Taints, IngressAnnotations []string
 	Limits                     budget.Limits
+	// Guardrails are the rules of the policies that hold in the App's project; nil for none.
+	Guardrails *v1alpha1.GuardrailsSpec
 	// Freeze are the freeze windows of its tenant.
 	Freeze []v1alpha1.FreezeWindow
 	// PodSecurity is the Pod Security level of the App's namespace. Fill is which pod fields are filled in for that level, a constant of

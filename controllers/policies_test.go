@@ -1,0 +1,114 @@
+package controllers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/guardrails"
+	"github.com/kubeop/kubeop/internal/testenv/ruled"
+)
+
+// under creates policies whose names begin with the team's, puts the tenant under them, and waits until the Guardrails of its project have their rules.
+func (n *team) under(policies ...v1alpha1.Policy) {
+	n.t.Helper()
+	var names []string
+	for i := range policies {
+		policy := policies[i].DeepCopy()
+		policy.Name = n.name + "-" + policy.Name
+		policies[i].Name = policy.Name
+		names = append(names, policy.Name)
+		n.create(policy)
+		n.t.Cleanup(func() { _ = n.admin.Delete(n.t.Context(), policy) })
+	}
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Policies = names })
+	n.guarded(guardrails.Of(policies))
+}
+
+// guarded waits until the Guardrails of the project have the rules.
+func (n *team) guarded(want v1alpha1.GuardrailsSpec) {
+	n.t.Helper()
+	n.eventually(func() error {
+		got := &v1alpha1.Guardrails{}
+		if err := n.admin.Get(n.t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: v1alpha1.GuardrailsName}, got); err != nil {
+			return err
+		}
+		for _, list := range [][]v1alpha1.AppliedPolicy{want.Deny, want.Warn, want.Audit} {
+			for i := range list {
+				withActions(&list[i].PolicyRules)
+			}
+		}
+		if !equality.Semantic.DeepEqual(got.Spec, want) {
+			return fmt.Errorf("the guardrails are %+v, want %+v", got.Spec, want)
+		}
+		return nil
+	})
+}
+
+// withActions sets the action that the API server fills in.
+func withActions(rules *v1alpha1.PolicyRules) {
+	if r := rules.Images; r != nil && r.Action == "" {
+		r.Action = v1alpha1.DenyAction
+	}
+	if r := rules.Services; r != nil && r.Action == "" {
+		r.Action = v1alpha1.DenyAction
+	}
+	if r := rules.Hostnames; r != nil && r.Action == "" {
+		r.Action = v1alpha1.DenyAction
+	}
+	if r := rules.Classes; r != nil && r.Action == "" {
+		r.Action = v1alpha1.DenyAction
+	}
+}
+
+// TestTheAPIServerJudgesByPolicies asks the API server about the cases of package guardrails: it refuses what kubeop refuses, names a policy
+// and field that kubeop names, and allows everything else.
+func TestTheAPIServerJudgesByPolicies(t *testing.T) {
+	n, _ := limited(t, "ruled")
+	n.serveRoutes()
+	for i, group := range ruled.Read(t, "../delivery/guardrails/testdata/cases.yaml") {
+		for j := range group.Policies {
+			group.Policies[j].Name = fmt.Sprintf("%d-%s", i, group.Policies[j].Name)
+		}
+		n.under(group.Policies...)
+		// What is refused comes first: once the API server refuses it, the rules of this group are in force there.
+		slices.SortStableFunc(group.Cases, func(a, b ruled.Case) int { return cmp.Compare(min(len(b.Refused), 1), min(len(a.Refused), 1)) })
+		for _, c := range group.Cases {
+			n.judged(c, fmt.Sprintf("%s-%d-", n.name, i))
+		}
+	}
+}
+
+// judged checks what the API server says about a case. The names of the policies begin with the prefix.
+func (n *team) judged(c ruled.Case, prefix string) {
+	n.t.Helper()
+	c.Object.SetNamespace(n.namespace())
+	n.eventually(func() error {
+		err := n.admin.Create(n.t.Context(), c.Object.DeepCopy(), client.DryRunAll)
+		byPolicy := err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'kubeop-guardrails-")
+		switch {
+		case meta.IsNoMatchError(err):
+			return err
+		case len(c.Refused) == 0 && byPolicy:
+			return fmt.Errorf("%s is refused: %w", c.Name, err)
+		case len(c.Refused) == 0:
+			return nil // It may lack what Kubernetes itself requires, such as a quota.
+		case !byPolicy:
+			return fmt.Errorf("%s is not refused by a policy: %w", c.Name, err)
+		}
+		for _, refused := range c.Refused {
+			policy, field, _ := strings.Cut(refused, ": ")
+			if strings.Contains(err.Error(), fmt.Sprintf("spec.%s of policy %s%s", field, prefix, policy)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s: the message names none of %v: %w", c.Name, c.Refused, err)
+	})
+}

@@ -1,0 +1,32 @@
+package guardrails_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/guardrails"
+	"github.com/kubeop/kubeop/internal/testenv/ruled"
+)
+
+// TestObjectsAreJudged judges each object of the cases. controllers has a test that asks an API server about the same cases.
+func TestObjectsAreJudged(t *testing.T) {
+	for _, group := range ruled.Read(t, "testdata/cases.yaml") {
+		rules := guardrails.Of(group.Policies)
+		for _, c := range group.Cases {
+			t.Run(c.Name, func(t *testing.T) {
+				var refused []string
+				for _, v := range guardrails.Check(c.Object, &rules) {
+					if v.Action == v1alpha1.DenyAction {
+						refused = append(refused, fmt.Sprintf("%s: %s", v.Policy, v.Field))
+					}
+				}
+				if diff := cmp.Diff(c.Refused, refused); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package guardrails
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func named(name string, isDefault bool, rules v1alpha1.PolicyRules) v1alpha1.Policy {
+	return v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PolicySpec{Default: isDefault, PolicyRules: rules}}
+}
+
+func TestATenantIsUnderWhatItNamesOrTheDefaults(t *testing.T) {
+	all := []v1alpha1.Policy{named("c", true, v1alpha1.PolicyRules{}), named("b", false, v1alpha1.PolicyRules{}), named("a", true, v1alpha1.PolicyRules{})}
+	for name, c := range map[string]struct{ names, selected, missing string }{
+		"names none":        {"", "a c", ""},
+		"names one":         {"b", "b", ""},
+		"names a default":   {"c b", "b c", ""},
+		"names no policy":   {"z b y", "b", "y z"},
+		"names only others": {"z", "", "z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Policies: strings.Fields(c.names)}}
+			selected, missing := Select(tenant, all)
+			var got []string
+			for _, p := range selected {
+				got = append(got, p.Name)
+			}
+			if strings.Join(got, " ") != c.selected || strings.Join(missing, " ") != c.missing {
+				t.Errorf("got %v, without %v; want %q, without %q", got, missing, c.selected, c.missing)
+			}
+		})
+	}
+}
+
+// TestEachRuleIsListedUnderItsAction: a policy with rules of two actions is in both lists, with the rules of that action only.
+func TestEachRuleIsListedUnderItsAction(t *testing.T) {
+	images := &v1alpha1.ImageRules{RequireDigest: true}
+	services := &v1alpha1.ServiceRules{Action: v1alpha1.WarnAction, Types: []string{"ClusterIP"}}
+	hostnames := &v1alpha1.HostnameRules{Action: v1alpha1.AuditAction, Suffixes: []string{"example.com"}}
+	classes := &v1alpha1.ClassRules{Action: v1alpha1.DenyAction, Storage: []string{"fast"}}
+	got := Of([]v1alpha1.Policy{
+		named("all", false, v1alpha1.PolicyRules{Images: images, Services: services, Hostnames: hostnames, Classes: classes}),
+		named("empty", false, v1alpha1.PolicyRules{}),
+		named("one", false, v1alpha1.PolicyRules{Services: services}),
+	})
+	want := v1alpha1.GuardrailsSpec{
+		Deny: []v1alpha1.AppliedPolicy{{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Images: images, Classes: classes}}},
+		Warn: []v1alpha1.AppliedPolicy{
+			{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Services: services}}, {Policy: "one", PolicyRules: v1alpha1.PolicyRules{Services: services}},
+		},
+		Audit: []v1alpha1.AppliedPolicy{{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Hostnames: hostnames}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAViolationSaysWhatIsWrongAndWhereTheRuleIs(t *testing.T) {
+	allowed := strings.Fields("a.example b.example c.example d.example e.example f.example g.example h.example i.example j.example")
+	rules := Of([]v1alpha1.Policy{
+		named("quiet", false, v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Action: v1alpha1.AuditAction, RequireDigest: true}}),
+		named("strict", false, v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Allow: allowed}}),
+	})
+	long := "evil.org/" + strings.Repeat("x", 300) + "\nReady: True"
+	pod := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"spec": map[string]any{"containers": []any{map[string]any{"image": long}, map[string]any{"image": long}}},
+	}}
+	got := Check(pod, &rules)
+	quoted := long[:253] + "…"
+	want := []Violation{
+		{Images, "strict", v1alpha1.DenyAction, "images.allow", "has the image " + quoted + ", which is not among the allowed ones: " + strings.Join(allowed[:8], ", ") + ", and 2 more"},
+		{Images, "quiet", v1alpha1.AuditAction, "images.requireDigest", "has the image " + quoted + " without a digest: write it as " + quoted + "@sha256:<digest>"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if where := got[0].Where(); where != "spec.images.allow of policies/strict.yaml in the platform repository" {
+		t.Errorf("the rule is at %s", where)
+	}
+}
+
+// TestObjectsWithoutSenseBreakNothing: the API server refuses them for other reasons.
+func TestObjectsWithoutSenseBreakNothing(t *testing.T) {
+	rules := Of([]v1alpha1.Policy{named("p", false, v1alpha1.PolicyRules{
+		Images: &v1alpha1.ImageRules{Allow: []string{"a.example"}}, Services: &v1alpha1.ServiceRules{LoadBalancerClasses: []string{"a"}},
+		Hostnames: &v1alpha1.HostnameRules{Suffixes: []string{"a.example"}}, Classes: &v1alpha1.ClassRules{Storage: []string{"a"}, Ingress: []string{"a"}, Runtime: []string{"a"}},
+	})})
+	for name, object := range map[string]map[string]any{
+		"nothing":                   {},
+		"no spec":                   {"apiVersion": "v1", "kind": "Pod"},
+		"a text as spec":            {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": "x"},
+		"containers that are texts": {"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{"x"}, "volumes": []any{"y", nil}}},
+		"an image that is a number": {"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"image": int64(1)}}}},
+		"claims that are texts":     {"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": map[string]any{"volumeClaimTemplates": []any{"x"}}},
+		"of another group":          {"apiVersion": "example.com/v1", "kind": "Ingress", "spec": map[string]any{"defaultBackend": map[string]any{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if broken := Check(&unstructured.Unstructured{Object: object}, &rules); len(broken) > 0 {
+				t.Errorf("%+v", broken)
+			}
+		})
+	}
+}
+
+func FuzzFullName(f *testing.F) {
+	for _, image := range []string{"", "nginx", "a/b:c", "localhost:5000/a@sha256:00", "index.docker.io/x", "docker.io:443/a/b", "A/b", "/", "@", "a:b:c/d"} {
+		f.Add(image)
+	}
+	f.Fuzz(func(t *testing.T, image string) {
+		name := fullName(image)
+		host, path, found := strings.Cut(name, "/")
+		if !found || host == "" && !strings.HasPrefix(image, "/") && strings.Contains(image, "/") && !strings.HasPrefix(strings.ToLower(image), ":443/") {
+			t.Errorf("%q is %q, without a registry", image, name)
+		}
+		if again := fullName(name); strings.Count(path, "/") > 0 && !strings.ContainsAny(name, ":@") && strings.ContainsAny(host, ".") && again != name {
+			t.Errorf("%q is %q, and that is %q", image, name, again)
+		}
+	})
+}
