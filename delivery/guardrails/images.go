@@ -42,7 +42,7 @@ func images(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []fo
 		case matchesAny(rule.Deny, name):
 			broken = append(broken, found{"images.deny", fmt.Sprintf("has the image %s, which is among the refused ones: %s", quoted, listed(rule.Deny))})
 		case rule.RequireDigest && !digested.MatchString(image):
-			broken = append(broken, found{"images.requireDigest", fmt.Sprintf("has the image %s without a digest: write it as %s@sha256:<digest>", quoted, quoted)})
+			broken = append(broken, found{"images.requireDigest", fmt.Sprintf("has the image %s without a digest: write it in Git as %s@sha256:<digest>", quoted, quoted)})
 		}
 	}
 	return broken

@@ -46,11 +46,11 @@ func hostnames(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) [
 		name, wildcard := strings.CutPrefix(name, "*.")
 		switch {
 		case host == "":
-			broken = append(broken, found{"hostnames.suffixes", "serves every host name, because it has a default backend, or a rule without a host: name the host"})
+			broken = append(broken, found{"hostnames.suffixes", "serves every host name, because it has a default backend, or a rule without a host: name the host in Git"})
 		case !below(rule.Suffixes, name):
 			broken = append(broken, found{"hostnames.suffixes", fmt.Sprintf("has the host %s, which is not below the allowed domains: %s", few.Line(host, maxQuoted), listed(rule.Suffixes))})
 		case wildcard && !rule.Wildcards:
-			broken = append(broken, found{"hostnames.wildcards", fmt.Sprintf("has the host %s, and wildcards are not allowed: name each host", few.Line(host, maxQuoted))})
+			broken = append(broken, found{"hostnames.wildcards", fmt.Sprintf("has the host %s, and wildcards are not allowed: name each host in Git", few.Line(host, maxQuoted))})
 		}
 	}
 	return broken
