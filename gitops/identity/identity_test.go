@@ -15,6 +15,10 @@ func TestAPlaceAndItsObjectNameEachOther(t *testing.T) {
 		object                  client.Object
 		key, path, text, parent string
 	}{
+		"policy": {
+			ref: Ref{Policy: "baseline"}, object: &v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "baseline"}},
+			key: "/baseline", path: "baseline", text: "Policy baseline",
+		},
 		"tenant": {
 			ref: Ref{Tenant: "acme"}, object: &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
 			key: "/acme", path: "acme", text: "Tenant acme",
@@ -53,12 +57,13 @@ func TestAPlaceAndItsObjectNameEachOther(t *testing.T) {
 
 func TestKindsThatNoRepositoryDeclaresHaveNoPlace(t *testing.T) {
 	for name, o := range map[string]client.Object{
-		"an app in a home namespace":    &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}},
-		"an app in the platform's home": &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "shop"}},
-		"a project elsewhere":           &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}},
-		"an app in a tenant's home":     &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "web"}},
-		"a project in a project":        &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-", Name: "shop"}},
-		"a repository, which is above":  &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
+		"an app in a home namespace":      &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}},
+		"an app in the platform's home":   &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "shop"}},
+		"a project elsewhere":             &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}},
+		"an app in a tenant's home":       &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "web"}},
+		"a project in a project":          &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-", Name: "shop"}},
+		"guardrails, which kubeop writes": &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "kubeop"}},
+		"a repository, which is above":    &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
 	} {
 		if got, ok := Of(o); ok {
 			t.Errorf("%s is at %v", name, got)
