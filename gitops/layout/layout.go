@@ -17,8 +17,12 @@ const (
 	TenantFile  = "tenant.yaml"
 	ProjectFile = "project.yaml"
 	AppFile     = "app.yaml"
+	// policyFile is a name that people give a policy in a wrong folder. In PoliciesFolder, the files have the names of their policies.
+	policyFile = "policy.yaml"
 
-	TenantsFolder  = "tenants"
+	TenantsFolder = "tenants"
+	// PoliciesFolder holds the policies, each in a file of its own, in the platform repository only.
+	PoliciesFolder = "policies"
 	ProjectsFolder = "projects"
 	// PlatformFolder holds the projects of the platform itself, in the platform repository only.
 	PlatformFolder = "platform"
@@ -81,6 +85,17 @@ func Declares(file string) bool {
 	return slices.ContainsFunc([]string{TenantFile, ProjectFile, AppFile}, func(name string) bool { return Nearly(path.Base(file), name) })
 }
 
+// DeclaresPolicy reports whether a file looks like one that declares a Policy: by its name, or by the name of its folder.
+func DeclaresPolicy(file string) bool {
+	return Nearly(path.Base(file), policyFile) || IsYAML(file) && slices.Contains(strings.Split(strings.ToLower(path.Dir(file)), "/"), PoliciesFolder)
+}
+
+// PolicyFile is the path of the file that declares a Policy.
+func PolicyFile(name string) string { return Join(PoliciesFolder, name+".yaml") }
+
+// PolicyName returns the name of the Policy that a file of PoliciesFolder is about, whether the spelling of its extension is right or not.
+func PolicyName(file string) string { return stem(path.Base(file)) }
+
 // Belongs returns why nothing is read from a file and where the file belongs. platform: it lies in the platform repository, not in one of a
 // tenant.
 func Belongs(file string, platform bool) string {
@@ -95,11 +110,26 @@ func Belongs(file string, platform bool) string {
 	case Nearly(name, TenantFile):
 		return nothing + "a Tenant belongs in " + prefix + "tenant.yaml"
 	}
+	if policy := belongsToPolicies(file, platform); policy != "" {
+		return nothing + policy
+	}
 	projects := prefix + ProjectsFolder
 	if tool := toolOf(file); tool != "" {
 		return nothing + "what " + tool + " reads from such a folder is written as an App in " + projects + "/<project>/apps/<app>/app.yaml"
 	}
 	return belongs(name, projects)
+}
+
+// belongsToPolicies says where a file belongs that looks like one of a Policy; "" for any other.
+func belongsToPolicies(file string, platform bool) string {
+	folder := strings.HasPrefix(strings.ToLower(file), PoliciesFolder+"/")
+	switch {
+	case !platform && (folder || Nearly(path.Base(file), policyFile)):
+		return "Policies are declared in policies/<policy>.yaml of the platform repository only"
+	case platform && DeclaresPolicy(file):
+		return "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root"
+	}
+	return ""
 }
 
 // toolOf names the tool for which a file is usually meant, by its path; "" if none is known.

@@ -27,6 +27,11 @@ func TestAMisplacedFileIsSentWhereItBelongs(t *testing.T) {
 		"of Argo CD, with a dash":   {"Argo-CD/web.yaml", false, "what Argo CD reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
 		"of sets of Argo CD":        {"applicationsets/web.yaml", false, "what Argo CD reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
 		"what an app may need":      {"values.yaml", false, "files an app uses belong in its folder, projects/<project>/apps/<app>/", false},
+		"policy":               {"policy.yml", true, "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root", false},
+		"policy in a folder":   {"policies/images/baseline.yaml", true, "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root", false},
+		"policy of a tenant":   {"policies/baseline.yaml", false, "Policies are declared in policies/<policy>.yaml of the platform repository only", false},
+		"named like one":       {"a/Policy.yaml", false, "Policies are declared in policies/<policy>.yaml of the platform repository only", false},
+		"below a tenant":       {"tenants/acme/policies/baseline.yaml", true, "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -157,5 +162,19 @@ func TestANameIsJoinedAsItIs(t *testing.T) {
 		if got := Join(at[0], at[1]); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestAFileLooksLikeAPolicyByItsNameOrItsFolder(t *testing.T) {
+	for file, want := range map[string]bool{
+		"policy.yaml": true, "a/Policy.yml": true, "policies/baseline.yml": true, "tenants/policies/baseline.yaml": true, "Policies/a/b.yaml": true,
+		"policies/README.md": false, "policy/baseline.yaml": false, "policies.yaml": false,
+	} {
+		if got := DeclaresPolicy(file); got != want {
+			t.Errorf("%s: %t, want %t", file, got, want)
+		}
+	}
+	if got := PolicyFile(PolicyName("policies/baseline.YML")); got != "policies/baseline.yaml" {
+		t.Errorf("the policy of policies/baseline.YML is in %s", got)
 	}
 }
