@@ -4,6 +4,7 @@ package check
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -89,14 +90,14 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 	return d
 }
 
-// Name says why no object can have the name of the folder; "" if one can.
+// Name says why no object can have the name of the folder or, for a Policy, of the file; "" if one can.
 func (kinds Kinds) Name(at identity.Ref) string {
 	why := cmp.Or(kinds[at.Kind()].wrongName(at.Key().Name), reservedNamespace(at))
 	if why == "" {
 		return ""
 	}
 	if rule, ok := strings.CutPrefix(why, "name "); ok {
-		return "the folder's name " + rule
+		return fmt.Sprintf("the %s's name %s", placeOf(at), rule)
 	}
-	return "the folder's name: " + why
+	return fmt.Sprintf("the %s's name: %s", placeOf(at), why)
 }

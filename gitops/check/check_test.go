@@ -239,7 +239,7 @@ func TestTheNearestNameIsAtMostTwoEditsAway(t *testing.T) {
 		"imgae": "", "imag": "image", "IMAGE": "image", "images": "image", "typ": "type", "replicaz": "replicas", "replcas": "replicas", "rplcas": "replicas",
 		"repls": "", "xyreplica": "", "e": "", "ev": "", "envs": "env", "xyz": "", "host": "hosts",
 	} {
-		if got, ok := nearest(name, known); got != want || ok != (want != "") {
+		if got, ok := Nearest(name, known); got != want || ok != (want != "") {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}

@@ -40,7 +40,7 @@ func (d *Result) writtenOtherwise(name string) bool {
 		return false
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.Value)) {
-		if _, ok := nearest(key, []string{name}); ok && key != name {
+		if _, ok := Nearest(key, []string{name}); ok && key != name {
 			d.addUnknown(key, key, []string{name})
 			return true
 		}
@@ -60,12 +60,24 @@ func (d *Result) identify(at identity.Ref) {
 		}
 		return
 	}
-	d.checkName(meta["name"], at.Key().Name)
+	d.checkName(meta["name"], at)
 	d.checkMetadata(meta, at)
+}
+
+// placeOf is what gives an object its name: the folder that its file is in, or the file itself.
+func placeOf(at identity.Ref) string {
+	if at.Policy != "" {
+		return "file"
+	}
+	return "folder"
 }
 
 func (d *Result) wrongKind(at identity.Ref) {
 	kind := d.Value["kind"]
+	if kind == v1alpha1.PolicyKind && d.Value["apiVersion"] == v1alpha1.GroupVersion.String() {
+		d.AddAt(code.WrongKind, "kind", "Policies are declared in policies/<policy>.yaml of the platform repository only")
+		return
+	}
 	if kind == v1alpha1.TenantKind && at.Kind() != v1alpha1.TenantKind {
 		d.AddAt(code.WrongKind, "kind", "Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only")
 		return
@@ -81,13 +93,14 @@ func orMissing(value any) string {
 	return document.Show(value)
 }
 
-func (d *Result) checkName(name any, folder string) {
+func (d *Result) checkName(name any, at identity.Ref) {
+	place, wanted := placeOf(at), at.Key().Name
 	switch name {
-	case folder:
+	case wanted:
 	case nil:
-		d.AddAt(code.RequiredField, "metadata.name", "metadata.name is missing; its folder is %q", folder)
+		d.AddAt(code.RequiredField, "metadata.name", "metadata.name is missing; its %s is %q", place, wanted)
 	default:
-		d.AddAt(code.NameMismatch, "metadata.name", "metadata.name is %s, but its folder is %q: give both the same name", document.Show(name), folder)
+		d.AddAt(code.NameMismatch, "metadata.name", "metadata.name is %s, but its %s is %q: give both the same name", document.Show(name), place, wanted)
 	}
 }
 
@@ -116,7 +129,7 @@ func (d *Result) checkMetadata(meta map[string]any, at identity.Ref) {
 
 func (d *Result) notForFiles(path, key string) {
 	written := []string{"name", "labels", "annotations"}
-	if _, ok := nearest(key, written); ok {
+	if _, ok := Nearest(key, written); ok {
 		d.addUnknown(path, key, written)
 		return
 	}
@@ -147,7 +160,7 @@ func (d *Result) checkStamps(path string, value any, at identity.Ref) {
 
 // ownStamp says why a file may not set a label or annotation of kubeop. A tenant label with another tenant's name has its own message.
 func ownStamp(key, value string, at identity.Ref) string {
-	if key == v1alpha1.TenantLabel && value != at.Tenant {
+	if key == v1alpha1.TenantLabel && value != at.Tenant && at.Tenant != "" {
 		return fmt.Sprintf("%s names the tenant %s, but the file belongs to %q; remove it", key, document.Quote(value), at.Tenant)
 	}
 	return fmt.Sprintf("%s is written by kubeop; remove it", document.Quote(key))

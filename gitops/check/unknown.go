@@ -50,7 +50,7 @@ func (d *Result) addUnknown(field, key string, known []string) {
 		return
 	}
 	wrong, hint := fault{field: field, unknown: true}, ""
-	if meant, ok := nearest(key, known); ok {
+	if meant, ok := Nearest(key, known); ok {
 		wrong.meant = strings.TrimSuffix(field, key) + meant
 		hint = " (did you mean " + wrong.meant + "?)"
 	} else if places := d.places(key); len(places) > 0 {
@@ -61,9 +61,9 @@ func (d *Result) addUnknown(field, key string, known []string) {
 	d.AddAt(code.UnknownField, field, "unknown field %s%s", field, hint)
 }
 
-// nearest finds the known name that is most similar to a misspelt one: at most two edits away, and fewer for short names, because short
+// Nearest finds the known name that is most similar to a misspelt one: at most two edits away, and fewer for short names, because short
 // names are all similar.
-func nearest(name string, known []string) (string, bool) {
+func Nearest(name string, known []string) (string, bool) {
 	best, least := "", min(2, len(name)/3)+1
 	for _, k := range slices.Sorted(slices.Values(known)) {
 		if strings.EqualFold(k, name) {

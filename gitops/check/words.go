@@ -31,7 +31,8 @@ var inWords = map[string]string{
 	`^/`:                   "must begin with /",
 	`^[A-Za-z0-9._/*?-]+$`: "must be a pattern of branch names such as feature/*: letters, digits, dots, dashes, underscores and slashes, with * and ?",
 	`^[^\s]+$`:             "must not hold spaces",
-	`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`: "must be the key of a label, such as pool or example.org/pool",
+	`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`: "must be a name, which may have a domain before it, such as pool or example.org/pool",
+	`^(\*|localhost|[a-z0-9*.-]*[.:*][a-z0-9*.:-]*)(/[a-z0-9*._-]+)*$`:             "must be a registry, or a repository with its registry, such as registry.example.com or docker.io/library/nginx, in lowercase and without tag",
 	`^sha256:[0-9a-f]{64}$`: "must be a digest, as sha256: and 64 hexadecimal digits",
 }
 

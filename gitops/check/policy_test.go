@@ -1,0 +1,63 @@
+package check
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/identity"
+)
+
+func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
+	const head = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: baseline}\nspec:\n"
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"all rules": {head + "  default: true\n  images: {allow: [registry.example.com, '*', docker.io/library/nginx, '*.example.com/team'], requireDigest: true}\n" +
+			"  services: {action: Audit, types: [ClusterIP], loadBalancerClasses: [example.com/internal]}\n  hostnames: {action: Warn, suffixes: [example.com], wildcards: true}\n" +
+			"  classes: {storage: [fast], ingress: [nginx], runtime: [gvisor]}\n", nil},
+		"no rules":           {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: baseline}\n", nil},
+		"another name":       {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: base}\n", []string{`3: metadata.name is "base", but its file is "baseline": give both the same name`}},
+		"no name":            {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {labels: {a: b}}\n", []string{`3: metadata.name is missing; its file is "baseline"`}},
+		"of another product": {"apiVersion: kyverno.io/v1\nkind: Policy\nmetadata: {name: baseline}\n", []string{`1: apiVersion is "kyverno.io/v1"; it must be "paas.kubeop.io/v1alpha1"`}},
+		"another kind":       {"apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: baseline}\n", []string{`2: kind is "App"; at this path it must be "Policy"`}},
+		"a tenant's label":   {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: baseline, labels: {paas.kubeop.io/tenant: acme}}\n", []string{`3: metadata.labels: "paas.kubeop.io/tenant" is written by kubeop; remove it`}},
+		"a misspelt field":   {head + "  image: {allow: ['*']}\n", []string{"5: unknown field spec.image (did you mean spec.images?)"}},
+		"an unknown action":  {head + "  images:\n    action: Block\n", []string{`6: spec.images.action: "Block" is not one of Deny, Warn, Audit`}},
+		"an image":           {head + "  images:\n    allow:\n    - ok.example.com\n    - nginx:v1/x\n    - Nginx\n", []string{"9: spec.images.allow[2]: must be a registry, or a repository with its registry, such as registry.example.com or docker.io/library/nginx, in lowercase and without tag"}},
+		"an empty list":      {head + "  images:\n    deny: []\n", []string{"6: spec.images.deny: must not be empty"}},
+		"twice":              {head + "  services:\n    types: [ClusterIP, ClusterIP]\n", []string{`6: spec.services.types[1]: "ClusterIP" is there twice: keep one`}},
+		"a class of balancer": {head + "  services:\n    loadBalancerClasses: [a b]\n", []string{
+			"6: spec.services.loadBalancerClasses[0]: must be a name, which may have a domain before it, such as pool or example.org/pool"}},
+		"no suffixes": {head + "  hostnames:\n    wildcards: true\n", []string{"5: spec.hostnames.suffixes is required"}},
+		"a class":     {head + "  classes:\n    storage: [Fast]\n", []string{"6: spec.classes.storage[0]: must be a name of lowercase letters, digits, dashes and dots, such as tenants-high"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, got := findings(t, identity.Ref{Policy: "baseline"}, c.text, false)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if policy, ok := d.Object.(*v1alpha1.Policy); len(c.want) == 0 && (!ok || policy.Name != "baseline") {
+				t.Errorf("the object is %v", d.Object)
+			}
+		})
+	}
+}
+
+func TestAPolicyIsInAFileOfThePoliciesFolder(t *testing.T) {
+	_, got := findings(t, aTenant, "apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: acme}\n", false)
+	if diff := cmp.Diff([]string{"2: Policies are declared in policies/<policy>.yaml of the platform repository only"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	kinds, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"baseline": "", "Base": "the file's name must be at most 63 lowercase letters, digits and dashes"} {
+		if got := kinds.Name(identity.Ref{Policy: name}); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
