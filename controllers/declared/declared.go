@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 )
 
-// ByRepository is the cache's index of Tenants, Projects and Apps by the repository that declares them.
+// ByRepository is the cache's index of Policies, Tenants, Projects and Apps by the repository that declares them.
 const ByRepository = "repository"
 
 // KeepRevision keeps the revision of an app if its folder did not change, so that a commit writes only the apps that it changes.
@@ -93,7 +93,9 @@ func Manifest(o client.Object) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: content}
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	// Otherwise its controller would need another request to add it.
-	u.SetFinalizers([]string{v1alpha1.Finalizer})
+	if _, policy := o.(*v1alpha1.Policy); !policy { // Nothing is to be done before a Policy goes, so nobody would remove its finalizer.
+		// Otherwise its controller would need another request to add it.
+		u.SetFinalizers([]string{v1alpha1.Finalizer})
+	}
 	return u, nil
 }

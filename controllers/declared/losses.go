@@ -33,7 +33,9 @@ func Losses(ctx context.Context, reader, direct client.Reader, lost map[identity
 			b.wanted = append(b.wanted, loss.Namespaces...)
 		}
 		losses = append(losses, loss)
-		apps[ref.Tenant] = 0
+		if ref.Tenant != "" {
+			apps[ref.Tenant] = 0
+		}
 	}
 	if err := b.look(ctx); err != nil {
 		return nil, nil, err
@@ -62,7 +64,7 @@ type below struct {
 // namespaces returns the project namespaces of an object.
 func (b *below) namespaces(ctx context.Context, ref identity.Ref) ([]string, error) {
 	switch {
-	case ref.App != "":
+	case ref.App != "", ref.Policy != "":
 		return nil, nil
 	case ref.Project != "":
 		return []string{v1alpha1.ProjectNamespace(ref.Tenant, ref.Project)}, nil

@@ -79,8 +79,10 @@ func (c *comparison) live(ctx context.Context) error {
 	projects := &v1alpha1.ProjectList{}
 	tenant, home := c.repository.Spec.Tenant, ""
 	if tenant == "" {
-		if err := c.list(ctx, &v1alpha1.TenantList{}, ""); err != nil {
-			return err
+		for _, of := range []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.TenantList{}} {
+			if err := c.list(ctx, of, ""); err != nil {
+				return err
+			}
 		}
 	} else {
 		home = v1alpha1.HomeNamespace(tenant)
@@ -122,7 +124,7 @@ func (c *comparison) list(ctx context.Context, of client.ObjectList, namespace s
 	return nil
 }
 
-// changes returns what the commit changes of Tenants, Projects and Apps, and why deletions are held.
+// changes returns what the commit changes of Policies, Tenants, Projects and Apps, and why deletions are held.
 func (c *comparison) changes(ctx context.Context) (changes []Change, held []string, err error) {
 	lost := map[identity.Ref]client.Object{}
 	for ref, o := range c.there {
@@ -131,6 +133,9 @@ func (c *comparison) changes(ctx context.Context) (changes []Change, held []stri
 		}
 	}
 	losses, apps, err := declared.Losses(ctx, c.client, c.direct, lost)
+	if err == nil {
+		err = declared.CountTenants(ctx, c.direct, losses, lost, c.tree)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

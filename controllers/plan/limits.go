@@ -21,7 +21,7 @@ type admission struct {
 // admit says why an object is not created or changed; "" if it is.
 func (a *admission) admit(ctx context.Context, ref identity.Ref, want client.Object) (string, error) {
 	if ref.Project == "" {
-		return "", nil // Administrators declare Tenants.
+		return "", nil // Administrators declare Policies and Tenants.
 	}
 	if a.refused[ref.Parent()] {
 		return "its " + ref.Parent().String() + " is refused", nil

@@ -19,6 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/plan"
 )
 
@@ -108,7 +109,7 @@ func (s *scope) mayDeclare(ref identity.Ref) bool {
 // live returns an object from the cache, nil if there is none.
 func (r *Reconciler) live(ctx context.Context, ref identity.Ref) (client.Object, error) {
 	live := map[string]client.Object{
-		v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
+		v1alpha1.PolicyKind: &v1alpha1.Policy{}, v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
 	}[ref.Kind()]
 	err := r.Client.Get(ctx, ref.Key(), live)
 	if apierrors.IsNotFound(err) {
@@ -173,6 +174,9 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 		return plan.Verdict{}, nil
 	}
 	losses, apps, err := declared.Losses(ctx, r.Client, r.Direct, lost)
+	if err == nil {
+		err = declared.CountTenants(ctx, r.Direct, losses, lost, s.found)
+	}
 	if err != nil {
 		return plan.Verdict{}, err
 	}
@@ -258,10 +262,15 @@ func (s *scope) foreign(there map[identity.Ref]string) bool {
 // samePlace reports whether the last applied commit came from the same URL and path.
 func (s *scope) samePlace() bool { return s.repository.Status.AppliedSource == placeOf(s.repository) }
 
-// fromGit reports whether an object was declared from a folder: either kubeop's field manager applied it, or it was restored from a backup,
-// which keeps the annotations and may drop the managed fields. If the name differs from the folder's, a person made a copy.
+// fromGit reports whether an object was declared from a folder or a file: either kubeop's field manager applied it, or it was restored from a backup,
+// which keeps the annotations and may drop the managed fields. If the name differs from that of the folder, or of the
+// file of a Policy, a person made a copy.
 func fromGit(o client.Object) bool {
-	return fieldmanager.Applied(o) || path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation]) == o.GetName()
+	name := path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation])
+	if _, policy := o.(*v1alpha1.Policy); policy {
+		name = layout.PolicyName(name)
+	}
+	return fieldmanager.Applied(o) || name == o.GetName()
 }
 
 // declaredBy returns the objects of a repository that are not being deleted, with the digests of their folders: objects that carry the
@@ -275,11 +284,14 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[identity.
 		}
 	}
 	of := client.MatchingFields{byRepository: name}
-	tenants, projects, apps := &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}
-	for _, list := range []client.ObjectList{tenants, projects, apps} {
+	policies, tenants, projects, apps := &v1alpha1.PolicyList{}, &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}
+	for _, list := range []client.ObjectList{policies, tenants, projects, apps} {
 		if err := r.Client.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing what repository %s declared: %w", name, err)
 		}
+	}
+	for i := range policies.Items {
+		add(&policies.Items[i])
 	}
 	for i := range tenants.Items {
 		add(&tenants.Items[i])

@@ -122,9 +122,9 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 	}
 	c := &cluster{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 	build := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
-		WithRESTMapper(watchtest.Mapper(scheme, "Namespace Tenant Repository")).WithTypeConverters(managedfields.NewDeducedTypeConverter())
+		WithRESTMapper(watchtest.Mapper(scheme, "Namespace Tenant Repository Policy")).WithTypeConverters(managedfields.NewDeducedTypeConverter())
 	labelled := func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.RepositoryLabel]} }
-	for _, o := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
+	for _, o := range []client.Object{&v1alpha1.Policy{}, &v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
 		build.WithIndex(o, byRepository, labelled)
 	}
 	build.WithIndex(&v1alpha1.Repository{}, bySecret, func(o client.Object) []string { return secretsOf(o.(*v1alpha1.Repository)) })
@@ -316,7 +316,7 @@ func TestDeclaredByListsTheObjectsOfTheRepository(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	for _, kind := range []string{".TenantList", ".ProjectList", ".AppList"} {
+	for _, kind := range []string{".PolicyList", ".TenantList", ".ProjectList", ".AppList"} {
 		k.fails = kind
 		if got, err := k.declaredBy(t.Context(), "acme"); !errors.Is(err, errAway) || got != nil {
 			t.Errorf("%s cannot be listed: %v, %v", kind, got, err)

@@ -68,7 +68,7 @@ func (r *Reconciler) usageOf(ctx context.Context, s *scope, tenant string) (*usa
 func (r *Reconciler) admit(ctx context.Context, s *scope, o client.Object) (bool, error) {
 	ref, _ := identity.Of(o)
 	if ref.Project == "" {
-		return true, nil // Administrators declare Tenants.
+		return true, nil // Administrators declare Policies and Tenants.
 	}
 	u, err := r.usageOf(ctx, s, ref.Tenant)
 	if err != nil {

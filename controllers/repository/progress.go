@@ -189,9 +189,9 @@ func (p *pending) all() []identity.Ref {
 	return p.sorted
 }
 
-// inOrder sorts as Git does: a tenant or project comes before its contents, and these before the next tenant or project.
+// inOrder sorts policies first, and then as Git does: a tenant or project comes before its contents, and these before the next tenant or project.
 func inOrder(a, b identity.Ref) int {
-	return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Project, b.Project), strings.Compare(a.App, b.App))
+	return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Project, b.Project), strings.Compare(a.App, b.App), strings.Compare(a.Policy, b.Policy))
 }
 
 // over are the objects that limits hold back, by tenant, with the limits and the usage of the tenant at the last check. The objects are not

@@ -248,13 +248,13 @@ func (f failures) join() error {
 	return errors.Join(all...)
 }
 
-// next returns the pending objects to apply now, at most a batch. Objects that need no write are marked as done.
+// next returns the pending objects to apply now, at most a batch: policies before anything else, because tenants name them. Objects that need no write are marked as done.
 func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]client.Object, error) {
 	p, now := s.progress, r.Steps.Clock.Now()
 	var todo []client.Object
 	held := 0
 	for _, ref := range p.pending.all() {
-		if len(todo) == batch || held == ahead {
+		if len(todo) == batch || held == ahead || len(todo) > 0 && ref.Policy == "" && todo[0].GetObjectKind().GroupVersionKind().Kind == v1alpha1.PolicyKind {
 			break
 		}
 		node, there := p.tree.Find(ref)

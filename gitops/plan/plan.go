@@ -27,6 +27,8 @@ type Loss struct {
 	Claims []Claim
 	// Apps and Pods are their numbers in these namespaces; 0 for an App.
 	Apps, Pods int
+	// Tenants is how many tenants are under the object, if it is a Policy.
+	Tenants int
 	// Preview: the object belongs to a preview, which goes with its branch. Only its data is a reason to ask.
 	Preview bool
 }
@@ -55,7 +57,7 @@ type Commit struct {
 
 // Verdict says which objects are deleted, and which deletions are held.
 type Verdict struct {
-	// Go are the objects to delete, in this order: Apps, then Projects, then Tenants.
+	// Go are the objects to delete, in this order: Apps, then Projects, then Tenants, then Policies.
 	Go []Loss
 	// Held are the objects whose deletion waits for a confirmation. Why is the reason, Lines list the objects and their claims, and Token is
 	// the value that confirms the deletion.
@@ -92,7 +94,7 @@ func (c Commit) Weigh(confirmation string) Verdict {
 	return v
 }
 
-// outermost returns the losses without those that are deleted with their project or tenant, sorted: Apps, then Projects, then Tenants.
+// outermost returns the losses without those that are deleted with their project or tenant, sorted: Apps, then Projects, then Tenants, then Policies.
 func (c Commit) outermost() []Loss {
 	going := map[identity.Ref]bool{}
 	for _, l := range c.Losses {
@@ -115,6 +117,8 @@ func rank(r identity.Ref) int {
 		return 0
 	case r.Project != "":
 		return 1
+	case r.Policy != "":
+		return 3
 	}
 	return 2
 }
@@ -129,6 +133,8 @@ func (c Commit) doubt(l Loss) string {
 		return "it declares nothing of what runs, as another repository would"
 	case l.Ref.Kind() == v1alpha1.TenantKind:
 		return "it removes a tenant"
+	case l.Tenants > 0: // Their apps may have more without it.
+		return "it removes a policy that " + l.under()
 	case len(l.Claims) > 0:
 		return "it removes a project that holds data"
 	case l.Preview:
@@ -172,7 +178,7 @@ func (c Commit) token(held []Loss) string {
 	return commit[:min(len(commit), 12)] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// lines list what is held: first the claims, then the objects, Tenants before Projects before Apps.
+// lines list what is held: first the claims, then the objects, Policies before Tenants before Projects before Apps.
 func lines(held []Loss) []string {
 	var data, objects []string
 	for _, l := range slices.Backward(held) {
@@ -188,8 +194,19 @@ func lines(held []Loss) []string {
 	return append(data, objects...)
 }
 
-// below describes what is deleted with an object.
+// under says how many tenants are under a Policy.
+func (l Loss) under() string {
+	if l.Tenants == 1 {
+		return "1 tenant is under"
+	}
+	return fmt.Sprintf("%d tenants are under", l.Tenants)
+}
+
+// below describes what is deleted with an object, or loses by it.
 func (l Loss) below() string {
+	if l.Tenants > 0 {
+		return ": " + l.under() + " it"
+	}
 	var parts []string
 	for _, p := range []struct {
 		n    int

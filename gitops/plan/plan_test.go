@@ -22,6 +22,11 @@ func loss(path string, apps int, claims ...Claim) Loss {
 	return l
 }
 
+// policy is one that so many tenants are under.
+func policy(name string, tenants int) Loss {
+	return Loss{Ref: identity.Ref{Policy: name}, UID: "uid of " + name, Tenants: tenants}
+}
+
 func data(name string, goes bool) Claim {
 	return Claim{Namespace: "kubeop-acme-shop", Name: name, UID: "uid of " + name, Size: "10Gi", Goes: goes}
 }
@@ -68,6 +73,10 @@ func TestWeigh(t *testing.T) {
 		"an emptied tree":                  {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}, Emptied: true}, held: "acme/shop/app0", why: "declares nothing"},
 		"a foreign tree":                   {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}, Foreign: true}, held: "acme/shop/app0", why: "declares nothing of what runs"},
 		"a declaration that was misplaced": {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 9}, Misplaced: "project/shop/project.yaml"}, held: "acme/shop/app0", why: "project/shop/project.yaml"},
+		"a policy":                         {commit: Commit{Losses: []Loss{policy("strict", 0)}}, goes: "strict"},
+		"a policy of a tenant":             {commit: Commit{Losses: []Loss{policy("strict", 1)}}, held: "strict", why: "it removes a policy that 1 tenant is under"},
+		"a policy of many tenants":         {commit: Commit{Losses: []Loss{policy("base", 7), policy("strict", 0)}}, goes: "strict", held: "base", why: "it removes a policy that 7 tenants are under"},
+		"policies after tenants":           {commit: Commit{Losses: []Loss{policy("a", 1), loss("zeta", 0)}}, held: "zeta a", why: "removes a tenant"},
 		"nothing":                          {commit: Commit{Emptied: true}},
 	}
 	for name, tc := range tests {
