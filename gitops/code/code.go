@@ -93,6 +93,8 @@ const (
 	MissingFile Code = "missing-file"
 	// WrongPath: the spec names a file where a folder belongs, or a folder where a file belongs.
 	WrongPath Code = "wrong-path"
+	// UnknownPolicy: a tenant names a policy that no file declares.
+	UnknownPolicy Code = "unknown-policy"
 	// WriteRefused: the file is valid, and the object could not be written to the cluster.
 	WriteRefused Code = "write-refused"
 	// RenderFailed: the app is valid, and its files, its chart or its settings render to no valid objects. Only kubeop validate reports it;

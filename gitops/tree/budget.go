@@ -8,11 +8,12 @@ import (
 	"github.com/kubeop/kubeop/gitops/document"
 )
 
-// treeBudget limits the size of the files that declare the Projects and Apps of one tenant. It counts them in the order of Git. Files
+// treeBudget limits the size of the files that declare the Projects and Apps of one tenant, or the Policies. It counts them in the order of Git. Files
 // beyond the limit are not read, or not kept, and their objects are not changed. A nil treeBudget has no limit.
 type treeBudget struct {
-	tenant string
-	limit  int64
+	// files says which files the limit is for; unit is what they are counted in.
+	files, unit string
+	limit       int64
 	spending
 }
 
@@ -68,7 +69,7 @@ func (b *treeBudget) record(n *node, since spending) {
 // exceeded returns the finding that a file exceeds the limit.
 func (b *treeBudget) exceeded(file string, size int64) document.Finding {
 	b.over++
-	what := fmt.Sprintf("with this file of %d bytes and those before it, the files project.yaml and app.yaml of tenant %s take too much", size, b.tenant)
+	what := fmt.Sprintf("with this file of %d bytes and those before it, %s take too much", size, b.files)
 	over := &budget.Exceeded{Field: budget.TreeBytes, What: what, Is: b.bytes + budget.Declared(size), Limit: b.limit}
 	return document.Finding{File: file, Code: code.OverLimit, Why: over.Error()}
 }
@@ -76,7 +77,7 @@ func (b *treeBudget) exceeded(file string, size int64) document.Finding {
 // rest returns the finding that an entry of a folder and all entries after it are not read, because the budget is exhausted.
 func (b *treeBudget) rest(file string, left int) document.Finding {
 	f := b.exceeded(file, 0)
-	f.Why = fmt.Sprintf("this and the %d folders after it are not read: %s", left, f.Why)
+	f.Why = fmt.Sprintf("this and the %d %s after it are not read: %s", left, b.unit, f.Why)
 	return f
 }
 

@@ -2,13 +2,15 @@ package tree
 
 import "github.com/kubeop/kubeop/gitops/identity"
 
-// Changes calls changed with every object whose folder is new, changed or deleted, in the order of Git, parents first. before is nil if
+// Changes calls changed with every object whose folder is new, changed or deleted: first the policies, then the others in the order of Git, parents first. before is nil if
 // there is no earlier tree. Unchanged folders are not visited.
 func Changes(before, after *Tree, changed func(identity.Ref)) {
 	var was []*Tenant
+	var policies []*Policy
 	if before != nil && before.Scope == after.Scope {
-		was = before.Tenants
+		was, policies = before.Tenants, before.Policies
 	}
+	both(policies, after.Policies, func(b, a *Policy) { changed(refOf(b, a)) })
 	both(was, after.Tenants, func(b, a *Tenant) {
 		var projects, earlier []*Project
 		if b != nil {
@@ -91,8 +93,13 @@ func (t *Tree) Shares(other *Tree) (shared bool) {
 	return shared
 }
 
-// Walk calls f with the node of every object, in the order of Git, until f returns false.
+// Walk calls f with the node of every object, until f returns false: first the policies, then the others in the order of Git.
 func (t *Tree) Walk(f func(Node) bool) {
+	for _, policy := range t.Policies {
+		if !f(policy) {
+			return
+		}
+	}
 	for _, tenant := range t.Tenants {
 		if !tenant.walk(f) {
 			return

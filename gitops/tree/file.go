@@ -150,7 +150,7 @@ func (p *pass) budgetOf(t *Tenant) *treeBudget {
 	if t.object != nil {
 		limits = limits.With(&decode(&t.node, &v1alpha1.Tenant{}).Spec.Limits)
 	}
-	return &treeBudget{tenant: t.ref.Tenant, limit: limits.TreeBytes}
+	return &treeBudget{files: "the files project.yaml and app.yaml of tenant " + t.ref.Tenant, unit: "folders", limit: limits.TreeBytes}
 }
 
 // wrongName returns a finding if no object can have the folder's name. Nothing else is reported about the folder then: when it is renamed,

@@ -26,7 +26,10 @@ func decode[T client.Object](n *node, object T) T {
 func (t *Tree) Object(n Node, revision string) client.Object {
 	self := n.self()
 	ref := self.ref
-	labels := map[string]string{v1alpha1.TenantLabel: ref.Tenant, v1alpha1.RepositoryLabel: t.Scope.Repository}
+	labels := map[string]string{v1alpha1.RepositoryLabel: t.Scope.Repository}
+	if ref.Tenant != "" {
+		labels[v1alpha1.TenantLabel] = ref.Tenant
+	}
 	annotations := map[string]string{v1alpha1.FolderAnnotation: path.Join(t.Scope.Path, self.dir), v1alpha1.TreeAnnotation: self.file}
 	if from := t.OriginOf(ref); from != nil {
 		annotations[v1alpha1.PreviewOfAnnotation], annotations[v1alpha1.BranchAnnotation] = from.Of, document.Printable(from.Branch)
@@ -34,6 +37,8 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 	}
 	var object client.Object
 	switch {
+	case ref.Policy != "":
+		object = decode(self, &v1alpha1.Policy{})
 	case ref.App != "":
 		object = decode(self, &v1alpha1.App{})
 		labels[v1alpha1.ProjectLabel], labels[v1alpha1.AppLabel] = ref.Project, ref.App
@@ -52,6 +57,9 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 
 // File returns the path of the file that declares an object, from the root of the repository.
 func (t *Tree) File(n Node) string {
+	if n.Ref().Policy != "" {
+		return path.Join(t.Scope.Path, layout.PolicyFile(n.Ref().Policy))
+	}
 	name := map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[n.Ref().Kind()]
 	return path.Join(t.Scope.Path, n.self().dir, name)
 }

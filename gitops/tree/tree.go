@@ -1,4 +1,4 @@
-// Package tree reads what a commit declares: Tenants, Projects and Apps. Each is checked against its path in the repository and against the
+// Package tree reads what a commit declares: Policies, Tenants, Projects and Apps. Each is checked against its path in the repository and against the
 // CustomResourceDefinition of its kind. The package reads only files: no network, no cluster, no clock.
 //
 // A Tree is persistent: a folder that did not change between two commits is the same node in both trees. So reading a commit costs as much
@@ -48,6 +48,10 @@ type Tree struct {
 	Problems []Problem
 	// Strays report files and folders from which nothing is read. They do not keep any object from changing.
 	Strays []Problem
+	// Policies are sorted by name. Only the platform repository has some.
+	Policies []*Policy
+	// PoliciesUnknown: the folder of the policies could not be read, so the commit may declare policies that Policies does not have.
+	PoliciesUnknown bool
 	// Tenants are sorted by name. The tenant of its own repository and the platform itself are listed without a Tenant object.
 	Tenants []*Tenant
 	// Unknown: the folder of the tenants could not be read, so the commit may declare objects that Tenants does not have.
@@ -71,7 +75,11 @@ type Tenant struct {
 
 	// implicit: the folder declares projects, but no Tenant. It is that of a tenant with its own repository, or of the platform itself.
 	implicit bool
-	counts   Counts
+	// policies are the names in spec.policies.
+	policies []string
+	// asRead is the tenant as its folder declares it, if this one is refused because of a policy; nil otherwise.
+	asRead *Tenant
+	counts Counts
 }
 
 // Project is the folder of a project.
@@ -95,7 +103,7 @@ type App struct {
 	asRead *App
 }
 
-// node is a folder that stands for an object.
+// node is a folder that stands for an object. The node of a Policy is its file.
 type node struct {
 	ref identity.Ref
 	dir string
@@ -103,7 +111,7 @@ type node struct {
 	digest string
 	// file is the digest of the file that declares the object. An App is checked as a whole, so for an App it is the digest of its folder.
 	file string
-	// object is the Tenant, Project or App as JSON, which takes a tenth of the memory of the typed object. Nil if there is no such object
+	// object is the Policy, Tenant, Project or App as JSON, which takes a tenth of the memory of the typed object. Nil if there is no such object
 	// or it has problems.
 	object   []byte
 	problems []Problem
@@ -124,7 +132,7 @@ func (n *node) Declared() bool { return n.object != nil }
 // Problems are what is wrong with the object. If there is one, the object in the cluster stays as the last valid commit declared it.
 func (n *node) Problems() []Problem { return n.problems }
 
-// Node is a folder that stands for an object: a *Tenant, *Project or *App.
+// Node is a folder that stands for an object: a *Tenant, *Project or *App; or a file that does: a *Policy.
 type Node interface {
 	Ref() identity.Ref
 	Declared() bool
@@ -135,9 +143,10 @@ type Node interface {
 func (n *node) self() *node { return n }
 
 // Counts are how many objects of each kind a folder declares, and how many problems it has.
-type Counts struct{ Tenants, Projects, Apps, Problems int }
+type Counts struct{ Policies, Tenants, Projects, Apps, Problems int }
 
 func (c *Counts) add(o Counts) {
+	c.Policies += o.Policies
 	c.Tenants += o.Tenants
 	c.Projects += o.Projects
 	c.Apps += o.Apps
@@ -148,7 +157,7 @@ func (c *Counts) add(o Counts) {
 func (t *Tree) Counts() Counts { return t.counts }
 
 // Objects is the number of all objects.
-func (c Counts) Objects() int { return c.Tenants + c.Projects + c.Apps }
+func (c Counts) Objects() int { return c.Policies + c.Tenants + c.Projects + c.Apps }
 
 // Problem is one thing wrong with a commit: an invalid file, or something in it.
 type Problem struct {
@@ -187,6 +196,11 @@ func (t *Tree) All(f func(Problem) bool) {
 	}
 	if t.counts.Problems == 0 || !all(t.Problems, t.Strays) {
 		return
+	}
+	for _, policy := range t.Policies {
+		if !all(policy.problems) {
+			return
+		}
 	}
 	for _, tenant := range t.Tenants {
 		if tenant.counts.Problems > 0 && !tenant.all(all) {
@@ -243,6 +257,10 @@ func (t *Tree) Usable() bool { return len(t.Problems) == 0 }
 
 // Find returns the folder that stands for an object; false when there is none.
 func (t *Tree) Find(ref identity.Ref) (Node, bool) {
+	if ref.Policy != "" {
+		policy := find(t.Policies, ref.Policy)
+		return policy, policy != nil
+	}
 	tenant := find(t.Tenants, ref.Tenant)
 	switch {
 	case tenant == nil:
@@ -264,6 +282,9 @@ func (t *Tree) Find(ref identity.Ref) (Node, bool) {
 // Covers reports whether the absence of an object from the tree means that the commit does not declare it. It does not if a folder on the
 // object's path could not be read.
 func (t *Tree) Covers(ref identity.Ref) bool {
+	if ref.Policy != "" {
+		return t.Usable() && !t.PoliciesUnknown
+	}
 	if !t.Usable() || t.Unknown || ref.Tenant == v1alpha1.PlatformTenant && !t.Platform {
 		return false
 	}
@@ -316,6 +337,12 @@ func (t *Tree) count() {
 	sortProblems(t.Problems)
 	sortProblems(t.Strays)
 	t.counts = Counts{Problems: len(t.Problems) + len(t.Strays)}
+	for _, policy := range t.Policies {
+		t.counts.Problems += len(policy.problems)
+		if policy.Declared() {
+			t.counts.Policies++
+		}
+	}
 	for _, tenant := range t.Tenants {
 		t.counts.add(tenant.counts)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// readRoot reads the layout version, and then all tenants and the platform's projects, or the projects of one tenant.
+// readRoot reads the layout version, and then all policies, all tenants and the platform's projects, or the projects of one tenant.
 func (p *pass) readRoot(t, before *Tree) {
 	l, err := p.list(".")
 	if err != nil {
@@ -32,8 +32,10 @@ func (p *pass) readRoot(t, before *Tree) {
 		}
 	}
 	if p.scope.Tenant == "" {
+		p.readPolicies(t, before, l)
 		p.readTenants(t, before, l.folder(tops[0]))
 		p.readPlatform(t, before, l)
+		p.refuseUnknownPolicies(t, before)
 		return
 	}
 	t.Tenants = []*Tenant{p.readImplicit(p.scope.Tenant, tops[0], l, before)}
@@ -45,9 +47,9 @@ func (p *pass) tops() []string {
 	case p.scope.Tenant != "":
 		return []string{layout.ProjectsFolder}
 	case p.platform:
-		return []string{layout.TenantsFolder, layout.PlatformFolder}
+		return []string{layout.TenantsFolder, layout.PoliciesFolder, layout.PlatformFolder}
 	}
-	return []string{layout.TenantsFolder}
+	return []string{layout.TenantsFolder, layout.PoliciesFolder}
 }
 
 // readImplicit reads the projects of a tenant that the repository does not declare, from a folder of the root.
@@ -113,7 +115,7 @@ func (p *pass) readTenants(t, before *Tree, there bool) {
 			continue
 		}
 		n := node{ref: identity.Ref{Tenant: e.Name()}, dir: dir}
-		t.Tenants = append(t.Tenants, readOrReuse(p, n, e, find(before.Tenants, e.Name()), p.readTenant))
+		t.Tenants = append(t.Tenants, readOrReuse(p, n, e, find(before.Tenants, e.Name()).fromFolder(), p.readTenant))
 	}
 	sortByName(t.Tenants)
 }
@@ -141,6 +143,7 @@ func (p *pass) readTenant(n node, before *Tenant) *Tenant {
 	}
 	main := within.readFile(&t.node, l, layout.TenantFile, nodeOf(before))
 	within.budget = within.budgetOf(t)
+	t.policies = policiesOf(&t.node)
 	_, t.Unknown = l.unusable[layout.ProjectsFolder]
 	t.Strays = p.problems(identity.Ref{}, l.strays(layout.TenantFile)...)
 	for _, e := range l.entries {

@@ -1,0 +1,133 @@
+package repository
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// platformTree returns the tree of the platform repository with files as "policies/strict.yaml" or "tenants/acme/tenant.yaml", and their specs.
+func platformTree(t *testing.T, files map[string][3]string) *tree.Tree {
+	t.Helper()
+	r, err := reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := fstest.MapFS{"kubeop.yaml": &fstest.MapFile{Data: []byte("layout: v1\n")}}
+	for file, c := range files {
+		texts[file] = &fstest.MapFile{Data: fmt.Appendf(nil, "apiVersion: %s\nkind: %s\nmetadata: {name: %s}\nspec: %s\n", v1alpha1.GroupVersion, c[0], c[1], c[2])}
+	}
+	return r.Read(memory{MapFS: texts}, tree.Scope{Repository: "platform"}, nil)
+}
+
+// ofPlatform is the scope of the platform repository, whose newest commit declares the tree.
+func (c *cluster) ofPlatform(now *tree.Tree) *scope {
+	s := c.scope(now)
+	s.repository.Name, s.repository.Spec.Tenant = "platform", ""
+	return s
+}
+
+func policyOf(name, repository string) *v1alpha1.Policy {
+	return fromAcme(&v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(p *v1alpha1.Policy) { p.Labels[v1alpha1.RepositoryLabel] = repository })
+}
+
+// TestPoliciesAreAppliedBeforeTheTenantsThatNameThem, in batches of their own, because one batch is applied at once.
+func TestPoliciesAreAppliedBeforeTheTenantsThatNameThem(t *testing.T) {
+	k := watching(t)
+	s := k.ofPlatform(platformTree(t, map[string][3]string{
+		"policies/strict.yaml": {"Policy", "strict", "{}"}, "policies/base.yaml": {"Policy", "base", "{default: true}"}, "tenants/acme/tenant.yaml": {"Tenant", "acme", "{policies: [strict]}"},
+	}))
+	tree.Changes(nil, s.found, func(r identity.Ref) { s.progress.look(r) })
+	for _, want := range [][]string{{"base", "strict"}, {"acme"}} {
+		todo, err := k.next(t.Context(), s, failures{})
+		var names []string
+		for _, o := range todo {
+			names = append(names, o.GetName())
+		}
+		if diff := cmp.Diff(want, names); diff != "" || err != nil {
+			t.Fatalf("%v (-want +got):\n%s", err, diff)
+		}
+		if err := k.applyBatch(t.Context(), s, todo, failures{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := &v1alpha1.Policy{}
+	if err := k.api.Get(t.Context(), client.ObjectKey{Name: "base"}, policy); err != nil || !policy.Spec.Default || len(policy.Finalizers) > 0 {
+		t.Errorf("the policy is %+v, %v", policy, err)
+	}
+}
+
+func TestAPolicyIsLostOnlyToItsRepository(t *testing.T) {
+	byHand := policyOf("by-hand", "platform")
+	byHand.ManagedFields = nil
+	restored := policyOf("restored", "platform")
+	restored.ManagedFields, restored.Annotations = nil, map[string]string{v1alpha1.FolderAnnotation: "policies/restored.yaml"}
+	k := newCluster(t, policyOf("gone", "platform"), policyOf("kept", "platform"), policyOf("other", "acme"), byHand, restored)
+	now := platformTree(t, map[string][3]string{"policies/kept.yaml": {"Policy", "kept", "{}"}})
+	for name, want := range map[string][]string{"platform": {"gone", "restored"}, "acme": nil} {
+		s := k.ofPlatform(now)
+		if name == "acme" {
+			s.repository.Name, s.repository.Spec.Tenant = "acme", "acme"
+		}
+		for _, policy := range []string{"gone", "kept", "other", "by-hand", "restored", "never-there"} {
+			s.progress.gone.Insert(identity.Ref{Policy: policy})
+		}
+		lost, leaving, err := k.lost(t.Context(), s)
+		var names []string
+		for ref := range lost {
+			names = append(names, ref.Policy)
+		}
+		slices.Sort(names)
+		if diff := cmp.Diff(want, names); diff != "" || len(leaving) > 0 || err != nil {
+			t.Errorf("%s: %v, %v leave (-want +got):\n%s", name, err, leaving, diff)
+		}
+	}
+	there, err := k.declaredBy(t.Context(), "platform")
+	want := map[identity.Ref]string{{Policy: "gone"}: "", {Policy: "kept"}: "", {Policy: "restored"}: ""}
+	if diff := cmp.Diff(want, there); diff != "" || err != nil {
+		t.Errorf("declared are: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestThePolicyOfTenantsIsNotDeletedWithoutAConfirmation: what it refuses would be allowed.
+func TestThePolicyOfTenantsIsNotDeletedWithoutAConfirmation(t *testing.T) {
+	base := policyOf("base", "platform")
+	base.Spec.Default = true
+	named := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{Policies: []string{"strict"}}}
+	unnamed := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "rival"}}
+	acme := func(spec string) [3]string { return [3]string{"Tenant", "acme", spec} }
+	for name, c := range map[string]struct {
+		lost *v1alpha1.Policy
+		acme [3]string
+		why  string
+	}{
+		"a default policy":                  {base, acme("{policies: [other]}"), "it removes a policy that 1 tenant is under"},
+		"a default policy of two":           {base, acme("{}"), "it removes a policy that 2 tenants are under"},
+		"a policy that nobody names":        {policyOf("idle", "platform"), acme("{}"), ""},
+		"one that its tenant names no more": {policyOf("strict", "platform"), acme("{policies: [other]}"), ""},
+		"one that its tenant still names":   {policyOf("strict", "platform"), acme("{policies: [strict]}"), "it removes a policy that 1 tenant is under"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newCluster(t, c.lost.DeepCopy(), named.DeepCopy(), unnamed.DeepCopy())
+			s := k.ofPlatform(platformTree(t, map[string][3]string{"policies/other.yaml": {"Policy", "other", "{}"}, "tenants/acme/tenant.yaml": c.acme, "tenants/rival/tenant.yaml": {"Tenant", "rival", "{}"}}))
+			verdict, err := k.verdict(t.Context(), s, map[identity.Ref]client.Object{{Policy: c.lost.Name}: c.lost}, "")
+			if err != nil || verdict.Why != c.why || (len(verdict.Go) == 0) != (c.why != "") {
+				t.Errorf("%q, %v goes, %v; want %q", verdict.Why, verdict.Go, err, c.why)
+			}
+		})
+	}
+	k := newCluster(t, base)
+	k.fails = ".TenantList"
+	if _, err := k.verdict(t.Context(), k.ofPlatform(platformTree(t, nil)), map[identity.Ref]client.Object{{Policy: "base"}: base}, ""); err == nil {
+		t.Error("the tenants were not counted, and yet there is a verdict")
+	}
+}
