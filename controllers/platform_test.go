@@ -132,6 +132,7 @@ func TestThePlatformRepository(t *testing.T) {
 	n.push(map[string]string{"platform/edge": "-"})
 	n.gone(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "edge"}})
 	n.adoptNamespace()
+	n.policiesAreDeclared()
 }
 
 // allOfAPlatformReleaseCounts changes and deletes objects of the Helm app "router" outside of its namespace, which are corrected, and replaces
