@@ -19,13 +19,15 @@ import (
 // Draft is the version of JSON Schema of the schemas. Every editor knows it.
 const Draft = "http://json-schema.org/draft-07/schema#"
 
-// Names are the files that have a schema, by the names of the schemas.
+// Names are the files that have a schema, as patterns of the end of their paths, by the names of the schemas.
 func Names() map[string]string {
-	return map[string]string{"app": layout.AppFile, "project": layout.ProjectFile, "tenant": layout.TenantFile, "kubeop": layout.VersionFile}
+	return map[string]string{
+		"app": layout.AppFile, "project": layout.ProjectFile, "tenant": layout.TenantFile, "kubeop": layout.VersionFile, "policy": layout.PolicyFile("*"),
+	}
 }
 
 // resources are the plural names of the kinds, by the names of their schemas.
-var resources = map[string]string{"app": "apps", "project": "projects", "tenant": "tenants"}
+var resources = map[string]string{"app": "apps", "project": "projects", "tenant": "tenants", "policy": "policies"}
 
 // Of returns the schema of a name, as indented JSON.
 func Of(name string) ([]byte, error) {
@@ -46,7 +48,7 @@ func root(name string) (map[string]any, error) {
 	}
 	resource, ok := resources[name]
 	if !ok {
-		return nil, fmt.Errorf("there is no schema %q; there are app, project, tenant and kubeop", name)
+		return nil, fmt.Errorf("there is no schema %q; there are app, project, tenant, policy and kubeop", name)
 	}
 	data, err := charts.CRDs.ReadFile("kubeop/crds/" + v1alpha1.Group + "_" + resource + ".yaml")
 	if err != nil {
@@ -84,7 +86,7 @@ func file(object map[string]any, kind string) map[string]any {
 	properties["metadata"] = map[string]any{
 		"type": "object", "required": []any{"name"}, "additionalProperties": false,
 		"properties": map[string]any{
-			"name":   map[string]any{"type": "string", "description": "Name is the name of the folder that the file is in."},
+			"name":   map[string]any{"type": "string", "description": nameOf(kind)},
 			"labels": stamps, "annotations": stamps,
 		},
 	}
@@ -95,6 +97,13 @@ func file(object map[string]any, kind string) map[string]any {
 	}
 	object["$schema"], object["title"], object["required"] = Draft, "kubeop "+kind, required
 	return object
+}
+
+func nameOf(kind string) string {
+	if kind == v1alpha1.PolicyKind {
+		return "Name is the name of the file, without .yaml."
+	}
+	return "Name is the name of the folder that the file is in."
 }
 
 // versionFile is the schema of kubeop.yaml.

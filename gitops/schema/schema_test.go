@@ -83,7 +83,7 @@ func TestTheSamplesFitTheSchemas(t *testing.T) {
 		for name, file := range Names() {
 			schema := compiled(t, name)
 			for place, text := range files {
-				if path.Base(place) != file {
+				if matches, err := path.Match(file, place); err != nil || !matches && path.Base(place) != file {
 					continue
 				}
 				checked[name]++
@@ -120,6 +120,15 @@ func TestWhatTheSchemasRefuse(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
+	const policy = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: baseline}\n"
+	for text, want := range map[string]string{
+		policy: "", policy + "spec: {images: {allow: [a.example.com]}}": "", policy + "spec: {images: {action: Block}}": "value must be one of",
+		policy + "spec: {image: {}}": "additional properties 'image' not allowed", policy + "spec: {hostnames: {}}": "missing property 'suffixes'",
+	} {
+		if err := validate(t, compiled(t, "policy"), text); (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
 	for text, ok := range map[string]bool{"layout: v1": true, "layout: v2": false, "{}": false, "layout: v1\nmore: 1": false} {
 		if err := validate(t, compiled(t, "kubeop"), text); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
@@ -143,7 +152,7 @@ func TestRulesAreDescribed(t *testing.T) {
 }
 
 func TestAnUnknownSchema(t *testing.T) {
-	if _, err := Of("pod"); err == nil || err.Error() != `there is no schema "pod"; there are app, project, tenant and kubeop` {
+	if _, err := Of("pod"); err == nil || err.Error() != `there is no schema "pod"; there are app, project, tenant, policy and kubeop` {
 		t.Errorf("got %v", err)
 	}
 }

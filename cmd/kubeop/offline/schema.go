@@ -21,8 +21,8 @@ func Schema(c *call.Call) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "schema [NAME]",
 		Short: "Print the JSON schemas of the files, or install them for an editor",
-		Long: `Print the JSON schema of the files app.yaml, project.yaml, tenant.yaml or kubeop.yaml: its name is app, project, tenant or kubeop. Editors with
-yaml-language-server complete and check files by it.
+		Long: `Print the JSON schema of the files app.yaml, project.yaml, tenant.yaml or kubeop.yaml, or of those in policies/: its name is app, project, tenant,
+kubeop or policy. Editors with yaml-language-server complete and check files by it.
 
 With --install, write all schemas to .kubeop/schema of the repository, and name them in .vscode/settings.json if there is no such file. Commit both.`,
 		Example: `  # For a tool that checks files by a schema
@@ -72,7 +72,7 @@ func installSchemas(c *call.Call) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	matches := map[string]string{}
+	matches, platform := map[string]string{}, (&validate{Call: c}).ofPlatform(root)
 	for name, file := range schema.Names() {
 		text, err := schema.Of(name)
 		if err != nil {
@@ -81,7 +81,9 @@ func installSchemas(c *call.Call) error {
 		if err := os.WriteFile(filepath.Join(folder, name+".json"), text, 0o644); err != nil {
 			return err
 		}
-		matches[schemaFolder+"/"+name+".json"] = "**/" + file
+		if name != "policy" || platform { // Elsewhere, a folder policies/ has something else.
+			matches[schemaFolder+"/"+name+".json"] = "**/" + file
+		}
 	}
 	settings, err := json.MarshalIndent(map[string]any{"yaml.schemas": matches}, "", "  ")
 	if err != nil {
