@@ -144,7 +144,7 @@ func TestRequestsAreAnnotationsWithTheTime(t *testing.T) {
 func TestRequestsThatKubeopWouldNotHandleAreRefused(t *testing.T) {
 	suspended := newApp()
 	ready(suspended, metav1.ConditionTrue, metav1.Condition{Type: v1alpha1.SuspendedCondition, Status: metav1.ConditionTrue})
-	s := memory.Serve(t, suspended, newRepository())
+	s := memory.Serve(t, suspended, newRepository(), &v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "baseline"}})
 	for name, tc := range map[string]struct {
 		command func(*call.Call) *cobra.Command
 		args    []string
@@ -154,6 +154,7 @@ func TestRequestsThatKubeopWouldNotHandleAreRefused(t *testing.T) {
 		"reset of a repository": {Reset, []string{"repository", "acme"}, "reset is for apps, not for a repository"},
 		"a suspended app":       {Reconcile, []string{"acme/shop/web"}, "the app acme/shop/web is suspended, so kubeop handles no request of it: `kubeop resume acme/shop/web` ends that"},
 		"no such app":           {Reconcile, []string{"acme/shop/none"}, "reading the app acme/shop/none: "},
+		"a policy":              {Reconcile, []string{"policy", "baseline"}, "nothing is to be done for a policy: it holds from when it is written"},
 		"no such kind":          {Reconcile, []string{"pod", "web"}, "kubeop has no kind \"pod\""},
 		"an incomplete name":    {Reconcile, []string{"web"}, "\"web\" does not say which tenant the app is in"},
 	} {

@@ -45,7 +45,7 @@ something differs. The command waits until that is done and the object is ready.
 
   # Compare an app with Git
   kubeop reconcile acme/shop/web`,
-		ValidArgsFunction: c.CompleteObject(target.Kinds...),
+		ValidArgsFunction: c.CompleteObject(target.Reconciled...),
 	}
 	return r.command(command)
 }
@@ -138,7 +138,11 @@ func (r *request) notSuspended(ctx context.Context, of target.Object) error {
 	if err != nil {
 		return err
 	}
-	if o, ok := object.(state); ok && conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
+	o, ok := object.(state)
+	if !ok {
+		return fmt.Errorf("nothing is to be done for a %s: it holds from when it is written", of.Kind.Singular())
+	}
+	if conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
 		return fmt.Errorf("the %s is suspended, so kubeop handles no request of it: `kubeop resume %s` ends that", of, of.Args())
 	}
 	return nil

@@ -35,7 +35,7 @@ clone that has both. If the commit's version of the object is refused, it ends a
   # Until the files of a commit are applied
   kubeop wait repository acme --timeout 1m`,
 		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: c.CompleteObject(target.Kinds...),
+		ValidArgsFunction: c.CompleteObject(target.Reconciled...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, err := c.Object(args)
 			if err != nil {

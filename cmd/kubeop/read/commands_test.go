@@ -145,6 +145,43 @@ func TestDescribeShowsARepositoryWithItsProblems(t *testing.T) {
 		"What to do", "kubeop confirm repository acme # delete what waits for a confirmation")
 }
 
+func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
+	policy := &v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "baseline", CreationTimestamp: before(60), Annotations: map[string]string{v1alpha1.FolderAnnotation: "policies/baseline.yaml"}}}
+	policy.Spec.Default = true
+	policy.Spec.Images = &v1alpha1.ImageRules{Action: v1alpha1.DenyAction, Allow: []string{"a.example.com", "b.example.com"}, RequireDigest: true}
+	policy.Spec.Services = &v1alpha1.ServiceRules{Action: v1alpha1.WarnAction, Types: []string{"ClusterIP"}}
+	policy.Spec.Hostnames = &v1alpha1.HostnameRules{Action: v1alpha1.AuditAction, Suffixes: []string{"example.com"}, Wildcards: true}
+	policy.Spec.Classes = &v1alpha1.ClassRules{Action: v1alpha1.DenyAction, Storage: []string{"fast"}, Runtime: []string{"gvisor"}}
+	tenant := func(name string, policies ...string) *v1alpha1.Tenant {
+		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: before(60)}, Spec: v1alpha1.TenantSpec{Policies: policies}}
+	}
+	s := memory.Serve(t, policy, tenant("acme"), tenant("beta", "strict", "baseline"), tenant("rival", "strict"))
+	out, _, err := show(t, s, Describe, "policy", "baseline")
+	wantShown(t, out, err, "Policy baseline", "Created 60m ago", "Declared in policies/baseline.yaml", "Default yes: it holds for tenants that name no policy",
+		"Rules", "images Deny allow a.example.com, b.example.com only by digest", "services Warn types ClusterIP", "hostnames Audit in example.com also with wildcards",
+		"classes Deny storage fast runtime gvisor", "Tenants that are under it", "acme", "beta")
+	if strings.Contains(out, "rival") {
+		t.Errorf("a tenant under another policy is shown:\n%s", out)
+	}
+	out, _, err = show(t, s, Describe, "tenant", "beta")
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "Policies strict, baseline") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	for code, want := range map[int]string{http.StatusForbidden: "", http.StatusInternalServerError: "listing the tenants that are under policy baseline"} {
+		s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/tenants") {
+				w.WriteHeader(code)
+				return true
+			}
+			return false
+		}
+		out, _, err = show(t, s, Describe, "policy", "baseline")
+		if want == "" && (err != nil || !strings.Contains(out, "Your role does not show them.")) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d: %v:\n%s", code, err, out)
+		}
+	}
+}
+
 func TestDescribeShowsPreviewsPlansAndPromotions(t *testing.T) {
 	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme", CreationTimestamp: before(60)}}
 	repository.Status.Previews = []v1alpha1.PreviewStatus{

@@ -33,9 +33,9 @@ type describe struct {
 func Describe(c *call.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe [KIND] NAME",
-		Short: "Show an app, project, tenant or repository on one page, and what to do",
-		Long: `Show an app, project, tenant or repository on one page: where it is declared, what runs, each step from Git to the pods in order, what is wrong
-with its objects, the last deliveries and events, and what to do next.`,
+		Short: "Show an app, project, tenant, policy or repository on one page, and what to do",
+		Long: `Show an app, project, tenant, policy or repository on one page: where it is declared, what runs, each step from Git to the pods in order, what is
+wrong with its objects, the last deliveries and events, and what to do next. Of a policy, it shows the rules and the tenants that are under it.`,
 		Example: `  # An app of the project shop of the tenant acme
   kubeop describe acme/shop/web
 
@@ -82,9 +82,14 @@ func (d *describe) run(ctx context.Context) error {
 		d.list("Last promotions", promotions(o.Status.Promoted))
 	case *v1alpha1.Tenant:
 		d.page.Field("Namespace", o.Status.Namespace)
+		d.page.Field("Policies", strings.Join(o.Spec.Policies, ", "))
 		d.page.Field("Projects", fmt.Sprint(o.Status.Projects))
 		d.page.Field("Apps ready", o.Status.AppsReady)
 		d.steps(o.Status.Conditions)
+	case *v1alpha1.Policy:
+		if err := d.policy(ctx, reader, o); err != nil {
+			return err
+		}
 	case *v1alpha1.Repository:
 		d.page.Field("URL", o.Spec.URL)
 		d.page.Field("Newest commit", step.ShortRevision(o.Status.LastAttemptedRevision))

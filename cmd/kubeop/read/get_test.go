@@ -92,6 +92,8 @@ func TestGetListsWhatTheFlagsAndNamesSelect(t *testing.T) {
 		"the projects of a tenant":        {"acme", "", []string{"projects"}, []string{"namespaces/kubeop-acme/projects"}, ""},
 		"all projects":                    {"", "", []string{"projects"}, []string{"projects"}, "NAME READY AGE\nlab/api False 1m\nshop/web True 1m\nshop/web True 1m"},
 		"the tenant itself":               {"acme", "", []string{"tenants"}, []string{"tenants/acme"}, "NAME READY AGE\nlab/api False 1m\nshop/web True 1m\nshop/web True 1m"},
+		"policies":                        {"acme", "", []string{"pol"}, []string{"policies"}, ""},
+		"a policy":                        {"acme", "shop", []string{"policy", "baseline"}, []string{"policies/baseline"}, ""},
 		"a name":                          {"acme", "shop", []string{"apps", "web"}, []string{"namespaces/" + shop + "/apps/web"}, "NAME READY AGE\nweb True 1m"},
 		"two names, of different tenants": {"", "", []string{"apps", "acme/shop/web", "rival/shop/web"}, []string{"namespaces/" + shop + "/apps/web", "namespaces/kubeop-rival-shop/apps/web"}, "NAME READY AGE\nacme/shop/web True 1m\nrival/shop/web True 1m"},
 	} {
@@ -122,6 +124,7 @@ func TestGetSaysWhereNothingIs(t *testing.T) {
 		"no project at all":   {"beta", "", []string{"apps"}, "There are no apps of the tenant beta.\n"},
 		"the whole cluster":   {"", "", []string{"apps"}, "There are no apps.\n"},
 		"all tenants":         {"acme", "shop", []string{"apps", "-A"}, "There are no apps.\n"},
+		"policies":            {"acme", "", []string{"policies"}, "There are no policies.\n"},
 		"projects, from one":  {"acme", "shop", []string{"projects"}, "There are no projects of the tenant acme.\n"},
 		"an empty, to follow": {"beta", "", []string{"apps", "-w"}, "There are no apps of the tenant beta.\n"},
 	} {

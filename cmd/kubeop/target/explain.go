@@ -69,7 +69,7 @@ func (c *Connection) notFound(err error, status apierrors.APIStatus) error {
 		return fmt.Errorf("%s has no kubeop: it does not serve %s.%s", c.server(), details.Kind, details.Group)
 	}
 	list := "kubeop get " + details.Kind
-	if tenant := c.Within().Tenant; tenant != "" && details.Kind != Repository.Plural && details.Kind != Tenant.Plural {
+	if tenant := c.Within().Tenant; tenant != "" && details.Kind != Repository.Plural && details.Kind != Tenant.Plural && details.Kind != Policy.Plural {
 		list += " --tenant " + tenant
 	}
 	return fmt.Errorf("%w; `%s` shows what there is", err, list)

@@ -37,11 +37,18 @@ var (
 		Name: v1alpha1.TenantKind, Plural: "tenants", Path: []string{"TENANT"},
 		New: func() client.Object { return &v1alpha1.Tenant{} }, NewList: func() client.ObjectList { return &v1alpha1.TenantList{} },
 	}
+	Policy = Kind{
+		Name: v1alpha1.PolicyKind, Plural: "policies", Path: []string{"POLICY"}, short: []string{"pol"},
+		New: func() client.Object { return &v1alpha1.Policy{} }, NewList: func() client.ObjectList { return &v1alpha1.PolicyList{} },
+	}
 	Repository = Kind{
 		Name: v1alpha1.RepositoryKind, Plural: "repositories", Path: []string{"REPOSITORY"}, short: []string{"repo", "repos"},
 		New: func() client.Object { return &v1alpha1.Repository{} }, NewList: func() client.ObjectList { return &v1alpha1.RepositoryList{} },
 	}
-	Kinds = []Kind{App, Project, Tenant, Repository}
+	Kinds = []Kind{App, Project, Tenant, Policy, Repository}
+
+	// Reconciled are the kinds whose status says how far kubeop is with an object. A Policy has none: it holds from when it is written.
+	Reconciled = []Kind{App, Project, Tenant, Repository}
 )
 
 // Singular is the name of the kind as an argument: "app".
@@ -54,7 +61,7 @@ func KindOf(arg string) (Kind, error) {
 		return name == k.Singular() || name == k.Plural || slices.Contains(k.short, name)
 	})
 	if i < 0 {
-		return Kind{}, fmt.Errorf("kubeop has no kind %q; its kinds are app, project, tenant and repository", arg)
+		return Kind{}, fmt.Errorf("kubeop has no kind %q; its kinds are app, project, tenant, policy and repository", arg)
 	}
 	return Kinds[i], nil
 }

@@ -45,6 +45,8 @@ func TestObjectsAreNamedByPathFlagsAndNamespace(t *testing.T) {
 		"a project":                        {args: []string{"projects", "acme/shop"}, want: "project acme/shop"},
 		"a project in the namespace":       {args: []string{"project", "shop"}, ctx: "kubeop-acme-lab", want: "project acme/shop"},
 		"a tenant":                         {args: []string{"tenant", "acme"}, want: "tenant acme"},
+		"a policy":                         {args: []string{"policies", "baseline"}, ctx: "kubeop-acme-shop", want: "policy baseline"},
+		"a policy by its short name":       {args: []string{"pol", "baseline"}, want: "policy baseline"},
 		"a repository":                     {args: []string{"repo", "acme"}, want: "repository acme"},
 		"a kind with its group":            {args: []string{"apps.paas.kubeop.io", "acme/shop/web"}, want: "app acme/shop/web"},
 		"an app of the platform":           {args: []string{"nginx"}, flag: "ingress", want: "app platform/ingress/nginx"},
@@ -53,9 +55,10 @@ func TestObjectsAreNamedByPathFlagsAndNamespace(t *testing.T) {
 		"another tenant, and no project": {args: []string{"web"}, tenant: "beta", ctx: "kubeop-acme-shop", wrong: `"web" does not say which project the app is in: write PROJECT/web, or give --project`},
 		"too long":                       {args: []string{"a/b/c/d"}, wrong: `"a/b/c/d" does not name one app: write TENANT/PROJECT/APP`},
 		"a tenant with a project":        {args: []string{"tenant", "acme/shop"}, wrong: `"acme/shop" does not name one tenant: write TENANT`},
+		"a policy of a tenant":           {args: []string{"policy", "acme/base"}, wrong: `"acme/base" does not name one policy: write POLICY`},
 		"an empty part":                  {args: []string{"acme//web"}, wrong: `"acme//web" does not name one app: write TENANT/PROJECT/APP`},
 		"nothing":                        {args: []string{""}, wrong: `"" does not name one app: write TENANT/PROJECT/APP`},
-		"an unknown kind":                {args: []string{"pod", "web"}, wrong: `kubeop has no kind "pod"; its kinds are app, project, tenant and repository`},
+		"an unknown kind":                {args: []string{"pod", "web"}, wrong: `kubeop has no kind "pod"; its kinds are app, project, tenant, policy and repository`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := in(t, tc.ctx)
