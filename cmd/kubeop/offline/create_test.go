@@ -47,6 +47,9 @@ func TestCreateWritesValidFiles(t *testing.T) {
 			file: "projects/shop/apps/docs/app.yaml", want: head + "App\nmetadata:\n  name: docs\nspec:\n  git:\n    path: deploy\n    ref:\n      branch: main\n    url: https://git.example.com/docs.git\n  type: Git\n"},
 		"a tenant": {args: []string{"tenant", "acme", "--url", "https://git.example.com/acme.git", "--secret", "acme-git", "--hook-secret", "acme-hook", "--branch", "stable", "--owner", "User:ann:admin", "--owner", "Group:oidc:devs:edit"},
 			file: "tenants/acme/tenant.yaml", want: head + "Tenant\nmetadata:\n  name: acme\nspec:\n  owners:\n  - kind: User\n    name: ann\n    role: admin\n  - kind: Group\n    name: oidc:devs\n    role: edit\n  repository:\n    hookSecretRef:\n      name: acme-hook\n    ref:\n      branch: stable\n    secretRef:\n      name: acme-git\n    url: https://git.example.com/acme.git\n"},
+		"a policy": {args: []string{"policy", "baseline", "--default", "--image", "a.example.com", "--image", "b.example.com", "--require-digest", "--service", "ClusterIP", "--host", "example.com"},
+			file: "policies/baseline.yaml", want: head + "Policy\nmetadata:\n  name: baseline\nspec:\n  default: true\n  hostnames:\n    suffixes:\n    - example.com\n  images:\n    allow:\n    - a.example.com\n    - b.example.com\n    requireDigest: true\n  services:\n    types:\n    - ClusterIP\n"},
+		"a policy without rules":    {args: []string{"policy", "baseline"}, file: "policies/baseline.yaml", want: head + "Policy\nmetadata:\n  name: baseline\n"},
 		"a project of the platform": {args: []string{"project", "platform/ingress"}, file: "platform/ingress/project.yaml", want: head + "Project\nmetadata:\n  name: ingress\n"},
 		"an app of a tenant in the platform repository": {has: "tenants/acme/projects/shop/project.yaml", args: []string{"app", "acme/shop/web", "--image", "a.example/b:1"},
 			file: "tenants/acme/projects/shop/apps/web/app.yaml", want: head + "App\nmetadata:\n  name: web\nspec:\n  image:\n    reference: a.example/b:1\n  type: Image\n"},
@@ -155,6 +158,9 @@ func TestSchemaInstallsForTheEditor(t *testing.T) {
 	text, err := os.ReadFile(settings)
 	if err != nil || !strings.Contains(string(text), `".kubeop/schema/app.json": "**/app.yaml"`) {
 		t.Errorf("%v\n%s", err, text)
+	}
+	if strings.Contains(string(text), "policy.json") {
+		t.Errorf("the schema of policies is for a tenant's repository, too:\n%s", text)
 	}
 	if schema, err := os.ReadFile(filepath.Join(root, ".kubeop", "schema", "tenant.json")); err != nil || !strings.Contains(string(schema), `"title": "kubeop Tenant"`) {
 		t.Error(err)

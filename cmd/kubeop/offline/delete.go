@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
@@ -21,13 +22,14 @@ func Delete(c *call.Call) *cobra.Command {
 	d := &destination{Call: c}
 	command := &cobra.Command{
 		Use:   "delete KIND NAME",
-		Short: "Delete the folder of an app, project or tenant",
-		Long: `Delete the folder that declares an app, a project or a tenant, with everything in it, from the repository that the current folder is in. A folder
-with changes that are not committed is not deleted, so that Git has everything that is lost.
+		Short: "Delete the folder of an app, project or tenant, or the file of a policy",
+		Long: `Delete the folder that declares an app, a project or a tenant, with everything in it, or the file of a policy, from the repository that the current
+folder is in. What has changes that are not committed is not deleted, so that Git has everything that is lost.
 
-What the cluster does is decided there: a commit that deletes a tenant, a project or volumes with data waits until kubeop confirm.
+What the cluster does is decided there: a commit that deletes a tenant, a project or volumes with data, or a policy of tenants, waits until
+kubeop confirm.
 
-KIND is app, project or tenant. NAME is as in kubeop create.`,
+KIND is app, project, tenant or policy. NAME is as in kubeop create.`,
 		Example: `  # The files of the clone, to be looked at and committed
   kubeop delete app shop/web
 
@@ -35,12 +37,12 @@ KIND is app, project or tenant. NAME is as in kubeop create.`,
   kubeop delete project shop --pull-request`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, kind := range []target.Kind{target.App, target.Project, target.Tenant} {
+			for _, kind := range []target.Kind{target.App, target.Project, target.Tenant, target.Policy} {
 				if args[0] == kind.Singular() {
 					return deleteFolder(cmd.Context(), d, kind, args[1])
 				}
 			}
-			return fmt.Errorf("%q is no kind: write app, project or tenant", args[0])
+			return fmt.Errorf("%q is no kind: write app, project, tenant or policy", args[0])
 		},
 	}
 	d.addFlags(command)
@@ -54,6 +56,9 @@ func deleteFolder(ctx context.Context, d *destination, kind target.Kind, name st
 		return err
 	}
 	of := path.Dir(place)
+	if kind.Name == v1alpha1.PolicyKind {
+		of = place
+	}
 	if !d.commits && !d.pullRequest {
 		if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(of))); err != nil {
 			return fmt.Errorf("no %s %s is declared here: %w", kind.Singular(), name, err)
@@ -70,7 +75,7 @@ func deleteFolder(ctx context.Context, d *destination, kind target.Kind, name st
 // committed checks that Git has everything in a folder.
 func committed(ctx context.Context, root, folder string) error {
 	if !git.Within(root) {
-		return errors.New("this is no clone of a repository, so what is deleted could not be brought back: delete the folder " + folder + " by hand")
+		return errors.New("this is no clone of a repository, so what is deleted could not be brought back: delete " + folder + " by hand")
 	}
 	changed, err := git.Line(ctx, root, "status", "--porcelain", "--ignored", "--", folder)
 	if err != nil {

@@ -20,8 +20,10 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/host"
+	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/slug"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -208,7 +210,8 @@ func (v *validate) checkNew(ctx context.Context, root, place string) error {
 	return v.lines(problems)
 }
 
-// problemsOf returns what is wrong with a file of a repository, and with what is beside it.
+// problemsOf returns what is wrong with a file of a repository, and with what is beside it. Beside a policy are other policies, so it is what is wrong
+// with the tenants that name one.
 func (v *validate) problemsOf(ctx context.Context, root string, files tree.Files, place string) ([]tree.Problem, error) {
 	var err error
 	if v.reader, err = tree.NewReader(); err != nil {
@@ -221,7 +224,11 @@ func (v *validate) problemsOf(ctx context.Context, root string, files tree.Files
 	}
 	var problems []tree.Problem
 	found.All(func(p tree.Problem) bool {
-		if p.File == place || strings.HasPrefix(p.File, path.Dir(place)+"/") {
+		beside := strings.HasPrefix(p.File, path.Dir(place)+"/")
+		if path.Dir(place) == layout.PoliciesFolder {
+			beside = p.Code == code.UnknownPolicy
+		}
+		if p.File == place || beside {
 			problems = append(problems, p)
 		}
 		return true

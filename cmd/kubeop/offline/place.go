@@ -20,6 +20,9 @@ func placeOf(kind target.Kind, name string, platform bool) (string, error) {
 		}
 	}
 	wanted := kind.Path
+	if kind.Name == v1alpha1.PolicyKind {
+		return placeOfPolicy(name, platform)
+	}
 	if !platform {
 		wanted = wanted[1:]
 	}
@@ -42,4 +45,14 @@ func placeOf(kind target.Kind, name string, platform bool) (string, error) {
 		place = path.Join(place, folders[i], part)
 	}
 	return path.Join(place, map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[kind.Name]), nil
+}
+
+func placeOfPolicy(name string, platform bool) (string, error) {
+	switch {
+	case !platform:
+		return "", errors.New("policies are declared in the platform repository, and this is one of a tenant: it has a folder projects")
+	case strings.Contains(name, "/"):
+		return "", fmt.Errorf("%q does not name one policy: write POLICY", name)
+	}
+	return layout.PolicyFile(name), nil
 }

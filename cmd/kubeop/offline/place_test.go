@@ -24,6 +24,9 @@ func TestThePlaceOfAnObject(t *testing.T) {
 			t.Errorf("%s in the platform repository: got %s, %v; want %s", name, got, err, want)
 		}
 	}
+	if got, err := placeOf(target.Policy, "baseline", true); err != nil || got != "policies/baseline.yaml" {
+		t.Errorf("a policy: got %s, %v", got, err)
+	}
 	if got, err := placeOf(target.App, "shop/web", false); err != nil || got != "projects/shop/apps/web/app.yaml" {
 		t.Errorf("in a tenant's repository: got %s, %v", got, err)
 	}
@@ -49,6 +52,9 @@ func TestANameIsNotAPath(t *testing.T) {
 		{target.Project, "..", false},
 		{target.Tenant, "..", true},
 		{target.Tenant, "", true},
+		{target.Policy, "..", true},
+		{target.Policy, "a/b", true},
+		{target.Policy, "baseline", false},
 	} {
 		if got, err := placeOf(tc.kind, tc.name, tc.platform); err == nil {
 			t.Errorf("%s %q, platform %t: got %s, want an error", tc.kind.Name, tc.name, tc.platform, got)

@@ -42,6 +42,39 @@ spec:
 	}
 }
 
+// TestAPolicyIsChangedAndDeletedLikeTheOtherKinds: its file is, and those of other policies stay.
+func TestAPolicyIsChangedAndDeletedLikeTheOtherKinds(t *testing.T) {
+	c := clone(t)
+	c.Git("rm", "-r", "--quiet", "projects")
+	for _, name := range []string{"a", "b"} {
+		c.Write("policies/"+name+".yaml", "apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: "+name+"}\nspec: {} # none yet\n")
+	}
+	c.Push("policies")
+	c.Write("tenants/acme/tenant.yaml", "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\nspec: {policies: [a]}\n")
+	c.Write("policies/wrong.yaml", "kind: Policy\n")
+	if out, err := live(t, Set, "policy", "a", "spec.default=maybe"); err != nil || !strings.Contains(out, "policies/a.yaml:5:") || strings.Contains(out, "wrong.yaml") {
+		t.Errorf("a value of another type: %q, %v", out, err)
+	}
+	c.Git("checkout", "--quiet", ".")
+	if out, err := live(t, Set, "policy", "a", "spec.default=true"); err != nil || !strings.Contains(out, "Changed policies/a.yaml.") {
+		t.Fatalf("%q, %v", out, err)
+	}
+	if text, err := os.ReadFile("policies/a.yaml"); err != nil || !strings.Contains(string(text), "default: true") || !strings.Contains(string(text), "# none yet") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if _, err := live(t, Delete, "policy", "a"); err == nil || !strings.Contains(err.Error(), "not committed") {
+		t.Errorf("with a change that Git does not have: %v", err)
+	}
+	c.Git("checkout", "--quiet", ".")
+	out, err := live(t, Delete, "policy", "a")
+	if err != nil || !strings.HasPrefix(out, "Deleted policies/a.yaml.\ntenants/acme/tenant.yaml:4:") || strings.Count(out, "\n") != 2 {
+		t.Errorf("%q, %v", out, err)
+	}
+	if files, err := os.ReadDir("policies"); err != nil || len(files) != 2 || files[0].Name() != "b.yaml" {
+		t.Errorf("left are %v, %v", files, err)
+	}
+}
+
 func TestWhatSetRefuses(t *testing.T) {
 	root := write(t, repository(map[string]string{"projects/shop/apps/list/app.yaml": "- a\n"}))
 	if err := os.MkdirAll(filepath.Join(root, "projects/shop/apps/link"), 0o755); err != nil {

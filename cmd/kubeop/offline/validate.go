@@ -180,9 +180,11 @@ func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files
 	return found, nil
 }
 
-// scope says what the repository declares. One with a folder tenants/ or platform/ is the platform's. base is the name of the repository's folder.
+// scope says what the repository declares. One with a folder tenants/ or platform/, or with policies/ and no projects/, is the platform's. base is the name of the repository's folder.
 func (v *validate) scope(base string, files fs.FS) tree.Scope {
-	if (v.Tenant == "" || v.Tenant == v1alpha1.PlatformTenant) && (hasFolder(files, layout.TenantsFolder) || hasFolder(files, layout.PlatformFolder)) {
+	platform := hasFolder(files, layout.TenantsFolder) || hasFolder(files, layout.PlatformFolder) ||
+		hasFolder(files, layout.PoliciesFolder) && !hasFolder(files, layout.ProjectsFolder)
+	if (v.Tenant == "" || v.Tenant == v1alpha1.PlatformTenant) && platform {
 		return tree.Scope{Repository: v1alpha1.PlatformRepository}
 	}
 	// A tenant is often named as its repository is. Another name changes only how messages call the objects.
@@ -250,6 +252,12 @@ func countsText(c tree.Counts) string {
 	text := step.Count(c.Projects, "project") + ", " + step.Count(c.Apps, "app")
 	if c.Tenants > 0 {
 		text = step.Count(c.Tenants, "tenant") + ", " + text
+	}
+	switch {
+	case c.Policies == 1:
+		text = "1 policy, " + text
+	case c.Policies > 1:
+		text = fmt.Sprintf("%d policies, %s", c.Policies, text)
 	}
 	return text
 }
