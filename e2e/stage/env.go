@@ -46,7 +46,7 @@ func (s *Stage) Env(samples *Samples) ([]string, error) {
 		return nil, fmt.Errorf("writing the passwords: %w", err)
 	}
 	variables := []string{
-		"GIT_URL=" + s.Cluster.Git.Host, "KUBEOP_GIT_URL=" + s.GitURL(), "REGISTRY=" + s.registry(), "CLUSTER_DIR=" + s.clusterDir(),
+		"GIT_URL=" + s.Cluster.Git.Host, "KUBEOP_GIT_URL=" + s.GitURL(), "REGISTRY=" + s.Registry(), "CLUSTER_DIR=" + s.clusterDir(),
 		"HOOK_URL=" + strings.TrimSuffix(s.HookURL(""), "/"),
 	}
 	// Git reads these settings from its environment, so those of the person stay as they are.

@@ -65,7 +65,7 @@ func (x *Samples) Push(ctx context.Context, message string) error {
 }
 
 func (s *Stage) fill(r *Repository) error {
-	files, err := examples.Repository(r.Name, examples.Places{GitURL: s.GitURL(), Registry: s.registry()})
+	files, err := examples.Repository(r.Name, examples.Places{GitURL: s.GitURL(), Registry: s.Registry()})
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (s *Stage) fill(r *Repository) error {
 	return nil
 }
 
-// registry returns the address of the registry for the operator.
-func (s *Stage) registry() string {
+// Registry returns the address of the registry for the operator.
+func (s *Stage) Registry() string {
 	if s.inPods {
 		return s.Cluster.Registry.Pods
 	}

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -36,7 +38,7 @@ type tour struct {
 }
 
 func (r *tour) run(ctx context.Context) error {
-	for _, act := range []func(context.Context) error{r.start, r.ship, r.change, r.breakOne, r.removeOne} {
+	for _, act := range []func(context.Context) error{r.start, r.ship, r.change, r.breakOne, r.breakRules, r.removeOne} {
 		if err := act(ctx); err != nil {
 			return err
 		}
@@ -132,21 +134,9 @@ func (r *tour) breakOne(ctx context.Context) error {
 		return err
 	}
 	r.line.Say("pushed")
-	app := &v1alpha1.App{}
-	err := stage.Until(ctx, stepTimeout, "the app tools reports the problem", func(ctx context.Context) error {
-		if err := r.stage.Client.Get(ctx, client.ObjectKey{Namespace: shop, Name: "tools"}, app); err != nil {
-			return err
-		}
-		if ready := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ReadyCondition); ready == nil || ready.Reason != v1alpha1.NotAllowedReason {
-			return fmt.Errorf("its condition is %+v", ready)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := r.refused(ctx, "tools", "ClusterRole/everything"); err != nil {
 		return err
 	}
-	ready := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ReadyCondition)
-	r.line.Say("kubectl get app tools: READY %s, %s\n%s", ready.Status, ready.Reason, ready.Message)
 	for _, other := range []string{"web", "docs", "api"} {
 		if err := r.ready(ctx, other); err != nil {
 			return fmt.Errorf("the app %s was to stay ready: %w", other, err)
@@ -156,9 +146,65 @@ func (r *tour) breakOne(ctx context.Context) error {
 	return r.answers(ctx, "tools", "hello from tools")
 }
 
+// breakRules pushes an image and then a host name that the policy of the tenant does not allow. The app must say which rule it breaks, and what ran must
+// still run.
+func (r *tour) breakRules(ctx context.Context) error {
+	r.line.Title("Two more pushes: an image, and then a host name, that the tenant's policy does not allow")
+	const file, subject = "web/app.yaml", "Try what the policy says"
+	was, err := r.samples.Acme.Read(folder(file))
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct{ content, refused string }{
+		{strings.Replace(string(was), r.stage.Registry()+"/hello", "registry.elsewhere.example/hello", 1), "images.allow"},
+		{string(was) + "  hosts:\n  - host: www.other.example\n", "hostnames.suffixes"},
+	} {
+		if err := r.samples.Acme.Write(folder(file), []byte(c.content)); err != nil {
+			return err
+		}
+		if err := r.samples.Acme.Push(ctx, subject); err != nil {
+			return err
+		}
+		r.line.Say("pushed")
+		if err := r.refused(ctx, "web", c.refused); err != nil {
+			return err
+		}
+	}
+	if err := r.answers(ctx, "web", "good morning from web"); err != nil {
+		return err
+	}
+	if err := r.samples.Acme.Write(folder(file), was); err != nil {
+		return err
+	}
+	if err := r.samples.Acme.Push(ctx, "Keep to the policy"); err != nil {
+		return err
+	}
+	return r.until(ctx, "pushed what it was before; the app web is ready", func(ctx context.Context) error { return r.ready(ctx, "web") })
+}
+
+// refused waits until an app says that an object is not allowed, with a message that contains the text, and prints it.
+func (r *tour) refused(ctx context.Context, app, text string) error {
+	var ready *metav1.Condition
+	err := stage.Until(ctx, stepTimeout, "the app "+app+" reports the problem", func(ctx context.Context) error {
+		live := &v1alpha1.App{}
+		if err := r.stage.Client.Get(ctx, client.ObjectKey{Namespace: shop, Name: app}, live); err != nil {
+			return err
+		}
+		ready = meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ReadyCondition)
+		if ready == nil || ready.Reason != v1alpha1.NotAllowedReason || !strings.Contains(ready.Message, text) {
+			return fmt.Errorf("its condition is %+v", ready)
+		}
+		return nil
+	})
+	if err == nil {
+		r.line.Say("kubectl get app %s: READY %s, %s\n%s", app, ready.Status, ready.Reason, ready.Message)
+	}
+	return err
+}
+
 // removeOne removes the app tools and waits until the App and its objects are deleted.
 func (r *tour) removeOne(ctx context.Context) error {
-	r.line.Title("Fourth push: the app tools is removed")
+	r.line.Title("Last push: the app tools is removed")
 	if err := r.samples.Acme.Remove(folder("tools")); err != nil {
 		return err
 	}
