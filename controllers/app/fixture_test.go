@@ -107,7 +107,8 @@ func newFixture(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objec
 		t.Fatal(err)
 	}
 	b := &fixture{t: t, events: events.NewFakeRecorder(20), clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0))}
-	b.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, app)...).WithStatusSubresource(app).Build()
+	guardrails := &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: v1alpha1.GuardrailsName}}
+	b.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, app, guardrails)...).WithStatusSubresource(app).Build()
 	b.app = &v1alpha1.App{}
 	if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(app), b.app); err != nil {
 		t.Fatal(err)

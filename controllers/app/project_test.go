@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -203,6 +204,33 @@ func TestAnAppStopsWhileAppsOfThePlatformAreOff(t *testing.T) {
 	}
 }
 
+// TestAnAppIsUnderTheGuardrailsOfItsNamespace, and waits until they are there. Apps of the platform have none.
+func TestAnAppIsUnderTheGuardrailsOfItsNamespace(t *testing.T) {
+	b := newFixture(t, webApp(), interceptor.Funcs{}, shopProject())
+	rules := &v1alpha1.Guardrails{}
+	if err := b.api.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: v1alpha1.GuardrailsName}, rules); err != nil {
+		t.Fatal(err)
+	}
+	rules.Spec.Deny = []v1alpha1.AppliedPolicy{{Policy: "standard", PolicyRules: v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Allow: []string{"registry.example.com"}}}}}
+	if err := b.api.Update(t.Context(), rules); err != nil {
+		t.Fatal(err)
+	}
+	b.projects.Limits = budget.Default()
+	if err := b.projects.Find(t.Context(), b.s.Subject, nil); err != nil || b.s.Guardrails == nil || len(b.s.Guardrails.Deny) != 1 {
+		t.Fatalf("the rules are %+v, %v", b.s.Guardrails, err)
+	}
+	b.s.objects = []*unstructured.Unstructured{podOf("a")}
+	if got := b.ended(b.admitter.admit(t.Context(), b.s)); !strings.Contains(got, "which is not among the allowed ones: registry.example.com") {
+		t.Errorf("a pod with another image: %s", got)
+	}
+	if err := b.api.Delete(t.Context(), rules); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.ended(b.projects.Find(t.Context(), b.s.Subject, nil)); !strings.HasPrefix(got, "waits DependencyNotReady: waits for the guardrails of namespace kubeop-acme-shop") {
+		t.Errorf("without them: %s", got)
+	}
+}
+
 // TestWithoutItsProjectAndTenantAnAppDoesNotGoOn: their limits would be unknown.
 func TestWithoutItsProjectAndTenantAnAppDoesNotGoOn(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -211,6 +239,7 @@ func TestWithoutItsProjectAndTenantAnAppDoesNotGoOn(t *testing.T) {
 	}{
 		"project": {&v1alpha1.Project{}, "failed Failed: reading project kubeop-acme/shop: away"},
 		"tenant":  {&v1alpha1.Tenant{}, "failed Failed: reading tenant acme: away"},
+		"rules":   {&v1alpha1.Guardrails{}, "failed Failed: reading the guardrails of namespace kubeop-acme-shop: away"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, webApp(), interceptor.Funcs{}, shopProject())

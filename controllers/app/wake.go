@@ -154,7 +154,7 @@ func (w *wakes) ofGuardrails(ctx context.Context, guardrails client.Object) []re
 func (w *wakes) within(ctx context.Context, namespace string) (requests []reconcile.Request) {
 	apps := &v1alpha1.AppList{}
 	if err := w.cluster.Client.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the apps of a project that changed; they are reconciled at their interval", "namespace", namespace)
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the apps of a project that changed; they are reconciled at their interval", "project", namespace)
 		return nil
 	}
 	for i := range apps.Items {

@@ -63,7 +63,7 @@ func TestAListThatFailsIsLogged(t *testing.T) {
 		t.Errorf("woke %v", got)
 	}
 	if len(logged) != 2 || !strings.Contains(logged[0], "the cache is away") || !strings.Contains(logged[1], "the cache is away") ||
-		!strings.Contains(logged[0], `"shop"`) || !strings.Contains(logged[1], `"acme"`) {
+		!strings.Contains(logged[0], `"kubeop-acme-shop"`) || !strings.Contains(logged[1], `"acme"`) {
 		t.Errorf("logged %q", logged)
 	}
 }
