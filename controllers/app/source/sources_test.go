@@ -97,7 +97,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	scheme := schemeOf(t)
 	scheme.AddKnownTypeWithName(fluxKind, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(fluxKind.GroupVersion().WithKind("GitRepositoryList"), &unstructured.UnstructuredList{})
-	w := &world{t: t, clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)), queue: &queued{woken: make(chan string, 100)}, dir: t.TempDir()}
+	w := &world{t: t, clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)), queue: &queued{woken: make(chan string, 100)}, dir: lastingDir(t)}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithRESTMapper(watchtest.Mapper(scheme, "")).Build()
 	w.subjects = &subject.Subjects{Clock: w.clock}
 	network := w.network()
@@ -110,6 +110,25 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.Queue.Start(w.queue)
 	w.Start()
 	return w
+}
+
+// lastingDir is a temporary folder like that of t.TempDir, which fails when a fetch that still runs writes into it while it is removed.
+func lastingDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "kubeop-sources-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 100 {
+			if os.RemoveAll(dir) == nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Errorf("%s cannot be removed", dir)
+	})
+	return dir
 }
 
 func (w *world) network() *transport.Network {
