@@ -148,3 +148,58 @@ func TestWhatExceedsALimitIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestPoliciesArePlannedLikeTenants: those of the platform repository are compared, too, in the order in which the operator applies and deletes them.
+func TestPoliciesArePlannedLikeTenants(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	meta := func(name string) metav1.ObjectMeta {
+		of := applied("", name)
+		of.Labels = map[string]string{v1alpha1.RepositoryLabel: "platform"}
+		return of
+	}
+	policy := func(name string, byDefault bool) *v1alpha1.Policy {
+		return &v1alpha1.Policy{ObjectMeta: meta(name), Spec: v1alpha1.PolicySpec{Default: byDefault}}
+	}
+	tenant := func(name string, policies ...string) *v1alpha1.Tenant {
+		return &v1alpha1.Tenant{ObjectMeta: meta(name), Spec: v1alpha1.TenantSpec{Policies: policies}}
+	}
+	commit := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"kubeop.yaml": "layout: v1\n", "policies/changed.yaml": "kind: Policy\nmetadata: {name: changed}\nspec: {default: true}\n", "policies/new.yaml": "kind: Policy\nmetadata: {name: new}\n",
+		"tenants/acme/tenant.yaml": "kind: Tenant\nmetadata: {name: acme}\nspec: {policies: [new]}\n", "tenants/beta/tenant.yaml": "kind: Tenant\nmetadata: {name: beta}\n",
+	} {
+		if name != "kubeop.yaml" {
+			text = "apiVersion: " + v1alpha1.GroupVersion.String() + "\n" + text
+		}
+		commit[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(
+		policy("changed", false), policy("idle", false), policy("formerly", false), policy("usual", true), tenant("acme", "formerly"), tenant("beta")).Build()
+	p := &Planner{Client: c, Direct: c, Limits: budget.Default()}
+	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "platform"}}
+	compared, err := p.compare(t.Context(), repository, Commit{Revision: "main@sha1:1", Root: folder.FromFS(commit).Folder(".")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, held, err := compared.changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, change := range changes {
+		got = append(got, strings.TrimSpace(fmt.Sprint(change.Action, " ", change.Object, " ", change.Why)))
+	}
+	want := []string{
+		"update Policy changed", "create Policy new", "update Tenant acme", "update Tenant beta",
+		"delete Policy formerly", "delete Policy idle", "hold Policy usual it removes a policy that 1 tenant is under",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("planned (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Policy usual: 1 tenant is under it"}, held); diff != "" {
+		t.Errorf("held (-want +got):\n%s", diff)
+	}
+}
