@@ -254,7 +254,7 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 	var todo []client.Object
 	held := 0
 	for _, ref := range p.pending.all() {
-		if len(todo) == batch || held == ahead || len(todo) > 0 && ref.Policy == "" && todo[0].GetObjectKind().GroupVersionKind().Kind == v1alpha1.PolicyKind {
+		if held == ahead || full(todo, ref) {
 			break
 		}
 		node, there := p.tree.Find(ref)
@@ -293,6 +293,15 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 		}
 	}
 	return todo, nil
+}
+
+// full reports whether a batch does not take an object as well: it has its size, or it is of policies, and the object is none.
+func full(todo []client.Object, ref identity.Ref) bool {
+	if len(todo) == 0 || ref.Policy != "" {
+		return len(todo) == batch
+	}
+	_, policies := todo[0].(*v1alpha1.Policy)
+	return policies || len(todo) == batch
 }
 
 // before reports whether an app depends on another that this commit changes and that is not applied yet. Apply dependencies first, so no App

@@ -31,6 +31,20 @@ func (p *pass) readLayout(root listing, before *node) node {
 	return n
 }
 
+// readOrReuse reads a folder, or returns its node of the earlier tree if the folder is unchanged, could be read completely, and still fits
+// into the budget.
+func readOrReuse[N named](p *pass, n node, e fs.DirEntry, before N, read func(n node, before N) N) N {
+	var none N
+	var err error
+	if n.digest, err = p.digest(n.dir, e); err == nil && before != none && before.self().digest == n.digest && !before.incomplete() && p.budget.reuse(before.self()) {
+		return before
+	}
+	since := p.budget.now()
+	now := read(n, before)
+	p.budget.record(now.self(), since)
+	return now
+}
+
 // readFile reads the file that declares a Tenant or a Project. If the file is unchanged, the result comes from the earlier node. readFile
 // returns the name of the file; "" for none. A file with a similar name, such as tenant.yml, is reported and not read.
 func (p *pass) readFile(n *node, l listing, want string, before *node) string {

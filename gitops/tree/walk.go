@@ -2,7 +2,6 @@ package tree
 
 import (
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -118,20 +117,6 @@ func (p *pass) readTenants(t, before *Tree, there bool) {
 		t.Tenants = append(t.Tenants, readOrReuse(p, n, e, find(before.Tenants, e.Name()).fromFolder(), p.readTenant))
 	}
 	sortByName(t.Tenants)
-}
-
-// readOrReuse reads a folder, or returns its node of the earlier tree if the folder is unchanged, could be read completely, and still fits
-// into the budget.
-func readOrReuse[N named](p *pass, n node, e fs.DirEntry, before N, read func(n node, before N) N) N {
-	var none N
-	var err error
-	if n.digest, err = p.digest(n.dir, e); err == nil && before != none && before.self().digest == n.digest && !before.incomplete() && p.budget.reuse(before.self()) {
-		return before
-	}
-	since := p.budget.now()
-	now := read(n, before)
-	p.budget.record(now.self(), since)
-	return now
 }
 
 func (p *pass) readTenant(n node, before *Tenant) *Tenant {
