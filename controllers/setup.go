@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app"
+	"github.com/kubeop/kubeop/controllers/app/notice"
 	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/promotion"
@@ -89,7 +90,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"sweep of the stores", jobFunc(s.sweep), leader},
 		{"end of Helm actions", given(s.Drain > 0, jobFunc(s.drain)), leader},
 
-		{"policies", collectors(app.Collectors), everyReplica},
+		{"policies", collectors(notice.Collectors), everyReplica},
 		{"push hook", given(s.hook != nil, server(s.hook)), everyReplica},
 		{"/metrics and /version", byManager("server"), everyReplica},
 		{"/healthz and /readyz", byManager("server"), everyReplica},
@@ -106,7 +107,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"fetches", collector(s.fetches), everyReplica},
 		{"reports", collector(s.reports), leader},
 		{"sizes and refusals", collectors(step.Collectors), everyReplica},
-		{"policies", collectors(app.Collectors), everyReplica},
+		{"policies", collectors(notice.Collectors), everyReplica},
 		{"push hook", given(s.hook != nil, collectors(hook.Collectors)), everyReplica},
 		{"evaluation processes", given(s.Sandbox != nil, collectors(s.Sandbox.Collectors)), everyReplica},
 	}
@@ -178,7 +179,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 
 // installed fails if the API server does not serve the kinds of this API.
 func installed(mapper meta.RESTMapper) error {
-	for _, name := range []string{v1alpha1.RepositoryKind, v1alpha1.TenantKind, v1alpha1.ProjectKind, v1alpha1.AppKind} {
+	for _, name := range []string{v1alpha1.RepositoryKind, v1alpha1.TenantKind, v1alpha1.ProjectKind, v1alpha1.AppKind, v1alpha1.PolicyKind, v1alpha1.GuardrailsKind} {
 		kind := v1alpha1.GroupVersion.WithKind(name)
 		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		switch {

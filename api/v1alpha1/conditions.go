@@ -247,6 +247,8 @@ const (
 	PromotionHeldReason = "PromotionHeld"
 	// PullRequestOpenReason: a promotion waits for the merge of its pull request.
 	PullRequestOpenReason = "PullRequestOpen"
+	// PolicyNotFoundReason: the Tenant names a Policy that does not exist.
+	PolicyNotFoundReason = "PolicyNotFound"
 	// QuotaExceededReason: a project requests more than its tenant's quota allows.
 	QuotaExceededReason = "QuotaExceeded"
 )
@@ -272,8 +274,6 @@ const (
 	// ClaimsRetainedReason, of an event: StatefulSets were applied with a persistentVolumeClaimRetentionPolicy of Retain. Their
 	// manifests would have let Kubernetes delete the claims.
 	ClaimsRetainedReason = "ClaimsRetained"
-	// PolicyNotFoundReason: the Tenant names a Policy that does not exist.
-	PolicyNotFoundReason = "PolicyNotFound"
 	// PolicyWarningReason: objects break rules of policies whose action is Warn.
 	PolicyWarningReason = "PolicyWarning"
 	// ClaimLeftBehindReason: a deleted app left a claim for a volume that has the name of one of this app's volumes.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/hook"
+	"github.com/kubeop/kubeop/controllers/app/notice"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -32,12 +33,11 @@ type admitter struct {
 	// podSecurity is the Kubernetes version of the Pod Security checks that the API server enforces.
 	podSecurity api.Version
 
-	// retained names the StatefulSets that the last event about retained claims listed, see volumeFacts.
+	// retained names the StatefulSets that the last event about retained claims listed, see notice.Volumes.
 	retained subject.Memory[string]
 	// rendered is what the check of the last rendered chart found. Actions run beside the Reconcile.
 	rendered subject.Memory[atomic.Pointer[findings]]
-	// counted is what counted as violations of policies, so that it counts once.
-	counted subject.Memory[string]
+	noticed  notice.Counter
 }
 
 // admission is the result of checking the objects of an App.
@@ -65,9 +65,9 @@ func (a *admitter) admit(_ context.Context, s *scope) error {
 	s.objects = objects
 	size := budget.Size(s.objects)
 	made, err := a.own(s, s.objects)
-	s.volumes.retained = made.retained
+	s.volumes.Retained = made.retained
 	s.admitted.broken = &made.broken
-	a.count(s.App, made.broken)
+	a.noticed.Count(s.App, made.broken)
 	if err == nil {
 		filled := podsecurity.Listed(made.filled)
 		s.admitted.filled = &filled
@@ -140,7 +140,8 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 	if err != nil && !errors.As(err, new(*policy.Violation)) {
 		return made, err
 	}
-	made.broken = policy.Notices(objects, s.Guardrails)
+	made.broken = policy.Judge(objects, s.Guardrails)
+	err = policy.Join(err, policy.Refusal(made.broken))
 	made.filled = podsecurity.Fill(objects, s.Fill)
 	// One refusal says everything, so that one push can mend it.
 	judge := podsecurity.Judge{Level: s.PodSecurity, Version: a.podSecurity, Tenant: s.Owner.Tenant}
@@ -159,7 +160,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 
 // bounds are the namespaces and kinds in which the App may have objects.
 func (a *admitter) bounds(s *scope) policy.Bounds {
-	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds, Taints: s.Taints, IngressAnnotations: s.IngressAnnotations, Guardrails: s.Guardrails}
+	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds, Taints: s.Taints, IngressAnnotations: s.IngressAnnotations}
 	if s.OfPlatform() {
 		deployers := a.clients.Deployers
 		bounds.Platform = &policy.Platform{ClusterWide: deployers.PlatformApps == kube.PlatformAppsClusterAdmin, Operator: deployers.Operator}
@@ -184,12 +185,7 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 // part of the trial's digest, so that a refused input is tried again.
 func (a *admitter) allowance(s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
-	usual := &a.tenants.Limits
-	denied := rulesOf(s.Guardrails)
-	if s.Limits.App == usual.App && s.Limits.RenderedBytes == usual.RenderedBytes && woken == 0 && len(s.Taints)+len(s.IngressAnnotations) == 0 && denied == "" {
-		return s.PodSecurity
-	}
-	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Taints, s.IngressAnnotations, denied)
+	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Taints, s.IngressAnnotations, notice.Denied(s.Guardrails))
 }
 
 // explained adds to a refusal by the API server who can help: who grants the missing right, or why the quota is lower than the project's
@@ -211,18 +207,18 @@ func (a *admitter) admission(app *v1alpha1.App) admission {
 	if found == nil {
 		return admission{bytes: bytes}
 	}
-	a.count(app, found.broken)
+	a.noticed.Count(app, found.broken)
 	return admission{bytes, &found.filled, &found.broken}
 }
 
 // volumes returns what earlier Reconciles of this process found out.
-func (a *admitter) volumes(app *v1alpha1.App) volumeFacts {
-	return volumeFacts{lastRetained: a.retained.Get(app)}
+func (a *admitter) volumes(app *v1alpha1.App) notice.Volumes {
+	return notice.Volumes{LastRetained: a.retained.Get(app)}
 }
 
 // Forget drops the state of an App.
 func (a *admitter) Forget(app *v1alpha1.App) {
 	a.retained.Forget(app)
 	a.rendered.Forget(app)
-	a.counted.Forget(app)
+	a.noticed.Forget(app)
 }

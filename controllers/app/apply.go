@@ -33,7 +33,7 @@ func (a *applier) apply(ctx context.Context, s *scope) error {
 	s.outcome.declared = true
 	a.transfers.Begin(s.Subject, s.found.Revision)
 	var err error
-	if s.volumes.empty, err = a.volumes.CarryOver(ctx, s.Subject, s.inventory.Entries); err != nil {
+	if s.volumes.Empty, err = a.volumes.CarryOver(ctx, s.Subject, s.inventory.Entries); err != nil {
 		return err
 	}
 	recorded := s.inventory.Entries

@@ -330,7 +330,7 @@ func TestDriftOfAReleaseIsComparedOncePerState(t *testing.T) {
 // TestAStatefulSetThatKeepsItsClaimsIsReportedOnce, and a volume that starts empty as long as it does.
 func TestAStatefulSetThatKeepsItsClaimsIsReportedOnce(t *testing.T) {
 	notes := func(b *fixture) (reasons []string) {
-		for _, n := range b.s.volumeNotes() {
+		for _, n := range b.s.volumes.Notes(b.s.App, b.s.objects != nil) {
 			reasons = append(reasons, n.Condition+n.Reason)
 		}
 		return reasons
@@ -341,12 +341,12 @@ func TestAStatefulSetThatKeepsItsClaimsIsReportedOnce(t *testing.T) {
 		retained []string
 		want     []string
 	}{{nil, nil}, {[]string{"db"}, []string{v1alpha1.ClaimsRetainedReason}}, {[]string{"db"}, nil}, {[]string{"db", "cache"}, []string{v1alpha1.ClaimsRetainedReason}}, {nil, nil}, {[]string{"db"}, []string{v1alpha1.ClaimsRetainedReason}}} {
-		b.s.volumes.retained = c.retained
+		b.s.volumes.Retained = c.retained
 		if diff := cmp.Diff(c.want, notes(b)); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", c.retained, diff)
 		}
 	}
-	b.s.volumes.retained, b.s.objects = []string{"other"}, nil
+	b.s.volumes.Retained, b.s.objects = []string{"other"}, nil
 	if got := notes(b); got != nil {
 		t.Errorf("before the App was rendered it reports %v", got)
 	}
@@ -355,12 +355,12 @@ func TestAStatefulSetThatKeepsItsClaimsIsReportedOnce(t *testing.T) {
 	if got := notes(b); got != nil {
 		t.Errorf("a Helm App reports %v", got)
 	}
-	b.app.Spec.Helm, b.app.Spec.Image, b.s.volumes.retained = nil, &v1alpha1.ImageSource{}, nil
+	b.app.Spec.Helm, b.app.Spec.Image, b.s.volumes.Retained = nil, &v1alpha1.ImageSource{}, nil
 	if got := notes(b); !slices.Equal(got, []string{v1alpha1.StartedEmptyCondition}) {
 		t.Errorf("an Image App reports %v", got)
 	}
-	b.s.volumes.empty = "volume data starts empty"
-	if got := b.s.volumeNotes()[0]; got != (step.Note{Condition: v1alpha1.StartedEmptyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ClaimLeftBehindReason, Message: "volume data starts empty", Event: "Warning"}) {
+	b.s.volumes.Empty = "volume data starts empty"
+	if got := b.s.volumes.Notes(b.s.App, b.s.objects != nil)[0]; got != (step.Note{Condition: v1alpha1.StartedEmptyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ClaimLeftBehindReason, Message: "volume data starts empty", Event: "Warning"}) {
 		t.Errorf("an Image App with an empty volume reports %+v", got)
 	}
 }

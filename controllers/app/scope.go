@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/handover"
 	"github.com/kubeop/kubeop/controllers/app/history"
 	"github.com/kubeop/kubeop/controllers/app/hook"
+	"github.com/kubeop/kubeop/controllers/app/notice"
 	"github.com/kubeop/kubeop/controllers/app/prune"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/source"
@@ -43,7 +44,7 @@ type scope struct {
 	held    prune.Held
 	hooks   hook.Plan
 	release releaseFacts
-	volumes volumeFacts
+	volumes notice.Volumes
 	drift   drift.Report
 	outcome outcome
 	// current says whether a newer version of the App is refused.
@@ -63,15 +64,6 @@ type outcome struct {
 	noted, reported bool
 	// deliveries are the earlier deliveries and this one.
 	deliveries *history.Deliveries
-}
-
-// volumeFacts are the facts about claims.
-type volumeFacts struct {
-	// retained are StatefulSets that are changed so that they keep their claims. lastRetained names those of the last event about this.
-	retained     []string
-	lastRetained *string
-	// empty says which volumes start empty although an older claim for them exists; "" for none.
-	empty string
 }
 
 // StatusWritten implements step.Notified.
@@ -153,28 +145,8 @@ func (s *scope) delivery() string {
 // Notes returns the conditions that belong to no step, and the events.
 func (s *scope) Notes() []step.Note {
 	s.outcome.noted = true
-	return slices.Concat(s.found.Notes(s.App), s.hooks.Notes(s.App), s.release.notes, s.drift.Notes, s.volumeNotes(), s.policyNotes(), s.current.Notes, s.release.why())
-}
-
-// volumeNotes report volumes that start empty, and, once, the StatefulSets that were changed so that they keep their claims.
-func (s *scope) volumeNotes() []step.Note {
-	var notes []step.Note
-	if s.App.Spec.Image != nil {
-		empty := step.Note{Condition: v1alpha1.StartedEmptyCondition}
-		if s.volumes.empty != "" {
-			empty.Status, empty.Reason, empty.Message, empty.Event = metav1.ConditionTrue, v1alpha1.ClaimLeftBehindReason, s.volumes.empty, "Warning"
-		}
-		notes = append(notes, empty)
-	}
-	retained := strings.Join(s.volumes.retained, ", ")
-	if s.App.Spec.Helm != nil || s.objects == nil || retained == *s.volumes.lastRetained {
-		return notes
-	}
-	if *s.volumes.lastRetained = retained; retained == "" {
-		return notes
-	}
-	return append(notes, step.Note{Reason: v1alpha1.ClaimsRetainedReason, Event: "Warning", Message: fmt.Sprintf(
-		"StatefulSet %s is delivered with persistentVolumeClaimRetentionPolicy Retain, for both fields: no claim is deleted without a confirmation; write Retain in Git to end this message", retained)})
+	return slices.Concat(s.found.Notes(s.App), s.hooks.Notes(s.App), s.release.notes, s.drift.Notes, s.volumes.Notes(s.App, s.objects != nil), s.current.Notes, s.release.why(),
+		[]step.Note{notice.Warning(s.App, s.Guardrails, s.admitted.broken)})
 }
 
 // Heading is the beginning of Ready's message: that a newer version of the App is refused.

@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/handover"
 	"github.com/kubeop/kubeop/controllers/app/history"
+	"github.com/kubeop/kubeop/controllers/app/notice"
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/app/subject"
@@ -251,7 +252,7 @@ func scopeOf(app *v1alpha1.App, r *releaser) *scope {
 	subjects := &subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	retained := ""
 	return &scope{
-		Subject: subjects.New(app), writes: &record.Writes{}, release: r.facts(app), volumes: volumeFacts{lastRetained: &retained},
+		Subject: subjects.New(app), writes: &record.Writes{}, release: r.facts(app), volumes: notice.Volumes{LastRetained: &retained},
 		inventory: app.Status.Inventory, outcome: outcome{deliveries: (&history.Keeper{}).Begin(app)},
 	}
 }

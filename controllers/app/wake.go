@@ -146,8 +146,8 @@ func (w *wakes) ofProject(ctx context.Context, project client.Object) []reconcil
 }
 
 // ofGuardrails maps the Guardrails of a project to its Apps.
-func (w *wakes) ofGuardrails(ctx context.Context, guardrails client.Object) []reconcile.Request {
-	return w.within(ctx, guardrails.GetNamespace())
+func (w *wakes) ofGuardrails(ctx context.Context, rules client.Object) []reconcile.Request {
+	return w.within(ctx, rules.GetNamespace())
 }
 
 // within returns the Apps of a namespace. If listing them fails, the error is logged, and they are reconciled at their interval.

@@ -10,12 +10,11 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
-	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // CountTenants adds, to each loss of a Policy, how many tenants are under it after the commit. A tenant whose file has a problem is under the
-// policies that it has in the cluster. direct reads the tenants without a cache, because the commit may have changed them just now.
-func CountTenants(ctx context.Context, direct client.Reader, losses []plan.Loss, lost map[identity.Ref]client.Object, now *tree.Tree) error {
+// policies that it has in the cluster. now returns what the commit declares, nil for nothing. direct reads the tenants without a cache, because the commit may have changed them just now.
+func CountTenants(ctx context.Context, direct client.Reader, losses []plan.Loss, lost map[identity.Ref]client.Object, now func(identity.Ref) client.Object) error {
 	if !slices.ContainsFunc(losses, func(l plan.Loss) bool { return l.Ref.Policy != "" }) {
 		return nil
 	}
@@ -35,11 +34,9 @@ func CountTenants(ctx context.Context, direct client.Reader, losses []plan.Loss,
 }
 
 // policiesOf returns spec.policies of a tenant after the commit.
-func policiesOf(live *v1alpha1.Tenant, now *tree.Tree) []string {
-	if node, there := now.Find(identity.Ref{Tenant: live.Name}); there && node.Declared() {
-		if tenant, is := now.Object(node, "").(*v1alpha1.Tenant); is {
-			return tenant.Spec.Policies
-		}
+func policiesOf(live *v1alpha1.Tenant, now func(identity.Ref) client.Object) []string {
+	if tenant, is := now(identity.Ref{Tenant: live.Name}).(*v1alpha1.Tenant); is {
+		return tenant.Spec.Policies
 	}
 	return live.Spec.Policies
 }

@@ -134,7 +134,7 @@ func (c *comparison) changes(ctx context.Context) (changes []Change, held []stri
 	}
 	losses, apps, err := declared.Losses(ctx, c.client, c.direct, lost)
 	if err == nil {
-		err = declared.CountTenants(ctx, c.direct, losses, lost, c.tree)
+		err = declared.CountTenants(ctx, c.direct, losses, lost, c.tree.Declared)
 	}
 	if err != nil {
 		return nil, nil, err

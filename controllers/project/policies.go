@@ -7,9 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -40,21 +38,4 @@ func (r *Reconciler) enforce(ctx context.Context, s *scope) error {
 	object.SetNamespace(s.namespace)
 	object.SetLabels(s.labels())
 	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, object), apply.ErrForeign)
-}
-
-// under maps a policy to the projects of the tenants that are under it. If listing the tenants fails, the error is logged, and the projects
-// are reconciled at their interval.
-func (r *Reconciler) under(ctx context.Context, policy client.Object) (requests []reconcile.Request) {
-	tenants := &v1alpha1.TenantList{}
-	if err := r.Client.List(ctx, tenants, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the tenants under a policy that changed; their projects are reconciled at their interval", "policy", policy.GetName())
-		return nil
-	}
-	of := []v1alpha1.Policy{*policy.(*v1alpha1.Policy)}
-	for i := range tenants.Items {
-		if selected, _ := guardrails.Select(&tenants.Items[i], of); len(selected) > 0 {
-			requests = append(requests, r.projectsOf(ctx, &tenants.Items[i])...)
-		}
-	}
-	return requests
 }

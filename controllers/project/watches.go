@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/delivered"
 	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/controllers/rollup"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
 // SetupWithManager adds the controller. These events wake a project: a change of its Project, of an object created for it, of its tenant,
@@ -51,6 +52,23 @@ func (r *Reconciler) projectsOf(ctx context.Context, tenant client.Object) []rec
 	var requests []reconcile.Request
 	for i := range projects.Items {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&projects.Items[i])})
+	}
+	return requests
+}
+
+// under maps a policy to the projects of the tenants that are under it. If listing the tenants fails, the error is logged, and the projects
+// are reconciled at their interval.
+func (r *Reconciler) under(ctx context.Context, policy client.Object) (requests []reconcile.Request) {
+	tenants := &v1alpha1.TenantList{}
+	if err := r.Client.List(ctx, tenants, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the tenants under a policy that changed; their projects are reconciled at their interval", "policy", policy.GetName())
+		return nil
+	}
+	of := []v1alpha1.Policy{*policy.(*v1alpha1.Policy)}
+	for i := range tenants.Items {
+		if selected, _ := guardrails.Select(&tenants.Items[i], of); len(selected) > 0 {
+			requests = append(requests, r.projectsOf(ctx, &tenants.Items[i])...)
+		}
 	}
 	return requests
 }

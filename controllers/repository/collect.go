@@ -175,7 +175,7 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	}
 	losses, apps, err := declared.Losses(ctx, r.Client, r.Direct, lost)
 	if err == nil {
-		err = declared.CountTenants(ctx, r.Direct, losses, lost, s.found)
+		err = declared.CountTenants(ctx, r.Direct, losses, lost, s.found.Declared)
 	}
 	if err != nil {
 		return plan.Verdict{}, err

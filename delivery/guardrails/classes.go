@@ -82,15 +82,3 @@ func runtimeClasses(object *unstructured.Unstructured) []string {
 	class, _ := pod.Spec["runtimeClassName"].(string)
 	return []string{class}
 }
-
-// maps returns the mappings of a list.
-func maps(list any) []map[string]any {
-	items, _ := list.([]any)
-	var all []map[string]any
-	for _, item := range items {
-		if m, ok := item.(map[string]any); ok {
-			all = append(all, m)
-		}
-	}
-	return all
-}

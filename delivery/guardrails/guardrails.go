@@ -7,12 +7,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Select returns the policies that a tenant is under, sorted by name: those that it names, or else the default ones. missing are the names for
@@ -106,29 +104,30 @@ func (v Violation) Where() string {
 	return fmt.Sprintf("spec.%s of policies/%s.yaml in the platform repository", v.Field, v.Policy)
 }
 
-// found is a violation of one policy's rule.
-type found struct{ field, why string }
+// rules are all rules, by their names.
+var rules = []struct {
+	name  string
+	check func(*unstructured.Unstructured, *v1alpha1.PolicyRules) []found
+}{{Images, images}, {Services, services}, {Hostnames, hostnames}, {Classes, classes}}
 
 // Check returns the rules that an object breaks, in the order of actions (Deny, Warn, Audit) and policies.
 func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []Violation {
 	var all []Violation
 	for _, action := range []v1alpha1.PolicyAction{v1alpha1.DenyAction, v1alpha1.WarnAction, v1alpha1.AuditAction} {
 		for _, applied := range *listOf(spec, action) {
-			for _, rule := range []struct {
-				name  string
-				check func(*unstructured.Unstructured, *v1alpha1.PolicyRules) []found
-			}{{Images, images}, {Services, services}, {Hostnames, hostnames}, {Classes, classes}} {
-				for _, f := range rule.check(object, &applied.PolicyRules) {
-					all = append(all, Violation{Rule: rule.name, Policy: applied.Policy, Action: action, Field: f.field, Why: f.why})
-				}
-			}
+			all = append(all, violations(object, action, &applied)...)
 		}
 	}
 	return all
 }
 
-// maxQuoted is how many characters of a tenant's text a message quotes, and maxListed how many of the allowed things it names.
-const maxQuoted, maxListed = 253, 8
-
-// listed lists what a policy names.
-func listed(names []string) string { return strings.Join(few.Of(names, maxListed), ", ") }
+// violations returns the rules of one policy that an object breaks.
+func violations(object *unstructured.Unstructured, action v1alpha1.PolicyAction, applied *v1alpha1.AppliedPolicy) []Violation {
+	var all []Violation
+	for _, rule := range rules {
+		for _, f := range rule.check(object, &applied.PolicyRules) {
+			all = append(all, Violation{Rule: rule.name, Policy: applied.Policy, Action: action, Field: f.field, Why: f.why})
+		}
+	}
+	return all
+}

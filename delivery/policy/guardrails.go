@@ -18,10 +18,10 @@ type Notice struct {
 // String returns one line: the object, what is wrong with it, and where the rule is written.
 func (n Notice) String() string { return n.Object + " " + n.Why + "; see " + n.Where() }
 
-// Notices returns the rules of Policies that objects break, whatever the action of the rule, in the order of the objects. Lists that cannot be
-// expanded are left out: Check refuses them.
-func Notices(objects []*unstructured.Unstructured, rules *v1alpha1.GuardrailsSpec) []Notice {
-	if rules == nil {
+// Judge returns the rules of Policies that objects break, whatever the action of the rule, in the order of the objects. spec is nil if no policy
+// holds. Lists that cannot be expanded are left out: Check refuses them.
+func Judge(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []Notice {
+	if spec == nil {
 		return nil
 	}
 	var all []Notice
@@ -31,7 +31,7 @@ func Notices(objects []*unstructured.Unstructured, rules *v1alpha1.GuardrailsSpe
 			continue
 		}
 		for _, member := range members {
-			for _, v := range guardrails.Check(member, rules) {
+			for _, v := range guardrails.Check(member, spec) {
 				all = append(all, Notice{NameOf(member), v})
 			}
 		}
@@ -39,15 +39,15 @@ func Notices(objects []*unstructured.Unstructured, rules *v1alpha1.GuardrailsSpe
 	return all
 }
 
-// guarded returns the violations of rules of Policies whose action is Deny.
-func (b Bounds) guarded(object *unstructured.Unstructured) []*Violation {
-	if b.Guardrails == nil {
-		return nil
-	}
+// Refusal returns what is broken and denied as an error of package policy; nil for nothing.
+func Refusal(broken []Notice) error {
 	var found []*Violation
-	for _, v := range guardrails.Check(object, &v1alpha1.GuardrailsSpec{Deny: b.Guardrails.Deny}) {
-		found = append(found, &Violation{Object: NameOf(object), Rule: v.Rule, Why: v.Why, Remedies: []Remedy{{"policy " + v.Policy,
-			"change that in Git, or ask an administrator of the cluster to change " + v.Where()}}})
+	for _, n := range broken {
+		if n.Action == v1alpha1.DenyAction {
+			found = append(found, &Violation{Object: n.Object, Rule: n.Rule, Why: n.Why, Remedies: []Remedy{{
+				About: "policy " + n.Policy, Text: "change that in Git, or ask an administrator of the cluster to change " + n.Where(),
+			}}})
+		}
 	}
-	return found
+	return join(found)
 }

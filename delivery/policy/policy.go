@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/render/objectset"
 )
@@ -31,8 +30,6 @@ type Bounds struct {
 	// Taints are the keys of taints that the pods of a tenant's app may tolerate, besides those of lost nodes. IngressAnnotations are
 	// annotations that its Ingresses may have although they reach beyond the app.
 	Taints, IngressAnnotations []string
-	// Guardrails are the rules of the Policies that hold in the app's project; nil for none.
-	Guardrails *v1alpha1.GuardrailsSpec
 	// Platform are the bounds of an app of the platform itself; nil for an app of a tenant.
 	Platform *Platform
 }
@@ -109,5 +106,5 @@ func check(object *unstructured.Unstructured, bounds Bounds, scope Scope) ([]*Vi
 			found = append(found, &Violation{Object: name, Rule: rule.name, Why: why})
 		}
 	}
-	return append(found, bounds.guarded(object)...), nil
+	return found, nil
 }

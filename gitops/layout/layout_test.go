@@ -27,11 +27,11 @@ func TestAMisplacedFileIsSentWhereItBelongs(t *testing.T) {
 		"of Argo CD, with a dash":   {"Argo-CD/web.yaml", false, "what Argo CD reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
 		"of sets of Argo CD":        {"applicationsets/web.yaml", false, "what Argo CD reads from such a folder is written as an App in projects/<project>/apps/<app>/app.yaml", false},
 		"what an app may need":      {"values.yaml", false, "files an app uses belong in its folder, projects/<project>/apps/<app>/", false},
-		"policy":               {"policy.yml", true, "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root", false},
-		"policy in a folder":   {"policies/images/baseline.yaml", true, "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root", false},
-		"policy of a tenant":   {"policies/baseline.yaml", false, "Policies are declared in policies/<policy>.yaml of the platform repository only", false},
-		"named like one":       {"a/Policy.yaml", false, "Policies are declared in policies/<policy>.yaml of the platform repository only", false},
-		"below a tenant":       {"tenants/acme/policies/baseline.yaml", true, "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root", false},
+		"policy":                    {"policy.yml", true, "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root", false},
+		"policy in a folder":        {"policies/images/baseline.yaml", true, "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root", false},
+		"policy of a tenant":        {"policies/baseline.yaml", false, "Policies are declared in policies/<policy>.yaml of the platform repository only", false},
+		"named like one":            {"a/Policy.yaml", false, "Policies are declared in policies/<policy>.yaml of the platform repository only", false},
+		"below a tenant":            {"tenants/acme/policies/baseline.yaml", true, "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
@@ -53,6 +54,14 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 	object.SetLabels(merged(object.GetLabels(), labels))
 	object.SetAnnotations(merged(object.GetAnnotations(), annotations))
 	return object
+}
+
+// Declared returns the object that the commit declares for a Ref, nil for none.
+func (t *Tree) Declared(ref identity.Ref) client.Object {
+	if n, there := t.Find(ref); there && n.Declared() {
+		return t.Object(n, "")
+	}
+	return nil
 }
 
 // File returns the path of the file that declares an object, from the root of the repository.

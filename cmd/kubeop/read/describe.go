@@ -87,7 +87,7 @@ func (d *describe) run(ctx context.Context) error {
 		d.page.Field("Apps ready", o.Status.AppsReady)
 		d.steps(o.Status.Conditions)
 	case *v1alpha1.Policy:
-		if err := d.policy(ctx, reader, o); err != nil {
+		if err := describePolicy(ctx, d.page, reader, o); err != nil {
 			return err
 		}
 	case *v1alpha1.Repository:

@@ -1,0 +1,52 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// TestObjectsAreJudgedByPolicies, in Lists too. Only what is denied is a refusal, which names each policy's place once.
+func TestObjectsAreJudgedByPolicies(t *testing.T) {
+	pod := func(name string) any {
+		return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name}, "spec": map[string]any{"containers": []any{map[string]any{"image": "evil.org/" + name}}}}
+	}
+	first, _ := pod("a").(map[string]any)
+	objects := []*unstructured.Unstructured{
+		{Object: first},
+		{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{pod("b")}}},
+		{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{"no object"}}},
+	}
+	applied := []v1alpha1.AppliedPolicy{{Policy: "p", PolicyRules: v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Allow: []string{"good.org"}}}}}
+	broken := Judge(objects, &v1alpha1.GuardrailsSpec{Deny: applied, Audit: applied})
+	var got []string
+	for _, n := range broken {
+		got = append(got, string(n.Action)+" "+n.String())
+	}
+	const why = ", which is not among the allowed ones: good.org; see spec.images.allow of policies/p.yaml in the platform repository"
+	want := []string{
+		"Deny Pod/a has the image evil.org/a" + why, "Audit Pod/a has the image evil.org/a" + why,
+		"Deny Pod/b has the image evil.org/b" + why, "Audit Pod/b has the image evil.org/b" + why,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	refused := []string{
+		"Pod/a has the image evil.org/a, which is not among the allowed ones: good.org",
+		"Pod/b has the image evil.org/b, which is not among the allowed ones: good.org",
+		"for policy p: change that in Git, or ask an administrator of the cluster to change spec.images.allow of policies/p.yaml in the platform repository",
+	}
+	if diff := cmp.Diff(refused, strings.Split(Refusal(broken).Error(), "\n")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if err := Refusal([]Notice{broken[1]}); err != nil {
+		t.Errorf("what is audited is refused: %v", err)
+	}
+	if all := Judge(objects, nil); all != nil {
+		t.Errorf("without policies: %v", all)
+	}
+}
