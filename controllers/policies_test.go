@@ -9,6 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -111,4 +114,44 @@ func (n *team) judged(c ruled.Case, prefix string) {
 		}
 		return fmt.Errorf("%s: the message names none of %v: %w", c.Name, c.Refused, err)
 	})
+}
+
+// TestManyPoliciesAreAffordable: the API server ends the evaluation of an expression that costs too much, and then refuses the object. The most that a
+// tenant can be under has to be cheap enough for a large pod.
+func TestManyPoliciesAreAffordable(t *testing.T) {
+	n, _ := limited(t, "crowded")
+	var policies []v1alpha1.Policy
+	for i := range 8 {
+		rules := &v1alpha1.ImageRules{Allow: []string{"registry.example.com/acme"}}
+		for j := range 63 {
+			rules.Allow = append(rules.Allow, fmt.Sprintf("registry-%d.example.com/team-%d/group", j, i))
+			rules.Deny = append(rules.Deny, fmt.Sprintf("registry.example.com/acme/forbidden-%d", j))
+		}
+		policies = append(policies, v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i)}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Images: rules}}})
+	}
+	n.under(policies...)
+	pod := func(last string) *unstructured.Unstructured {
+		object := n.object(n.namespace(), placed("Pod", "hostname: a"))
+		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "containers")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []any
+		for i := range 20 {
+			container := runtime.DeepCopyJSON(containers[0].(map[string]any))
+			container["name"], container["image"] = fmt.Sprintf("c%d", i), fmt.Sprintf("registry.example.com/acme/applications/of/a/long/path/web-%d:1.2.3", i)
+			all = append(all, container)
+		}
+		all[19].(map[string]any)["image"] = last
+		object.Object["spec"].(map[string]any)["containers"] = all
+		return object
+	}
+	create := func(image string) func() error {
+		return func() error { return n.admin.Create(t.Context(), pod(image), client.DryRunAll) }
+	}
+	n.denied(create("evil.org/web"), "Images: Pod/x has the image evil.org/web, which is not among the allowed ones")
+	n.denied(create("registry.example.com/acme/forbidden-62/web"), "Images: Pod/x has the image registry.example.com/acme/forbidden-62/web, which is among the refused ones")
+	if err := create("registry.example.com/acme/web")(); err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+		t.Error(err)
+	}
 }

@@ -174,14 +174,17 @@ type AppliedPolicy struct {
 // GuardrailsSpec are the rules of all policies that hold in a project, by their actions.
 type GuardrailsSpec struct {
 	// Deny are rules that objects have to satisfy.
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=policy
 	Deny []AppliedPolicy `json:"deny,omitempty"`
 	// Warn are rules that kubeop and the API server warn about.
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=policy
 	Warn []AppliedPolicy `json:"warn,omitempty"`
 	// Audit are rules whose violations are only recorded.
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=policy
 	Audit []AppliedPolicy `json:"audit,omitempty"`

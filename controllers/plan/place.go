@@ -5,10 +5,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
@@ -34,8 +36,30 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 		}
 		d.at.Namespace, d.homeless = namespace, namespace.UID == ""
 	}
+	if d.at.Guardrails, err = rulesFor(ctx, of, tenant, d.app.Namespace); err != nil {
+		return err
+	}
 	d.at.Client, err = k.Clients.As(d.app.Namespace)
 	return err
+}
+
+// rulesFor returns the rules of the policies that will hold in a namespace; nil if they are not known, as in a project that does not exist yet. Only the
+// platform repository declares policies.
+func rulesFor(ctx context.Context, of *comparison, tenant *v1alpha1.Tenant, namespace string) (*v1alpha1.GuardrailsSpec, error) {
+	if of.repository.Spec.Tenant == "" {
+		under, _ := guardrails.Select(tenant, of.tree.DeclaredPolicies())
+		rules := guardrails.Of(under)
+		return &rules, nil
+	}
+	live := &v1alpha1.Guardrails{}
+	err := of.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GuardrailsName}, live)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the guardrails of namespace %s: %w", namespace, err)
+	}
+	return &live.Spec, nil
 }
 
 // tenantOf returns a Tenant as the commit declares it or, if it does not, the live one; an empty one if there is none.

@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -39,6 +41,58 @@ func placed(t *testing.T, namespace string, fault func(client.Object) error, the
 	}}, c}
 	d := &delivery{app: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}}
 	return d, k.place(t.Context(), &comparison{client: c, repository: &v1alpha1.Repository{}, tree: &tree.Tree{}}, d)
+}
+
+// TestAPlanKnowsThePoliciesOfANamespace: those of the commit in the platform repository, and otherwise those that hold now. What cannot be read, because
+// the project is new or the person has too few rights, is left to the operator.
+func TestAPlanKnowsThePoliciesOfANamespace(t *testing.T) {
+	shop := v1alpha1.ProjectNamespace("acme", "shop")
+	live := &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: v1alpha1.GuardrailsName}, Spec: v1alpha1.GuardrailsSpec{
+		Deny: []v1alpha1.AppliedPolicy{{Policy: "live"}},
+	}}
+	resource := schema.GroupResource{Group: v1alpha1.Group, Resource: "guardrails"}
+	for name, tc := range map[string]struct {
+		tenant string
+		there  []client.Object
+		err    error
+		want   string
+	}{
+		"of a tenant's repository": {"acme", []client.Object{live}, nil, "live"},
+		"of a new project":         {"acme", nil, nil, "unknown"},
+		"without the right":        {"acme", nil, apierrors.NewForbidden(resource, "kubeop", errors.New("no")), "unknown"},
+		"that cannot be read":      {"acme", nil, errors.New("away"), "reading the guardrails of namespace kubeop-acme-shop: away"},
+		"of the platform's":        {"", []client.Object{live}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.there...).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					if tc.err != nil {
+						return tc.err
+					}
+					return c.Get(ctx, key, o, options...)
+				},
+			}).Build()
+			repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{Tenant: tc.tenant}}
+			rules, err := rulesFor(t.Context(), &comparison{client: c, repository: repository, tree: &tree.Tree{}}, &v1alpha1.Tenant{}, shop)
+			got := "unknown"
+			switch {
+			case err != nil:
+				got = err.Error()
+			case rules != nil:
+				got = ""
+				for _, p := range rules.Deny {
+					got += p.Policy
+				}
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
 }
 
 func TestAnAppIsHomelessUntilItsNamespaceExists(t *testing.T) {

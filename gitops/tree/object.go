@@ -64,6 +64,19 @@ func (t *Tree) Declared(ref identity.Ref) client.Object {
 	return nil
 }
 
+// DeclaredPolicies returns the Policies that the commit declares, sorted by name.
+func (t *Tree) DeclaredPolicies() []v1alpha1.Policy {
+	var all []v1alpha1.Policy
+	for _, n := range t.Policies {
+		if n.Declared() {
+			policy := decode(&n.node, &v1alpha1.Policy{})
+			policy.Name = n.ref.Policy
+			all = append(all, *policy)
+		}
+	}
+	return all
+}
+
 // File returns the path of the file that declares an object, from the root of the repository.
 func (t *Tree) File(n Node) string {
 	if n.Ref().Policy != "" {

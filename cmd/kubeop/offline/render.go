@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
 	"github.com/kubeop/kubeop/delivery/policy"
@@ -188,6 +189,9 @@ func (r *rendering) place(ref identity.Ref, app *v1alpha1.App) (at project.Place
 		at.Tenant, known = r.tenant, true
 	case r.tree.Scope.Tenant == "" && there && node.Declared():
 		at.Tenant, known = r.tree.Object(node, "").(*v1alpha1.Tenant)
+		under, _ := guardrails.Select(at.Tenant, r.tree.DeclaredPolicies())
+		rules := guardrails.Of(under)
+		at.Guardrails = &rules
 	}
 	return at, known, nil
 }

@@ -91,6 +91,27 @@ func TestThePlatformsRepositoryHasTheSettingsOfItsTenants(t *testing.T) {
 	}
 }
 
+// TestThePlatformsRepositoryHasThePoliciesOfItsTenants: one that the tenant names, and none that another one is under.
+func TestThePlatformsRepositoryHasThePoliciesOfItsTenants(t *testing.T) {
+	policy := func(name, spec string) string {
+		return "apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
+	}
+	at := "tenants/acme/projects/shop/"
+	root := write(t, map[string]string{
+		"kubeop.yaml": "layout: v1\n", "policies/acme.yaml": policy("acme", "{images: {allow: [registry.example.com/acme]}}"),
+		"policies/others.yaml":     policy("others", "{default: true, images: {deny: [\"*\"]}}"),
+		"tenants/acme/tenant.yaml": "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\nspec: {policies: [acme]}\n",
+		at + "project.yaml":        repository(nil)["projects/shop/project.yaml"],
+		at + "apps/web/app.yaml":   "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: web}\nspec: {type: Image, image: {reference: registry.example.com/acme/web:1}}\n",
+		at + "apps/api/app.yaml":   "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: api}\nspec: {type: Image, image: {reference: evil.org/api:1}}\n",
+	})
+	out, _, err := run(t, root)
+	want := at + "apps/api/app.yaml: Deployment/api has the image evil.org/api:1, which is not among the allowed ones: registry.example.com/acme; "
+	if err == nil || strings.Count(out, "[not-allowed]") != 1 || !strings.Contains(out, want) {
+		t.Errorf("got %v, %q", err, out)
+	}
+}
+
 func TestRenderingCanBeLeftOut(t *testing.T) {
 	out, complaint, err := run(t, "--render=false", write(t, inApp(folderApp, map[string]string{"m/a.yaml": "a: b\n"})))
 	if err != nil || !strings.HasSuffix(complaint, "1 project, 1 app.\n") {
