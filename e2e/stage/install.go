@@ -89,6 +89,19 @@ func (s *Stage) KillOperator(ctx context.Context) error {
 	return err
 }
 
+// ScaleOperator sets how many pods of the operator there are, and waits until there are.
+func (s *Stage) ScaleOperator(ctx context.Context, replicas int) error {
+	if _, err := s.Kubectl(ctx, "scale", "deployment/"+release, "--namespace", Namespace, fmt.Sprintf("--replicas=%d", replicas)); err != nil {
+		return err
+	}
+	if replicas > 0 {
+		_, err := s.Kubectl(ctx, "rollout", "status", "deployment/"+release, "--namespace", Namespace, "--timeout=120s")
+		return err
+	}
+	_, err := s.Kubectl(ctx, "wait", "pods", "--namespace", Namespace, "--selector", "app.kubernetes.io/name=kubeop", "--for=delete", "--timeout=60s")
+	return err
+}
+
 // OperatorLog returns the end of the operator's log, for the message of a failed test.
 func (s *Stage) OperatorLog(ctx context.Context) string {
 	return s.explain(ctx, "logs", "deployment/"+release, "--tail", "60")
