@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,11 +98,20 @@ func Refused(reason string, err, foreign error) error {
 		all = joined.Unwrap()
 	}
 	for _, each := range all {
-		if !apierrors.IsInvalid(each) && !apierrors.IsBadRequest(each) && !errors.Is(each, foreign) {
+		if !Unacceptable(each) && !errors.Is(each, foreign) {
 			return Fail(reason, err)
 		}
 	}
 	return Stop(reason, err)
+}
+
+// noGuardrails is in the message of the API server about an object that a policy cannot judge yet, because the API server has not seen the Guardrails of the
+// namespace. It is compared as text, because there is no type: such a refusal is Invalid, as all of policies are.
+const noGuardrails = "no params found for policy binding"
+
+// Unacceptable reports whether the API server will refuse an object again until it is changed.
+func Unacceptable(err error) bool {
+	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !strings.Contains(err.Error(), noGuardrails)
 }
 
 // Ended reports whether an error comes from this package, and so already says how the step ends.

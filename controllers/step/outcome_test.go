@@ -22,6 +22,8 @@ import (
 func TestARefusedApplyStopsOnlyIfNoRetryHelps(t *testing.T) {
 	foreign, away := errors.New("belongs to another"), errors.New("away")
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "one", nil)
+	unguarded := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'kubeop-guardrails-images-deny' with binding " +
+		"'kubeop-guardrails-images-deny' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"}}
 	for name, c := range map[string]struct {
 		err         error
 		stops, fail bool
@@ -29,6 +31,7 @@ func TestARefusedApplyStopsOnlyIfNoRetryHelps(t *testing.T) {
 		"none":               {nil, false, false},
 		"invalid":            {invalid, true, false},
 		"a bad request":      {apierrors.NewBadRequest("no"), true, false},
+		"without guardrails": {unguarded, false, true},
 		"of another":         {fmt.Errorf("ConfigMap/one: %w", foreign), true, false},
 		"no answer":          {away, false, true},
 		"several that stop":  {errors.Join(invalid, fmt.Errorf("two: %w", foreign)), true, false},

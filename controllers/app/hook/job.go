@@ -108,7 +108,7 @@ func (r *Runner) start(ctx context.Context, s *subject.Subject, plan *Plan, h *r
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return step.FailAfter(reason(h.Phase), step.LastLook, fmt.Errorf("the name of the Job of the %s is taken; %s", h, command.Delete(command.Administrator, "job", job)))
-	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+	case step.Unacceptable(err):
 		return step.Stop(reason(h.Phase), fmt.Errorf("making the Job of the %s: %w", h, err))
 	case err != nil:
 		return step.Fail(reason(h.Phase), fmt.Errorf("making the Job of the %s: %w", h, err))

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -289,6 +290,9 @@ func TestOnlyJobsOfOtherRevisionsAreDeleted(t *testing.T) {
 func TestAJobThatCannotStartIsExplained(t *testing.T) {
 	resource := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	down := errors.New("down")
+	unguarded := apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "x", field.ErrorList{
+		field.Forbidden(nil, "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"),
+	})
 	cases := map[string]struct {
 		image  string
 		admit  error
@@ -300,6 +304,7 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 		"it is not allowed":      {"a/b", down, nil, "failed Failed: pre hook migrate: down"},
 		"the name is taken":      {"a/b", nil, apierrors.NewAlreadyExists(resource, "x"), "failed PreHookFailed: the name of the Job of the pre hook migrate is taken; an administrator of the cluster may run: kubectl delete job web-migrate-"},
 		"the Job is invalid":     {"a/b", nil, apierrors.NewBadRequest("bad"), "stopped PreHookFailed: making the Job of the pre hook migrate: bad"},
+		"no guardrails are seen": {"a/b", nil, unguarded, "failed PreHookFailed: making the Job of the pre hook migrate: "},
 		"the API server is down": {"a/b", nil, down, "failed PreHookFailed: making the Job of the pre hook migrate: down"},
 	}
 	for name, c := range cases {
