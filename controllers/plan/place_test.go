@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -60,6 +61,7 @@ func TestAPlanKnowsThePoliciesOfANamespace(t *testing.T) {
 		"of a tenant's repository": {"acme", []client.Object{live}, nil, "live"},
 		"of a new project":         {"acme", nil, nil, "unknown"},
 		"without the right":        {"acme", nil, apierrors.NewForbidden(resource, "kubeop", errors.New("no")), "unknown"},
+		"of an older operator":     {"acme", nil, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Guardrails"}}, "unknown"},
 		"that cannot be read":      {"acme", nil, errors.New("away"), "reading the guardrails of namespace kubeop-acme-shop: away"},
 		"of the platform's":        {"", []client.Object{live}, nil, ""},
 	} {
