@@ -319,13 +319,16 @@ func TestATenantOfMoreWeightHasMoreTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		weight := func(tenant string) int { return map[string]int{"heavy": 3, "light": 1}[tenant] }
 		b := &runs{Slices: NewSlices("weighted slices", 1, testSlice, weight, clock.RealClock{}), t: t}
+		var mu sync.Mutex
 		turns := map[string]int{}
 		b.start("another", 10*time.Millisecond)
 		for range 9 {
 			for tenant := range map[string]bool{"heavy": true, "light": true} {
 				b.all.Go(func() {
 					_ = b.Run(t.Context(), tenant, func(context.Context) error {
+						mu.Lock()
 						turns[tenant]++
+						mu.Unlock()
 						time.Sleep(10 * time.Millisecond)
 						return nil
 					})
@@ -334,9 +337,11 @@ func TestATenantOfMoreWeightHasMoreTurns(t *testing.T) {
 		}
 		time.Sleep(90 * time.Millisecond) // Eight turns have begun.
 		synctest.Wait()
+		mu.Lock()
 		if turns["heavy"] < 5 || turns["light"] > 3 || turns["light"] == 0 {
 			t.Errorf("the turns are %v", turns)
 		}
+		mu.Unlock()
 		b.over(1)
 	})
 }

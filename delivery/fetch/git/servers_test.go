@@ -95,18 +95,20 @@ func TestAnSSHServerThatListsNoRefs(t *testing.T) {
 			server := sources.ServeSSH(t, repo)
 			hanging := make(chan struct{})
 			t.Cleanup(func() { close(hanging) })
-			server.Exec = func(channel ssh.Channel, command string) uint32 {
-				if command != "git-upload-pack '/app.git'" {
-					t.Errorf("it runs %s", command)
+			server.Set(func() {
+				server.Exec = func(channel ssh.Channel, command string) uint32 {
+					if command != "git-upload-pack '/app.git'" {
+						t.Errorf("it runs %s", command)
+					}
+					_, _ = io.WriteString(channel.Stderr(), "no access for you\x1b[2J\n")
+					_ = channel.CloseWrite()
+					_, _ = io.Copy(io.Discard, channel)
+					if tc.hang {
+						<-hanging
+					}
+					return tc.code
 				}
-				_, _ = io.WriteString(channel.Stderr(), "no access for you\x1b[2J\n")
-				_ = channel.CloseWrite()
-				_, _ = io.Copy(io.Discard, channel)
-				if tc.hang {
-					<-hanging
-				}
-				return tc.code
-			}
+			})
 			store := NewStore(t.TempDir(), loopback)
 			store.limits.Timeouts = transport.Timeouts{Whole: time.Minute, Answer: 500 * time.Millisecond, Stall: 500 * time.Millisecond}
 			_, err := store.Fetch(t.Context(), Source{URL: server.RepoURL(), Auth: authOf(server)})
@@ -125,12 +127,14 @@ func TestFetchOverSSHWithAPassword(t *testing.T) {
 	repo.Write("a", "1")
 	hash := repo.Push("first")
 	server := sources.ServeSSH(t, repo)
-	server.Config.PasswordCallback = func(about ssh.ConnMetadata, password []byte) (*ssh.Permissions, error) {
-		if about.User() == "git" && string(password) == "right" {
-			return nil, nil
+	server.Set(func() {
+		server.Config.PasswordCallback = func(about ssh.ConnMetadata, password []byte) (*ssh.Permissions, error) {
+			if about.User() == "git" && string(password) == "right" {
+				return nil, nil
+			}
+			return nil, io.ErrClosedPipe
 		}
-		return nil, io.ErrClosedPipe
-	}
+	})
 	store := NewStore(t.TempDir(), loopback)
 	if commit := fetchOK(t, store, Source{URL: server.RepoURL(), Auth: transport.Auth{Password: "right", KnownHosts: server.KnownHosts}}); commit.Hash != hash {
 		t.Errorf("got %s, want %s", commit.Hash, hash)

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -25,8 +26,17 @@ type SSHServer struct {
 	// Identity is the private key that may read and write. KnownHosts is the known_hosts file with the server's key.
 	Identity, KnownHosts []byte
 	Config               *ssh.ServerConfig
-	// Exec runs a command instead of Git, and returns its exit status. Nil: Git runs. Set it before the first connection.
+	// Exec runs a command instead of Git, and returns its exit status. Nil: Git runs.
 	Exec func(channel ssh.Channel, command string) uint32
+
+	mu sync.Mutex
+}
+
+// Set changes Config or Exec, for connections that begin afterwards.
+func (s *SSHServer) Set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
 }
 
 // RepoURL returns the URL of the repository.
@@ -83,7 +93,10 @@ func NewSSHKey(t *testing.T) (ssh.Signer, []byte) {
 
 func (s *SSHServer) serve(conn net.Conn) {
 	defer conn.Close()
-	server, channels, requests, err := ssh.NewServerConn(conn, s.Config)
+	s.mu.Lock()
+	config, run := *s.Config, s.Exec
+	s.mu.Unlock()
+	server, channels, requests, err := ssh.NewServerConn(conn, &config)
 	if err != nil {
 		return
 	}
@@ -94,11 +107,11 @@ func (s *SSHServer) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		go s.exec(channel, requests)
+		go s.exec(channel, requests, run)
 	}
 }
 
-func (s *SSHServer) exec(channel ssh.Channel, requests <-chan *ssh.Request) {
+func (s *SSHServer) exec(channel ssh.Channel, requests <-chan *ssh.Request, run func(ssh.Channel, string) uint32) {
 	defer channel.Close()
 	for request := range requests {
 		if request.Type != "exec" {
@@ -109,8 +122,8 @@ func (s *SSHServer) exec(channel ssh.Channel, requests <-chan *ssh.Request) {
 		if ssh.Unmarshal(request.Payload, &payload) != nil {
 			return
 		}
-		if s.Exec != nil {
-			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{s.Exec(channel, payload.Command)}))
+		if run != nil {
+			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{run(channel, payload.Command)}))
 			return
 		}
 		service, path, _ := strings.Cut(strings.TrimPrefix(payload.Command, "git-"), " ")
