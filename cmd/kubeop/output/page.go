@@ -1,18 +1,20 @@
 package output
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
 )
 
-// Page writes titled sections of aligned lines. The first error of the writer is kept for End, and nothing is written after it.
+// Page has titled sections of aligned lines. End writes all of it at once: a reader that has seen enough, such as grep -q, closes the pipe, and a command
+// that writes on is then ended by a signal, which fails scripts with pipefail.
 type Page struct {
 	Paint Paint
 
 	out   io.Writer
+	page  bytes.Buffer
 	lines Columns
-	err   error
 	begun bool
 }
 
@@ -47,29 +49,22 @@ func (p *Page) Field(label, value string) {
 	}
 }
 
-// End writes what is left and returns the first error.
+// End writes the page.
 func (p *Page) End() error {
 	p.flush("  ")
-	return p.err
+	_, err := p.out.Write(p.page.Bytes())
+	return err
 }
 
 func (p *Page) flush(prefix string) {
-	if p.err == nil {
-		p.err = p.lines.Write(p.out, prefix)
-	}
+	_ = p.lines.Write(&p.page, prefix) // A buffer takes everything.
 	p.lines = Columns{Gap: p.lines.Gap}
 }
 
-func (p *Page) print(s string) {
-	if p.err == nil {
-		_, p.err = io.WriteString(p.out, s)
-	}
-}
+func (p *Page) print(s string) { p.page.WriteString(s) }
 
 // Table adds a table to the section.
 func (p *Page) Table(table *Columns) {
 	p.flush("  ")
-	if p.err == nil {
-		p.err = table.Write(p.out, "  ")
-	}
+	_ = table.Write(&p.page, "  ")
 }
