@@ -43,10 +43,10 @@ func TestGuardrailsHoldWithoutTheOperator(t *testing.T) {
 	refuse()
 
 	must(t, platform.ScaleOperator(t.Context(), 0))
-	t.Cleanup(func() {
-		must(t, platform.ScaleOperator(context.WithoutCancel(t.Context()), 1))
+	defer func() {
+		must(t, platform.ScaleOperator(t.Context(), 1))
 		n.appReady("web")
-	})
+	}()
 	refuse()
 	kubectl(t, append(in, "delete", "pods", "-l", v1alpha1.AppLabel+"=web")...)
 	kubectl(t, append(in, "scale", "deployment/web", "--replicas=2")...)
