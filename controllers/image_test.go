@@ -255,11 +255,13 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
-// serveRoutes defines HTTPRoute, if no other test has.
+// serveRoutes defines HTTPRoute and Gateway, if no other test has.
 func (n *team) serveRoutes() {
 	n.t.Helper()
-	if err := n.admin.Create(n.t.Context(), n.object("", routes)); client.IgnoreAlreadyExists(err) != nil {
-		n.t.Fatal(err)
+	for _, text := range []string{routes, strings.NewReplacer("httproute", "gateway", "HTTPRoute", "Gateway").Replace(routes)} {
+		if err := n.admin.Create(n.t.Context(), n.object("", text)); client.IgnoreAlreadyExists(err) != nil {
+			n.t.Fatal(err)
+		}
 	}
 }
 

@@ -95,6 +95,8 @@ const (
 	TaintsAnnotation = "paas.kubeop.io/taints"
 	// IngressAnnotationsAnnotation is spec.ingressAnnotations, sorted and separated by commas.
 	IngressAnnotationsAnnotation = "paas.kubeop.io/ingress-annotations"
+	// CSIDriversAnnotation is spec.csiDrivers, sorted and separated by commas.
+	CSIDriversAnnotation = "paas.kubeop.io/csi-drivers"
 )
 
 // Label of the namespace of a project in which the chart's admission policies enforce the Guardrails.

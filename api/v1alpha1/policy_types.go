@@ -21,6 +21,8 @@ type PolicyRules struct {
 	Hostnames *HostnameRules `json:"hostnames,omitempty"`
 	// Classes are the classes that claims, Ingresses and pods may name.
 	Classes *ClassRules `json:"classes,omitempty"`
+	// Nodes are the nodes on which pods run.
+	Nodes *NodeRules `json:"nodes,omitempty"`
 }
 
 // PolicyAction is what happens to an object that breaks a rule.
@@ -62,6 +64,13 @@ type ImageRules struct {
 	Deny []string `json:"deny,omitempty"`
 	// RequireDigest: an image has to be named by its digest, so that a tag that is moved changes nothing. Default false.
 	RequireDigest bool `json:"requireDigest,omitempty"`
+	// PullPolicies are the values that imagePullPolicy may have. With Always a node asks the registry with the pod's own credentials, so that
+	// no pod runs a private image only because another tenant's pod left it on the node. A container that sets none has Always if its tag is
+	// latest or missing, and IfNotPresent otherwise. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:items:Enum=Always;IfNotPresent;Never
+	// +listType=set
+	PullPolicies []string `json:"pullPolicies,omitempty"`
 }
 
 // ServiceRules limits Services. Services that lead out of the cluster, with an external name or external IPs, are always refused.
@@ -82,6 +91,14 @@ type ServiceRules struct {
 	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	// +listType=set
 	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
+	// LoadBalancerSourceRanges are address ranges. A Service of type LoadBalancer has to name in spec.loadBalancerSourceRanges who may
+	// connect, and each has to be inside one of these. Default: everybody may connect.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.all(c, isCIDR(c))",message="every entry of loadBalancerSourceRanges must be a CIDR, such as 203.0.113.0/24"
+	// +listType=set
+	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
 }
 
 // HostnameRules limits the host names of Ingresses and of the Gateway API's routes (HTTPRoute, GRPCRoute, TLSRoute). An Ingress with a
@@ -122,6 +139,13 @@ type ClassRules struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +listType=set
 	Ingress []string `json:"ingress,omitempty"`
+	// Gateway are the GatewayClasses that Gateways may name. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Gateway []string `json:"gateway,omitempty"`
 	// Runtime are the RuntimeClasses that pods may name. Default: all.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
@@ -130,6 +154,24 @@ type ClassRules struct {
 	// +listType=set
 	Runtime []string `json:"runtime,omitempty"`
 }
+
+// NodeRules says on which nodes pods run, such as those that are set apart for a group of tenants.
+type NodeRules struct {
+	// Action for pods that select other nodes: Deny, Warn or Audit. Default Deny.
+	// +kubebuilder:default=Deny
+	Action PolicyAction `json:"action,omitempty"`
+	// Selector are labels that a node must have. With the action Deny, pods that name no value for one of these labels get it: in the templates
+	// of apps by kubeop, and in every pod that is created by the API server, from Kubernetes 1.36. A pod with another value breaks the rule.
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="the keys of selector must be names of labels, such as pool or example.org/pool"
+	Selector map[string]LabelValue `json:"selector"`
+}
+
+// LabelValue is the value of a label.
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
+type LabelValue string
 
 // Policy limits what tenants may have, in policies/<policy>.yaml of the platform repository. A Tenant names the policies that it is under
 // in spec.policies. kubeop checks the objects of apps against them before it applies anything, and the API server checks every other
@@ -142,6 +184,7 @@ type ClassRules struct {
 // +kubebuilder:printcolumn:name="Services",type=string,JSONPath=`.spec.services.action`
 // +kubebuilder:printcolumn:name="Hostnames",type=string,JSONPath=`.spec.hostnames.action`
 // +kubebuilder:printcolumn:name="Classes",type=string,JSONPath=`.spec.classes.action`
+// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.spec.nodes.action`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="name must be at most 63 lowercase letters, digits and dashes"
 type Policy struct {

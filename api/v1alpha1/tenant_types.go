@@ -58,6 +58,13 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	// +listType=set
 	IngressAnnotations []string `json:"ingressAnnotations,omitempty"`
+	// CSIDrivers are the CSI drivers of which the tenant's pods may have inline volumes, such as secrets-store.csi.k8s.io. Such volumes are
+	// mounted past claims, so past StorageClasses and quotas. Default: none.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$`
+	// +listType=set
+	CSIDrivers []string `json:"csiDrivers,omitempty"`
 	// Egress are the address ranges outside the cluster that the tenant's pods may connect to. Default: none.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=64

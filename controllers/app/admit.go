@@ -19,6 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/command"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
@@ -140,6 +141,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 	if err != nil && !errors.As(err, new(*policy.Violation)) {
 		return made, err
 	}
+	guardrails.Place(objects, s.Guardrails)
 	made.broken = policy.Judge(objects, s.Guardrails)
 	err = policy.Join(err, policy.Refusal(made.broken))
 	made.filled = podsecurity.Fill(objects, s.Fill)
@@ -160,7 +162,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 
 // bounds are the namespaces and kinds in which the App may have objects.
 func (a *admitter) bounds(s *scope) policy.Bounds {
-	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds, Taints: s.Taints, IngressAnnotations: s.IngressAnnotations}
+	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds, Taints: s.Taints, IngressAnnotations: s.IngressAnnotations, CSIDrivers: s.CSIDrivers}
 	if s.OfPlatform() {
 		deployers := a.clients.Deployers
 		bounds.Platform = &policy.Platform{ClusterWide: deployers.PlatformApps == kube.PlatformAppsClusterAdmin, Operator: deployers.Operator}
@@ -185,7 +187,7 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 // part of the trial's digest, so that a refused input is tried again.
 func (a *admitter) allowance(s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
-	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Taints, s.IngressAnnotations, notice.Denied(s.Guardrails))
+	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Taints, s.IngressAnnotations, s.CSIDrivers, notice.Denied(s.Guardrails))
 }
 
 // explained adds to a refusal by the API server who can help: who grants the missing right, or why the quota is lower than the project's

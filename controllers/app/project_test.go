@@ -78,6 +78,7 @@ func TestOwnerAndLimitsComeFromTheTenantOfTheNamespace(t *testing.T) {
 	five := int32(5)
 	acme := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{
 		ClusterKinds: []string{"PriorityClass.scheduling.k8s.io"}, Limits: v1alpha1.TenantLimits{Apps: &five}, Taints: []string{"gpu"}, IngressAnnotations: []string{"a/auth-url"},
+		CSIDrivers: []string{"secrets.example.com"},
 	}}
 	operators := budget.Default()
 	acmes := operators
@@ -102,8 +103,8 @@ func TestOwnerAndLimitsComeFromTheTenantOfTheNamespace(t *testing.T) {
 			if diff := cmp.Diff(c.kinds, b.s.ClusterKinds); diff != "" {
 				t.Error(diff)
 			}
-			if allowed := c.tenant != nil; allowed != (len(b.s.Taints) == 1 && len(b.s.IngressAnnotations) == 1) {
-				t.Errorf("the App may have taints %v and annotations %v", b.s.Taints, b.s.IngressAnnotations)
+			if allowed := c.tenant != nil; allowed != (len(b.s.Taints) == 1 && len(b.s.IngressAnnotations) == 1 && len(b.s.CSIDrivers) == 1) {
+				t.Errorf("the App may have taints %v, annotations %v and drivers %v", b.s.Taints, b.s.IngressAnnotations, b.s.CSIDrivers)
 			}
 			if b.s.Limits != c.limits {
 				t.Errorf("the limits are %+v, want %+v", b.s.Limits, c.limits)

@@ -27,6 +27,7 @@ func classes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []f
 	}{
 		{"classes.storage", "storageClassName", storageClasses(object), rule.Storage},
 		{"classes.ingress", "ingressClassName", ingressClasses(object), rule.Ingress},
+		{"classes.gateway", "gatewayClassName", gatewayClasses(object), rule.Gateway},
 		{"classes.runtime", "runtimeClassName", runtimeClasses(object), rule.Runtime},
 	} {
 		for _, class := range of.named {
@@ -52,12 +53,12 @@ func storageClasses(object *unstructured.Unstructured) []string {
 	}
 	if kind.Group == "apps" && kind.Kind == "StatefulSet" {
 		spec, _ := object.Object["spec"].(map[string]any)
-		for _, claim := range maps(spec["volumeClaimTemplates"]) {
+		for _, claim := range mappings(spec["volumeClaimTemplates"]) {
 			add(claim, "spec", "storageClassName")
 		}
 	}
 	if pod := podspec.Of(object); pod != nil {
-		for _, volume := range maps(pod.Spec["volumes"]) {
+		for _, volume := range mappings(pod.Spec["volumes"]) {
 			add(volume, "ephemeral", "volumeClaimTemplate", "spec", "storageClassName")
 		}
 	}
@@ -72,6 +73,15 @@ func ingressClasses(object *unstructured.Unstructured) []string {
 	class, _, _ := unstructured.NestedString(object.Object, "spec", "ingressClassName")
 	annotation, _, _ := unstructured.NestedString(object.Object, "metadata", "annotations", ingressClassAnnotation)
 	return slices.Compact([]string{class, annotation})
+}
+
+func gatewayClasses(object *unstructured.Unstructured) []string {
+	kind := object.GroupVersionKind()
+	if kind.Group != gatewayGroup || kind.Kind != "Gateway" {
+		return nil
+	}
+	class, _, _ := unstructured.NestedString(object.Object, "spec", "gatewayClassName")
+	return []string{class}
 }
 
 func runtimeClasses(object *unstructured.Unstructured) []string {

@@ -15,8 +15,8 @@ const maxQuoted, maxListed = 253, 8
 // listed lists what a policy names.
 func listed(names []string) string { return strings.Join(few.Of(names, maxListed), ", ") }
 
-// maps returns the mappings of a list.
-func maps(list any) []map[string]any {
+// mappings returns the mappings of a list.
+func mappings(list any) []map[string]any {
 	items, _ := list.([]any)
 	var all []map[string]any
 	for _, item := range items {

@@ -65,6 +65,9 @@ func byAction(rules *v1alpha1.PolicyRules) map[v1alpha1.PolicyAction]v1alpha1.Po
 	if r := rules.Classes; r != nil {
 		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Classes = r })
 	}
+	if r := rules.Nodes; r != nil {
+		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Nodes = r })
+	}
 	return split
 }
 
@@ -85,6 +88,7 @@ const (
 	Services  = "Services"
 	Hostnames = "Hostnames"
 	Classes   = "Classes"
+	Nodes     = "Nodes"
 )
 
 // Violation is a rule that an object breaks.
@@ -108,7 +112,7 @@ func (v Violation) Where() string {
 var rules = []struct {
 	name  string
 	check func(*unstructured.Unstructured, *v1alpha1.PolicyRules) []found
-}{{Images, images}, {Services, services}, {Hostnames, hostnames}, {Classes, classes}}
+}{{Images, images}, {Services, services}, {Hostnames, hostnames}, {Classes, classes}, {Nodes, nodes}}
 
 // Check returns the rules that an object breaks, in the order of actions (Deny, Warn, Audit) and policies.
 func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []Violation {

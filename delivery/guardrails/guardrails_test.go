@@ -46,13 +46,14 @@ func TestEachRuleIsListedUnderItsAction(t *testing.T) {
 	services := &v1alpha1.ServiceRules{Action: v1alpha1.WarnAction, Types: []string{"ClusterIP"}}
 	hostnames := &v1alpha1.HostnameRules{Action: v1alpha1.AuditAction, Suffixes: []string{"example.com"}}
 	classes := &v1alpha1.ClassRules{Action: v1alpha1.DenyAction, Storage: []string{"fast"}}
+	nodes := selecting("pool", "tenants")
 	got := Of([]v1alpha1.Policy{
-		named("all", false, v1alpha1.PolicyRules{Images: images, Services: services, Hostnames: hostnames, Classes: classes}),
+		named("all", false, v1alpha1.PolicyRules{Images: images, Services: services, Hostnames: hostnames, Classes: classes, Nodes: nodes}),
 		named("empty", false, v1alpha1.PolicyRules{}),
 		named("one", false, v1alpha1.PolicyRules{Services: services}),
 	})
 	want := v1alpha1.GuardrailsSpec{
-		Deny: []v1alpha1.AppliedPolicy{{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Images: images, Classes: classes}}},
+		Deny: []v1alpha1.AppliedPolicy{{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Images: images, Classes: classes, Nodes: nodes}}},
 		Warn: []v1alpha1.AppliedPolicy{
 			{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Services: services}}, {Policy: "one", PolicyRules: v1alpha1.PolicyRules{Services: services}},
 		},
@@ -93,6 +94,7 @@ func TestObjectsWithoutSenseBreakNothing(t *testing.T) {
 	rules := Of([]v1alpha1.Policy{named("p", false, v1alpha1.PolicyRules{
 		Images: &v1alpha1.ImageRules{Allow: []string{"a.example"}}, Services: &v1alpha1.ServiceRules{LoadBalancerClasses: []string{"a"}},
 		Hostnames: &v1alpha1.HostnameRules{Suffixes: []string{"a.example"}}, Classes: &v1alpha1.ClassRules{Storage: []string{"a"}, Ingress: []string{"a"}, Runtime: []string{"a"}},
+		Nodes: selecting("a", "b"),
 	})})
 	for name, object := range map[string]map[string]any{
 		"nothing":                   {},

@@ -1,11 +1,13 @@
 package guardrails
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -33,7 +35,8 @@ func images(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []fo
 		return nil
 	}
 	var broken []found
-	for _, image := range imagesOf(object) {
+	for _, pulled := range imagesOf(object) {
+		image := pulled.image
 		name := fullName(image)
 		quoted := few.Line(image, maxQuoted)
 		switch {
@@ -43,32 +46,51 @@ func images(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []fo
 			broken = append(broken, found{"images.deny", fmt.Sprintf("has the image %s, which is among the refused ones: %s", quoted, listed(rule.Deny))})
 		case rule.RequireDigest && !digested.MatchString(image):
 			broken = append(broken, found{"images.requireDigest", fmt.Sprintf("has the image %s without a digest: write it in Git as %s@sha256:<digest>", quoted, quoted)})
+		case len(rule.PullPolicies) > 0 && !slices.Contains(rule.PullPolicies, pulled.policy):
+			broken = append(broken, found{"images.pullPolicies", fmt.Sprintf("has the image %s with imagePullPolicy %s; allowed are: %s", quoted, few.Line(pulled.policy, maxQuoted), listed(rule.PullPolicies))})
 		}
 	}
 	return broken
 }
 
+// pulled is an image, and when a node asks the registry for it.
+type pulled struct{ image, policy string }
+
 // imagesOf returns the images of an object's pod: those of its containers of every sort, and those of image volumes. Each is returned once.
-func imagesOf(object *unstructured.Unstructured) []string {
+func imagesOf(object *unstructured.Unstructured) []pulled {
 	pod := podspec.Of(object)
 	if pod == nil {
 		return nil
 	}
 	containers, _ := pod.Containers()
-	var all []string
-	add := func(value any) {
-		if image, _ := value.(string); image != "" && !slices.Contains(all, image) {
-			all = append(all, image)
+	var all []pulled
+	add := func(named, policy any) {
+		image, _ := named.(string)
+		set, _ := policy.(string)
+		one := pulled{image, cmp.Or(set, pullPolicy(image))}
+		if image != "" && !slices.Contains(all, one) {
+			all = append(all, one)
 		}
 	}
 	for _, c := range containers {
-		add(c["image"])
+		add(c["image"], c["imagePullPolicy"])
 	}
-	for _, volume := range maps(pod.Spec["volumes"]) {
+	for _, volume := range mappings(pod.Spec["volumes"]) {
 		source, _ := volume["image"].(map[string]any)
-		add(source["reference"])
+		add(source["reference"], source["pullPolicy"])
 	}
 	return all
+}
+
+// pullPolicy is the imagePullPolicy that the API server sets if there is none: Always for an image whose tag is latest, or that has neither tag nor
+// digest.
+func pullPolicy(image string) string {
+	tagged, _, digest := strings.Cut(image, "@")
+	name := reference.Name(tagged)
+	if tag := strings.TrimPrefix(tagged, name); tag == ":latest" || tag == "" && !digest {
+		return string(corev1.PullAlways)
+	}
+	return string(corev1.PullIfNotPresent)
 }
 
 // fullName returns the name of an image without tag and digest, in lower case, with its registry as the kubelet reads it: the first part of the path

@@ -2,6 +2,7 @@ package guardrails
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -31,7 +32,34 @@ func services(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []
 	if class != "" && len(rule.LoadBalancerClasses) > 0 && !slices.Contains(rule.LoadBalancerClasses, class) {
 		broken = append(broken, found{"services.loadBalancerClasses", fmt.Sprintf("has loadBalancerClass %s; allowed are: %s", few.Line(class, maxQuoted), listed(rule.LoadBalancerClasses))})
 	}
+	if is == string(corev1.ServiceTypeLoadBalancer) && len(rule.LoadBalancerSourceRanges) > 0 {
+		if why := beyond(spec["loadBalancerSourceRanges"], rule.LoadBalancerSourceRanges); why != "" {
+			broken = append(broken, found{"services.loadBalancerSourceRanges", why + "; allowed are: " + listed(rule.LoadBalancerSourceRanges)})
+		}
+	}
 	return broken
+}
+
+// beyond says why the address ranges that may connect to a load balancer are not inside the allowed ones; "" if they are.
+func beyond(ranges any, allowed []string) string {
+	list, _ := ranges.([]any)
+	if len(list) == 0 {
+		return "has no loadBalancerSourceRanges, so that everybody could connect"
+	}
+	for _, one := range list {
+		text := strings.TrimSpace(fmt.Sprint(one))
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil || !slices.ContainsFunc(allowed, func(of string) bool { return inside(prefix, of) }) {
+			return "lets " + few.Line(text, maxQuoted) + " connect with loadBalancerSourceRanges"
+		}
+	}
+	return ""
+}
+
+// inside reports whether a range is inside another one.
+func inside(prefix netip.Prefix, of string) bool {
+	outer, err := netip.ParsePrefix(of)
+	return err == nil && outer.Bits() <= prefix.Bits() && outer.Contains(prefix.Addr())
 }
 
 // hostnames: an Ingress or a route may serve only names below the domains of the policy.
@@ -61,6 +89,9 @@ func below(domains []string, host string) bool {
 	return slices.ContainsFunc(domains, func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) })
 }
 
+// gatewayGroup is the API group of the Gateway API.
+const gatewayGroup = "gateway.networking.k8s.io"
+
 // routes are the kinds of the Gateway API that have host names.
 var routes = []string{"HTTPRoute", "GRPCRoute", "TLSRoute"}
 
@@ -84,7 +115,7 @@ func hostsOf(object *unstructured.Unstructured) []string {
 			rule, _ := one.(map[string]any)
 			add(rule["host"])
 		}
-	case kind.Group == "gateway.networking.k8s.io" && slices.Contains(routes, kind.Kind):
+	case kind.Group == gatewayGroup && slices.Contains(routes, kind.Kind):
 		listed, _ := spec["hostnames"].([]any)
 		for _, host := range listed {
 			add(host)

@@ -12,7 +12,7 @@ import (
 // the rule and the beginning of the message; "" if the object is allowed.
 func judge(t *testing.T, manifest, want string) {
 	t.Helper()
-	bounds := Bounds{Namespace: namespace, Taints: []string{"gpu"}, IngressAnnotations: []string{"nginx.ingress.kubernetes.io/server-snippet"}}
+	bounds := Bounds{Namespace: namespace, Taints: []string{"gpu"}, IngressAnnotations: []string{"nginx.ingress.kubernetes.io/server-snippet"}, CSIDrivers: []string{"secrets-store.csi.k8s.io"}}
 	err := Check([]*unstructured.Unstructured{object(t, manifest)}, bounds, scope)
 	if want == "" {
 		if err != nil {

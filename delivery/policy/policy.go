@@ -28,8 +28,9 @@ type Bounds struct {
 	// ClusterKinds are the cluster-scoped kinds that an app of a tenant may have, as its Tenant names them.
 	ClusterKinds []string
 	// Taints are the keys of taints that the pods of a tenant's app may tolerate, besides those of lost nodes. IngressAnnotations are
-	// annotations that its Ingresses may have although they reach beyond the app.
-	Taints, IngressAnnotations []string
+	// annotations that its Ingresses may have although they reach beyond the app. CSIDrivers are the drivers of which its pods may have
+	// inline volumes.
+	Taints, IngressAnnotations, CSIDrivers []string
 	// Platform are the bounds of an app of the platform itself; nil for an app of a tenant.
 	Platform *Platform
 }
@@ -37,7 +38,7 @@ type Bounds struct {
 // rules returns the rules for the objects of an app.
 func (b Bounds) rules() []rule {
 	if b.Platform == nil {
-		return append([]rule{{Toleration, b.toleration}, {IngressAnnotation, b.ingressAnnotation}}, tenantsApps...)
+		return append([]rule{{Toleration, b.toleration}, {IngressAnnotation, b.ingressAnnotation}, {VolumeType, b.volumeType}}, tenantsApps...)
 	}
 	return append([]rule{{"ForeignNamespace", b.Platform.foreignNamespace}}, everyApp...)
 }

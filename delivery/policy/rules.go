@@ -36,6 +36,8 @@ var (
 		{"ExternalService", externalService},
 		{"NodeName", nodeName},
 		{"ForeignAffinity", foreignAffinity},
+		{"ForeignVolume", foreignVolume},
+		{"BlockedDrain", blockedDrain},
 	}, everyApp...)
 )
 

@@ -84,6 +84,8 @@ const (
 	Toleration = "Toleration"
 	// IngressAnnotation: an Ingress has an annotation that is not in spec.ingressAnnotations.
 	IngressAnnotation = "IngressAnnotation"
+	// VolumeType: a pod has an inline volume of a CSI driver that is not in spec.csiDrivers, or storage that no claim has.
+	VolumeType = "VolumeType"
 )
 
 func join(found []*Violation) error {

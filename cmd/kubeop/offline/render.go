@@ -160,7 +160,7 @@ func (r *rendering) one(ctx context.Context, n tree.Node, app *v1alpha1.App) {
 	}
 	unjudged := []string{policy.UnknownKind}
 	if !known {
-		unjudged = append(unjudged, policy.ClusterScoped, policy.Toleration, policy.IngressAnnotation, podsecurity.Rule)
+		unjudged = append(unjudged, policy.ClusterScoped, policy.Toleration, policy.IngressAnnotation, policy.VolumeType, podsecurity.Rule)
 	}
 	if err = policy.Without(err, unjudged...); meta.IsNoMatchError(err) {
 		return

@@ -3,6 +3,7 @@ package read
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,16 +22,23 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 	}
 	page.Title("Rules")
 	if of := policy.Spec.Images; of != nil {
-		describeRule(page, "images", of.Action, "allow", of.Allow, "deny", of.Deny, "", when(of.RequireDigest, "only by digest"))
+		describeRule(page, "images", of.Action, "allow", of.Allow, "deny", of.Deny, "", when(of.RequireDigest, "only by digest"), "pull policies", of.PullPolicies)
 	}
 	if of := policy.Spec.Services; of != nil {
-		describeRule(page, "services", of.Action, "types", of.Types, "load balancers", of.LoadBalancerClasses)
+		describeRule(page, "services", of.Action, "types", of.Types, "load balancers", of.LoadBalancerClasses, "open to", of.LoadBalancerSourceRanges)
 	}
 	if of := policy.Spec.Hostnames; of != nil {
 		describeRule(page, "hostnames", of.Action, "in", of.Suffixes, "", when(of.Wildcards, "also with wildcards"))
 	}
 	if of := policy.Spec.Classes; of != nil {
-		describeRule(page, "classes", of.Action, "storage", of.Storage, "ingress", of.Ingress, "runtime", of.Runtime)
+		describeRule(page, "classes", of.Action, "storage", of.Storage, "ingress", of.Ingress, "gateway", of.Gateway, "runtime", of.Runtime)
+	}
+	if of := policy.Spec.Nodes; of != nil {
+		var labels []string
+		for _, label := range slices.Sorted(maps.Keys(of.Selector)) {
+			labels = append(labels, label+"="+string(of.Selector[label]))
+		}
+		describeRule(page, "nodes", of.Action, "with", labels)
 	}
 	tenants := &v1alpha1.TenantList{}
 	err := reader.List(ctx, tenants)

@@ -29,9 +29,10 @@ type Subject struct {
 	Client client.Client
 	// ClusterKinds are the cluster-scoped kinds that the App may have. Limits are those of its tenant.
 	ClusterKinds []string
-	// Taints are what its pods may tolerate, and IngressAnnotations what its Ingresses may have, besides what every App may.
-	Taints, IngressAnnotations []string
-	Limits                     budget.Limits
+	// Taints are what its pods may tolerate, IngressAnnotations what its Ingresses may have, and CSIDrivers whose inline volumes its pods may
+	// have, besides what every App may.
+	Taints, IngressAnnotations, CSIDrivers []string
+	Limits                                 budget.Limits
 	// Guardrails are the rules of the policies that hold in the App's project; nil for none.
 	Guardrails *v1alpha1.GuardrailsSpec
 	// Freeze are the freeze windows of its tenant.

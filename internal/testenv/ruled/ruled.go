@@ -33,9 +33,10 @@ type Case struct {
 
 // written is a case as the file has it: one of the fields besides kind and refused.
 type written struct {
-	Kind, Image, InitImage, ImageVolume, Claim, Template, Ephemeral, Runtime, IngressAnnotation string
+	Kind, Image, Pull, InitImage, ImageVolume, Claim, Template, Ephemeral, Runtime, IngressAnnotation, Gateway string
 
 	Host             *string
+	Nodes            map[string]any
 	Service, Ingress map[string]any
 	Route            []any
 	Refused          []string
@@ -106,6 +107,9 @@ func (w *written) object() *unstructured.Unstructured {
 		return object("networking.k8s.io/v1", "Ingress", class, map[string]any{"defaultBackend": backend()})
 	case w.Route != nil:
 		return object("gateway.networking.k8s.io/v1", "HTTPRoute", nil, map[string]any{"hostnames": w.Route})
+	case w.Gateway != "":
+		listener := map[string]any{"name": "web", "port": int64(80), "protocol": "HTTP"}
+		return object("gateway.networking.k8s.io/v1", "Gateway", nil, map[string]any{"gatewayClassName": w.Gateway, "listeners": []any{listener}})
 	case w.Template != "":
 		set := w.workload("StatefulSet")
 		set.Object["spec"].(map[string]any)["volumeClaimTemplates"] = []any{map[string]any{"metadata": map[string]any{"name": "data"}, "spec": claim(w.Template)}}
@@ -176,6 +180,12 @@ func (w *written) pod() map[string]any {
 		}}
 	}
 	pod := map[string]any{"containers": []any{container("a", cmp.Or(w.Image, "nginx"))}}
+	if w.Nodes != nil {
+		pod["nodeSelector"] = w.Nodes
+	}
+	if w.Pull != "" {
+		pod["containers"].([]any)[0].(map[string]any)["imagePullPolicy"] = w.Pull
+	}
 	if w.InitImage != "" {
 		pod["initContainers"] = []any{container("i", w.InitImage)}
 	}

@@ -1,0 +1,76 @@
+package guardrails
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func selecting(pairs ...string) *v1alpha1.NodeRules {
+	rule := &v1alpha1.NodeRules{Selector: map[string]v1alpha1.LabelValue{}}
+	for i := 0; i < len(pairs); i += 2 {
+		rule.Selector[pairs[i]] = v1alpha1.LabelValue(pairs[i+1])
+	}
+	return rule
+}
+
+func parsed(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// TestTemplatesGetTheLabelsOfTheirNodes, of rules that deny only. What an author set stays, so that the rule refuses it.
+func TestTemplatesGetTheLabelsOfTheirNodes(t *testing.T) {
+	rules := Of([]v1alpha1.Policy{
+		named("a", false, v1alpha1.PolicyRules{Nodes: selecting("pool", "tenants")}),
+		named("b", false, v1alpha1.PolicyRules{Nodes: selecting("pool", "others", "zone", "north")}),
+		named("c", false, v1alpha1.PolicyRules{Nodes: &v1alpha1.NodeRules{Action: v1alpha1.WarnAction, Selector: map[string]v1alpha1.LabelValue{"disk": "ssd"}}}),
+	})
+	for name, c := range map[string]struct{ object, want string }{
+		"none set": {"{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: []}}}}",
+			"{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: [], nodeSelector: {pool: tenants, zone: north}}}}}"},
+		"some set": {"{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {nodeSelector: {zone: south, a: b}}}}}}}",
+			"{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {nodeSelector: {zone: south, a: b, pool: tenants}}}}}}}"},
+		"a Job":         {"{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {}}}}", "{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {}}}}"},
+		"a Pod":         {"{apiVersion: v1, kind: Pod, spec: {}}", "{apiVersion: v1, kind: Pod, spec: {}}"},
+		"no pod":        {"{apiVersion: v1, kind: Service, spec: {}}", "{apiVersion: v1, kind: Service, spec: {}}"},
+		"without sense": {"{apiVersion: apps/v1, kind: DaemonSet, spec: {template: {spec: {nodeSelector: x}}}}", "{apiVersion: apps/v1, kind: DaemonSet, spec: {template: {spec: {nodeSelector: x}}}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := parsed(t, c.object)
+			for range 2 {
+				Place([]*unstructured.Unstructured{object}, &rules)
+				if diff := cmp.Diff(parsed(t, c.want).Object, object.Object); diff != "" {
+					t.Fatalf("-want +got:\n%s", diff)
+				}
+			}
+		})
+	}
+	object := parsed(t, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {}}}}")
+	Place([]*unstructured.Unstructured{object}, nil)
+	Place([]*unstructured.Unstructured{object}, &v1alpha1.GuardrailsSpec{})
+	if diff := cmp.Diff(parsed(t, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {}}}}").Object, object.Object); diff != "" {
+		t.Errorf("without a rule, -want +got:\n%s", diff)
+	}
+}
+
+// TestPoliciesThatContradictEachOtherRefuseEveryPod, and the message names the policy of which the pod does not have the label.
+func TestPoliciesThatContradictEachOtherRefuseEveryPod(t *testing.T) {
+	rules := Of([]v1alpha1.Policy{
+		named("a", false, v1alpha1.PolicyRules{Nodes: selecting("pool", "tenants")}), named("b", false, v1alpha1.PolicyRules{Nodes: selecting("pool", "others")}),
+	})
+	object := parsed(t, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {}}}}")
+	Place([]*unstructured.Unstructured{object}, &rules)
+	want := []Violation{{Nodes, "b", v1alpha1.DenyAction, "nodes.selector", "selects nodes with pool=tenants, and its pods run on nodes with pool=others: leave that label out in Git"}}
+	if diff := cmp.Diff(want, Check(object, &rules)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/command"
+)
+
+// podVolumes are the types of volumes that a pod may have: those of claims, whose size quotas limit, and those that hold what is in the
+// namespace or in an image. Pod Security refuses hostPath, and says so itself.
+var podVolumes = []string{
+	"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "hostPath", "image", "persistentVolumeClaim", "projected", "secret",
+}
+
+// volumeType: a pod of the object would mount storage past claims, so past StorageClasses and quotas: a server that the node connects to, past
+// the network isolation, or an inline volume of a CSI driver that administrators did not allow.
+func (b Bounds) volumeType(object *unstructured.Unstructured, _ string) string {
+	var refused string
+	eachVolume(object, func(volume map[string]any) {
+		for _, of := range sortedKeys(volume) {
+			if of != "name" && volume[of] != nil && !slices.Contains(podVolumes, of) && refused == "" {
+				refused = fmt.Sprintf("has the volume %v of type %s, which is mounted past claims and their quotas; use a PersistentVolumeClaim in Git",
+					oneLine(fmt.Sprint(volume["name"])), oneLine(of))
+			}
+		}
+		inline, _ := volume["csi"].(map[string]any)
+		if driver, _ := inline["driver"].(string); inline != nil && !slices.Contains(b.CSIDrivers, driver) && refused == "" {
+			refused = fmt.Sprintf("has the volume %v of the CSI driver %s, which is mounted past claims and their quotas: use a PersistentVolumeClaim in Git, or ask an administrator "+
+				"of the cluster to list the driver in %s", oneLine(fmt.Sprint(volume["name"])), oneLine(driver), command.OfTenant("spec.csiDrivers"))
+		}
+	})
+	return refused
+}
+
+// eachVolume calls see for every volume of a pod, at any depth of the object.
+func eachVolume(object *unstructured.Unstructured, see func(volume map[string]any)) {
+	visit(object.Object, func(field string, value any) {
+		pod, ok := value.(map[string]any)
+		if !ok || field != "spec" || pod["containers"] == nil {
+			return
+		}
+		volumes, _ := pod["volumes"].([]any)
+		for _, one := range volumes {
+			if volume, ok := one.(map[string]any); ok {
+				see(volume)
+			}
+		}
+	})
+}
+
+// foreignVolume: a claim would take a volume that was not made for it. Volumes belong to no namespace, and one that is released may still hold
+// another tenant's data.
+func foreignVolume(object *unstructured.Unstructured, namespace string) string {
+	for _, claim := range claimsOf(object) {
+		source, _ := claim["dataSourceRef"].(map[string]any)
+		from, _ := source["namespace"].(string)
+		switch {
+		case notEmpty(claim["volumeName"]):
+			return fmt.Sprintf("has volumeName %s; a claim gets a volume of its own, so leave that out in Git. For a volume that is there already, ask an administrator of the cluster to "+
+				"name this claim in spec.claimRef of the volume", oneLine(fmt.Sprint(claim["volumeName"])))
+		case claim["selector"] != nil:
+			return "selects a volume by its labels; a claim gets a volume of its own, so leave spec.selector out in Git"
+		case from != "" && from != namespace:
+			return fmt.Sprintf("takes its data from namespace %s; name something of namespace %s in Git", oneLine(from), namespace)
+		}
+	}
+	return ""
+}
+
+// claimsOf returns the specs of the claim that an object is, and of those that are made from its templates.
+func claimsOf(object *unstructured.Unstructured) []map[string]any {
+	var claims []map[string]any
+	add := func(claim any) {
+		holder, _ := claim.(map[string]any)
+		if spec, ok := holder["spec"].(map[string]any); ok {
+			claims = append(claims, spec)
+		}
+	}
+	kind := object.GroupVersionKind()
+	if kind.Group == "" && kind.Kind == "PersistentVolumeClaim" {
+		add(object.Object)
+	}
+	visit(object.Object, func(field string, value any) {
+		switch field {
+		case "volumeClaimTemplate":
+			add(value)
+		case "volumeClaimTemplates":
+			templates, _ := value.([]any)
+			for _, template := range templates {
+				add(template)
+			}
+		}
+	})
+	return claims
+}
+
+// blockedDrain: the disruption budget lets no pod be evicted, whatever runs, so no node with such a pod can be drained.
+func blockedDrain(object *unstructured.Unstructured, _ string) string {
+	kind := object.GroupVersionKind()
+	if kind.Group != policyv1.GroupName || kind.Kind != "PodDisruptionBudget" {
+		return ""
+	}
+	spec, _ := object.Object["spec"].(map[string]any)
+	if most, set := spec["maxUnavailable"]; set && strings.Trim(fmt.Sprint(most), "0%") == "" {
+		return fmt.Sprintf("has maxUnavailable %s, so that no node with its pods can be drained; allow at least 1 in Git", oneLine(fmt.Sprint(most)))
+	}
+	if strings.TrimLeft(fmt.Sprint(spec["minAvailable"]), "0") == "100%" {
+		return "has minAvailable 100%, so that no node with its pods can be drained; use maxUnavailable in Git, with at least 1"
+	}
+	return ""
+}
