@@ -23,6 +23,10 @@ type PolicyRules struct {
 	Classes *ClassRules `json:"classes,omitempty"`
 	// Nodes are the nodes on which pods run.
 	Nodes *NodeRules `json:"nodes,omitempty"`
+	// Kinds are the kinds of objects that apps and people may create.
+	Kinds *KindRules `json:"kinds,omitempty"`
+	// Metadata are the labels and annotations that objects must or may not have.
+	Metadata *MetadataRules `json:"metadata,omitempty"`
 }
 
 // PolicyAction is what happens to an object that breaks a rule.
@@ -173,6 +177,59 @@ type NodeRules struct {
 // +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 type LabelValue string
 
+// KindRules limits the kinds of objects, among those that the role of the deployer has. A kind is "<Kind>" of the core group, such as
+// "Secret", or "<Kind>.<group>", such as "CronJob.batch"; "*.<group>" are all kinds of a group. The rule is for what apps and people create; what
+// Kubernetes' controllers make of that, Events, Leases and Helm's records are always allowed.
+type KindRules struct {
+	// Action for objects that break this rule: Deny, Warn or Audit. Default Deny.
+	// +kubebuilder:default=Deny
+	Action PolicyAction `json:"action,omitempty"`
+	// Allow are the kinds of which an object has to be one. Default: every kind.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^([A-Z][A-Za-z0-9]*|(\*|[A-Z][A-Za-z0-9]*)\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`
+	// +listType=set
+	Allow []string `json:"allow,omitempty"`
+	// Deny are the kinds of which an object may be none, also if Allow has it. Default: none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^([A-Z][A-Za-z0-9]*|(\*|[A-Z][A-Za-z0-9]*)\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`
+	// +listType=set
+	Deny []string `json:"deny,omitempty"`
+}
+
+// MetadataRules says which labels and annotations objects must and may not have. In the patterns of what is forbidden, "*" stands for any
+// characters, as in "*.example.com/*".
+type MetadataRules struct {
+	// Action for objects that break this rule: Deny, Warn or Audit. Default Deny.
+	// +kubebuilder:default=Deny
+	Action PolicyAction `json:"action,omitempty"`
+	// RequiredLabels are keys of labels that Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and Pods need, except those that
+	// Kubernetes' controllers make. Default: none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	// +listType=set
+	RequiredLabels []string `json:"requiredLabels,omitempty"`
+	// ForbiddenLabels are patterns of keys of labels that no object may have. Default: none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^([-A-Za-z0-9._*]+/)?[-A-Za-z0-9._*]+$`
+	// +listType=set
+	ForbiddenLabels []string `json:"forbiddenLabels,omitempty"`
+	// ForbiddenAnnotations are patterns of keys of annotations that no object may have. Default: none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^([-A-Za-z0-9._*]+/)?[-A-Za-z0-9._*]+$`
+	// +listType=set
+	ForbiddenAnnotations []string `json:"forbiddenAnnotations,omitempty"`
+}
+
 // Policy limits what tenants may have, in policies/<policy>.yaml of the platform repository. A Tenant names the policies that it is under
 // in spec.policies. kubeop checks the objects of apps against them before it applies anything, and the API server checks every other
 // write, also while kubeop does not run.
@@ -185,6 +242,8 @@ type LabelValue string
 // +kubebuilder:printcolumn:name="Hostnames",type=string,JSONPath=`.spec.hostnames.action`
 // +kubebuilder:printcolumn:name="Classes",type=string,JSONPath=`.spec.classes.action`
 // +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.spec.nodes.action`
+// +kubebuilder:printcolumn:name="Kinds",type=string,JSONPath=`.spec.kinds.action`
+// +kubebuilder:printcolumn:name="Metadata",type=string,JSONPath=`.spec.metadata.action`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="name must be at most 63 lowercase letters, digits and dashes"
 type Policy struct {

@@ -68,6 +68,12 @@ func byAction(rules *v1alpha1.PolicyRules) map[v1alpha1.PolicyAction]v1alpha1.Po
 	if r := rules.Nodes; r != nil {
 		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Nodes = r })
 	}
+	if r := rules.Kinds; r != nil {
+		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Kinds = r })
+	}
+	if r := rules.Metadata; r != nil {
+		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Metadata = r })
+	}
 	return split
 }
 
@@ -89,6 +95,8 @@ const (
 	Hostnames = "Hostnames"
 	Classes   = "Classes"
 	Nodes     = "Nodes"
+	Kinds     = "Kinds"
+	Metadata  = "Metadata"
 )
 
 // Violation is a rule that an object breaks.
@@ -112,7 +120,7 @@ func (v Violation) Where() string {
 var rules = []struct {
 	name  string
 	check func(*unstructured.Unstructured, *v1alpha1.PolicyRules) []found
-}{{Images, images}, {Services, services}, {Hostnames, hostnames}, {Classes, classes}, {Nodes, nodes}}
+}{{Images, images}, {Services, services}, {Hostnames, hostnames}, {Classes, classes}, {Nodes, nodes}, {Kinds, kinds}, {Metadata, metadata}}
 
 // Check returns the rules that an object breaks, in the order of actions (Deny, Warn, Audit) and policies.
 func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []Violation {

@@ -47,17 +47,19 @@ func TestEachRuleIsListedUnderItsAction(t *testing.T) {
 	hostnames := &v1alpha1.HostnameRules{Action: v1alpha1.AuditAction, Suffixes: []string{"example.com"}}
 	classes := &v1alpha1.ClassRules{Action: v1alpha1.DenyAction, Storage: []string{"fast"}}
 	nodes := selecting("pool", "tenants")
+	kinds := &v1alpha1.KindRules{Action: v1alpha1.WarnAction, Deny: []string{"Secret"}}
+	metadata := &v1alpha1.MetadataRules{Action: v1alpha1.AuditAction, RequiredLabels: []string{"team"}}
 	got := Of([]v1alpha1.Policy{
-		named("all", false, v1alpha1.PolicyRules{Images: images, Services: services, Hostnames: hostnames, Classes: classes, Nodes: nodes}),
+		named("all", false, v1alpha1.PolicyRules{Images: images, Services: services, Hostnames: hostnames, Classes: classes, Nodes: nodes, Kinds: kinds, Metadata: metadata}),
 		named("empty", false, v1alpha1.PolicyRules{}),
 		named("one", false, v1alpha1.PolicyRules{Services: services}),
 	})
 	want := v1alpha1.GuardrailsSpec{
 		Deny: []v1alpha1.AppliedPolicy{{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Images: images, Classes: classes, Nodes: nodes}}},
 		Warn: []v1alpha1.AppliedPolicy{
-			{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Services: services}}, {Policy: "one", PolicyRules: v1alpha1.PolicyRules{Services: services}},
+			{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Services: services, Kinds: kinds}}, {Policy: "one", PolicyRules: v1alpha1.PolicyRules{Services: services}},
 		},
-		Audit: []v1alpha1.AppliedPolicy{{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Hostnames: hostnames}}},
+		Audit: []v1alpha1.AppliedPolicy{{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Hostnames: hostnames, Metadata: metadata}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -94,7 +96,7 @@ func TestObjectsWithoutSenseBreakNothing(t *testing.T) {
 	rules := Of([]v1alpha1.Policy{named("p", false, v1alpha1.PolicyRules{
 		Images: &v1alpha1.ImageRules{Allow: []string{"a.example"}}, Services: &v1alpha1.ServiceRules{LoadBalancerClasses: []string{"a"}},
 		Hostnames: &v1alpha1.HostnameRules{Suffixes: []string{"a.example"}}, Classes: &v1alpha1.ClassRules{Storage: []string{"a"}, Ingress: []string{"a"}, Runtime: []string{"a"}},
-		Nodes: selecting("a", "b"),
+		Nodes: selecting("a", "b"), Kinds: &v1alpha1.KindRules{Deny: []string{"Secret"}}, Metadata: &v1alpha1.MetadataRules{ForbiddenLabels: []string{"*"}},
 	})})
 	for name, object := range map[string]map[string]any{
 		"nothing":                   {},

@@ -23,7 +23,7 @@ func nodes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []fou
 	selected, _ := pod.Spec["nodeSelector"].(map[string]any)
 	for _, label := range slices.Sorted(maps.Keys(rule.Selector)) {
 		if value, set := selected[label]; set && value != string(rule.Selector[label]) {
-			broken = append(broken, found{"nodes.selector", fmt.Sprintf("selects nodes with %s=%s, and its pods run on nodes with %[1]s=%[3]s: leave that label out in Git",
+			broken = append(broken, found{"nodes.selector", fmt.Sprintf("selects nodes with %s=%s, and its pods run on nodes with %[1]s=%[3]s",
 				label, few.Line(fmt.Sprint(value), maxQuoted), rule.Selector[label])})
 		}
 	}

@@ -31,11 +31,13 @@ var inWords = map[string]string{
 	`^/`:                   "must begin with /",
 	`^[A-Za-z0-9._/*?-]+$`: "must be a pattern of branch names such as feature/*: letters, digits, dots, dashes, underscores and slashes, with * and ?",
 	`^[^\s]+$`:             "must not hold spaces",
-	`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`: "must be a name, which may have a domain before it, such as pool or example.org/pool",
-	`^(\*|localhost|[a-z0-9*.-]*[.:*][a-z0-9*.:-]*)(/[a-z0-9*._-]+)*$`:             "must be a registry, or a repository with its registry, such as registry.example.com or docker.io/library/nginx, in lowercase and without tag",
-	`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`:                                "must be the value of a label: letters, digits, and between them dashes, dots and underscores",
-	`^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$`:                                    "must be the name of a CSI driver, such as secrets-store.csi.k8s.io",
-	`^sha256:[0-9a-f]{64}$`:                                                        "must be a digest, as sha256: and 64 hexadecimal digits",
+	`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`:                                  "must be a name, which may have a domain before it, such as pool or example.org/pool",
+	`^(\*|localhost|[a-z0-9*.-]*[.:*][a-z0-9*.:-]*)(/[a-z0-9*._-]+)*$`:                                              "must be a registry, or a repository with its registry, such as registry.example.com or docker.io/library/nginx, in lowercase and without tag",
+	`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`:                                                                 "must be the value of a label: letters, digits, and between them dashes, dots and underscores",
+	`^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$`:                                                                     "must be the name of a CSI driver, such as secrets-store.csi.k8s.io",
+	`^([A-Z][A-Za-z0-9]*|(\*|[A-Z][A-Za-z0-9]*)\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`: "must be a kind, such as Secret or CronJob.batch, or all kinds of a group, such as *.apps",
+	`^([-A-Za-z0-9._*]+/)?[-A-Za-z0-9._*]+$`:                                                                        "must be a pattern of names of labels or annotations, such as team or *.example.com/*",
+	`^sha256:[0-9a-f]{64}$`:                                                                                         "must be a digest, as sha256: and 64 hexadecimal digits",
 }
 
 // grammar corrects the grammar of the validators' messages about lengths.

@@ -40,6 +40,12 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 		}
 		describeRule(page, "nodes", of.Action, "with", labels)
 	}
+	if of := policy.Spec.Kinds; of != nil {
+		describeRule(page, "kinds", of.Action, "allow", of.Allow, "deny", of.Deny)
+	}
+	if of := policy.Spec.Metadata; of != nil {
+		describeRule(page, "metadata", of.Action, "required labels", of.RequiredLabels, "forbidden labels", of.ForbiddenLabels, "forbidden annotations", of.ForbiddenAnnotations)
+	}
 	tenants := &v1alpha1.TenantList{}
 	err := reader.List(ctx, tenants)
 	switch {

@@ -37,6 +37,8 @@ type written struct {
 
 	Host             *string
 	Nodes            map[string]any
+
+	Labels, Annotations map[string]string
 	Service, Ingress map[string]any
 	Route            []any
 	Refused          []string
@@ -85,7 +87,14 @@ func caseOf(t testing.TB, fields map[string]any) Case {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Case{Name: string(name), Object: w.object(), Refused: w.Refused}
+	c := Case{Name: string(name), Object: w.object(), Refused: w.Refused}
+	if w.Labels != nil {
+		c.Object.SetLabels(w.Labels)
+	}
+	if w.Annotations != nil {
+		c.Object.SetAnnotations(w.Annotations)
+	}
+	return c
 }
 
 // object returns the object that a case is short for.

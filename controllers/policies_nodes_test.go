@@ -1,0 +1,86 @@
+package controllers
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// nodesOf returns the node selector of the pod at the path of an object.
+func nodesOf(t *testing.T, object *unstructured.Unstructured, path ...string) map[string]string {
+	t.Helper()
+	labels, _, err := unstructured.NestedStringMap(object.Object, append(path, "nodeSelector")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return labels
+}
+
+// TestPodsRunOnTheNodesOfTheirPolicy: kubeop writes the labels of the nodes into the templates of an app, the API server into every new pod, and what
+// names another value is refused. What a rule only warns about is not written.
+func TestPodsRunOnTheNodesOfTheirPolicy(t *testing.T) {
+	n, bot := limited(t, "pooled")
+	place := func(name string, action v1alpha1.PolicyAction, selector map[string]v1alpha1.LabelValue) v1alpha1.Policy {
+		return v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+			Nodes: &v1alpha1.NodeRules{Action: action, Selector: selector},
+		}}}
+	}
+	n.under(place("pool", v1alpha1.DenyAction, map[string]v1alpha1.LabelValue{"pool": "tenants", "example.org/zone": "north"}),
+		place("wish", v1alpha1.WarnAction, map[string]v1alpha1.LabelValue{"disk": "ssd"}))
+	want := map[string]string{"pool": "tenants", "example.org/zone": "north"}
+
+	// As an account of the tenant, with and without labels of its own.
+	for field, more := range map[string]map[string]string{"hostname: a": nil, "nodeSelector: {a: b}": {"a": "b"}, "nodeSelector: {pool: tenants}": nil} {
+		n.eventually(func() error {
+			pod := n.object(n.namespace(), placed("Pod", field))
+			if err := bot.Create(t.Context(), pod, client.DryRunAll); err != nil {
+				return err
+			}
+			all := maps.Clone(want)
+			maps.Copy(all, more)
+			if diff := cmp.Diff(all, nodesOf(t, pod, "spec")); diff != "" {
+				return fmt.Errorf("%s: -want +got:\n%s", field, diff)
+			}
+			return nil
+		})
+	}
+	n.denied(func() error {
+		return bot.Create(t.Context(), n.object(n.namespace(), placed("Pod", "nodeSelector: {pool: others}")), client.DryRunAll)
+	}, "Nodes: Pod/x selects nodes with pool=others, and its pods run on nodes with pool=tenants. See spec.nodes.selector of policy pooled-pool")
+
+	// As an app.
+	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0}\n"))
+	n.ready(n.app("shop", "site"))
+	deployment := &appsv1.Deployment{}
+	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "site"}, deployment); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, deployment.Spec.Template.Spec.NodeSelector); diff != "" {
+		t.Errorf("the Deployment, -want +got:\n%s", diff)
+	}
+	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0, nodeSelector: {pool: others}}\n"))
+	n.states(n.app("shop", "site"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "Deployment/site selects nodes with pool=others, and its pods run on nodes with pool=tenants; "+
+		"change that in Git, or ask an administrator of the cluster to change spec.nodes.selector of policies/pooled-pool.yaml")
+
+	// Without a policy nothing is written any more.
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Policies = []string{"pooled-wish"} })
+	n.eventually(func() error {
+		pod := n.object(n.namespace(), placed("Pod", "hostname: a"))
+		if err := bot.Create(t.Context(), pod, client.DryRunAll); err != nil {
+			return err
+		}
+		if nodesOf(t, pod, "spec") != nil {
+			return errors.New("the labels are still written")
+		}
+		return nil
+	})
+}
