@@ -35,13 +35,13 @@ type Case struct {
 type written struct {
 	Kind, Image, Pull, InitImage, ImageVolume, Claim, Template, Ephemeral, Runtime, IngressAnnotation, Gateway string
 
-	Host             *string
-	Nodes            map[string]any
+	Host  *string
+	Nodes map[string]any
 
 	Labels, Annotations map[string]string
-	Service, Ingress map[string]any
-	Route            []any
-	Refused          []string
+	Service, Ingress    map[string]any
+	Route               []any
+	Refused             []string
 }
 
 // Read reads a file of cases.
