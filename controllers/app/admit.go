@@ -187,7 +187,7 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 // part of the trial's digest, so that a refused input is tried again.
 func (a *admitter) allowance(s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
-	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Taints, s.IngressAnnotations, s.CSIDrivers, notice.Denied(s.Guardrails))
+	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Exceptions, notice.Denied(s.Guardrails))
 }
 
 // explained adds to a refusal by the API server who can help: who grants the missing right, or why the quota is lower than the project's

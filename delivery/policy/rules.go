@@ -171,11 +171,6 @@ func externalService(object *unstructured.Unstructured, _ string) string {
 	return ""
 }
 
-func notEmpty(value any) bool {
-	list, ok := value.([]any)
-	return value != nil && value != "" && (!ok || len(list) > 0)
-}
-
 // isOurs reports whether an API group, or the domain of a label, is kubeop's or below it.
 func isOurs(domain string) bool {
 	domain = strings.ToLower(domain)

@@ -145,3 +145,9 @@ func NameOf(object *unstructured.Unstructured) string {
 const maxText = 253
 
 func oneLine(text string) string { return few.Line(text, maxText) }
+
+// notEmpty reports whether a field is set to something.
+func notEmpty(value any) bool {
+	list, ok := value.([]any)
+	return value != nil && value != "" && (!ok || len(list) > 0)
+}

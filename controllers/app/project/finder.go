@@ -176,7 +176,7 @@ func (f *Finder) Settle(s *subject.Subject, at Place) {
 // terms sets what the Tenant and the namespace allow.
 func (f *Finder) terms(s *subject.Subject, tenant *v1alpha1.Tenant, namespace metav1.Object) {
 	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, f.Limits.With(&tenant.Spec.Limits)
-	s.Taints, s.IngressAnnotations, s.CSIDrivers = tenant.Spec.Taints, tenant.Spec.IngressAnnotations, tenant.Spec.CSIDrivers
+	s.Exceptions = subject.Exceptions{Taints: tenant.Spec.Taints, IngressAnnotations: tenant.Spec.IngressAnnotations, CSIDrivers: tenant.Spec.CSIDrivers}
 	s.Freeze = tenant.Spec.Freeze
 	s.PodSecurity = cmp.Or(tenant.Spec.PodSecurity, string(api.LevelRestricted))
 	if v1alpha1.TenantOf(s.App.Namespace) == v1alpha1.PlatformTenant { // Most clusters enforce no level in a namespace without the label.

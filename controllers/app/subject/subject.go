@@ -29,10 +29,8 @@ type Subject struct {
 	Client client.Client
 	// ClusterKinds are the cluster-scoped kinds that the App may have. Limits are those of its tenant.
 	ClusterKinds []string
-	// Taints are what its pods may tolerate, IngressAnnotations what its Ingresses may have, and CSIDrivers whose inline volumes its pods may
-	// have, besides what every App may.
-	Taints, IngressAnnotations, CSIDrivers []string
-	Limits                                 budget.Limits
+	Limits       budget.Limits
+	Exceptions
 	// Guardrails are the rules of the policies that hold in the App's project; nil for none.
 	Guardrails *v1alpha1.GuardrailsSpec
 	// Freeze are the freeze windows of its tenant.
@@ -46,6 +44,10 @@ type Subject struct {
 	sensitive []string
 	again     time.Duration
 }
+
+// Exceptions are what administrators allow the App's tenant besides what every App may have: taints that its pods may tolerate, annotations of
+// its Ingresses, and CSI drivers of which its pods may have inline volumes.
+type Exceptions struct{ Taints, IngressAnnotations, CSIDrivers []string }
 
 // progress is the phase in which an App waits, and since when.
 type progress struct {

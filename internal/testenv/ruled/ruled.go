@@ -31,17 +31,23 @@ type Case struct {
 	Refused []string
 }
 
-// written is a case as the file has it: one of the fields besides kind and refused.
+// written is a case as the file has it: fields of one object besides kind, labels, annotations and refused.
 type written struct {
-	Kind, Image, Pull, InitImage, ImageVolume, Claim, Template, Ephemeral, Runtime, IngressAnnotation, Gateway string
+	Kind, Claim, Template, IngressAnnotation, Gateway string
 
-	Host  *string
-	Nodes map[string]any
-
-	Labels, Annotations map[string]string
+	Host                *string
 	Service, Ingress    map[string]any
 	Route               []any
+	Labels, Annotations map[string]string
 	Refused             []string
+	ofPod
+}
+
+// ofPod are the fields of a case about a pod.
+type ofPod struct {
+	Image, Pull, InitImage, ImageVolume, Ephemeral, Runtime string
+
+	Nodes map[string]any
 }
 
 // Read reads a file of cases.
