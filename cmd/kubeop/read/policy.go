@@ -20,32 +20,7 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 	if policy.Spec.Default {
 		page.Field("Default", "yes: it holds for tenants that name no policy")
 	}
-	page.Title("Rules")
-	if of := policy.Spec.Images; of != nil {
-		describeRule(page, "images", of.Action, "allow", of.Allow, "deny", of.Deny, "", when(of.RequireDigest, "only by digest"), "pull policies", of.PullPolicies)
-	}
-	if of := policy.Spec.Services; of != nil {
-		describeRule(page, "services", of.Action, "types", of.Types, "load balancers", of.LoadBalancerClasses, "open to", of.LoadBalancerSourceRanges)
-	}
-	if of := policy.Spec.Hostnames; of != nil {
-		describeRule(page, "hostnames", of.Action, "in", of.Suffixes, "", when(of.Wildcards, "also with wildcards"))
-	}
-	if of := policy.Spec.Classes; of != nil {
-		describeRule(page, "classes", of.Action, "storage", of.Storage, "ingress", of.Ingress, "gateway", of.Gateway, "runtime", of.Runtime)
-	}
-	if of := policy.Spec.Nodes; of != nil {
-		var labels []string
-		for _, label := range slices.Sorted(maps.Keys(of.Selector)) {
-			labels = append(labels, label+"="+string(of.Selector[label]))
-		}
-		describeRule(page, "nodes", of.Action, "with", labels)
-	}
-	if of := policy.Spec.Kinds; of != nil {
-		describeRule(page, "kinds", of.Action, "allow", of.Allow, "deny", of.Deny)
-	}
-	if of := policy.Spec.Metadata; of != nil {
-		describeRule(page, "metadata", of.Action, "required labels", of.RequiredLabels, "forbidden labels", of.ForbiddenLabels, "forbidden annotations", of.ForbiddenAnnotations)
-	}
+	describeRules(page, &policy.Spec.PolicyRules)
 	tenants := &v1alpha1.TenantList{}
 	err := reader.List(ctx, tenants)
 	switch {
@@ -67,6 +42,36 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 		}
 	}
 	return nil
+}
+
+// describeRules shows the rules of a policy.
+func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
+	page.Title("Rules")
+	if of := rules.Images; of != nil {
+		describeRule(page, "images", of.Action, "allow", of.Allow, "deny", of.Deny, "", when(of.RequireDigest, "only by digest"), "pull policies", of.PullPolicies)
+	}
+	if of := rules.Services; of != nil {
+		describeRule(page, "services", of.Action, "types", of.Types, "load balancers", of.LoadBalancerClasses, "open to", of.LoadBalancerSourceRanges)
+	}
+	if of := rules.Hostnames; of != nil {
+		describeRule(page, "hostnames", of.Action, "in", of.Suffixes, "", when(of.Wildcards, "also with wildcards"))
+	}
+	if of := rules.Classes; of != nil {
+		describeRule(page, "classes", of.Action, "storage", of.Storage, "ingress", of.Ingress, "gateway", of.Gateway, "runtime", of.Runtime)
+	}
+	if of := rules.Nodes; of != nil {
+		var labels []string
+		for _, label := range slices.Sorted(maps.Keys(of.Selector)) {
+			labels = append(labels, label+"="+string(of.Selector[label]))
+		}
+		describeRule(page, "nodes", of.Action, "with", labels)
+	}
+	if of := rules.Kinds; of != nil {
+		describeRule(page, "kinds", of.Action, "allow", of.Allow, "deny", of.Deny)
+	}
+	if of := rules.Metadata; of != nil {
+		describeRule(page, "metadata", of.Action, "required labels", of.RequiredLabels, "forbidden labels", of.ForbiddenLabels, "forbidden annotations", of.ForbiddenAnnotations)
+	}
 }
 
 // describeRule shows the rules about one subject, as pairs of what they limit and its values.
