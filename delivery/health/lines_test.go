@@ -51,9 +51,10 @@ func TestWhyUnhealthy(t *testing.T) {
 		why   string
 		final bool
 	}{
-		"a failed Job":      {jobFailed("BackoffLimitExceeded", "reached the limit"), "failed: reached the limit", true},
-		"a Job that runs":   {job(), "has not completed yet", false},
-		"a healthy Service": {service(func(s *corev1.Service) { s.Status.LoadBalancer = addressed }), "", false},
+		"a failed Job":                {jobFailed("BackoffLimitExceeded", "reached the limit"), "failed: reached the limit", true},
+		"a Job that runs":             {job(), "has not completed yet", false},
+		"another controller's reason": {deployment(says("Stalled", corev1.ConditionTrue, "Frozen", "its change window is closed")), "its change window is closed", true},
+		"a healthy Service":           {service(func(s *corev1.Service) { s.Status.LoadBalancer = addressed }), "", false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -66,6 +66,8 @@ func TestMaskHidesInEventsAndStatuses(t *testing.T) {
 		"container":           {of: deployment(), beside: []client.Object{pod(waitingFor("CreateContainerError", "got s3cr3t"))}},
 		"scheduler":           {of: deployment(), beside: []client.Object{pod(refusedByScheduler("got s3cr3t"))}},
 		"condition":           {of: jobFailed("x", "got s3cr3t")},
+		"provisioner":         {of: claim(), beside: []client.Object{event(claim(), 1, "ProvisioningFailed", "got s3cr3t")}},
+		"load balancer":       {of: service(nil), beside: []client.Object{event(service(nil), 1, "SyncLoadBalancerFailed", "got s3cr3t")}},
 	}
 	for name, s := range cases {
 		t.Run(name, func(t *testing.T) {
