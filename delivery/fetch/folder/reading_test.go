@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +132,27 @@ func TestReads(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestTheModeOfAFileThatWasReadCounts: a file, a program and a symbolic link may have the same bytes, and are not the same to a reader.
+func TestTheModeOfAFileThatWasReadCounts(t *testing.T) {
+	digests := map[string]string{}
+	for name, write := range map[string]func(file string) error{
+		"a file":          func(file string) error { return os.WriteFile(file, []byte("b.txt"), 0o600) },
+		"a program":       func(file string) error { return os.WriteFile(file, []byte("b.txt"), 0o700) },
+		"a symbolic link": func(file string) error { return os.Symlink("b.txt", file) },
+	} {
+		root := commitFolder(t, nil, func(r *sources.GitRepo) {
+			if err := write(filepath.Join(r.Work, "a")); err != nil {
+				t.Fatal(err)
+			}
+		})
+		digest, err := root.DigestOf(Reads{"a"})
+		if other, same := digests[digest]; err != nil || same {
+			t.Errorf("%s has digest %q, and so has %q (%v)", name, digest, other, err)
+		}
+		digests[digest] = name
 	}
 }
 
