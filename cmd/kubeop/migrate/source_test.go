@@ -102,6 +102,10 @@ func TestAnImportDoesNotWakeWhatIsSuspended(t *testing.T) {
 
 // TestTheFieldsOfARelease that stand for another default, or another limit, than those of Flux.
 func TestTheFieldsOfARelease(t *testing.T) {
+	const disabled = "{disableHooks: true, disableWait: true, disableWaitForJobs: true, disableOpenAPIValidation: true, disableSchemaValidation: true}"
+	usual := v1alpha1.HelmAction{CRDs: v1alpha1.CRDsCreate, TakeOwnership: true}
+	less := usual
+	less.DisableHooks, less.DisableWait, less.DisableWaitForJobs, less.DisableOpenAPIValidation, less.DisableSchemaValidation = true, true, true, true, true
 	for name, tc := range map[string]struct {
 		spec string
 		want func(*v1alpha1.AppSpec) bool
@@ -118,7 +122,13 @@ func TestTheFieldsOfARelease(t *testing.T) {
 		"the last failure stays": {"  upgrade: {remediation: {strategy: rollback, remediateLastFailure: false}}\n", func(s *v1alpha1.AppSpec) bool { return s.Helm.Remediation.Strategy == "None" }},
 		"drift":                  {"  driftDetection: {mode: warn}\n", func(s *v1alpha1.AppSpec) bool { return s.Drift.Mode == v1alpha1.DriftWarn }},
 		"drift corrected":        {"  driftDetection: {mode: enabled}\n", func(s *v1alpha1.AppSpec) bool { return s.Drift.Mode == v1alpha1.DriftCorrect }},
-		"no drift":               {"  driftDetection: {mode: disabled}\n", func(s *v1alpha1.AppSpec) bool { return s.Drift.Mode == v1alpha1.DriftOff }},
+		"a plain install": {"  install: " + disabled + "\n", func(s *v1alpha1.AppSpec) bool {
+			return s.Helm.Install.HelmAction == less && s.Helm.Upgrade.HelmAction == usual
+		}},
+		"a plain upgrade": {"  upgrade: " + disabled + "\n", func(s *v1alpha1.AppSpec) bool {
+			return s.Helm.Install.HelmAction == usual && s.Helm.Upgrade.HelmAction == less
+		}},
+		"no drift": {"  driftDetection: {mode: disabled}\n", func(s *v1alpha1.AppSpec) bool { return s.Drift.Mode == v1alpha1.DriftOff }},
 	} {
 		if app, report := imported(t, release+tc.spec+charts); !tc.want(&app.Spec) {
 			t.Errorf("%s: got %+v\n%s", name, app.Spec.Helm.HelmActions, report)
