@@ -117,6 +117,14 @@ func TestFormats(t *testing.T) {
 	if err := c.Flags().Set("output", "json"); err != nil || format != JSON {
 		t.Errorf("got %q, %v", format, err)
 	}
+	complete, known := c.GetFlagCompletionFunc("output")
+	if !known {
+		t.Fatal("the shell completes no format")
+	}
+	names, directive := complete(c, nil, "")
+	if diff := cmp.Diff([]string{"table", "json"}, names); diff != "" || directive != cobra.ShellCompDirectiveNoFileComp {
+		t.Errorf("the shell completes formats with directive %d (-want +got):\n%s", directive, diff)
+	}
 }
 
 func TestAge(t *testing.T) {

@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
@@ -82,5 +85,20 @@ func TestAnAppNeedsNoKindInArguments(t *testing.T) {
 	got := []string{Object{App, ref}.Args(), Object{Project, ref.Parent()}.Args(), Object{Tenant, ref.Parent().Parent()}.Args()}
 	if diff := cmp.Diff([]string{"acme/shop/web", "project acme/shop", "tenant acme"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestTheObjectsOfAKindAreOfIt: `kubeop wait` watches the list, and the shell completes names of it.
+func TestTheObjectsOfAKindAreOfIt(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range Kinds {
+		for want, object := range map[string]runtime.Object{kind.Name: kind.New(), kind.Name + "List": kind.NewList()} {
+			if gvk, err := apiutil.GVKForObject(object, scheme); err != nil || gvk.Kind != want {
+				t.Errorf("the kind %s has a %s, want a %s (%v)", kind.Name, gvk.Kind, want, err)
+			}
+		}
 	}
 }
