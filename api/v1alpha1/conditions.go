@@ -116,6 +116,13 @@ const (
 	RemovedCondition = "Removed"
 )
 
+// Conditions of a Tenant, a Project and an App beside its steps.
+const (
+	// FrozenCondition is present, and True, while administrators froze the tenant. On an App it is also present while a freeze window keeps
+	// the app at the revision of its source. The message says until when.
+	FrozenCondition = "Frozen"
+)
+
 // Conditions of an App beside its steps.
 const (
 	// RemediatedCondition is present after repeated upgrade failures. It is True when the release was rolled back or uninstalled because
@@ -123,9 +130,6 @@ const (
 	RemediatedCondition = "Remediated"
 	// DriftedCondition is True while objects of the app differ from its source or release. The message names the fields.
 	DriftedCondition = "Drifted"
-	// FrozenCondition is present, and True, while a freeze of the tenant keeps the app at the revision of its source. The message says until
-	// when.
-	FrozenCondition = "Frozen"
 	// ImageKeptCondition is present, and True, while the registry does not answer. The app keeps the image that its policy chose last.
 	ImageKeptCondition = "ImageKept"
 	// ImageWriteFailedCondition is present, and True, while the image that a policy chose cannot be written to Git. The message says why.
@@ -207,8 +211,8 @@ const (
 const (
 	// HistoryRewrittenReason: the commit does not descend from the last accepted commit. It waits for confirmation.
 	HistoryRewrittenReason = "HistoryRewritten"
-	// FrozenReason: a freeze of the tenant is in force, so the newest commit waits for its end or for confirmation, or an app's source stays at
-	// its revision. The message says until when.
+	// FrozenReason: administrators froze the tenant, or a freeze window is open: so the newest commit waits, and an app's source stays at its
+	// revision. The message says until when, and whether a confirmation ends the wait.
 	FrozenReason = "Frozen"
 	// DeletionsHeldReason: the commit makes deletions that wait for confirmation.
 	DeletionsHeldReason = "DeletionsHeld"

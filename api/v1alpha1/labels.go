@@ -106,6 +106,10 @@ const (
 	GuardrailsEnforced = "enforced"
 )
 
+// FrozenLabel is "true" on the namespaces and the Repository of a tenant that administrators froze. The chart's admission policies
+// kubeop-frozen and kubeop-requests read it.
+const FrozenLabel = "paas.kubeop.io/frozen"
+
 // Label of a project's namespace that has too many Events. The chart's admission policy kubeop-events reads it.
 const (
 	EventsLabel = "paas.kubeop.io/events"

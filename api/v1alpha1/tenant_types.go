@@ -108,6 +108,9 @@ type TenantSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	Freeze []FreezeWindow `json:"freeze,omitempty"`
+	// Frozen lets only administrators change anything of the tenant, until it is removed: commits of the tenant's own repository and new
+	// revisions of its apps wait, and the admission policies refuse what its owners and the accounts of its apps write. What runs goes on.
+	Frozen bool `json:"frozen,omitempty"`
 	// DeletionPolicy defines what happens to the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -191,6 +194,7 @@ type TenantStatus struct {
 // +kubebuilder:printcolumn:name="Projects",type=integer,JSONPath=`.status.projects`
 // +kubebuilder:printcolumn:name="Apps",type=string,JSONPath=`.status.appsReady`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Frozen",type=string,JSONPath=`.status.conditions[?(@.type=="Frozen")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Suspended",type=string,JSONPath=`.status.conditions[?(@.type=="Suspended")].status`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z][a-z0-9]{0,19}$')",message="name must be a letter followed by at most 19 letters or digits, without a dash"

@@ -182,7 +182,7 @@ var termsChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := &e.ObjectOld.(*v1alpha1.Tenant).Spec, &e.ObjectNew.(*v1alpha1.Tenant).Spec
 		before, after := budget.Limits{}.With(&was.Limits), budget.Limits{}.With(&is.Limits)
-		return was.PodSecurity != is.PodSecurity || !slices.Equal(was.Freeze, is.Freeze) || before.App != after.App || before.RenderedBytes != after.RenderedBytes
+		return was.PodSecurity != is.PodSecurity || was.Frozen != is.Frozen || !slices.Equal(was.Freeze, is.Freeze) || before.App != after.App || before.RenderedBytes != after.RenderedBytes
 	},
 }
 

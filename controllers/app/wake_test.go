@@ -131,6 +131,7 @@ func TestOnlyChangesThatConcernAppsWakeThem(t *testing.T) {
 		"the number":        {func(s *v1alpha1.TenantSpec) { s.Limits.Apps = &two }, false},
 		"the rendered size": {func(s *v1alpha1.TenantSpec) { s.Limits.RenderedBytes = &three }, true},
 		"Pod Security":      {func(s *v1alpha1.TenantSpec) { s.PodSecurity = "baseline" }, true},
+		"frozen":            {func(s *v1alpha1.TenantSpec) { s.Frozen = true }, true},
 		"a freeze":          {func(s *v1alpha1.TenantSpec) { s.Freeze = []v1alpha1.FreezeWindow{{Name: "night"}} }, true},
 		"an owner":          {func(s *v1alpha1.TenantSpec) { s.Taints = []string{"gpu"} }, false},
 	} {

@@ -130,20 +130,24 @@ func (p *Planner) connect(ctx context.Context, of *comparison) (*cluster, error)
 	return &cluster{connection, p.Direct}, err
 }
 
-// frozen says until when a freeze holds what is pushed to a Repository now; "" without one. The first commit is not held.
+// frozen says until when a freeze holds what is pushed to a Repository now; "" without one. A window does not hold the first commit.
 func (p *Planner) frozen(ctx context.Context, repository *v1alpha1.Repository) (string, error) {
-	if repository.Spec.Tenant == "" || repository.Status.LastAttemptedRevision == "" {
+	if repository.Spec.Tenant == "" {
 		return "", nil
 	}
 	tenant := &v1alpha1.Tenant{}
 	if err := p.Client.Get(ctx, client.ObjectKey{Name: repository.Spec.Tenant}, tenant); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading tenant %s: %w", repository.Spec.Tenant, err)
 	}
-	hold, err := freeze.InForce(tenant.Spec.Freeze, p.Clock.Now())
-	if err != nil {
+	hold, err := freeze.Of(tenant, p.Clock.Now())
+	switch {
+	case hold.ByAdministrators():
+		return hold.String(), nil
+	case repository.Status.LastAttemptedRevision == "":
+		return "", nil
+	case err != nil:
 		return "because nobody can tell whether a freeze is in force: " + err.Error(), nil
-	}
-	if hold == nil {
+	case hold == nil:
 		return "", nil
 	}
 	return hold.String(), nil

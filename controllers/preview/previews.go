@@ -54,7 +54,9 @@ type Request struct {
 	Commit     git.Commit
 	// Tree is what the commit declares, and Before the tree with the previews that were read last; nil for none.
 	Tree, Before *tree.Tree
-	Reader       *tree.Reader
+	// Frozen: no preview is made, changed or deleted, because administrators froze the tenant.
+	Frozen bool
+	Reader *tree.Reader
 	// Live reads Projects from the cache, and Query is that of the Repository.
 	Live  client.Reader
 	Query cache.Query
@@ -83,6 +85,12 @@ func (r *Result) Keep(o client.Object) bool {
 // Read returns the previews of a commit. If the branches cannot be listed, it returns the previews that there were.
 func (p *Previews) Read(ctx context.Context, q Request) (*Result, error) {
 	r := &reading{Request: q, now: p.clock.Now(), parents: q.Tree.Parents(), Result: Result{undecided: map[string]bool{}, undecidedOf: map[string]bool{}}}
+	if q.Frozen {
+		for _, name := range slices.Sorted(maps.Keys(r.parents)) {
+			r.keepAll(name, nil)
+		}
+		return &r.Result, nil
+	}
 	patterns, ofPulls := r.patterns()
 	if len(patterns) > 0 || ofPulls {
 		if err := r.findRunning(ctx); err != nil {

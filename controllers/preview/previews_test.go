@@ -207,6 +207,33 @@ func TestPreviewsStayWhileTheBranchesAreNotKnown(t *testing.T) {
 	}
 }
 
+// TestPreviewsOfAFrozenTenantStay: none is made, changed or deleted, and no branch is listed.
+func TestPreviewsOfAFrozenTenantStay(t *testing.T) {
+	f := newFixture(t, running("shop-pr-f-a"))
+	f.branch("f-a", fmt.Sprintf(app, "a"))
+	f.has(f.read(), "shop-pr-f-a")
+	f.branch("f-b", fmt.Sprintf(app, "b"))
+	before := f.before
+	for _, restarted := range []bool{false, true} {
+		q := f.request(git.Commit{}, before.With(nil))
+		q.Frozen = true
+		if restarted {
+			f.restart()
+			q.Before = nil
+		}
+		result, err := f.Read(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !restarted {
+			f.has(result, "shop-pr-f-a")
+		}
+		if !result.Keep(running("shop-pr-f-a")) || len(result.Status) != 0 {
+			t.Errorf("restarted %t: the preview is not kept, or the status says %v", restarted, result.Status)
+		}
+	}
+}
+
 // readAway reads the commit of an earlier tree while the Git host does not answer.
 func (f *fixture) readAway(before *tree.Tree) *Result {
 	f.t.Helper()

@@ -156,9 +156,33 @@ func TestTheNamespaceIsHeldToTheTenantsPodSecurity(t *testing.T) {
 			t.Fatal(err)
 		}
 		ns := namespaceOf("")
+		if _, frozen := ns.Labels[v1alpha1.FrozenLabel]; frozen {
+			t.Errorf("the namespace is labelled as frozen: %v", ns.Labels)
+		}
 		if !b.get(ns) || ns.Labels["pod-security.kubernetes.io/enforce"] != want || ns.Annotations[v1alpha1.PriorityClassesAnnotation] != "high" || ns.Annotations[v1alpha1.TenantUIDAnnotation] != "uid-1" {
 			t.Errorf("of level %q the namespace is %v, %v", level, ns.Labels, ns.Annotations)
 		}
+	}
+}
+
+func TestAFrozenTenantFreezesItsProjects(t *testing.T) {
+	b := newFixture(t)
+	tenant := acme(func(a *v1alpha1.Tenant) {
+		a.Spec.Frozen, a.Annotations = true, map[string]string{v1alpha1.FolderAnnotation: "tenants/acme", v1alpha1.RevisionAnnotation: "main@sha1:1"}
+	})
+	s := b.with(shop(), tenant)
+	if err := b.makeNamespace(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if ns := namespaceOf(""); !b.get(ns) || ns.Labels[v1alpha1.FrozenLabel] != "true" {
+		t.Errorf("the labels of the namespace are %v", ns.Labels)
+	}
+	const want = "only administrators of the cluster change anything of tenant acme, until an administrator of the cluster removes spec.frozen from " +
+		"tenants/acme/tenant.yaml of the platform repository in Git; that file is of main@sha1:1"
+	if !slices.ContainsFunc(s.Notes(), func(n step.Note) bool {
+		return n.Condition == v1alpha1.FrozenCondition && n.Status == metav1.ConditionTrue && n.Reason == v1alpha1.FrozenReason && n.Message == want
+	}) || s.Heading() != "Frozen by administrators; " {
+		t.Errorf("the notes are %+v, the heading is %q", s.Notes(), s.Heading())
 	}
 }
 
@@ -283,12 +307,12 @@ func TestTheNotesOfAProjectAreOfItsAppsAndOfWhatTheyDelivered(t *testing.T) {
 		}
 		return all
 	}
-	if diff := cmp.Diff([]string{v1alpha1.CurrentCondition, v1alpha1.PromotionPendingCondition}, kinds()); diff != "" || s.Again() != 0 {
+	if diff := cmp.Diff([]string{v1alpha1.CurrentCondition, v1alpha1.PromotionPendingCondition, v1alpha1.FrozenCondition}, kinds()); diff != "" || s.Again() != 0 {
 		t.Errorf("before the apps are known, again after %s (-want +got):\n%s", s.Again(), diff)
 	}
 	s.apps = &rollup.Apps{}
 	s.delivered = &delivered.Report{Notes: []step.Note{{Condition: "Delivered"}}, Again: time.Minute}
-	if diff := cmp.Diff([]string{v1alpha1.CurrentCondition, v1alpha1.PromotionPendingCondition, s.apps.Note().Condition, "Delivered"}, kinds()); diff != "" || s.Again() != time.Minute {
+	if diff := cmp.Diff([]string{v1alpha1.CurrentCondition, v1alpha1.PromotionPendingCondition, v1alpha1.FrozenCondition, s.apps.Note().Condition, "Delivered"}, kinds()); diff != "" || s.Again() != time.Minute {
 		t.Errorf("again after %s (-want +got):\n%s", s.Again(), diff)
 	}
 	if s.Record(); len(s.project.Status.Promoted) != 1 || s.project.Status.Promoted[0].App != s.project.Name+"-web" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/delivered"
+	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -88,6 +89,10 @@ func (s *scope) Summary() string {
 // Notes returns the conditions other than those of the steps.
 func (s *scope) Notes() []step.Note {
 	notes := append(slices.Clone(s.current.Notes), s.promotion)
+	if s.tenant != nil {
+		frozen, _ := home.Frozen(s.tenant)
+		notes = append(notes, frozen)
+	}
 	if s.apps != nil {
 		notes = append(notes, s.apps.Note())
 	}
@@ -112,8 +117,15 @@ func (s *scope) StatusWritten() {
 	}
 }
 
-// Heading returns the beginning of Ready's message, which says that a newer version of the project is refused.
-func (s *scope) Heading() string { return s.current.Heading() }
+// Heading returns the beginning of Ready's message, which says that a newer version of the project is refused, and that the tenant is frozen.
+func (s *scope) Heading() string {
+	heading := s.current.Heading()
+	if s.tenant != nil {
+		_, frozen := home.Frozen(s.tenant)
+		heading += frozen
+	}
+	return heading
+}
 
 // labels returns the labels of all objects that are created for the project.
 func (s *scope) labels() map[string]string {

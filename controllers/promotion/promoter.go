@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/writeback/update"
+	"github.com/kubeop/kubeop/delivery/freeze"
 )
 
 // Promoter promotes versions.
@@ -64,7 +65,11 @@ func (p *Promoter) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	now := &pass{Promoter: p, project: project, before: p.stateOf(project), state: &state{uid: project.UID, keys: map[string]bool{}}}
+	tenant := &v1alpha1.Tenant{}
+	if err := p.Reader.Get(ctx, client.ObjectKey{Name: tenantOf(project)}, tenant); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the tenant of project %s: %w", req.NamespacedName, err)
+	}
+	now := &pass{Promoter: p, project: project, frozen: freeze.ByAdministrators(tenant), before: p.stateOf(project), state: &state{uid: project.UID, keys: map[string]bool{}}}
 	if err := now.refuse(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -94,8 +99,13 @@ type pass struct {
 	project *v1alpha1.Project
 	// before is the state that the last pass kept; nil before the first.
 	before *state
+	// frozen says that administrators froze the tenant; nil if they did not.
+	frozen *freeze.Hold
 	again  time.Duration
 }
+
+// thawLook is when to look again whether a tenant is still frozen.
+const thawLook = time.Minute
 
 // refuse reports a spec that names no other project.
 func (p *pass) refuse(ctx context.Context) error {
@@ -137,6 +147,10 @@ func (p *pass) promote(from, to *v1alpha1.App) {
 	case decided.Waits != "":
 		p.add(v1alpha1.ProgressingReason, "%s: %s: %s", to.Name, described(decided.Changes), decided.Waits)
 		p.lookAgain(decided.Again)
+		return
+	case p.frozen != nil:
+		p.add(v1alpha1.ProgressingReason, "%s: %s: the tenant is frozen %s", to.Name, described(decided.Changes), p.frozen)
+		p.lookAgain(thawLook)
 		return
 	case spec.Approval == v1alpha1.ApprovalAnnotation && !slices.Contains(p.project.ConfirmedPromotions(), decided.Version):
 		p.hold(v1alpha1.HeldPromotion{App: to.Name, Token: decided.Version, Changes: described(decided.Changes)})

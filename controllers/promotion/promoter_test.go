@@ -292,7 +292,7 @@ func TestNothingIsPromotedWhileTheCacheFails(t *testing.T) {
 		f.Reader = failing.Client(f.client.(client.WithWatch))
 		_, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: production})
 		return err
-	}); n != 4 || len(w.asked) != 1 {
+	}); n != 5 || len(w.asked) != 1 {
 		t.Errorf("%d requests, asked for %d updates", n, len(w.asked))
 	}
 }
@@ -362,4 +362,22 @@ func TestAConfirmationNamesTokens(t *testing.T) {
 			t.Errorf("%q confirms a1: %t", annotation, got)
 		}
 	}
+}
+
+// TestNothingOfAFrozenTenantIsPromoted, until administrators end that.
+func TestNothingOfAFrozenTenantIsPromoted(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging"}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"),
+		&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{Frozen: true}})
+	_, reason, message, again := f.pass()
+	if reason != v1alpha1.ProgressingReason || !strings.Contains(message, "web: image.reference: web:1.0 → web:1.1: the tenant is frozen until an administrator") || again != thawLook {
+		t.Errorf("%s, %s, again after %s", reason, message, again)
+	}
+	if keys := f.states[production].keys; len(keys) != 0 {
+		t.Errorf("asked for %v", keys)
+	}
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	if err := f.client.Patch(t.Context(), tenant, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"frozen":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	f.wants(v1alpha1.ProgressingReason, "web: writing ")
 }

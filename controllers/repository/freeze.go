@@ -15,20 +15,24 @@ import (
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// frozen returns the error with which the step ends for a new commit while a freeze of its tenant is in force, nil if none holds it. It does
-// not hold the first commit, nor the first one after administrators changed the URL or the ref.
+// frozen returns the error with which the step ends for a new commit while a freeze of its tenant is in force, nil if none holds it. A window
+// does not hold the first commit, nor the first one after administrators changed the URL or the ref. A Tenant that administrators froze holds
+// these too, and no confirmation of its owners counts.
 func (r *Reconciler) frozen(ctx context.Context, s *scope) (objection, err error) {
 	name, last := s.repository.Spec.Tenant, &s.repository.Status
 	before := hashOf(last.LastAttemptedRevision)
-	if name == "" || before == "" || before == s.commit.Hash || last.Source != "" && last.Source != sourceOf(s.repository) {
+	if name == "" || before == s.commit.Hash {
 		return nil, nil
 	}
 	tenant, err := r.tenant(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	hold, err := freeze.InForce(tenant.Spec.Freeze, r.Steps.Clock.Now())
+	hold, err := freeze.Of(tenant, r.Steps.Clock.Now())
 	switch {
+	case hold.ByAdministrators():
+	case before == "", last.Source != "" && last.Source != sourceOf(s.repository):
+		return nil, nil
 	case hold == nil && err == nil, confirms(s.repository, v1alpha1.ConfirmFreezeAnnotation, s.commit):
 		return nil, nil
 	case err != nil: // tenant.yaml is checked for this. To apply the commit would be the greater harm.
@@ -41,6 +45,10 @@ func (r *Reconciler) frozen(ctx context.Context, s *scope) (objection, err error
 
 // waitFor ends the step until the end of the freeze. problems is a sentence about the files of the commit that waits.
 func (r *Reconciler) waitFor(s *scope, problems string) error {
+	if s.hold.ByAdministrators() {
+		return step.GoOn(step.Wait(v1alpha1.FrozenReason, jitter.JitteredIntervalDuration(s.every), "%s waits%s: tenant %s is frozen, and the newest commit is applied when that ends; it lasts %s",
+			s.waits.Revision, problems, s.repository.Spec.Tenant, s.hold))
+	}
 	rest := max(s.hold.Until.Sub(r.Steps.Clock.Now()), time.Second)
 	if s.again == 0 || rest < s.again { // It counts if TreeValid reports problems of the accepted commit.
 		s.again = rest

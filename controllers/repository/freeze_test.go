@@ -189,3 +189,59 @@ func TestTheFilesOfACommitThatWaitsAreReadOnce(t *testing.T) {
 		t.Errorf("a path that is not in the commit: %v", err)
 	}
 }
+
+// administrators freezes the tenant, or ends that.
+func (b *fixture) administrators(frozen bool) {
+	b.t.Helper()
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	if err := b.Client.Get(b.t.Context(), client.ObjectKeyFromObject(tenant), tenant); err != nil {
+		if !apierrors.IsNotFound(err) {
+			b.t.Fatal(err)
+		}
+		if err := b.Client.Create(b.t.Context(), tenant); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	tenant.Spec.Frozen = frozen
+	b.update(tenant)
+}
+
+// TestAFrozenTenantHoldsEveryCommit: the first one and those after a change of the ref, too, and no confirmation counts.
+func TestAFrozenTenantHoldsEveryCommit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.Repository)
+		stays  string
+	}{
+		"the next commit":  {func(*v1alpha1.Repository) {}, "1"},
+		"the first commit": {func(o *v1alpha1.Repository) { o.Status = v1alpha1.RepositoryStatus{} }, ""},
+		"another ref":      {func(o *v1alpha1.Repository) { o.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: "main"} }, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			b.want("1")
+			b.administrators(true)
+			second := b.pushOn("2", 1)
+			b.repository.Generation++
+			tc.change(b.repository)
+			b.update(b.repository)
+			b.confirmFreeze(hashOf(second))
+			for _, when := range []string{"at once", "after a restart"} {
+				got, err := b.pass()
+				end := steptest.Outcome(b.t, err)
+				if got != tc.stays || !strings.HasPrefix(end, "later steps run; waits Frozen: "+second+" waits: tenant acme is frozen, and the newest commit is applied when that ends") ||
+					!strings.Contains(end, "removes spec.frozen from tenant.yaml") || strings.Contains(end, "confirm-freeze") {
+					t.Errorf("%s: in force is %q, want %q; the outcome is %s", when, got, tc.stays, end)
+				}
+				if s := &b.repository.Status; s.HeldRevision != second || s.HeldUntil != nil {
+					t.Errorf("%s: the status holds %q until %v", when, s.HeldRevision, s.HeldUntil)
+				}
+				b.restart()
+			}
+			b.administrators(false)
+			b.want("2")
+			if held := b.repository.Status.HeldRevision; held != "" {
+				t.Errorf("afterwards, %s is held", held)
+			}
+		})
+	}
+}

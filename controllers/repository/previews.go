@@ -21,9 +21,13 @@ func (r *Reconciler) addPreviews(ctx context.Context, s *scope, now *tree.Tree) 
 	if s.repository.Spec.Tenant == "" || !now.Usable() {
 		return nil
 	}
+	tenant, err := r.tenant(ctx, s.repository.Spec.Tenant)
+	if err != nil {
+		return err
+	}
 	repository := s.repository.DeepCopy()
 	result, err := r.Previews.Read(ctx, preview.Request{
-		Repository: repository, Commit: s.commit, Tree: now, Before: s.progress.tree, Reader: r.Tree.Within(now.Limits),
+		Repository: repository, Commit: s.commit, Tree: now, Before: s.progress.tree, Frozen: tenant.Spec.Frozen, Reader: r.Tree.Within(now.Limits),
 		Live: r.Client, Query: r.query(repository, s.every), Store: r.Git,
 		Source:       func(ctx context.Context) (git.Source, error) { return r.SignedSource(ctx, repository) },
 		PullRequests: func(ctx context.Context) ([]host.PullRequest, error) { return r.pullRequests(ctx, repository) },

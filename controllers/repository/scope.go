@@ -88,7 +88,7 @@ func (s *scope) Record() {
 	if s.held != "" {
 		status.HeldRevision, status.HeldUntil = s.held, nil
 	}
-	if s.hold != nil {
+	if s.hold != nil && !s.hold.ByAdministrators() {
 		status.HeldUntil = &metav1.Time{Time: s.hold.Until}
 	}
 	if s.commit.Revision == "" {

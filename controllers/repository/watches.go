@@ -72,12 +72,12 @@ func own(_ context.Context, tenant client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: tenant.GetName()}}}
 }
 
-// termsChanged passes updates of a Tenant that change its limits or its freeze windows.
+// termsChanged passes updates of a Tenant that change its limits or whether it is frozen.
 var termsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Tenant), e.ObjectNew.(*v1alpha1.Tenant)
-		return !equality.Semantic.DeepEqual(was.Spec.Limits, is.Spec.Limits) || !equality.Semantic.DeepEqual(was.Spec.Freeze, is.Spec.Freeze)
+		return was.Spec.Frozen != is.Spec.Frozen || !equality.Semantic.DeepEqual(was.Spec.Limits, is.Spec.Limits) || !equality.Semantic.DeepEqual(was.Spec.Freeze, is.Spec.Freeze)
 	},
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

@@ -90,13 +90,13 @@ func TestTheStatusCountsTheAppsOfTheTenantsProjects(t *testing.T) {
 	b := newFixture(t, project("acme", "shop", nil), app)
 	tenant := acme()
 	s := b.newScope(tenant)
-	if s.Record(); tenant.Status.AppCounts != (v1alpha1.AppCounts{}) || len(s.Notes()) != 1 {
+	if s.Record(); tenant.Status.AppCounts != (v1alpha1.AppCounts{}) || len(s.Notes()) != 2 {
 		t.Errorf("before they were counted: %+v, %v", tenant.Status.AppCounts, s.Notes())
 	}
 	if err := b.guard(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Record(); tenant.Status.Apps != 1 || len(s.Notes()) != 2 {
+	if s.Record(); tenant.Status.Apps != 1 || len(s.Notes()) != 3 {
 		t.Errorf("status %+v, notes %v", tenant.Status.AppCounts, s.Notes())
 	}
 }

@@ -59,7 +59,11 @@ func repositoryOf(s *scope) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind))
 	u.SetName(s.tenant.Name)
-	u.SetLabels(s.labels())
+	labels := s.labels()
+	if s.tenant.Spec.Frozen {
+		labels[v1alpha1.FrozenLabel] = "true"
+	}
+	u.SetLabels(labels)
 	// Otherwise its controller would need another request to add it.
 	u.SetFinalizers([]string{v1alpha1.Finalizer})
 	return u, nil

@@ -3,7 +3,10 @@ package tenant
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -24,13 +27,19 @@ type scope struct {
 	projects int
 	// unfollowed is the number of projects from a repository that the tenant does not have any more, set by bind.
 	unfollowed int
-	// notes are conditions beside those of the steps.
-	notes []step.Note
+	// notes are conditions beside those of the steps, and heading the beginning of Ready's message.
+	notes   []step.Note
+	heading string
 }
 
 func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
+	frozen, heading := home.Frozen(tenant)
+	if frozen.Status != "" {
+		frozen.Event = corev1.EventTypeNormal
+	}
 	return &scope{
-		notes:    []step.Note{r.Notified(tenant)},
+		notes:    []step.Note{r.Notified(tenant), frozen},
+		heading:  heading,
 		tenant:   tenant,
 		home:     v1alpha1.HomeNamespace(tenant.Name),
 		made:     apply.NewLedger(r.Applier, r.Direct, tenant.Status.Inventory),
@@ -59,6 +68,9 @@ func (s *scope) Summary() string {
 	}
 	return summary
 }
+
+// Heading is the beginning of Ready's message: that the tenant is frozen.
+func (s *scope) Heading() string { return s.heading }
 
 // Notes returns the conditions beside those of the steps.
 func (s *scope) Notes() []step.Note {

@@ -373,6 +373,14 @@ func TestATenantHasTheRepositoryThatItsSpecNames(t *testing.T) {
 	if len(repository.Finalizers) != 1 || repository.Labels[v1alpha1.TenantLabel] != "acme" {
 		t.Errorf("finalizers %v, labels %v", repository.Finalizers, repository.Labels)
 	}
+	if _, there := repository.Labels[v1alpha1.FrozenLabel]; there {
+		t.Error("the repository is labelled as frozen")
+	}
+	tenant.Spec.Frozen = true
+	s := reconcileOnce()
+	if !b.get(repository) || repository.Labels[v1alpha1.FrozenLabel] != "true" || s.Heading() != "Frozen by administrators; " {
+		t.Errorf("of a frozen tenant: labels %v, heading %q", repository.Labels, s.Heading())
+	}
 	tenant.Spec.Repository = nil
 	if s := reconcileOnce(); s.unfollowed != 1 || s.projects != 2 {
 		t.Errorf("%d of %d projects have lost their repository, want 1 of 2", s.unfollowed, s.projects)

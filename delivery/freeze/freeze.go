@@ -1,4 +1,5 @@
-// Package freeze evaluates the freeze windows of a tenant: whether one is in force, and until when.
+// Package freeze says whether something new of a tenant may be delivered: whether administrators froze the tenant, or a freeze window is open,
+// and until when.
 package freeze
 
 import (
@@ -11,6 +12,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/command"
 )
 
 // MaxWindows is how many windows of a tenant are evaluated: as many as the Tenant's schema allows.
@@ -23,12 +25,21 @@ var crontab = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | c
 type Hold struct {
 	// Name and Message are those of the window; of several, of the one that ends last.
 	Name, Message string
-	// Until is the end, in the time zone of the window. If another window follows without a pause, it is the end of that one.
+	// Until is the end, in the time zone of the window. If another window follows without a pause, it is the end of that one. It is zero for
+	// a Tenant that administrators froze.
 	Until time.Time
+	// Field is the field by which administrators froze the Tenant, and File where they wrote it; both are "" for a window.
+	Field, File string
 }
+
+// ByAdministrators reports whether administrators froze the Tenant: then the end is not known, and nobody else can end it.
+func (h *Hold) ByAdministrators() bool { return h != nil && h.Field != "" }
 
 // String says which freeze it is, and until when, such as "until 2026-11-30 08:00 CET (Europe/Berlin) by freeze weekend".
 func (h *Hold) String() string {
+	if h.ByAdministrators() {
+		return fmt.Sprintf("until %s removes %s from %s in Git", command.Administrator, h.Field, h.File)
+	}
 	clock := "15:04"
 	if h.Until.Second() != 0 {
 		clock = time.TimeOnly
@@ -44,7 +55,28 @@ func (h *Hold) String() string {
 	return text
 }
 
-// InForce returns the freeze that is in force at a time; nil for none. It fails for windows that Check refuses.
+// Of returns what keeps back what is new of a tenant at a time: that administrators froze it, or else an open window; nil if nothing does. It
+// fails for windows that Check refuses.
+func Of(tenant *v1alpha1.Tenant, now time.Time) (*Hold, error) {
+	if hold := ByAdministrators(tenant); hold != nil {
+		return hold, nil
+	}
+	return InForce(tenant.Spec.Freeze, now)
+}
+
+// ByAdministrators returns the hold of a Tenant that administrators froze; nil for any other.
+func ByAdministrators(tenant *v1alpha1.Tenant) *Hold {
+	if !tenant.Spec.Frozen {
+		return nil
+	}
+	file := "tenant.yaml of the platform repository"
+	if folder := tenant.Annotations[v1alpha1.FolderAnnotation]; folder != "" {
+		file = folder + "/" + file
+	}
+	return &Hold{Field: "spec.frozen", File: file}
+}
+
+// InForce returns the freeze window that is in force at a time; nil for none. It fails for windows that Check refuses.
 func InForce(windows []v1alpha1.FreezeWindow, now time.Time) (*Hold, error) {
 	parsed := make([]*window, 0, len(windows))
 	for i := range windows[:min(len(windows), MaxWindows)] {

@@ -203,3 +203,33 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+// TestATenantThatIsFrozenHasNoEnd, whatever its windows say, and the message says where that is written.
+func TestATenantThatIsFrozenHasNoEnd(t *testing.T) {
+	open, broken := windowOf("today", "0 0 27 * *", "24h", ""), windowOf("broken", "now", "1h", "")
+	at := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		frozen  bool
+		windows []v1alpha1.FreezeWindow
+		want    string
+		failed  bool
+	}{
+		"neither":                      {},
+		"a window":                     {windows: []v1alpha1.FreezeWindow{open}, want: "until 2026-11-28 00:00 UTC by freeze today"},
+		"frozen":                       {frozen: true, want: "until an administrator of the cluster removes spec.frozen from tenants/acme/tenant.yaml of the platform repository in Git"},
+		"frozen in a window":           {frozen: true, windows: []v1alpha1.FreezeWindow{open}, want: "until an administrator of the cluster removes spec.frozen"},
+		"frozen, the windows unread":   {frozen: true, windows: []v1alpha1.FreezeWindow{broken}, want: "until an administrator of the cluster removes spec.frozen"},
+		"only windows that are unread": {windows: []v1alpha1.FreezeWindow{broken}, failed: true},
+	} {
+		tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Frozen: tc.frozen, Freeze: tc.windows}}
+		tenant.Annotations = map[string]string{v1alpha1.FolderAnnotation: "tenants/acme"}
+		hold, err := Of(tenant, at)
+		got := ""
+		if hold != nil {
+			got = hold.String()
+		}
+		if (err != nil) != tc.failed || hold.ByAdministrators() != tc.frozen || (tc.want == "") != (got == "") || !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, tc.want)
+		}
+	}
+}

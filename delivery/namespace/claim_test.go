@@ -187,6 +187,14 @@ func TestTheNamespaceToApplyIsMarkedAndHeldToItsTerms(t *testing.T) {
 	}
 }
 
+func TestANamespaceOfAFrozenTenantIsLabelled(t *testing.T) {
+	for frozen, want := range map[bool]string{true: "true", false: ""} {
+		if got := Object(shopNamespace, acme, Terms{Frozen: frozen}).Labels[v1alpha1.FrozenLabel]; got != want {
+			t.Errorf("frozen %t: the label is %q", frozen, got)
+		}
+	}
+}
+
 func TestLimitsOfATenantAreAnnotationsWhereTheyAreSet(t *testing.T) {
 	size, grace := resource.MustParse("64Ki"), metav1.Duration{Duration: 90 * time.Second}
 	for name, c := range map[string]struct {

@@ -17,6 +17,8 @@ type Terms struct {
 	Limits map[string]string
 	// Guardrails: the admission policies enforce the Guardrails in the namespace.
 	Guardrails bool
+	// Frozen: the admission policies let only administrators write in the namespace.
+	Frozen bool
 }
 
 // usualGracePeriod is the longest termination grace period of a pod if administrators set nothing else; the policy kubeop-grace-period has

@@ -63,6 +63,9 @@ func Object(name string, owner Owner, terms Terms) *core.NamespaceApplyConfigura
 	if terms.Guardrails {
 		object.WithLabels(map[string]string{v1alpha1.GuardrailsLabel: v1alpha1.GuardrailsEnforced})
 	}
+	if terms.Frozen {
+		object.WithLabels(map[string]string{v1alpha1.FrozenLabel: "true"})
+	}
 	return object
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
@@ -177,7 +178,7 @@ func (f *Finder) Settle(s *subject.Subject, at Place) {
 func (f *Finder) terms(s *subject.Subject, tenant *v1alpha1.Tenant, namespace metav1.Object) {
 	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, f.Limits.With(&tenant.Spec.Limits)
 	s.Exceptions = subject.Exceptions{Taints: tenant.Spec.Taints, IngressAnnotations: tenant.Spec.IngressAnnotations, CSIDrivers: tenant.Spec.CSIDrivers}
-	s.Freeze = tenant.Spec.Freeze
+	s.Freeze, s.Frozen = tenant.Spec.Freeze, freeze.ByAdministrators(tenant)
 	s.PodSecurity = cmp.Or(tenant.Spec.PodSecurity, string(api.LevelRestricted))
 	if v1alpha1.TenantOf(s.App.Namespace) == v1alpha1.PlatformTenant { // Most clusters enforce no level in a namespace without the label.
 		s.PodSecurity = cmp.Or(namespace.GetLabels()[api.EnforceLevelLabel], string(api.LevelPrivileged))

@@ -18,11 +18,15 @@ import (
 // spec yet is not held: the commit that changed it was accepted. Nor is a source that has only one revision.
 func (p *pass) hold() {
 	status := &p.App.Status
-	if len(p.Freeze) == 0 || !moves(&p.App.Spec) || status.ObservedGeneration != p.App.Generation || status.LastAttemptedRevision == "" {
+	if p.Frozen.ByAdministrators() {
+		p.found.freeze = p.Frozen.String()
+	}
+	if len(p.Freeze) == 0 && p.found.freeze == "" || !moves(&p.App.Spec) || status.ObservedGeneration != p.App.Generation || status.LastAttemptedRevision == "" {
 		return
 	}
 	hold, err := freeze.InForce(p.Freeze, p.Now())
 	switch {
+	case p.found.freeze != "":
 	case err != nil:
 		p.found.freeze = "while nobody can tell whether a freeze is in force: " + err.Error()
 	case hold == nil:
@@ -95,6 +99,9 @@ func (f *Found) freezeNote() step.Note {
 	if f.freeze != "" {
 		note.Status, note.Reason = metav1.ConditionTrue, v1alpha1.FrozenReason
 		note.Message = fmt.Sprintf("its source stays at %s %s", f.frozenAt, f.freeze)
+		if f.frozenAt == "" {
+			note.Message = "nobody else changes anything of it " + f.freeze
+		}
 	}
 	return note
 }

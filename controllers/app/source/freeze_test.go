@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -228,5 +229,34 @@ func TestAFreezeThatCannotBeEvaluatedKeepsTheRevision(t *testing.T) {
 	b.pass(20 * time.Minute)
 	if note := noteOf(b.chooses("1.0.0", 0).found, b.app); !strings.Contains(note, `nobody can tell whether a freeze is in force: freeze night: start "now" is not five fields`) {
 		t.Errorf("the note is %q", note)
+	}
+}
+
+// TestAFrozenTenantKeepsTheRevision, says so of an app whose source cannot move, too, and writes no image to Git.
+func TestAFrozenTenantKeepsTheRevision(t *testing.T) {
+	hold := freeze.ByAdministrators(&v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Frozen: true}})
+	b := newFixture(t)
+	b.chooses("1.0.0", 2, "Normal web: 1.0.0")
+	b.app.Status.LastAttemptedRevision = "main@sha1:1"
+	b.frozen = hold
+	b.server(func() { b.tags = `"1.0.0", "1.1.0"` })
+	b.pass(20 * time.Minute)
+	b.restart()
+	spec := *b.app.Spec.Image
+	spec.Policy = spec.Policy.DeepCopy()
+	a := b.writes(b.app.Spec.Image.Reference + ":0.9.0")
+	p := b.chooses("1.0.0", 0)
+	if note := noteOf(p.found, b.app); note != "its source stays at 1.0.0 "+hold.String() || len(a.references) != 0 || p.Again() != 0 {
+		t.Errorf("the note is %q, asked for %v, again after %s", note, a.references, p.Again())
+	}
+	b.frozen, b.Images, b.app.Spec.Image = nil, nil, &spec
+	b.pass(20 * time.Minute)
+	if p, _, err := b.look(); err != nil || p.found.Image.Tag != "1.1.0" || noteOf(p.found, b.app) != "" {
+		t.Errorf("afterwards: %+v, %v", p.found.Image, err)
+	}
+
+	b.frozen, b.app.Spec.Image.Policy = hold, nil
+	if note := noteOf(b.begin().found, b.app); note != "nobody else changes anything of it "+hold.String() {
+		t.Errorf("without a policy, the note is %q", note)
 	}
 }

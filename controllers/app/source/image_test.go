@@ -27,6 +27,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/freeze"
 )
 
 // tagServer is a registry of one repository, "web".
@@ -72,6 +73,7 @@ type fixture struct {
 	clock    *clocktesting.FakeClock
 	woken    chan types.NamespacedName
 	freeze   []v1alpha1.FreezeWindow
+	frozen   *freeze.Hold
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -112,7 +114,7 @@ func (b *fixture) choose(p *pass) error {
 func (b *fixture) begin() *pass {
 	asked := b.queries.Get(b.app)
 	p := &pass{Subject: b.subjects.New(b.app), found: &Found{image: &asked.image}, last: asked}
-	p.Freeze = b.freeze
+	p.Freeze, p.Frozen = b.freeze, b.frozen
 	p.hold()
 	return p
 }

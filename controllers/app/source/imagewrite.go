@@ -29,7 +29,7 @@ func (f *Fetcher) write(p *pass) {
 		f.Images.Forget(p.App)
 		p.found.written.Condition = v1alpha1.ImageWriteFailedCondition // It has ended.
 		return
-	case p.found.Image == nil || p.pin != "":
+	case p.found.Image == nil || p.pin != "" || p.Frozen.ByAdministrators():
 		return
 	}
 	if written := f.Images.Ask(p.App, p.found.Image); written != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/own"
 )
@@ -33,8 +34,9 @@ type Subject struct {
 	Exceptions
 	// Guardrails are the rules of the policies that hold in the App's project; nil for none.
 	Guardrails *v1alpha1.GuardrailsSpec
-	// Freeze are the freeze windows of its tenant.
+	// Freeze are the freeze windows of its tenant, and Frozen says that administrators froze it; nil for none.
 	Freeze []v1alpha1.FreezeWindow
+	Frozen *freeze.Hold
 	// PodSecurity is the Pod Security level of the App's namespace. Fill is which pod fields are filled in for that level, a constant of
 	// package podsecurity.
 	PodSecurity, Fill string
