@@ -43,13 +43,7 @@ var perUsualPods = corev1.ResourceList{
 // Of returns a project's quota: the amounts that it requests, the defaults for the rest, and nothing beyond what administrators allow the
 // tenant's projects. An error names each excessive request. The objects of each of the kinds are counted.
 func Of(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (corev1.ResourceList, error) {
-	bounds := Over(defaults(kinds, allowed), allowed)
-	hard := maps.Clone(bounds)
-	for name, amount := range defaults(kinds, requested) {
-		if bound := bounds[name]; amount.Cmp(bound) < 0 {
-			hard[name] = amount
-		}
-	}
+	hard, bounds := calculate(requested, allowed, kinds)
 	var excess []string
 	for name, amount := range requested {
 		bound, ok := bounds[name]
@@ -59,13 +53,30 @@ func Of(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (c
 		case amount.Cmp(bound) > 0:
 			excess = append(excess, fmt.Sprintf("%s %s, of which %s is allowed", name, amount.String(), bound.String()))
 		}
-		hard[name] = amount
 	}
 	if len(excess) > 0 {
 		slices.Sort(excess)
 		return nil, fmt.Errorf("spec.quota requests %s; ask for less, or ask an administrator of the cluster for more with %s", strings.Join(excess, "; "), command.OfTenant("spec.quota"))
 	}
 	return hard, nil
+}
+
+// calculate returns a project's quota, which may be beyond what is allowed, and the maximum of each resource.
+func calculate(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (hard, bounds corev1.ResourceList) {
+	bounds = Over(defaults(kinds, allowed), allowed)
+	return within(bounds, requested, kinds), bounds
+}
+
+// within returns a project's quota: what it requests, also beyond the bounds, and the defaults for the rest within the bounds.
+func within(bounds, requested corev1.ResourceList, kinds []schema.GroupResource) corev1.ResourceList {
+	hard := maps.Clone(bounds)
+	for name, amount := range defaults(kinds, requested) {
+		if bound := bounds[name]; amount.Cmp(bound) < 0 {
+			hard[name] = amount
+		}
+	}
+	maps.Copy(hard, requested)
+	return hard
 }
 
 // homeSecrets and homeObjects are how many Secrets, and objects of each other kind, a tenant's home namespace may hold by default. It has

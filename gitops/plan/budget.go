@@ -1,0 +1,209 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Budget is spec.budget of a Tenant, with what the quotas of its projects have of it before and after a commit.
+type Budget struct {
+	Tenant string
+	// Limit is the most that all quotas together may have, for each resource that the budget names.
+	Limit  corev1.ResourceList
+	Shares []Share
+}
+
+// Share is what the quota of one project has of the resources of a budget.
+type Share struct {
+	Project string
+	// Has is what the project has in the cluster; nil if it is not there. Wants is what it has after the commit; nil if the commit leaves its
+	// quota as it is.
+	Has, Wants corev1.ResourceList
+	// Requested is the quota that the project requests in the commit. Of other resources, Wants has the defaults.
+	Requested corev1.ResourceList
+	// Preview: the project is a preview of a branch, which gets what other projects leave.
+	Preview bool
+	// Leaving: the project is being deleted. It has its share until it is gone.
+	Leaving bool
+}
+
+// Allotment says which projects may have what the commit gives them.
+type Allotment struct {
+	// Refused are the projects that keep what they have, by name, with the reason.
+	Refused map[string]*OverBudget
+	// Shrinks are the projects that give something back, and take nothing. Grows are those that take something, and may. What grows is
+	// changed after all that shrinks.
+	Shrinks, Grows map[string]bool
+	// Used is the sum of all shares after the commit, and Over by how much it exceeds the limit, without the resources of which it does not.
+	Used, Over corev1.ResourceList
+}
+
+// Refusals says who is refused and why, in one text that is the same for the same refusals.
+func (a Allotment) Refusals() string {
+	var all []string
+	for _, project := range slices.Sorted(maps.Keys(a.Refused)) {
+		all = append(all, a.Refused[project].Error())
+	}
+	return strings.Join(all, "\n")
+}
+
+// Fit decides about all projects of a commit together. What shrinks counts first, whatever the order of the files. If what grows does not
+// fit as a whole, the projects are admitted in the order of their names, previews last, each if it fits into what is left. A project is
+// refused only for a resource of which it takes more: if a sum exceeds a budget that was lowered, what does not grow stays as it is.
+func (b Budget) Fit() Allotment {
+	a := Allotment{Refused: map[string]*OverBudget{}, Shrinks: map[string]bool{}, Grows: map[string]bool{}}
+	var growing []*Share
+	all, sum := tally{}, tally{} // If all is admitted, and what is admitted so far.
+	for i := range b.Shares {
+		s := &b.Shares[i]
+		all.add(s.after(), 1)
+		switch grown := len(s.grown(b.Limit)) > 0; {
+		case grown:
+			growing = append(growing, s)
+			sum.add(s.Has, 1)
+		default:
+			a.Shrinks[s.Project] = s.Wants != nil && s.shrinks(b.Limit)
+			sum.add(s.after(), 1)
+		}
+	}
+	maps.DeleteFunc(a.Shrinks, func(_ string, shrinks bool) bool { return !shrinks })
+	slices.SortFunc(growing, (*Share).inOrder)
+	refused := growing
+	if b.fits(all, growing) {
+		refused, sum = nil, all
+	}
+	for range rounds {
+		left := slices.DeleteFunc(slices.Clone(refused), func(s *Share) bool { return b.admit(sum, s) })
+		if len(left) == len(refused) {
+			break
+		}
+		refused = left
+	}
+	for _, s := range growing {
+		a.Grows[s.Project] = true
+	}
+	a.Used, a.Over = b.total(sum)
+	b.refuse(&a, refused, sum)
+	return a
+}
+
+// rounds bounds how often refused projects are looked at again, because one that was admitted after them gave something back.
+const rounds = 3
+
+// admit counts what a growing project wants if that fits.
+func (b Budget) admit(sum tally, s *Share) bool {
+	for _, name := range s.grown(b.Limit) {
+		if after, limit := sum.with(name, s), b.Limit[name]; after.Cmp(limit) > 0 {
+			return false
+		}
+	}
+	sum.add(s.Has, -1)
+	sum.add(s.Wants, 1)
+	return true
+}
+
+// fits reports whether the growing projects may all have what they want.
+func (b Budget) fits(all tally, growing []*Share) bool {
+	for _, s := range growing {
+		for _, name := range s.grown(b.Limit) {
+			if sum, limit := all[name], b.Limit[name]; sum.Cmp(limit) > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// total returns the sum of all shares, and by how much it exceeds the limit.
+func (b Budget) total(sum tally) (used, over corev1.ResourceList) {
+	used, over = corev1.ResourceList{}, corev1.ResourceList{}
+	for name, limit := range b.Limit {
+		amount := sum[name]
+		if amount.Format == "" {
+			amount.Format = limit.Format
+		}
+		used[name] = amount.DeepCopy()
+		if amount.Cmp(limit) > 0 {
+			amount = amount.DeepCopy()
+			amount.Sub(limit)
+			over[name] = amount
+		}
+	}
+	return used, over
+}
+
+// after is the share after the commit.
+func (s *Share) after() corev1.ResourceList {
+	if s.Wants != nil {
+		return s.Wants
+	}
+	return s.Has
+}
+
+// grown returns the resources of which the project wants more than it has, sorted.
+func (s *Share) grown(of corev1.ResourceList) (names []corev1.ResourceName) {
+	for name, wants := range s.Wants {
+		if has := s.Has[name]; wants.Cmp(has) > 0 && in(of, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// shrinks reports whether the project has more of a resource than it wants.
+func (s *Share) shrinks(of corev1.ResourceList) bool {
+	for name, has := range s.Has {
+		if wants := s.Wants[name]; has.Cmp(wants) > 0 && in(of, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// inOrder sorts by name, previews last.
+func (s *Share) inOrder(o *Share) int {
+	if s.Preview != o.Preview {
+		if s.Preview {
+			return 1
+		}
+		return -1
+	}
+	return strings.Compare(s.Project, o.Project)
+}
+
+// tally is a sum of shares.
+type tally map[corev1.ResourceName]resource.Quantity
+
+func (t tally) add(share corev1.ResourceList, times int) {
+	for name, amount := range share {
+		sum := t[name]
+		if sum.Format == "" {
+			sum.Format = cmp.Or(amount.Format, resource.DecimalSI)
+		}
+		if times < 0 {
+			sum.Sub(amount)
+		} else {
+			sum.Add(amount)
+		}
+		t[name] = sum
+	}
+}
+
+// with returns the sum of a resource if a project has what it wants.
+func (t tally) with(name corev1.ResourceName, s *Share) resource.Quantity {
+	sum := t[name].DeepCopy()
+	sum.Sub(s.Has[name])
+	sum.Add(s.Wants[name])
+	return sum
+}
+
+func in(list corev1.ResourceList, name corev1.ResourceName) bool {
+	_, there := list[name]
+	return there
+}
