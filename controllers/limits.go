@@ -38,20 +38,26 @@ type budgets struct {
 	usage    *usage.Counter
 	store    *usage.Store
 	rendered *usage.Rendered
+	// kinds are the kinds that quotas count, and grants what quotas get of the budget of a tenant.
+	kinds  *quota.Kinds
+	grants *usage.Grants
 	// counted reports whether the sizes of all apps that existed at the start are counted; set by followSizes.
 	counted toolscache.InformerSynced
 }
 
-func newBudgets(mgr ctrl.Manager, o Options, c *cluster) (*budgets, error) {
+func newBudgets(mgr ctrl.Manager, o Options, c *cluster, now func() time.Time) (*budgets, error) {
 	if err := budget.Check(&o.TenantLimits); err != nil {
 		return nil, fmt.Errorf("the limits of tenants: %w", err)
 	}
 	usual := budget.Default().With(&o.TenantLimits)
 	b := &budgets{
 		limits: &limits{usual: usual}, rendered: &usage.Rendered{},
-		usage: &usage.Counter{Reader: mgr.GetClient(), Limits: usual},
-		store: &usage.Store{Reader: mgr.GetClient(), Limits: usual, Quota: c.quota, Clock: clock.RealClock{}},
+		usage:  &usage.Counter{Reader: mgr.GetClient(), Limits: usual},
+		store:  &usage.Store{Reader: mgr.GetClient(), Limits: usual, Quota: c.quota, Clock: clock.RealClock{}},
+		grants: &usage.Grants{Reader: mgr.GetClient(), Quota: c.quota, Clock: clock.RealClock{}},
+		kinds:  &quota.Kinds{Roles: mgr.GetClient(), Served: c.served, Now: now},
 	}
+	b.usage.Budgets = &usage.Budgets{Reader: mgr.GetClient(), Kinds: b.kinds.List}
 	c.watch.OnKind(b.followQuotas)
 	return b, nil
 }
@@ -168,7 +174,7 @@ func (c *cluster) quota(namespace string) (*corev1.ResourceQuota, error) {
 	return live, nil
 }
 
-// followQuotas tells the store which quotas changed.
+// followQuotas tells the store and the grants which quotas changed.
 func (b *budgets) followQuotas(kind schema.GroupVersionKind, informer cache.Informer) error {
 	if kind != quotaKind {
 		return nil
@@ -182,6 +188,7 @@ func (b *budgets) followQuotas(kind schema.GroupVersionKind, informer cache.Info
 			return
 		}
 		b.store.Changed(live.GetLabels()[v1alpha1.TenantLabel], live.GetNamespace())
+		b.grants.Changed(live.GetLabels()[v1alpha1.TenantLabel], live.GetNamespace())
 	}
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, is any) { changed(is) }, DeleteFunc: changed})
 	if err != nil {

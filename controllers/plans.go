@@ -47,7 +47,7 @@ func (s *shared) planner() *plan.Planner {
 		Apart: s.apart, KeyService: s.keyService, Limits: s.limits.usual, Gateway: workload.GatewayOf(s.Gateway), IngressClass: s.IngressClass,
 	}
 	return &plan.Planner{
-		Client: s.mgr.GetClient(), Direct: s.direct, Limits: s.limits.usual, Clock: s.clock,
+		Client: s.mgr.GetClient(), Direct: s.direct, Limits: s.limits.usual, Kinds: s.kinds.List, Clock: s.clock,
 		Connect: func(_ context.Context, folders plan.Folders) (*plan.Connection, error) {
 			return &plan.Connection{Renderer: plan.NewRenderer(e, folders), Itself: true}, nil
 		},

@@ -25,7 +25,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/journal"
-	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/render/workload"
 	"github.com/kubeop/kubeop/delivery/trials"
 	"github.com/kubeop/kubeop/internal/hook"
@@ -123,10 +122,9 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := &quota.Kinds{Roles: mgr.GetClient(), Served: s.served, Now: s.clock.Now}
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
-		Kinds: kinds, FlowControl: o.FlowControl, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note,
+		Kinds: s.kinds, Budgets: s.usage.Budgets, FlowControl: o.FlowControl, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note,
 	}
 	writes := writeback.New(writeback.Options{
 		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,
@@ -137,7 +135,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
-		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Kinds: kinds, Store: s.store,
+		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Kinds: s.kinds, Grants: s.grants, Store: s.store,
 		Promotions: promoter.StatusOf,
 	}
 	images := &source.ImageWriter{Writes: writes, Wake: func(key types.NamespacedName) { s.wake("app", key) }}

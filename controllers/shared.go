@@ -72,7 +72,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	if s.sources, err = newSources(mgr, s.mapper, o, s.weights.of); err != nil {
 		return nil, err
 	}
-	if s.budgets, err = newBudgets(mgr, o, s.cluster); err != nil {
+	if s.budgets, err = newBudgets(mgr, o, s.cluster, s.clock.Now); err != nil {
 		return nil, err
 	}
 	s.bound(s.limits, s.apart)

@@ -54,8 +54,11 @@ const (
 	RepositoryBoundCondition = "RepositoryBound"
 )
 
-// Condition of a Tenant beside its steps.
+// Conditions of a Tenant beside its steps.
 const (
+	// OverBudgetCondition is present, and True, while the quotas of the projects have more than the budget of the tenant, because it was
+	// lowered. The message says by how much. Nothing is deleted, and no quota is lowered; no project gets more of what is exceeded.
+	OverBudgetCondition = "OverBudget"
 	// NotificationFailedCondition is present, and True, while a receiver does not take what it is told. The message says which, and what
 	// to do. Nothing else depends on it.
 	NotificationFailedCondition = "NotificationFailed"
@@ -226,6 +229,10 @@ const (
 
 // Reasons of a Tenant and a Project.
 const (
+	// BudgetExceededReason: the quotas of projects do not fit into the budget of their tenant. The message names the limit and what is left.
+	BudgetExceededReason = "BudgetExceeded"
+	// InvalidBudgetReason: the budget of a tenant has a negative amount, or names what the quotas of projects do not count.
+	InvalidBudgetReason = "InvalidBudget"
 	// AppsNotReadyReason: at least one app is not Ready, and not only in progress. The message names the first and why.
 	AppsNotReadyReason = "AppsNotReady"
 	// NamespaceTakenReason: the namespace exists and belongs to another owner. kubeop never adopts such a namespace.

@@ -22,6 +22,10 @@ type TenantSpec struct {
 	// Quota is the maximum quota that each of the tenant's projects may request, as in a ResourceQuota. For other resources the maximum
 	// is the default of a project's quota.
 	Quota corev1.ResourceList `json:"quota,omitempty"`
+	// Budget is the maximum that the quotas of all the tenant's projects may have together, with the names of a ResourceQuota. It may name
+	// what the quota of each project counts. Projects that exist keep their quota when the budget is lowered. Default: no budget; the
+	// numbers of projects and apps, and the sizes of files and sources, are in limits.
+	Budget corev1.ResourceList `json:"budget,omitempty"`
 	// HomeQuota is the quota of the tenant's home namespace, as in a ResourceQuota. Defaults: count/secrets 100, and 50 objects of each
 	// other kind that apps may have.
 	HomeQuota corev1.ResourceList `json:"homeQuota,omitempty"`
@@ -181,8 +185,20 @@ type TenantStatus struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Projects counts the tenant's projects.
 	Projects int `json:"projects,omitempty"`
+	// Budget reports how much of spec.budget the quotas of the projects have; nil without a budget.
+	Budget *BudgetStatus `json:"budget,omitempty"`
 	// Inventory lists the objects that were created for the tenant.
 	Inventory Inventory `json:"inventory,omitzero"`
+}
+
+// BudgetStatus reports how much of a tenant's budget the quotas of its projects have.
+type BudgetStatus struct {
+	// Used is the sum of the quotas, for each resource of spec.budget.
+	Used corev1.ResourceList `json:"used,omitempty"`
+	// Over is by how much the sum exceeds the budget, for each resource of which it does.
+	Over corev1.ResourceList `json:"over,omitempty"`
+	// Summary is Used and spec.budget in one line, such as "pods 150/200, requests.cpu 12/16".
+	Summary string `json:"summary,omitempty"`
 }
 
 // Tenant is a team with its users, its repository and its own namespaces.
@@ -195,6 +211,7 @@ type TenantStatus struct {
 // +kubebuilder:printcolumn:name="Apps",type=string,JSONPath=`.status.appsReady`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Frozen",type=string,JSONPath=`.status.conditions[?(@.type=="Frozen")].reason`,priority=1
+// +kubebuilder:printcolumn:name="Budget",type=string,JSONPath=`.status.budget.summary`,priority=1
 // +kubebuilder:printcolumn:name="Suspended",type=string,JSONPath=`.status.conditions[?(@.type=="Suspended")].status`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z][a-z0-9]{0,19}$')",message="name must be a letter followed by at most 19 letters or digits, without a dash"

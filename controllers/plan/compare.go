@@ -28,6 +28,7 @@ type comparison struct {
 	client     client.Reader
 	direct     client.Reader
 	limits     budget.Limits
+	budgets    *usage.Budgets
 	repository *v1alpha1.Repository
 	commit     Commit
 	reader     *tree.Reader
@@ -57,7 +58,8 @@ func (p *Planner) compare(ctx context.Context, repository *v1alpha1.Repository, 
 		reader = reader.Within(p.Limits.With(&tenant.Spec.Limits))
 	}
 	cmp := &comparison{
-		client: p.Client, direct: p.Direct, limits: p.Limits, repository: repository, commit: commit, reader: reader, there: map[identity.Ref]client.Object{},
+		client: p.Client, direct: p.Direct, limits: p.Limits, budgets: p.budgets(), repository: repository, commit: commit, reader: reader,
+		there: map[identity.Ref]client.Object{},
 	}
 	if err := cmp.live(ctx); err != nil {
 		return nil, err
@@ -143,7 +145,7 @@ func (c *comparison) changes(ctx context.Context) (changes []Change, held []stri
 		Revision: c.commit.Revision, Losses: losses, Apps: apps,
 		Emptied: c.tree.Counts().Objects() == 0, Foreign: c.foreign(), Misplaced: c.tree.Misplaced(),
 	}.Weigh("")
-	within := &admission{comparison: c, usages: map[string]*usage.Usage{}, refused: map[identity.Ref]bool{}, gone: map[identity.Ref]bool{}}
+	within := newAdmission(c)
 	for _, loss := range verdict.Go {
 		within.gone[loss.Ref] = true
 	}

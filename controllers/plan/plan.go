@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,7 +34,9 @@ type Planner struct {
 	Client, Direct client.Reader
 	// Limits are for tenants without limits of their own.
 	Limits budget.Limits
-	Clock  clock.PassiveClock
+	// Kinds returns the kinds that quotas count. Default: those that quotas always count, because few people may read the role of the deployers.
+	Kinds func(ctx context.Context) ([]schema.GroupResource, error)
+	Clock clock.PassiveClock
 	// Connect connects to the cluster to render Apps, whose folders folders returns. It is called only if there are Apps to render.
 	Connect func(ctx context.Context, folders Folders) (*Connection, error)
 }

@@ -27,9 +27,11 @@ type Reconciler struct {
 	Applier *apply.Applier
 	Clients *kube.Clients
 	Steps   *step.Runner
-	// Kinds are the kinds that quotas count, and Store is how much of the API server's store each tenant may use.
-	Kinds *quota.Kinds
-	Store *usage.Store
+	// Kinds are the kinds that quotas count. Grants keeps the quotas within the budgets of tenants, and Store is how much of the API server's
+	// store each tenant may use.
+	Kinds  *quota.Kinds
+	Grants *usage.Grants
+	Store  *usage.Store
 	// Forget drops the data in memory about a deleted namespace.
 	Forget func(namespace string)
 	// IngressNamespace is the namespace of the ingress controller, whose pods may reach every project; with "", none may.

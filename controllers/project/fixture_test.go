@@ -100,6 +100,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		Store: &usage.Store{Reader: b.api, Limits: budget.Default(), Clock: b.clock, Quota: func(string) (*corev1.ResourceQuota, error) {
 			return nil, nil
 		}},
+		Grants: &usage.Grants{Reader: b.api, Clock: b.clock, Quota: func(string) (*corev1.ResourceQuota, error) { return nil, nil }},
 		Promotions: func(p *v1alpha1.Project) (step.Note, v1alpha1.PromotionStatus) {
 			return step.Note{Condition: v1alpha1.PromotionPendingCondition}, v1alpha1.PromotionStatus{Promoted: []v1alpha1.Promoted{{App: p.Name + "-web"}}}
 		},

@@ -43,6 +43,10 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if err != nil {
 		return step.Stop(v1alpha1.QuotaExceededReason, err)
 	}
+	hard, over, err := r.Grants.Grant(ctx, s.tenant, s.project.Name, hard)
+	if err != nil {
+		return err
+	}
 	if hard, s.lowered, err = r.Store.Share(ctx, s.tenant, s.namespace, hard); err != nil {
 		return err
 	}
@@ -60,7 +64,17 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if err := s.made.Apply(ctx, counted, limits, noSystemPriority(s), policy); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
 	}
-	return r.open(ctx, s)
+	now, err := r.Store.Quota(s.namespace)
+	if err != nil {
+		return err
+	}
+	if now != nil {
+		s.excess = quota.OverBy(now.Status.Used, hard)
+	}
+	if err := r.open(ctx, s); err != nil || over == nil {
+		return err
+	}
+	return step.GoOn(step.Stop(v1alpha1.BudgetExceededReason, over))
 }
 
 // noSystemPriority forbids the project's pods the priority classes of Kubernetes' own pods, which preempt other pods. It is needed if the

@@ -29,6 +29,8 @@ type scope struct {
 	closed []string
 	// lowered: the quota is lower than the project's own, because the tenant's other projects have many objects; set by guard.
 	lowered bool
+	// excess says by how much the project uses more than its quota, which was lowered; set by guard.
+	excess string
 	// apps are the project's apps, set by resolve and again by grant; nil before.
 	apps *rollup.Apps
 	// delivered is what the apps delivered, set together with apps; nil before, and while the project is being deleted.
@@ -82,6 +84,9 @@ func (s *scope) Summary() string {
 	}
 	if s.lowered {
 		summary += fmt.Sprintf("; its quota lets fewer objects be made than usual, because those of tenant %s are near spec.limits.%s of the Tenant", s.tenant.Name, budget.StoreBytes.Name)
+	}
+	if s.excess != "" {
+		summary += fmt.Sprintf("; it uses more than its quota: %s; nothing is deleted, and nothing more of it is admitted", s.excess)
 	}
 	return summary
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // SetupWithManager adds the controller. These events wake a project: a change of its Project, of an object created for it, of its tenant,
-// of a policy that its tenant is under, of the cluster's networks or of the tenant's remaining number of objects; and an app that is created or deleted, or whose readiness
+// of a policy that its tenant is under, of the cluster's networks, of the tenant's remaining number of objects or of what is left of its budget; and an app that is created or deleted, or whose readiness
 // or delivery changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
@@ -33,6 +33,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
 		WatchesRawSource(r.onNetworks()).
 		WatchesRawSource(r.onStore()).
+		WatchesRawSource(r.onGrants()).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))
 	if err != nil {
@@ -82,6 +83,16 @@ func (r *Reconciler) onStore() source.Source {
 			for _, request := range r.projectsOf(ctx, tenant) {
 				queue.Add(request)
 			}
+		})
+		return nil
+	})
+}
+
+// onGrants wakes a project that did not fit into the budget of its tenant when another one gave something back.
+func (r *Reconciler) onGrants() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.Grants.OnChange(func(tenant, project string) {
+			queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: v1alpha1.HomeNamespace(tenant), Name: project}})
 		})
 		return nil
 	})

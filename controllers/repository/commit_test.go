@@ -178,13 +178,13 @@ func TestOnlyChangesOfACommitAreCompared(t *testing.T) {
 		for ref := range p.gone {
 			left = append(left, ref.Path())
 		}
-		if diff := cmp.Diff([][]string{pending, gone}, [][]string{paths(p.pending.all()), left}); diff != "" {
+		if diff := cmp.Diff([][]string{pending, gone}, [][]string{paths(p.pending.All()), left}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if p.tree != found || p.revision != s.commit.Revision {
 			t.Errorf("%s: the tree of %s is not kept", name, p.revision)
 		}
-		for _, ref := range p.pending.all() {
+		for _, ref := range p.pending.All() {
 			p.done(ref)
 		}
 		p.gone.Clear()

@@ -30,7 +30,7 @@ type Reconciler struct {
 	Steps   *step.Runner
 	Git     *git.Store
 	Tree    *tree.Reader
-	// Usage counts how much of their limits tenants use.
+	// Usage counts how much of their limits and budgets tenants use.
 	Usage *usage.Counter
 	*Remotes
 	// Refusals records which Apps and Projects of a commit are refused.

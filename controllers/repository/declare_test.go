@@ -75,16 +75,16 @@ func TestObjectsAreAppliedOnceTheirNamespacesExist(t *testing.T) {
 
 	k = watching(t, acme(), shop, namespace("kubeop-acme"), namespace("kubeop-acme-shop"))
 	s, end = k.pass(s, first, "main@sha1:1")
-	if end != "done" || len(s.progress.waiting) != 0 || len(s.progress.pending.all()) != 0 {
-		t.Errorf("%s; waiting are %v, pending %v", end, s.progress.waiting, paths(s.progress.pending.all()))
+	if end != "done" || len(s.progress.waiting) != 0 || len(s.progress.pending.All()) != 0 {
+		t.Errorf("%s; waiting are %v, pending %v", end, s.progress.waiting, paths(s.progress.pending.All()))
 	}
 	k.wantApplied("api", "web")
 
 	// A commit writes only the apps that it changes.
 	s.progress.look(ref("acme/shop"), ref("acme/shop/web"), ref("acme/shop/api"))
 	s, end = k.pass(s, first, "main@sha1:2")
-	if end != "done" || len(s.progress.pending.all()) != 0 {
-		t.Errorf("%s; pending are %v", end, paths(s.progress.pending.all()))
+	if end != "done" || len(s.progress.pending.All()) != 0 {
+		t.Errorf("%s; pending are %v", end, paths(s.progress.pending.All()))
 	}
 	k.wantApplied()
 	web := app("kubeop-acme-shop", "web")
@@ -139,14 +139,14 @@ func TestObjectsOverALimitAreNotCheckedInEachPass(t *testing.T) {
 	tenant.Spec.Limits.Apps = &one
 	k := watching(t, tenant, namespace("kubeop-acme"), namespace("kubeop-acme-shop"))
 	s, end := k.pass(nil, declaring(t, "shop/web", "shop/api"), "main@sha1:1")
-	if end != "done" || !s.progress.over.has(ref("acme/shop/web")) {
+	if end != "done" || !s.progress.over.Has(ref("acme/shop/web")) {
 		t.Fatalf("%s; over a limit are %v", end, s.progress.over)
 	}
 	k.wantApplied("api", "shop")
 	next := k.scope(s.found)
 	next.progress = s.progress
-	if err := k.lookAgain(t.Context(), next); err != nil || len(next.progress.pending.all()) != 0 {
-		t.Errorf("nothing changed, and checked are %v, %v", paths(next.progress.pending.all()), err)
+	if err := k.lookAgain(t.Context(), next); err != nil || len(next.progress.pending.All()) != 0 {
+		t.Errorf("nothing changed, and checked are %v, %v", paths(next.progress.pending.All()), err)
 	}
 	k.fails = ".ProjectList"
 	if _, end := k.pass(s, s.found, "main@sha1:1"); end != "failed Failed: listing the projects of acme: "+errAway.Error() {
@@ -159,12 +159,12 @@ func TestABlockedObjectOverALimitStaysOverIt(t *testing.T) {
 	k := watching(t, acme(), namespace("kubeop-acme"))
 	s := k.scope(declaring(t, "shop/web"))
 	s.progress.look(ref("acme/shop/web"))
-	s.progress.over.add(ref("acme/shop"))
+	s.progress.over.Add(ref("acme/shop"))
 	if _, err := k.next(t.Context(), s, nil); err != nil {
 		t.Fatal(err)
 	}
-	if web := ref("acme/shop/web"); !s.progress.over.has(web) || s.progress.pending.has(web) || len(s.progress.waiting) != 0 {
-		t.Errorf("over a limit %v, pending %v, waiting %v", s.progress.over, paths(s.progress.pending.all()), s.progress.waiting)
+	if web := ref("acme/shop/web"); !s.progress.over.Has(web) || s.progress.pending.Has(web) || len(s.progress.waiting) != 0 {
+		t.Errorf("over a limit %v, pending %v, waiting %v", s.progress.over, paths(s.progress.pending.All()), s.progress.waiting)
 	}
 }
 
@@ -188,8 +188,8 @@ func TestAnObjectThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 			}
 			k.wantApplied("api", "shop", "web")
 			api := ref("acme/shop/api")
-			if _, refused := s.progress.refused[api]; refused != c.refused || s.progress.pending.has(api) == c.refused || s.progress.pending.has(ref("acme/shop/web")) {
-				t.Errorf("refused are %v, pending %v", s.progress.refused, paths(s.progress.pending.all()))
+			if _, refused := s.progress.refused[api]; refused != c.refused || s.progress.pending.Has(api) == c.refused || s.progress.pending.Has(ref("acme/shop/web")) {
+				t.Errorf("refused are %v, pending %v", s.progress.refused, paths(s.progress.pending.All()))
 			}
 		})
 	}
@@ -246,7 +246,7 @@ func TestAnObjectThatLeftOrIsInvalidIsNotApplied(t *testing.T) {
 	if todo, err := k.next(t.Context(), s, nil); err != nil || len(todo) != 0 {
 		t.Errorf("applied are %v, %v", todo, err)
 	}
-	if !s.progress.gone.Has(ref("acme/shop/web")) || len(s.progress.pending.all()) != 0 {
+	if !s.progress.gone.Has(ref("acme/shop/web")) || len(s.progress.pending.All()) != 0 {
 		t.Errorf("gone are %v", s.progress.gone)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -29,10 +30,12 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/controllers/repository/queue"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -155,7 +158,9 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 		},
 	}).Build()
 	c.Reconciler = &Reconciler{
-		Client: c.api, Direct: c.api, Usage: &usage.Counter{Reader: c.api, Limits: budget.Default()}, Namespace: "kubeop-system", Secrets: c.api,
+		Client: c.api, Direct: c.api, Usage: &usage.Counter{Reader: c.api, Limits: budget.Default(), Budgets: &usage.Budgets{
+			Reader: c.api, Kinds: func(context.Context) ([]schema.GroupResource, error) { return quota.Usual(), nil },
+		}}, Namespace: "kubeop-system", Secrets: c.api,
 		Steps:   &step.Runner{Client: c.api, Events: events.NewFakeRecorder(10), Clock: c.clock},
 		Remotes: NewRemotes(pool.New(pool.Options{Reach: pool.ReachOf}, c.clock), c.clock),
 	}
@@ -365,7 +370,7 @@ func TestObjectsBelowALossAreCounted(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				slices.SortFunc(losses, func(a, b plan.Loss) int { return inOrder(a.Ref, b.Ref) })
+				slices.SortFunc(losses, func(a, b plan.Loss) int { return queue.InOrder(a.Ref, b.Ref) })
 				if diff := cmp.Diff(c.want, losses); diff != "" {
 					t.Errorf("losses (-want +got):\n%s", diff)
 				}

@@ -6,7 +6,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/code"
@@ -18,15 +17,6 @@ import (
 func (r *Reconciler) limits(ctx context.Context, name string) (budget.Limits, error) {
 	tenant, err := r.tenant(ctx, name)
 	return r.Usage.Limits.With(&tenant.Spec.Limits), err
-}
-
-// tenant returns a Tenant; an empty one if there is none, as for the platform repository.
-func (r *Reconciler) tenant(ctx context.Context, name string) (*v1alpha1.Tenant, error) {
-	tenant := &v1alpha1.Tenant{}
-	if name == "" {
-		return tenant, nil
-	}
-	return tenant, client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant))
 }
 
 // applied is the size of an applied object, and the time of the apply.
@@ -56,9 +46,6 @@ func (r *Reconciler) usageOf(ctx context.Context, s *scope, tenant string) (*usa
 			u.Add(ref, made.size)
 		}
 	}
-	if s.usages == nil {
-		s.usages = map[string]*usage.Usage{}
-	}
 	s.usages[tenant] = u
 	return u, nil
 }
@@ -70,6 +57,9 @@ func (r *Reconciler) admit(ctx context.Context, s *scope, o client.Object) (bool
 	if ref.Project == "" {
 		return true, nil // Administrators declare Policies and Tenants.
 	}
+	if fits, err := r.fits(ctx, s, ref); !fits || err != nil {
+		return false, err
+	}
 	u, err := r.usageOf(ctx, s, ref.Tenant)
 	if err != nil {
 		return false, err
@@ -80,7 +70,7 @@ func (r *Reconciler) admit(ctx context.Context, s *scope, o client.Object) (bool
 	}
 	if exceeded := u.Admit(ref, size); exceeded != nil {
 		s.progress.refuse(ref, code.OverLimit, exceeded)
-		s.progress.over.add(ref)
+		s.progress.over.Add(ref)
 		return false, nil
 	}
 	return true, nil
@@ -100,8 +90,12 @@ func (r *Reconciler) lookAgain(ctx context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
-		if u.Limits != held.limits || u.Sums != held.sums {
-			s.progress.look(held.refs.UnsortedList()...)
+		a, err := r.allotment(ctx, s, tenant)
+		if err != nil {
+			return err
+		}
+		if u.Limits != held.Limits || u.Sums != held.Sums || a.Refusals() != held.Refusals {
+			s.progress.look(held.Refs.UnsortedList()...)
 		}
 	}
 	return nil
@@ -111,7 +105,7 @@ func (r *Reconciler) lookAgain(ctx context.Context, s *scope) error {
 func (s *scope) settle() {
 	for tenant, held := range s.progress.over {
 		if u := s.usages[tenant]; u != nil {
-			held.limits, held.sums = u.Limits, u.Sums
+			held.Limits, held.Sums, held.Refusals = u.Limits, u.Sums, s.allotments[tenant].Refusals()
 		}
 	}
 }

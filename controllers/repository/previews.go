@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/preview"
+	"github.com/kubeop/kubeop/controllers/repository/queue"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/identity"
@@ -74,10 +75,10 @@ func (s *scope) previewStatuses(now time.Time) []v1alpha1.PreviewStatus {
 			wrong[p.Of.Project] = append(wrong[p.Of.Project], p.String())
 		}
 	}
-	for _, ref := range slices.SortedFunc(maps.Keys(s.unapplied), inOrder) {
+	for _, ref := range slices.SortedFunc(maps.Keys(s.unapplied), queue.InOrder) {
 		wrong[ref.Project] = append(wrong[ref.Project], s.unapplied[ref].Error())
 	}
-	for _, ref := range slices.SortedFunc(maps.Keys(s.progress.waiting), inOrder) {
+	for _, ref := range slices.SortedFunc(maps.Keys(s.progress.waiting), queue.InOrder) {
 		if !s.own(ref) && now.Sub(s.progress.waiting[ref]) >= stuck {
 			project := identity.Ref{Tenant: ref.Tenant, Project: ref.Project}.Key()
 			wrong[ref.Project] = append(wrong[ref.Project], fmt.Sprintf("%s waits for its namespace, or for one of its name to be gone: `kubectl describe project %s -n %s` says why",

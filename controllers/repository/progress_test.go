@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/controllers/repository/queue"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/code"
@@ -41,17 +42,17 @@ func TestPendingObjectsAreInTheOrderOfGit(t *testing.T) {
 	for _, path := range []string{"b/x/y", "a/b", "a", "a/b/c", "a/a/z", "a/b"} {
 		p.look(ref(path))
 	}
-	if diff := cmp.Diff([]string{"a", "a/a/z", "a/b", "a/b/c", "b/x/y"}, paths(p.pending.all())); diff != "" {
+	if diff := cmp.Diff([]string{"a", "a/a/z", "a/b", "a/b/c", "b/x/y"}, paths(p.pending.All())); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	p.done(ref("a/b"))
 	p.look(ref("a/aa"))
-	if diff := cmp.Diff([]string{"a", "a/a/z", "a/aa", "a/b/c", "b/x/y"}, paths(p.pending.all())); diff != "" {
+	if diff := cmp.Diff([]string{"a", "a/a/z", "a/aa", "a/b/c", "b/x/y"}, paths(p.pending.All())); diff != "" {
 		t.Errorf("after changes (-want +got):\n%s", diff)
 	}
 	p.done(ref("a/aa"))
 	p.look(ref("a/aa")) // It is in the sorted list from before, too.
-	if diff := cmp.Diff([]string{"a", "a/a/z", "a/aa", "a/b/c", "b/x/y"}, paths(p.pending.all())); diff != "" || !p.pending.has(ref("a/aa")) {
+	if diff := cmp.Diff([]string{"a", "a/a/z", "a/aa", "a/b/c", "b/x/y"}, paths(p.pending.All())); diff != "" || !p.pending.Has(ref("a/aa")) {
 		t.Errorf("removed and added (-want +got):\n%s", diff)
 	}
 }
@@ -67,38 +68,38 @@ func TestApplyingAnObjectForgetsItsProblem(t *testing.T) {
 		t.Errorf("it waits since %s", p.waiting[web])
 	}
 	p.refuse(web, code.WriteRefused, errAway)
-	if p.pending.has(web) || len(p.waiting) != 0 {
+	if p.pending.Has(web) || len(p.waiting) != 0 {
 		t.Error("what is refused is looked at all the time")
 	}
 	want := []tree.Problem{{File: "projects/shop/apps/web/app.yaml", Code: code.WriteRefused, Why: "the API server is away", Of: web}}
 	if diff := cmp.Diff(want, p.refusals()); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
-	p.over.add(web)
+	p.over.Add(web)
 	p.look(web)
-	if len(p.refused) != 0 || len(p.over) != 0 || !p.pending.has(web) {
+	if len(p.refused) != 0 || len(p.over) != 0 || !p.pending.Has(web) {
 		t.Errorf("after a look: refused %v, over %v", p.refused, p.over)
 	}
 	p.refuse(web, code.WriteRefused, errAway)
-	p.over.add(web)
+	p.over.Add(web)
 	p.left(web)
-	if len(p.refused) != 0 || len(p.over) != 0 || p.pending.has(web) || !p.gone.Has(web) {
+	if len(p.refused) != 0 || len(p.over) != 0 || p.pending.Has(web) || !p.gone.Has(web) {
 		t.Errorf("after it left: refused %v, over %v, gone %v", p.refused, p.over, p.gone)
 	}
 }
 
 func TestLimitsHoldBackByTenant(t *testing.T) {
-	o := over{}
+	o := queue.Over{}
 	a, b, other := ref("acme/shop/a"), ref("acme/shop/b"), ref("rival/shop/a")
 	for _, r := range []identity.Ref{a, b, other} {
-		o.add(r)
+		o.Add(r)
 	}
-	o.drop(a)
-	o.drop(ref("nobody/x/y"))
-	if o.has(a) || !o.has(b) || !o.has(other) {
+	o.Drop(a)
+	o.Drop(ref("nobody/x/y"))
+	if o.Has(a) || !o.Has(b) || !o.Has(other) {
 		t.Errorf("held are %v", o)
 	}
-	if o.drop(b); o["acme"] != nil || len(o) != 1 {
+	if o.Drop(b); o["acme"] != nil || len(o) != 1 {
 		t.Errorf("a tenant of which nothing is held is still there: %v", o)
 	}
 }
@@ -108,7 +109,7 @@ func TestObjectsThatOthersChangedAreAppliedInTheNextPass(t *testing.T) {
 	web, api := ref("acme/shop/web"), ref("acme/shop/api")
 	r.touch("acme", web)
 	first := r.begin("1", "acme")
-	if len(first.pending.all()) != 0 {
+	if len(first.pending.All()) != 0 {
 		t.Error("before the first reading everything is looked at anyway")
 	}
 	first.tree = declaring(t, "shop")
@@ -118,11 +119,11 @@ func TestObjectsThatOthersChangedAreAppliedInTheNextPass(t *testing.T) {
 	if p != first {
 		t.Error("the progress of before is lost")
 	}
-	if diff := cmp.Diff([]string{"acme/shop/api"}, paths(p.pending.all())); diff != "" {
+	if diff := cmp.Diff([]string{"acme/shop/api"}, paths(p.pending.All())); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	p.done(api)
-	if left := r.begin("1", "acme").pending.all(); len(left) != 0 {
+	if left := r.begin("1", "acme").pending.All(); len(left) != 0 {
 		t.Errorf("looked at twice: %v", left)
 	}
 	if r.begin("2", "acme") == first {
@@ -130,7 +131,7 @@ func TestObjectsThatOthersChangedAreAppliedInTheNextPass(t *testing.T) {
 	}
 	r.touch("acme", web)
 	r.forget("1", "acme")
-	if again := r.begin("1", "acme"); again == first || len(again.pending.all()) != 0 {
+	if again := r.begin("1", "acme"); again == first || len(again.pending.All()) != 0 {
 		t.Error("it is not forgotten")
 	}
 }
@@ -153,7 +154,7 @@ func TestAnObjectOverALimitIsAProblemUntilThereIsRoom(t *testing.T) {
 	if !admit(s, web) || admit(s, api) {
 		t.Fatal("of two apps one is to be admitted")
 	}
-	if !s.progress.over.has(ref("acme/shop/api")) || len(s.progress.refused) != 1 {
+	if !s.progress.over.Has(ref("acme/shop/api")) || len(s.progress.refused) != 1 {
 		t.Errorf("held %v, refused %v", s.progress.over, s.progress.refused)
 	}
 	if !admit(s, tenant) {
@@ -164,8 +165,8 @@ func TestAnObjectOverALimitIsAProblemUntilThereIsRoom(t *testing.T) {
 
 	next := k.scope(s.found) // The cache does not show web yet.
 	next.progress = s.progress
-	if err := k.lookAgain(t.Context(), next); err != nil || len(next.progress.pending.all()) != 0 {
-		t.Errorf("nothing changed, and looked at are %v (%v)", paths(next.progress.pending.all()), err)
+	if err := k.lookAgain(t.Context(), next); err != nil || len(next.progress.pending.All()) != 0 {
+		t.Errorf("nothing changed, and looked at are %v (%v)", paths(next.progress.pending.All()), err)
 	}
 	tenant.Spec.Limits.Apps = &two
 	if err := k.api.Update(t.Context(), tenant); err != nil {
@@ -176,7 +177,7 @@ func TestAnObjectOverALimitIsAProblemUntilThereIsRoom(t *testing.T) {
 	if err := k.lookAgain(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"acme/shop/api"}, paths(next.progress.pending.all())); diff != "" {
+	if diff := cmp.Diff([]string{"acme/shop/api"}, paths(next.progress.pending.All())); diff != "" {
 		t.Errorf("with a higher limit (-want +got):\n%s", diff)
 	}
 	if !admit(next, api) {

@@ -42,6 +42,8 @@ type scope struct {
 	valid bool
 	// usages are the usages of tenants, including objects about to be applied, counted once in a pass.
 	usages map[string]*usage.Usage
+	// allotments say which projects of the commit fit into the budgets of their tenants.
+	allotments map[string]plan.Allotment
 	// every is the pause between two polls.
 	every time.Duration
 	beside
@@ -75,7 +77,8 @@ type acceptance struct {
 }
 
 func newScope(repository *v1alpha1.Repository) *scope {
-	return &scope{repository: repository, every: repository.GetSchedule().Every()}
+	every := repository.GetSchedule().Every()
+	return &scope{repository: repository, every: every, usages: map[string]*usage.Usage{}, allotments: map[string]plan.Allotment{}}
 }
 
 // Notes returns the conditions besides those of the steps.
@@ -136,7 +139,7 @@ func (s *scope) Summary() string {
 // reached says how far the commit has been applied.
 func (s *scope) reached() string {
 	all, left := s.found.Counts().Apps, 0
-	for ref := range s.progress.pending.in {
+	for _, ref := range s.progress.pending.All() {
 		if ref.App != "" {
 			left++
 		}

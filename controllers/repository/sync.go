@@ -248,12 +248,20 @@ func (f failures) join() error {
 	return errors.Join(all...)
 }
 
-// next returns the pending objects to apply now, at most a batch: policies before anything else, because tenants name them. Objects that need no write are marked as done.
+// next returns the pending objects to apply now, at most a batch: projects whose quota grows at the expense of others come after all else.
 func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]client.Object, error) {
-	p, now := s.progress, r.Steps.Clock.Now()
-	var todo []client.Object
-	held := 0
-	for _, ref := range p.pending.all() {
+	todo, later, err := r.nextOf(ctx, s, failed, atOnce)
+	if len(todo) == 0 && later && err == nil {
+		todo, _, err = r.nextOf(ctx, s, failed, afterShrinks)
+	}
+	return todo, err
+}
+
+// nextOf returns the pending objects whose turn it is, and whether others come later: policies before anything else, because tenants name
+// them. Objects that need no write are marked as done.
+func (r *Reconciler) nextOf(ctx context.Context, s *scope, failed failures, now turnOf) (todo []client.Object, later bool, err error) {
+	p, held := s.progress, 0
+	for _, ref := range p.pending.All() {
 		if held == ahead || full(todo, ref) {
 			break
 		}
@@ -266,33 +274,49 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 			p.done(ref)
 			continue
 		}
-		if failed[ref] != nil || p.before(node) {
+		turn, err := r.turnOf(ctx, s, ref, failed)
+		if err != nil {
+			return nil, false, err
+		}
+		later = later || turn > now
+		if turn != now || failed[ref] != nil || p.before(node) {
 			continue
 		}
-		o, state, err := r.compare(ctx, s, node)
-		switch {
-		case err != nil:
-			return nil, err
-		case state == same:
-			p.done(ref)
-		case state == blocked && p.over.has(ref.Parent()):
-			p.holdOver(ref)
-		case state == blocked:
-			if p.wait(ref, now); now.Sub(p.waiting[ref]) < stuck {
-				held++
-			}
-		default:
-			delete(p.waiting, ref)
-			admitted, err := r.admit(ctx, s, o)
-			if err != nil {
-				return nil, err
-			}
-			if admitted {
-				todo = append(todo, o)
-			}
+		o, waits, err := r.take(ctx, s, node)
+		if err != nil {
+			return nil, false, err
+		}
+		if waits {
+			held++
+		}
+		if o != nil {
+			todo = append(todo, o)
 		}
 	}
-	return todo, nil
+	return todo, later, nil
+}
+
+// take returns a pending object to apply; nil for none. waits reports whether it waits for its namespace, and not for too long.
+func (r *Reconciler) take(ctx context.Context, s *scope, node tree.Node) (o client.Object, waits bool, err error) {
+	p, ref, now := s.progress, node.Ref(), r.Steps.Clock.Now()
+	o, state, err := r.compare(ctx, s, node)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case state == same:
+		p.done(ref)
+	case state == blocked && p.over.Has(ref.Parent()):
+		p.holdOver(ref)
+	case state == blocked:
+		p.wait(ref, now)
+		return nil, now.Sub(p.waiting[ref]) < stuck, nil
+	default:
+		delete(p.waiting, ref)
+		if admitted, err := r.admit(ctx, s, o); admitted || err != nil {
+			return o, false, err
+		}
+	}
+	return nil, false, nil
 }
 
 // full reports whether a batch does not take an object as well: it has its size, or it is of policies, and the object is none.
@@ -310,7 +334,7 @@ func (p *progress) before(n tree.Node) bool {
 	app, ok := n.(*tree.App)
 	return ok && slices.ContainsFunc(app.DependsOn, func(on identity.Ref) bool {
 		other, there := p.tree.Find(on)
-		return there && other.Declared() && p.pending.has(on)
+		return there && other.Declared() && p.pending.Has(on)
 	})
 }
 
@@ -342,6 +366,7 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 		wrong[ref] = true
 		if apierrors.IsInvalid(each) || apierrors.IsBadRequest(each) {
 			s.progress.refuse(ref, code.WriteRefused, oe.Err)
+			delete(s.allotments, ref.Tenant) // It gives nothing back.
 			continue
 		}
 		failed[ref] = each

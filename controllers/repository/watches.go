@@ -72,12 +72,14 @@ func own(_ context.Context, tenant client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: tenant.GetName()}}}
 }
 
-// termsChanged passes updates of a Tenant that change its limits or whether it is frozen.
+// termsChanged passes updates of a Tenant that change its limits, its budget, what its projects may have of that, its freeze windows, or whether it is frozen.
 var termsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Tenant), e.ObjectNew.(*v1alpha1.Tenant)
-		return was.Spec.Frozen != is.Spec.Frozen || !equality.Semantic.DeepEqual(was.Spec.Limits, is.Spec.Limits) || !equality.Semantic.DeepEqual(was.Spec.Freeze, is.Spec.Freeze)
+		return was.Spec.Frozen != is.Spec.Frozen ||
+			!equality.Semantic.DeepEqual(was.Spec.Limits, is.Spec.Limits) || !equality.Semantic.DeepEqual(was.Spec.Freeze, is.Spec.Freeze) ||
+			!equality.Semantic.DeepEqual(was.Spec.Budget, is.Spec.Budget) || !equality.Semantic.DeepEqual(was.Spec.Quota, is.Spec.Quota)
 	},
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/quota"
@@ -24,6 +25,8 @@ type Reconciler struct {
 	Steps   *step.Runner
 	// Kinds are the kinds that quotas count.
 	Kinds *quota.Kinds
+	// Budgets reads how much of its budget a tenant uses.
+	Budgets *usage.Budgets
 	// FlowControl: the API server has the priority levels of the chart, so each tenant gets FlowSchemas.
 	FlowControl bool
 	// OwnerRequests: the API server has the chart's policy kubeop-requests, so owners may annotate their Repository.

@@ -38,7 +38,10 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 			objects = append(objects, schema)
 		}
 	}
-	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, objects...), apply.ErrForeign)
+	if err := s.made.Apply(ctx, objects...); err != nil {
+		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
+	}
+	return r.weigh(ctx, s)
 }
 
 // count counts the apps of the tenant's projects, and those that are ready.

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,6 +24,10 @@ type scope struct {
 	declared v1alpha1.ProjectList
 	// apps are the apps of these projects, set by guard; nil before.
 	apps *rollup.Apps
+	// budget is what the projects have of the tenant's budget, that of the last pass until guard sets it; nil without a budget.
+	budget *v1alpha1.BudgetStatus
+	// over is the condition OverBudget, set by guard.
+	over step.Note
 	// projects is the number of projects, set by bind; -1 before.
 	projects int
 	// unfollowed is the number of projects from a repository that the tenant does not have any more, set by bind.
@@ -44,6 +49,7 @@ func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
 		home:     v1alpha1.HomeNamespace(tenant.Name),
 		made:     apply.NewLedger(r.Applier, r.Direct, tenant.Status.Inventory),
 		projects: tenant.Status.Projects,
+		budget:   tenant.Status.Budget,
 	}
 }
 
@@ -51,6 +57,7 @@ func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
 func (s *scope) Record() {
 	s.tenant.Status.Namespace = s.home
 	s.tenant.Status.Projects = s.projects
+	s.tenant.Status.Budget = s.budget
 	if s.apps != nil {
 		s.apps.Record(&s.tenant.Status.AppCounts)
 	}
@@ -74,10 +81,14 @@ func (s *scope) Heading() string { return s.heading }
 
 // Notes returns the conditions beside those of the steps.
 func (s *scope) Notes() []step.Note {
-	if s.apps == nil {
-		return s.notes
+	notes := slices.Clone(s.notes)
+	if s.apps != nil {
+		notes = append(notes, s.apps.Note())
 	}
-	return append(s.notes, s.apps.Note())
+	if s.over.Condition != "" {
+		notes = append(notes, s.over)
+	}
+	return notes
 }
 
 // labels returns the labels of all objects that are created for the tenant itself.

@@ -22,6 +22,8 @@ type Counter struct {
 	Reader client.Reader
 	// Limits are for tenants without limits of their own.
 	Limits budget.Limits
+	// Budgets reads what their projects have of the budgets of tenants.
+	Budgets *Budgets
 
 	mu sync.Mutex
 	// sizes are the sizes of each tenant's objects at the last count.

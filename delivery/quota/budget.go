@@ -84,7 +84,7 @@ func CheckBudget(budget, allowed corev1.ResourceList) (faults []*BudgetFault) {
 		why := ""
 		switch _, named := allowed[name]; {
 		case amount.Sign() < 0:
-			why = amount.String() + " is negative; write 0 or more"
+			why = amount.String() + " is negative; write 0 or more in spec.budget"
 		case !named:
 			why = uncounted(name)
 		}
@@ -108,7 +108,7 @@ func uncounted(name corev1.ResourceName) string {
 		return ""
 	}
 	if meant := usualName(name); meant != "" {
-		return fmt.Sprintf("the quotas of projects have it as %s; write that", meant)
+		return fmt.Sprintf("the quotas of projects have it as %s; write that in spec.budget", meant)
 	}
 	if countForm.MatchString(string(name)) {
 		return ""

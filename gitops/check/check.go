@@ -85,6 +85,7 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 		d.checkOrder(object)
 	case *v1alpha1.Tenant:
 		d.checkFreeze(object)
+		d.checkBudget(object)
 	}
 	d.Object = object
 	return d

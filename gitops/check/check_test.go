@@ -271,6 +271,22 @@ func TestAFaultSuppressesFindingsAroundAndInsideIt(t *testing.T) {
 	}
 }
 
+// TestABudgetIsOfWhatQuotasCount names each wrong resource at its line.
+func TestABudgetIsOfWhatQuotasCount(t *testing.T) {
+	text := "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\nspec:\n  quota: {requests.example.com/gpu: 1}\n  budget:\n" +
+		"    requests.cpu: 16\n    requests.example.com/gpu: 4\n    pods: -1\n    cpu: 16\n    example.com/disks: 3\n"
+	_, got := findings(t, aTenant, text, false)
+	want := []string{"10: spec.budget names cpu: the quotas of projects have it as requests.cpu", "11: spec.budget names example.com/disks: the quota of a project does not count it", "9: spec.budget names pods: -1 is negative"}
+	if len(got) != len(want) {
+		t.Fatalf("got %q", got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("got %q, want %q", got[i], want[i])
+		}
+	}
+}
+
 // TestFreezesOfATenantEnd and begin at times that can be told.
 func TestFreezesOfATenantEnd(t *testing.T) {
 	for freeze, want := range map[string]string{

@@ -25,6 +25,8 @@ const (
 	ProjectsTwice Code = "projects-twice"
 	// OverLimit: the repository, or the files of a tenant, are over a limit.
 	OverLimit Code = "over-limit"
+	// OverBudget: the quota of a project does not fit into the budget of its tenant.
+	OverBudget Code = "over-budget"
 	// Unreadable: the file could not be read from the repository. It is read again.
 	Unreadable Code = "unreadable"
 )
@@ -83,6 +85,8 @@ const (
 	InvalidExpression Code = "invalid-expression"
 	// InvalidFreeze: a freeze window has no start, time zone or duration that can be evaluated.
 	InvalidFreeze Code = "invalid-freeze"
+	// InvalidBudget: the budget of a tenant has a negative amount, or names what the quotas of projects do not count.
+	InvalidBudget Code = "invalid-budget"
 	// WrongScope: the field is only for projects of the platform, or only for those of tenants.
 	WrongScope Code = "wrong-scope"
 	// SecretDependency: an app depends on a Secret.

@@ -125,8 +125,8 @@ func TestARefusalSaysWhatIsLeftAndWhoHasTheRest(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", project, diff)
 		}
 	}
-	if new, shop := refused["new"].Field(), refused["shop"].Field(); new != "spec.quota.requests.cpu" || shop != "spec.quota.requests.cpu" {
-		t.Errorf("the fields are %s and %s", new, shop)
+	if fresh, shop := refused["new"].Field(), refused["shop"].Field(); fresh != "spec.quota.requests.cpu" || shop != "spec.quota.requests.cpu" {
+		t.Errorf("the fields are %s and %s", fresh, shop)
 	}
 	over := (Budget{Tenant: "acme", Limit: amounts("pods 5"), Shares: []Share{share("a: pods 9"), {Project: "b", Wants: amounts("pods 50")}}}).Fit().Refused["b"]
 	if want := "pods 50 (the default), with nothing of 5 left (the others have 9: a 9);"; over == nil || !strings.Contains(over.Error(), want) || over.Field() != "spec.quota" {

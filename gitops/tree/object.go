@@ -64,6 +64,14 @@ func (t *Tree) Declared(ref identity.Ref) client.Object {
 	return nil
 }
 
+// ProjectsOf returns the projects of a tenant, with previews, sorted by name.
+func (t *Tree) ProjectsOf(tenant string) []*Project {
+	if found := find(t.Tenants, tenant); found != nil {
+		return found.Projects
+	}
+	return nil
+}
+
 // DeclaredPolicies returns the Policies that the commit declares, sorted by name.
 func (t *Tree) DeclaredPolicies() []v1alpha1.Policy {
 	var all []v1alpha1.Policy

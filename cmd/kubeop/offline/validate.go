@@ -169,6 +169,11 @@ func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files
 		found.problems = append(found.problems, p)
 		return true
 	})
+	over, err := v.overBudget(files, t)
+	if err != nil {
+		return nil, err
+	}
+	found.problems = append(found.problems, over...)
 	if !v.renders {
 		return found, nil
 	}

@@ -116,6 +116,36 @@ func TestValidateListsWhatIsWrong(t *testing.T) {
 	}
 }
 
+// TestValidateComparesQuotasWithTheBudget of a tenant in the same repository, and of one in a file beside it.
+func TestValidateComparesQuotasWithTheBudget(t *testing.T) {
+	const tenant = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\nspec:\n  owners: [{kind: User, name: lead@acme.example}]\n  budget: {requests.cpu: 6}\n"
+	const small = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: a}\nspec:\n  quota:\n    requests.cpu: 3\n"
+	want := "project.yaml: the quota of project shop does not fit into the budget of tenant acme: requests.cpu 4 (the default), with 3 of 6 left (the others have 3: a 3); "
+	files := repository(map[string]string{"projects/a/project.yaml": small})
+	root := write(t, files)
+	settings := filepath.Join(t.TempDir(), "tenant.yaml")
+	if err := os.WriteFile(settings, []byte(tenant), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	platform := map[string]string{"kubeop.yaml": "layout: v1\n", "tenants/acme/tenant.yaml": tenant}
+	for name, text := range files {
+		if name != "kubeop.yaml" {
+			platform["tenants/acme/"+name] = text
+		}
+	}
+	for name, args := range map[string][]string{"a tenant's": {root, "--render=false", "--tenant-file", settings}, "the platform's": {write(t, platform), "--render=false"}} {
+		t.Run(name, func(t *testing.T) {
+			out, _, err := run(t, args...)
+			if err == nil || !strings.Contains(out, "projects/shop/"+want) || strings.Count(out, "\n") != 1 || !strings.Contains(out, "[over-budget]") {
+				t.Errorf("got %v\n%s", err, out)
+			}
+		})
+	}
+	if out, _, err := run(t, root, "--render=false"); err != nil {
+		t.Errorf("without the tenant's settings: %v\n%s", err, out)
+	}
+}
+
 func TestTheSamplesAreValid(t *testing.T) {
 	for _, name := range append(examples.Names(), examples.Stages) {
 		if name == "docs" {

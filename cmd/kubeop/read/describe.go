@@ -84,6 +84,9 @@ func (d *describe) run(ctx context.Context) error {
 		d.page.Field("Namespace", o.Status.Namespace)
 		d.page.Field("Policies", strings.Join(o.Spec.Policies, ", "))
 		d.page.Field("Projects", fmt.Sprint(o.Status.Projects))
+		if o.Status.Budget != nil {
+			d.page.Field("Budget", o.Status.Budget.Summary)
+		}
 		d.page.Field("Apps ready", o.Status.AppsReady)
 		d.steps(o.Status.Conditions)
 	case *v1alpha1.Policy:

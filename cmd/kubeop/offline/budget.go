@@ -1,0 +1,67 @@
+package offline
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/quota"
+	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// overBudget returns the projects whose quotas do not fit into the budgets of their tenants, as if no project was there before. Budgets are in the
+// platform repository, and in the settings of the tenant whose repository is checked.
+func (v *validate) overBudget(files fs.FS, t *tree.Tree) (problems []tree.Problem, err error) {
+	settings, err := v.settings()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range t.Tenants {
+		name := n.Ref().Tenant
+		tenant, declared := t.Declared(identity.Ref{Tenant: name}).(*v1alpha1.Tenant)
+		if !declared && t.Scope.Tenant != "" {
+			tenant = settings
+		}
+		if tenant == nil || len(tenant.Spec.Budget) == 0 {
+			continue
+		}
+		tenant = tenant.DeepCopy()
+		tenant.Name = name
+		found, err := overBudget(files, t, tenant)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, found...)
+	}
+	return problems, nil
+}
+
+// overBudget returns those of one tenant.
+func overBudget(files fs.FS, t *tree.Tree, tenant *v1alpha1.Tenant) (problems []tree.Problem, err error) {
+	b := usage.NewBudget(tenant, quota.Usual())
+	for _, n := range t.ProjectsOf(tenant.Name) {
+		if project, ok := t.Declared(n.Ref()).(*v1alpha1.Project); ok {
+			b.Declare(project)
+		}
+	}
+	refused := b.Fit().Refused
+	for _, project := range slices.Sorted(maps.Keys(refused)) {
+		ref := identity.Ref{Tenant: tenant.Name, Project: project}
+		n, _ := t.Find(ref)
+		text, err := fs.ReadFile(files, t.File(n))
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", t.File(n), err)
+		}
+		over := refused[project]
+		problems = append(problems, tree.Problem{
+			File: t.File(n), Position: document.Parse("", text).Position(over.Field()), Code: code.OverBudget, Why: over.Error(), Of: ref,
+		})
+	}
+	return problems, nil
+}

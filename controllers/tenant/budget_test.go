@@ -1,0 +1,49 @@
+package tenant
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
+)
+
+func quantities(cpu, pods string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse(pods)}
+}
+
+func TestTheStatusSaysWhatIsUsedOfTheBudget(t *testing.T) {
+	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}, Spec: v1alpha1.ProjectSpec{Quota: quantities("8", "30")}}
+	blog := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "blog"}}
+	for name, c := range map[string]struct {
+		budget        corev1.ResourceList
+		outcome, over string
+		summary       string
+	}{
+		"none":     {outcome: "done"},
+		"room":     {budget: quantities("16", "200"), outcome: "done", summary: "pods 80/200, requests.cpu 12/16"},
+		"full":     {budget: quantities("12", "80"), outcome: "done", summary: "pods 80/80, requests.cpu 12/12"},
+		"exceeded": {budget: quantities("10", "80"), outcome: "done", summary: "pods 80/80, requests.cpu 12/10", over: "over the budget: requests.cpu over by 2 (12 of 10); nothing is deleted"},
+		"negative": {budget: quantities("-1", "80"), outcome: "later steps run; stopped InvalidBudget: spec.budget names requests.cpu: -1 is negative", summary: "pods 80/80, requests.cpu 12/-1", over: "requests.cpu over by 13 (12 of -1)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{Budget: c.budget, Quota: quantities("100", "100")}}
+			b := newFixture(t, tenant, shop.DeepCopy(), blog.DeepCopy())
+			s := b.newScope(tenant)
+			if got := steptest.Outcome(t, b.weigh(t.Context(), s)); !strings.HasPrefix(got, c.outcome) {
+				t.Errorf("got %q, want %q", got, c.outcome)
+			}
+			s.Record()
+			if got := tenant.Status.Budget; got == nil && c.summary != "" || got != nil && got.Summary != c.summary {
+				t.Errorf("got %+v, want %q", got, c.summary)
+			}
+			if (s.over.Status == metav1.ConditionTrue) != (c.over != "") || !strings.Contains(s.over.Message, c.over) {
+				t.Errorf("the condition is %+v, want %q", s.over, c.over)
+			}
+		})
+	}
+}
