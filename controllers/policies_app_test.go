@@ -121,3 +121,27 @@ func TestNobodyElseChangesGuardrails(t *testing.T) {
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Policies = []string{"fenced-registry"} })
 	n.denied(pod, "Images: Pod/x has the image a")
 }
+
+// TestATenantsHostsAreBelowItsDomains: kubeop refuses others before anything is applied, and the API server from everybody.
+func TestATenantsHostsAreBelowItsDomains(t *testing.T) {
+	n, bot := limited(t, "domained")
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Domains = []string{"domained.example"} })
+	ingress := func(host string) error {
+		return bot.Create(t.Context(), n.object(n.namespace(), "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x}, spec: {rules: [{host: '"+host+
+			"', http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}}]}}"), client.DryRunAll)
+	}
+	n.denied(func() error { return ingress("web.other.example") }, "Hostnames: Ingress/x has the host web.other.example, which is not below the allowed domains: domained.example. See spec.domains of the Tenant")
+	n.denied(func() error { return ingress("") }, "Hostnames: Ingress/x serves every host name", "See spec.domains of the Tenant")
+	for _, host := range []string{"web.domained.example", "*.domained.example"} {
+		if err := ingress(host); err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+			t.Error(err)
+		}
+	}
+	spec := "  image: {reference: registry.example/web:v1, replicas: 0, ports: [{name: http, port: 8080, servicePort: 80}]}\n  host: "
+	n.push(imageFile("site", spec+"web.other.example\n"))
+	site := n.app("shop", "site")
+	n.states(site, v1alpha1.AllowedCondition, metav1.ConditionFalse, "has the host web.other.example, which is not below the allowed domains: domained.example; "+
+		"change that in Git, or ask an administrator of the cluster to change spec.domains of the tenant's tenant.yaml in the platform repository")
+	n.push(imageFile("site", spec+"web.domained.example\n"))
+	n.until(site, v1alpha1.AppliedCondition, metav1.ConditionTrue, "")
+}

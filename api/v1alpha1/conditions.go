@@ -52,6 +52,8 @@ const (
 	AccessReadyCondition = "AccessReady"
 	// RepositoryBoundCondition: the tenant's Repository is declared.
 	RepositoryBoundCondition = "RepositoryBound"
+	// DomainsReadyCondition: the tenant's domains overlap with none of another tenant.
+	DomainsReadyCondition = "DomainsReady"
 )
 
 // Conditions of a Tenant beside its steps.
@@ -237,6 +239,8 @@ const (
 	AppsNotReadyReason = "AppsNotReady"
 	// NamespaceTakenReason: the namespace exists and belongs to another owner. kubeop never adopts such a namespace.
 	NamespaceTakenReason = "NamespaceTaken"
+	// DomainTakenReason: a domain of the Tenant overlaps with one of an older Tenant.
+	DomainTakenReason = "DomainTaken"
 	// NamespaceRetainedReason, of an event: the namespace was kept because claims in it hold data. The message names them.
 	NamespaceRetainedReason = "NamespaceRetained"
 	// EventsRefusedReason, of an event of a Project: its tenant has too many Events, and this project more than its equal part, so its apps may create

@@ -105,8 +105,8 @@ type ServiceRules struct {
 	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
 }
 
-// HostnameRules limits the host names of Ingresses and of the Gateway API's routes (HTTPRoute, GRPCRoute, TLSRoute). An Ingress with a
-// default backend, and a rule or route without a host name, serve every name and break the rule.
+// HostnameRules limits the host names of Ingresses and of the Gateway API's Gateways and routes (HTTPRoute, GRPCRoute, TLSRoute). An Ingress
+// with a default backend, and a rule, route or listener without a host name, serve every name and break the rule.
 type HostnameRules struct {
 	// Action for objects that break this rule: Deny, Warn or Audit. Default Deny.
 	// +kubebuilder:default=Deny
@@ -267,7 +267,7 @@ const GuardrailsName = "kubeop"
 
 // AppliedPolicy are the rules of one policy that have the same action.
 type AppliedPolicy struct {
-	// Policy is the name of the Policy.
+	// Policy is the name of the Policy; "tenant.yaml" for spec.domains of the Tenant.
 	Policy string `json:"policy"`
 
 	PolicyRules `json:",inline"`
@@ -276,7 +276,7 @@ type AppliedPolicy struct {
 // GuardrailsSpec are the rules of all policies that hold in a project, by their actions.
 type GuardrailsSpec struct {
 	// Deny are rules that objects have to satisfy.
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=17
 	// +listType=map
 	// +listMapKey=policy
 	Deny []AppliedPolicy `json:"deny,omitempty"`

@@ -92,6 +92,14 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +listType=set
 	Policies []string `json:"policies,omitempty"`
+	// Domains are the tenant's own, such as "shop.example.com": its host names are that name or below it, and wildcards may be, too, besides what
+	// Policies allow. A domain overlaps with none of another tenant, so two tenants with domains never have the same host name. Default: none, and
+	// then only Policies limit the host names.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
+	// +listType=set
+	Domains []string `json:"domains,omitempty"`
 	// Weight is the tenant's share wherever tenants wait for the same resource: workers, fetches, builds and Helm actions. A tenant with
 	// weight 2 gets twice the turns of one with weight 1. Default 1.
 	// +kubebuilder:validation:Minimum=1

@@ -2983,6 +2983,11 @@ func (in *TenantSpec) DeepCopyInto(out *TenantSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Domains != nil {
+		in, out := &in.Domains, &out.Domains
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.Limits.DeepCopyInto(&out.Limits)
 	if in.Notifications != nil {
 		in, out := &in.Notifications, &out.Notifications

@@ -49,7 +49,7 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 func rulesFor(ctx context.Context, of *comparison, tenant *v1alpha1.Tenant, namespace string) (*v1alpha1.GuardrailsSpec, error) {
 	if of.repository.Spec.Tenant == "" {
 		under, _ := guardrails.Select(tenant, of.tree.DeclaredPolicies())
-		rules := guardrails.Of(under)
+		rules := guardrails.For(tenant, under)
 		return &rules, nil
 	}
 	live := &v1alpha1.Guardrails{}

@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
-// enforce writes the Guardrails of the namespace: the rules of the policies that the tenant is under. If one of these does not exist, the
+// enforce writes the Guardrails of the namespace: the rules of the policies that the tenant is under, and its domains. If one of these does not exist, the
 // Guardrails stay as they are, because fewer rules would allow more.
 func (r *Reconciler) enforce(ctx context.Context, s *scope) error {
 	policies := &v1alpha1.PolicyList{}
@@ -27,7 +27,7 @@ func (r *Reconciler) enforce(ctx context.Context, s *scope) error {
 		return step.Stop(v1alpha1.PolicyNotFoundReason, fmt.Errorf("spec.policies of tenant %s names what does not exist: %s. Add policies/<policy>.yaml to the platform "+
 			"repository, or take the name out of tenant.yaml; until then the guardrails stay as they are", s.tenant.Name, strings.Join(missing, ", ")))
 	}
-	spec := guardrails.Of(selected)
+	spec := guardrails.For(s.tenant, selected)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
 	if err != nil {
 		return fmt.Errorf("encoding the guardrails: %w", err)

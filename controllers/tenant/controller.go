@@ -48,5 +48,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, tenant *v1alpha1.Tenant) (ct
 		step.Of(v1alpha1.NamespaceReadyCondition, s, r.makeNamespace),
 		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.guard),
 		step.Of(v1alpha1.AccessReadyCondition, s, r.grant),
-		step.Of(v1alpha1.RepositoryBoundCondition, s, r.bind))
+		step.Of(v1alpha1.RepositoryBoundCondition, s, r.bind),
+		step.Of(v1alpha1.DomainsReadyCondition, s, r.compareDomains))
 }

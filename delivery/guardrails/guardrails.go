@@ -44,6 +44,19 @@ func Of(policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
 	return spec
 }
 
+// TenantFile stands in place of the name of a Policy where spec.domains of the Tenant is the rule. No Policy can have that name.
+const TenantFile = "tenant.yaml"
+
+// For returns the rules that hold for a tenant: those of its policies, and that its host names are below its own domains, if it has some.
+func For(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
+	spec := Of(policies)
+	if domains := tenant.Spec.Domains; len(domains) > 0 {
+		own := &v1alpha1.HostnameRules{Action: v1alpha1.DenyAction, Suffixes: domains, Wildcards: true}
+		spec.Deny = append(spec.Deny, v1alpha1.AppliedPolicy{Policy: TenantFile, PolicyRules: v1alpha1.PolicyRules{Hostnames: own}})
+	}
+	return spec
+}
+
 // byAction splits the rules of a policy by their actions.
 func byAction(rules *v1alpha1.PolicyRules) map[v1alpha1.PolicyAction]v1alpha1.PolicyRules {
 	split := map[v1alpha1.PolicyAction]v1alpha1.PolicyRules{}
@@ -113,6 +126,9 @@ type Violation struct {
 
 // Where says where the rule is written.
 func (v Violation) Where() string {
+	if v.Policy == TenantFile {
+		return "spec.domains of the tenant's " + TenantFile + " in the platform repository"
+	}
 	return fmt.Sprintf("spec.%s of policies/%s.yaml in the platform repository", v.Field, v.Policy)
 }
 

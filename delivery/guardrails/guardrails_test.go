@@ -66,6 +66,32 @@ func TestEachRuleIsListedUnderItsAction(t *testing.T) {
 	}
 }
 
+// TestATenantsHostsAreBelowItsDomains, besides what its policies allow. A tenant without domains has no such rule.
+func TestATenantsHostsAreBelowItsDomains(t *testing.T) {
+	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Domains: []string{"acme.example", "shop.example.org"}}}
+	rules := For(tenant, []v1alpha1.Policy{named("p", false, v1alpha1.PolicyRules{Hostnames: &v1alpha1.HostnameRules{Suffixes: []string{"acme.example", "free.example"}, Wildcards: true}})})
+	for host, want := range map[string]string{
+		"web.acme.example": "", "*.acme.example": "", "acme.example": "",
+		"a.shop.example.org": "p", "a.free.example": TenantFile, "evilacme.example": "p " + TenantFile, "": "p " + TenantFile,
+	} {
+		var broken []string
+		for _, v := range Check(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": map[string]any{"rules": []any{map[string]any{"host": host}}},
+		}}, &rules) {
+			broken = append(broken, v.Policy)
+			if where := v.Where(); v.Policy == TenantFile && where != "spec.domains of the tenant's tenant.yaml in the platform repository" {
+				t.Errorf("the rule is at %s", where)
+			}
+		}
+		if got := strings.Join(broken, " "); got != want {
+			t.Errorf("%q breaks %q, want %q", host, got, want)
+		}
+	}
+	if diff := cmp.Diff(Of(nil), For(&v1alpha1.Tenant{}, nil)); diff != "" {
+		t.Errorf("without domains (-want +got):\n%s", diff)
+	}
+}
+
 func TestAViolationSaysWhatIsWrongAndWhereTheRuleIs(t *testing.T) {
 	allowed := strings.Fields("a.example b.example c.example d.example e.example f.example g.example h.example i.example j.example")
 	rules := Of([]v1alpha1.Policy{

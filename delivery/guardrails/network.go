@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/few"
+	"github.com/kubeop/kubeop/delivery/hostname"
 )
 
 // services: a Service may be reached from outside of the cluster only as the policy allows.
@@ -62,7 +63,7 @@ func inside(prefix netip.Prefix, of string) bool {
 	return err == nil && outer.Bits() <= prefix.Bits() && outer.Contains(prefix.Addr())
 }
 
-// hostnames: an Ingress or a route may serve only names below the domains of the policy.
+// hostnames: an Ingress, a route or a Gateway may serve only names below the domains of the policy.
 func hostnames(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {
 	rule := rules.Hostnames
 	if rule == nil {
@@ -74,7 +75,7 @@ func hostnames(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) [
 		name, wildcard := strings.CutPrefix(name, "*.")
 		switch {
 		case host == "":
-			broken = append(broken, found{"hostnames.suffixes", "serves every host name, because it has a default backend, or a rule without a host: name the host in Git"})
+			broken = append(broken, found{"hostnames.suffixes", "serves every host name, because it has a default backend, or a rule, route or listener without a host: name the host in Git"})
 		case !below(rule.Suffixes, name):
 			broken = append(broken, found{"hostnames.suffixes", fmt.Sprintf("has the host %s, which is not below the allowed domains: %s", few.Line(host, maxQuoted), listed(rule.Suffixes))})
 		case wildcard && !rule.Wildcards:
@@ -86,7 +87,7 @@ func hostnames(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) [
 
 // below reports whether a host name is one of the domains or below one.
 func below(domains []string, host string) bool {
-	return slices.ContainsFunc(domains, func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) })
+	return slices.ContainsFunc(domains, func(domain string) bool { return hostname.Below(domain, host) })
 }
 
 // gatewayGroup is the API group of the Gateway API.
@@ -95,7 +96,7 @@ const gatewayGroup = "gateway.networking.k8s.io"
 // routes are the kinds of the Gateway API that have host names.
 var routes = []string{"HTTPRoute", "GRPCRoute", "TLSRoute"}
 
-// hostsOf returns the host names that an Ingress or a route serves; "" stands for every name. Each is returned once.
+// hostsOf returns the host names that an Ingress, a route or a Gateway serves; "" stands for every name. Each is returned once.
 func hostsOf(object *unstructured.Unstructured) []string {
 	kind := object.GroupVersionKind()
 	spec, _ := object.Object["spec"].(map[string]any)
@@ -114,6 +115,12 @@ func hostsOf(object *unstructured.Unstructured) []string {
 		for _, one := range listed {
 			rule, _ := one.(map[string]any)
 			add(rule["host"])
+		}
+	case kind.Group == gatewayGroup && kind.Kind == "Gateway":
+		for _, listener := range mappings(spec["listeners"]) {
+			if protocol := listener["protocol"]; protocol != "TCP" && protocol != "UDP" {
+				add(listener["hostname"])
+			}
 		}
 	case kind.Group == gatewayGroup && slices.Contains(routes, kind.Kind):
 		listed, _ := spec["hostnames"].([]any)

@@ -99,6 +99,8 @@ const (
 	WrongPath Code = "wrong-path"
 	// UnknownPolicy: a tenant names a policy that no file declares.
 	UnknownPolicy Code = "unknown-policy"
+	// OverlappingDomain: a domain of a tenant is one of another tenant, or is below or above one.
+	OverlappingDomain Code = "overlapping-domain"
 	// WriteRefused: the file is valid, and the object could not be written to the cluster.
 	WriteRefused Code = "write-refused"
 	// RenderFailed: the app is valid, and its files, its chart or its settings render to no valid objects. Only kubeop validate reports it;

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/check"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
@@ -109,48 +108,6 @@ func (p *pass) readPolicy(n node, e fs.DirEntry, before *Policy) *Policy {
 	}
 	self.take(p, p.checkFile(n.dir, self))
 	return policy
-}
-
-// policiesOf returns the policies that a tenant names.
-func policiesOf(n *node) []string {
-	if n.object == nil {
-		return nil
-	}
-	return decode(n, &v1alpha1.Tenant{}).Spec.Policies
-}
-
-// refuseUnknownPolicies refuses each tenant.yaml that names a policy of which there is no file. A policy whose file has problems is there: it
-// stays as it was. The tenant is accepted again when the file is there.
-func (p *pass) refuseUnknownPolicies(t, before *Tree) {
-	for i, tenant := range t.Tenants {
-		tenant = tenant.fromFolder()
-		t.Tenants[i] = tenant
-		var found []document.Finding
-		for j, name := range tenant.policies {
-			if find(t.Policies, name) == nil && !t.PoliciesUnknown {
-				found = append(found, p.unknownPolicy(t, tenant, j))
-			}
-		}
-		if len(found) == 0 {
-			continue
-		}
-		refused := *tenant
-		refused.asRead, refused.object, refused.problems = tenant, nil, slices.Concat(tenant.problems, p.problems(tenant.ref, found...))
-		refused.count()
-		if was := find(before.Tenants, tenant.ref.Tenant); was != nil && was.asRead == tenant && slices.Equal(was.problems, refused.problems) {
-			t.Tenants[i] = was
-			continue
-		}
-		t.Tenants[i] = &refused
-	}
-}
-
-// fromFolder returns the tenant as it was read from its folder, before any refusal because of a policy.
-func (t *Tenant) fromFolder() *Tenant {
-	if t != nil && t.asRead != nil {
-		return t.asRead
-	}
-	return t
 }
 
 // unknownPolicy returns the finding that there is no policy of the name that a tenant has at an index.

@@ -75,9 +75,8 @@ type Tenant struct {
 
 	// implicit: the folder declares projects, but no Tenant. It is that of a tenant with its own repository, or of the platform itself.
 	implicit bool
-	// policies are the names in spec.policies.
-	policies []string
-	// asRead is the tenant as its folder declares it, if this one is refused because of a policy; nil otherwise.
+	terms
+	// asRead is the tenant as its folder declares it, if this one is refused because of another file; nil otherwise.
 	asRead *Tenant
 	counts Counts
 }

@@ -34,7 +34,7 @@ func (p *pass) readRoot(t, before *Tree) {
 		p.readPolicies(t, before, l)
 		p.readTenants(t, before, l.folder(tops[0]))
 		p.readPlatform(t, before, l)
-		p.refuseUnknownPolicies(t, before)
+		p.refuseTenants(t, before)
 		return
 	}
 	t.Tenants = []*Tenant{p.readImplicit(p.scope.Tenant, tops[0], l, before)}
@@ -128,7 +128,7 @@ func (p *pass) readTenant(n node, before *Tenant) *Tenant {
 	}
 	main := within.readFile(&t.node, l, layout.TenantFile, nodeOf(before))
 	within.budget = within.budgetOf(t)
-	t.policies = policiesOf(&t.node)
+	t.terms = termsOf(&t.node)
 	_, t.Unknown = l.unusable[layout.ProjectsFolder]
 	t.Strays = p.problems(identity.Ref{}, l.strays(layout.TenantFile)...)
 	for _, e := range l.entries {

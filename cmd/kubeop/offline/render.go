@@ -190,7 +190,7 @@ func (r *rendering) place(ref identity.Ref, app *v1alpha1.App) (at project.Place
 	case r.tree.Scope.Tenant == "" && there && node.Declared():
 		at.Tenant, known = r.tree.Object(node, "").(*v1alpha1.Tenant)
 		under, _ := guardrails.Select(at.Tenant, r.tree.DeclaredPolicies())
-		rules := guardrails.Of(under)
+		rules := guardrails.For(at.Tenant, under)
 		at.Guardrails = &rules
 	}
 	return at, known, nil

@@ -21,7 +21,8 @@ func Steps(kind Kind) []string {
 	return map[string][]string{
 		v1alpha1.RepositoryKind: {v1alpha1.FetchedCondition, v1alpha1.SyncedCondition, v1alpha1.AcceptedCondition, v1alpha1.TreeValidCondition},
 		v1alpha1.TenantKind: {
-			v1alpha1.NamespaceReadyCondition, v1alpha1.GuardrailsReadyCondition, v1alpha1.AccessReadyCondition, v1alpha1.RepositoryBoundCondition, v1alpha1.AppsReadyCondition,
+			v1alpha1.NamespaceReadyCondition, v1alpha1.GuardrailsReadyCondition, v1alpha1.AccessReadyCondition, v1alpha1.RepositoryBoundCondition, v1alpha1.DomainsReadyCondition,
+			v1alpha1.AppsReadyCondition,
 			v1alpha1.RepositoryUnboundCondition, v1alpha1.ProjectsRemovedCondition, v1alpha1.NamespaceRemovedCondition,
 		},
 		v1alpha1.ProjectKind: {

@@ -4,6 +4,7 @@ package ruled
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -37,7 +38,7 @@ type written struct {
 
 	Host                *string
 	Service, Ingress    map[string]any
-	Route               []any
+	Route, Listeners    []any
 	Labels, Annotations map[string]string
 	Refused             []string
 	ofPod
@@ -125,6 +126,12 @@ func (w *written) object() *unstructured.Unstructured {
 	case w.Gateway != "":
 		listener := map[string]any{"name": "web", "port": int64(80), "protocol": "HTTP"}
 		return object("gateway.networking.k8s.io/v1", "Gateway", nil, map[string]any{"gatewayClassName": w.Gateway, "listeners": []any{listener}})
+	case w.Listeners != nil:
+		for i, l := range w.Listeners {
+			listener := l.(map[string]any)
+			listener["name"], listener["port"] = fmt.Sprint("l", i), int64(80+i)
+		}
+		return object("gateway.networking.k8s.io/v1", "Gateway", nil, map[string]any{"gatewayClassName": "x", "listeners": w.Listeners})
 	case w.Template != "":
 		set := w.workload("StatefulSet")
 		set.Object["spec"].(map[string]any)["volumeClaimTemplates"] = []any{map[string]any{"metadata": map[string]any{"name": "data"}, "spec": claim(w.Template)}}

@@ -1,0 +1,59 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/hostname"
+)
+
+// compareDomains stops if a domain overlaps with one of an older tenant. Its owners read the status, so it does not name the other tenant.
+func (r *Reconciler) compareDomains(ctx context.Context, s *scope) error {
+	if len(s.tenant.Spec.Domains) == 0 {
+		return nil
+	}
+	tenants := &v1alpha1.TenantList{}
+	if err := r.Client.List(ctx, tenants, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the tenants: %w", err)
+	}
+	if contested := hostname.Contested(s.tenant, tenants.Items); contested != "" {
+		return step.Stop(v1alpha1.DomainTakenReason, fmt.Errorf("spec.domains: %s overlaps with a domain of another, older tenant, so both can have the same host names; kubectl get tenants "+
+			"-o custom-columns=NAME:.metadata.name,DOMAINS:.spec.domains shows administrators whose. Remove one of the two in the platform repository", contested))
+	}
+	return nil
+}
+
+// domainsChanged passes changes of the domains of a Tenant.
+var domainsChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !slices.Equal(e.ObjectOld.(*v1alpha1.Tenant).Spec.Domains, e.ObjectNew.(*v1alpha1.Tenant).Spec.Domains)
+	},
+}
+
+// withDomains maps a tenant to all others that have domains. If listing them fails, the error is logged, and they are reconciled at their interval.
+func (r *Reconciler) withDomains(ctx context.Context, changed client.Object) (requests []reconcile.Request) {
+	if len(changed.(*v1alpha1.Tenant).Spec.Domains) == 0 {
+		return nil
+	}
+	tenants := &v1alpha1.TenantList{}
+	if err := r.Client.List(ctx, tenants, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the tenants with domains; they are reconciled at their interval", "tenant", changed.GetName())
+		return nil
+	}
+	for i := range tenants.Items {
+		if len(tenants.Items[i].Spec.Domains) > 0 && tenants.Items[i].Name != changed.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: tenants.Items[i].Name}})
+		}
+	}
+	return requests
+}
