@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/command"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -81,3 +83,6 @@ func (r *Reconciler) reportRefusals(s *scope) {
 func (s *scope) refusals() []tree.Problem {
 	return slices.DeleteFunc(s.progress.refusals(), func(p tree.Problem) bool { return s.found.OriginOf(p.Of) != nil })
 }
+
+// listed names some of many things.
+func listed(names []string) string { return strings.Join(few.Of(names, 5), ", ") }

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -104,10 +105,10 @@ func (s *scope) Record() {
 	if s.found == nil {
 		return
 	}
-	status.Problems = shortened(s.problems(maxProblems+1), s.problemCount(), maxProblems)
+	status.Problems = few.Lines(s.problems(maxProblems+1), s.problemCount(), maxProblems)
 	status.Previews = s.previews.Status
 	if s.weighed {
-		status.Held, status.HeldToken = shortened(s.verdict.Lines, len(s.verdict.Lines), maxHeld), ""
+		status.Held, status.HeldToken = few.Lines(s.verdict.Lines, len(s.verdict.Lines), maxHeld), ""
 		if len(s.verdict.Held) > 0 {
 			status.HeldToken = s.verdict.Token
 		}

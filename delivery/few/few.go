@@ -14,6 +14,15 @@ func Of(texts []string, n int) []string {
 	return append(texts[:n:n], More(len(texts)-n))
 }
 
+// Lines shortens a list that has no line about the rest: lines are its first lines, of all in all. It returns at most n lines, of which the last is
+// More of the others if there are more.
+func Lines(lines []string, all, n int) []string {
+	if all <= n || len(lines) < n {
+		return lines
+	}
+	return append(lines[:n-1:n-1], More(all-n+1))
+}
+
 // More says how many things a message does not name, such as "and 1,200 more".
 func More(n int) string { return message.NewPrinter(language.English).Sprintf("and %d more", n) }
 

@@ -33,3 +33,15 @@ func TestALineIsSafeToQuote(t *testing.T) {
 		}
 	}
 }
+
+func TestLines(t *testing.T) {
+	for _, c := range []struct {
+		all, most int
+		want      string
+	}{{0, 3, ""}, {2, 3, "a b"}, {3, 3, "a b c"}, {4, 3, "a b and 2 more"}, {9, 3, "a b and 7 more"}} {
+		lines := []string{"a", "b", "c", "d"}[:min(c.all, 4)]
+		if got := strings.Join(Lines(lines, c.all, c.most), " "); got != c.want {
+			t.Errorf("of %d at most %d: %q, want %q", c.all, c.most, got, c.want)
+		}
+	}
+}

@@ -12,8 +12,10 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/command"
 )
+
+// administrator is who ends what administrators froze, in the words of package command, which most packages above this one use, too.
+const administrator = "an administrator of the cluster"
 
 // MaxWindows is how many windows of a tenant are evaluated: as many as the Tenant's schema allows.
 const MaxWindows = 16
@@ -38,7 +40,7 @@ func (h *Hold) ByAdministrators() bool { return h != nil && h.Field != "" }
 // String says which freeze it is, and until when, such as "until 2026-11-30 08:00 CET (Europe/Berlin) by freeze weekend".
 func (h *Hold) String() string {
 	if h.ByAdministrators() {
-		return fmt.Sprintf("until %s removes %s from %s in Git", command.Administrator, h.Field, h.File)
+		return fmt.Sprintf("until %s removes %s from %s in Git", administrator, h.Field, h.File)
 	}
 	clock := "15:04"
 	if h.Until.Second() != 0 {
