@@ -106,6 +106,13 @@ func (p *Previews) Read(ctx context.Context, q Request) (*Result, error) {
 	if len(patterns) > 0 {
 		answer = p.answer(r, slices.Compact(patterns))
 	}
+	r.decideAll(answer)
+	r.Status = r.Status[:min(len(r.Status), maxReported)]
+	return &r.Result, nil
+}
+
+// decideAll decides about the previews of each project that has or had some.
+func (r *reading) decideAll(answer Answer) {
 	for _, name := range slices.Sorted(maps.Keys(r.parents)) {
 		parent := r.parents[name]
 		switch {
@@ -122,8 +129,6 @@ func (p *Previews) Read(ctx context.Context, q Request) (*Result, error) {
 			r.decide(parent, answer.Heads)
 		}
 	}
-	r.Status = r.Status[:min(len(r.Status), maxReported)]
-	return &r.Result, nil
 }
 
 // patterns returns the patterns of branches that have previews, and whether pull requests have.

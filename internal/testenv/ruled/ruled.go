@@ -123,15 +123,8 @@ func (w *written) object() *unstructured.Unstructured {
 		return object("networking.k8s.io/v1", "Ingress", class, map[string]any{"defaultBackend": backend()})
 	case w.Route != nil:
 		return object("gateway.networking.k8s.io/v1", "HTTPRoute", nil, map[string]any{"hostnames": w.Route})
-	case w.Gateway != "":
-		listener := map[string]any{"name": "web", "port": int64(80), "protocol": "HTTP"}
-		return object("gateway.networking.k8s.io/v1", "Gateway", nil, map[string]any{"gatewayClassName": w.Gateway, "listeners": []any{listener}})
-	case w.Listeners != nil:
-		for i, l := range w.Listeners {
-			listener := l.(map[string]any)
-			listener["name"], listener["port"] = fmt.Sprint("l", i), int64(80+i)
-		}
-		return object("gateway.networking.k8s.io/v1", "Gateway", nil, map[string]any{"gatewayClassName": "x", "listeners": w.Listeners})
+	case w.Gateway != "" || w.Listeners != nil:
+		return w.gateway()
 	case w.Template != "":
 		set := w.workload("StatefulSet")
 		set.Object["spec"].(map[string]any)["volumeClaimTemplates"] = []any{map[string]any{"metadata": map[string]any{"name": "data"}, "spec": claim(w.Template)}}
@@ -140,6 +133,18 @@ func (w *written) object() *unstructured.Unstructured {
 		return object("v1", "PersistentVolumeClaim", nil, claim(w.Claim))
 	}
 	return w.workload(cmp.Or(w.Kind, "Pod"))
+}
+
+// gateway returns a Gateway with the class or with the listeners of a case.
+func (w *written) gateway() *unstructured.Unstructured {
+	if w.Listeners == nil {
+		w.Listeners = []any{map[string]any{"protocol": "HTTP"}}
+	}
+	for i, l := range w.Listeners {
+		listener := l.(map[string]any)
+		listener["name"], listener["port"] = fmt.Sprint("l", i), int64(80+i)
+	}
+	return object("gateway.networking.k8s.io/v1", "Gateway", nil, map[string]any{"gatewayClassName": cmp.Or(w.Gateway, "x"), "listeners": w.Listeners})
 }
 
 func backend() map[string]any {
