@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,7 @@ type tour struct {
 }
 
 func (r *tour) run(ctx context.Context) error {
-	for _, act := range []func(context.Context) error{r.start, r.ship, r.change, r.breakOne, r.breakRules, r.removeOne} {
+	for _, act := range []func(context.Context) error{r.start, r.ship, r.change, r.breakOne, r.breakRules, r.overspend, r.removeOne} {
 		if err := act(ctx); err != nil {
 			return err
 		}
@@ -180,6 +181,51 @@ func (r *tour) breakRules(ctx context.Context) error {
 		return err
 	}
 	return r.until(ctx, "pushed what it was before; the app web is ready", func(ctx context.Context) error { return r.ready(ctx, "web") })
+}
+
+// overspend pushes a quota for which the tenant's budget has no room. The project must say so, and keep the quota that it had.
+func (r *tour) overspend(ctx context.Context) error {
+	r.line.Title("One more push: a quota for which the tenant's budget has no room")
+	const file = "projects/shop/project.yaml"
+	was, err := r.samples.Acme.Read(file)
+	if err != nil {
+		return err
+	}
+	more := strings.Replace(string(was), `requests.cpu: "2"`, `requests.cpu: "12"`, 1)
+	if err := r.samples.Acme.Write(file, []byte(more)); err != nil {
+		return err
+	}
+	if err := r.samples.Acme.Push(ctx, "Want more"); err != nil {
+		return err
+	}
+	r.line.Say("pushed")
+	var current *metav1.Condition
+	err = stage.Until(ctx, stepTimeout, "the project shop reports the problem", func(ctx context.Context) error {
+		live := &v1alpha1.Project{}
+		if err := r.stage.Client.Get(ctx, client.ObjectKey{Namespace: v1alpha1.HomeNamespace("acme"), Name: "shop"}, live); err != nil {
+			return err
+		}
+		current = meta.FindStatusCondition(live.Status.Conditions, v1alpha1.CurrentCondition)
+		if current == nil || current.Status != metav1.ConditionFalse || !strings.Contains(current.Message, "budget") {
+			return fmt.Errorf("its condition is %+v", current)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.line.Say("kubectl get project shop: CURRENT %s, %s\n%s", current.Status, current.Reason, current.Message)
+	quota := &corev1.ResourceQuota{}
+	if err := r.stage.Client.Get(ctx, client.ObjectKey{Namespace: shop, Name: "kubeop"}, quota); err != nil {
+		return err
+	}
+	if has := quota.Spec.Hard[corev1.ResourceRequestsCPU]; has.String() != "2" {
+		return fmt.Errorf("the quota of the project is now %s requests.cpu", has.String())
+	}
+	if err := r.samples.Acme.Write(file, was); err != nil {
+		return err
+	}
+	return r.samples.Acme.Push(ctx, "Keep to the budget")
 }
 
 // refused waits until an app says that an object is not allowed, with a message that contains the text, and prints it.

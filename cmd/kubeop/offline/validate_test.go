@@ -120,7 +120,7 @@ func TestValidateListsWhatIsWrong(t *testing.T) {
 func TestValidateComparesQuotasWithTheBudget(t *testing.T) {
 	const tenant = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\nspec:\n  owners: [{kind: User, name: lead@acme.example}]\n  budget: {requests.cpu: 6}\n"
 	const small = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: a}\nspec:\n  quota:\n    requests.cpu: 3\n"
-	want := "project.yaml: the quota of project shop does not fit into the budget of tenant acme: requests.cpu 4 (the default), with 3 of 6 left (the others have 3: a 3); "
+	want := "project.yaml:1:1: the quota of project shop does not fit into the budget of tenant acme: requests.cpu 4 (the default), with 3 of 6 left (the others have 3: a 3); "
 	files := repository(map[string]string{"projects/a/project.yaml": small})
 	root := write(t, files)
 	settings := filepath.Join(t.TempDir(), "tenant.yaml")
