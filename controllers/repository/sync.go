@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -364,7 +363,7 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 		}
 		ref := refs[oe.ID]
 		wrong[ref] = true
-		if apierrors.IsInvalid(each) || apierrors.IsBadRequest(each) {
+		if step.Unacceptable(each) {
 			s.progress.refuse(ref, code.WriteRefused, oe.Err)
 			delete(s.allotments, ref.Tenant) // It gives nothing back.
 			continue

@@ -105,13 +105,13 @@ func Refused(reason string, err, foreign error) error {
 	return Stop(reason, err)
 }
 
-// noGuardrails is in the message of the API server about an object that a policy cannot judge yet, because the API server has not seen the Guardrails of the
-// namespace. It is compared as text, because there is no type: such a refusal is Invalid, as all of policies are.
-const noGuardrails = "no params found for policy binding"
+// unjudged is in the message of the API server about an object that a policy could not judge: the API server has not seen the Guardrails of the namespace
+// yet, or could not read them in time. It is compared as text, because there is no type: such a refusal is Invalid, as all of policies are.
+const unjudged = "failed to configure binding:"
 
 // Unacceptable reports whether the API server will refuse an object again until it is changed.
 func Unacceptable(err error) bool {
-	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !strings.Contains(err.Error(), noGuardrails)
+	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !strings.Contains(err.Error(), unjudged)
 }
 
 // Ended reports whether an error comes from this package, and so already says how the step ends.

@@ -24,6 +24,8 @@ func TestARefusedApplyStopsOnlyIfNoRetryHelps(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "one", nil)
 	unguarded := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'kubeop-guardrails-images-deny' with binding " +
 		"'kubeop-guardrails-images-deny' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"}}
+	unread := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: " +
+		"failed to configure binding: Get \"https://127.0.0.1/apis/paas.kubeop.io/v1alpha1/namespaces/kubeop-acme-shop/guardrails/kubeop\": context deadline exceeded"}}
 	for name, c := range map[string]struct {
 		err         error
 		stops, fail bool
@@ -32,6 +34,7 @@ func TestARefusedApplyStopsOnlyIfNoRetryHelps(t *testing.T) {
 		"invalid":            {invalid, true, false},
 		"a bad request":      {apierrors.NewBadRequest("no"), true, false},
 		"without guardrails": {unguarded, false, true},
+		"guardrails unread":  {unread, false, true},
 		"of another":         {fmt.Errorf("ConfigMap/one: %w", foreign), true, false},
 		"no answer":          {away, false, true},
 		"several that stop":  {errors.Join(invalid, fmt.Errorf("two: %w", foreign)), true, false},

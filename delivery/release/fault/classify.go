@@ -88,6 +88,11 @@ func classifyStatus(s metav1.Status) class {
 	case metav1.StatusReasonNotFound:
 		// The namespace, the kind or the object may be created or deleted by others at any time.
 		return environment
+	case metav1.StatusReasonInvalid:
+		if unjudged(s) {
+			return environment
+		}
+		return input
 	case metav1.StatusReasonForbidden:
 		if namespaceEnds(s) || overQuota(s) {
 			return environment
@@ -112,6 +117,12 @@ func namespaceEnds(s metav1.Status) bool {
 		}
 	}
 	return false
+}
+
+// unjudged reports whether an admission policy could not judge an object, because the API server has not seen its parameters, the Guardrails of the
+// namespace, or could not read them in time. The message is compared as text, because there is no type.
+func unjudged(s metav1.Status) bool {
+	return strings.Contains(s.Message, "failed to configure binding:")
 }
 
 // overQuota reports whether a quota refused an object: it has no room, or is so new that nothing was counted yet. The message is compared as

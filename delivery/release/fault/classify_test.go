@@ -29,6 +29,8 @@ func TestIsEnvironment(t *testing.T) {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason}}
 	}
 	invalid := apierrors.NewInvalid(kind, "web", nil)
+	unjudgedError := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: " +
+		"failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"}}
 	timeout := apierrors.NewTimeoutError("slow", 1)
 	refused := &url.Error{Op: "Post", URL: "https://api", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}
 	tests := map[string]struct {
@@ -55,6 +57,7 @@ func TestIsEnvironment(t *testing.T) {
 		"not allowed":                            {forbidden("User cannot create pods"), false},
 		"a policy":                               {forbidden("ValidatingAdmissionPolicy 'images' denied request"), false},
 		"invalid":                                {invalid, false},
+		"not judged by a policy":                 {unjudgedError, true},
 		"bad request":                            {apierrors.NewBadRequest("strict decoding error"), false},
 		"already exists":                         {apierrors.NewAlreadyExists(pods, "web"), false},
 		"deleted between two requests":           {apierrors.NewNotFound(pods, "web"), true},
