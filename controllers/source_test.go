@@ -86,7 +86,7 @@ func TestManyAppsOfOneRepository(t *testing.T) {
 	}
 	var changed []string
 	for o, version := range n.resourceVersions() {
-		if before[o] != version {
+		if before[o] != version && !strings.HasPrefix(o, "ResourceQuota ") { // Quotas change when another test defines a kind.
 			changed = append(changed, o)
 		}
 	}

@@ -17,10 +17,12 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -211,9 +213,11 @@ func (n *team) secret(name string, data map[string]string) {
 	n.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: name}, StringData: data})
 }
 
+// create creates an object. It tries again while the quota that counts it is written at the same time.
 func (n *team) create(o client.Object) {
 	n.t.Helper()
-	if err := n.admin.Create(n.t.Context(), o); err != nil {
+	err := retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error { return n.admin.Create(n.t.Context(), o) })
+	if err != nil {
 		n.t.Fatal(err)
 	}
 }
