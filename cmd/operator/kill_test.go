@@ -260,7 +260,8 @@ func (k *killed) deployedOnce() {
 
 func (k *killed) eventually(what string, look func() error) {
 	k.t.Helper()
-	ctx, cancel := context.WithTimeout(k.t.Context(), time.Minute)
+	// An API server that was restarted refuses what its policies cannot judge yet, and each further try waits twice as long as the last one.
+	ctx, cancel := context.WithTimeout(k.t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		err := look()
@@ -269,7 +270,7 @@ func (k *killed) eventually(what string, look func() error) {
 		}
 		select {
 		case <-ctx.Done():
-			k.t.Fatalf("%s: not within a minute: %v", what, err)
+			k.t.Fatalf("%s: not within three minutes: %v", what, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
