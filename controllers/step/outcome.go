@@ -105,9 +105,10 @@ func Refused(reason string, err, foreign error) error {
 	return Stop(reason, err)
 }
 
-// unjudged is in the message of the API server about an object that a policy could not judge: the API server has not seen the Guardrails of the namespace
-// yet, or could not read them in time. It is compared as text, because there is no type: such a refusal is Invalid, as all of policies are.
-const unjudged = "failed to configure binding:"
+// unjudged is in the message of the API server about an object that a policy could not judge: the API server does not serve Guardrails yet, as
+// just after its start, has not seen those of the namespace, or could not read them in time. It is compared as text, because there is no
+// type: such a refusal is Invalid, as all refusals of policies are.
+const unjudged = "denied request: failed to configure "
 
 // Unacceptable reports whether the API server will refuse an object again until it is changed.
 func Unacceptable(err error) bool {

@@ -26,6 +26,8 @@ func TestARefusedApplyStopsOnlyIfNoRetryHelps(t *testing.T) {
 		"'kubeop-guardrails-images-deny' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"}}
 	unread := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: " +
 		"failed to configure binding: Get \"https://127.0.0.1/apis/paas.kubeop.io/v1alpha1/namespaces/kubeop-acme-shop/guardrails/kubeop\": context deadline exceeded"}}
+	unserved := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'a' denied request: " +
+		"failed to configure policy: failed to find resource referenced by paramKind: 'paas.kubeop.io/v1alpha1, Kind=Guardrails'"}}
 	for name, c := range map[string]struct {
 		err         error
 		stops, fail bool
@@ -34,6 +36,7 @@ func TestARefusedApplyStopsOnlyIfNoRetryHelps(t *testing.T) {
 		"invalid":            {invalid, true, false},
 		"a bad request":      {apierrors.NewBadRequest("no"), true, false},
 		"without guardrails": {unguarded, false, true},
+		"unknown guardrails": {unserved, false, true},
 		"guardrails unread":  {unread, false, true},
 		"of another":         {fmt.Errorf("ConfigMap/one: %w", foreign), true, false},
 		"no answer":          {away, false, true},

@@ -24,8 +24,8 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// stepTimeout is how long one step may take on a busy machine, also if it is tried again after pauses of up to a minute.
-const stepTimeout = 3 * time.Minute
+// stepTimeout is how long one step may take on a busy machine.
+const stepTimeout = 90 * time.Second
 
 var (
 	platform *stage.Stage

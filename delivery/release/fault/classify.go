@@ -119,10 +119,16 @@ func namespaceEnds(s metav1.Status) bool {
 	return false
 }
 
-// unjudged reports whether an admission policy could not judge an object, because the API server has not seen its parameters, the Guardrails of the
-// namespace, or could not read them in time. The message is compared as text, because there is no type.
+// Unjudged reports whether the API server refused an object because an admission policy could not judge it.
+func Unjudged(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && unjudged(status.Status())
+}
+
+// unjudged: the API server does not serve the parameters of the policy yet, has not seen those of the namespace, or could not read them in time. The
+// message is compared as text, because there is no type.
 func unjudged(s metav1.Status) bool {
-	return strings.Contains(s.Message, "failed to configure binding:")
+	return strings.Contains(s.Message, "denied request: failed to configure ")
 }
 
 // overQuota reports whether a quota refused an object: it has no room, or is so new that nothing was counted yet. The message is compared as

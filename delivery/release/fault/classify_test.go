@@ -29,6 +29,7 @@ func TestIsEnvironment(t *testing.T) {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason}}
 	}
 	invalid := apierrors.NewInvalid(kind, "web", nil)
+	judgedError := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: Images: no"}}
 	unjudgedError := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: " +
 		"failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"}}
 	timeout := apierrors.NewTimeoutError("slow", 1)
@@ -58,6 +59,7 @@ func TestIsEnvironment(t *testing.T) {
 		"a policy":                               {forbidden("ValidatingAdmissionPolicy 'images' denied request"), false},
 		"invalid":                                {invalid, false},
 		"not judged by a policy":                 {unjudgedError, true},
+		"judged by a policy":                     {judgedError, false},
 		"bad request":                            {apierrors.NewBadRequest("strict decoding error"), false},
 		"already exists":                         {apierrors.NewAlreadyExists(pods, "web"), false},
 		"deleted between two requests":           {apierrors.NewNotFound(pods, "web"), true},

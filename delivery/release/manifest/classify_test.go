@@ -8,6 +8,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/mask"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -57,6 +58,15 @@ func TestARecordThatIsTooLargeForASecretIsTooLarge(t *testing.T) {
 	got := (&Gate{Rendered: true, Storage: tooLargeForASecret()}).Classify(errors.New("no"), mask.Of(nil))
 	if !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) {
 		t.Errorf("the record: %v", got)
+	}
+}
+
+// TestARecordThatNoPolicyCouldJudgeIsNotTooLarge: the API server refuses it as invalid, too, and may accept it a moment later.
+func TestARecordThatNoPolicyCouldJudgeIsNotTooLarge(t *testing.T) {
+	refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422,
+		Message: "secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'b' denied request: failed to configure policy: failed to find resource referenced by paramKind"}}
+	if got := (&Gate{Rendered: true, Storage: refusal}).Classify(refusal, mask.Of(nil)); errors.Is(got, fault.ErrTooLarge) || errors.Is(got, fault.ErrRender) || !fault.IsEnvironment(got) {
+		t.Errorf("got %v", got)
 	}
 }
 

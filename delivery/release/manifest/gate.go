@@ -157,7 +157,7 @@ func (g *Gate) check(objects []*unstructured.Unstructured) error {
 	return err
 }
 
-// ErrTooLargeToRecord is the only reason for which the API server refuses a well-formed record as invalid.
+// ErrTooLargeToRecord is the only reason for which the API server refuses a well-formed record as invalid, if its admission policies can judge it.
 var ErrTooLargeToRecord = fault.TooLarge("chart, values and manifests do not fit into a Secret, 1 MiB compressed; leave files out with .helmignore")
 
 // Classify turns the error of a failed action into an error of a class of package fault. hide masks secrets in its text.
@@ -173,7 +173,7 @@ func (g *Gate) Classify(err error, hide func(string) string) error {
 		return fault.Plain(g.Unjudged, hide)
 	case g.Refused != nil, errors.As(err, &refused):
 		return &fault.NotAllowed{Err: fault.Mask(refused.Err, hide)}
-	case apierrors.IsInvalid(g.Storage) || apierrors.IsRequestEntityTooLargeError(g.Storage):
+	case apierrors.IsInvalid(g.Storage) && !fault.Unjudged(g.Storage) || apierrors.IsRequestEntityTooLargeError(g.Storage):
 		return fault.Render(ErrTooLargeToRecord)
 	case errors.Is(text, fault.ErrRender):
 		return text
