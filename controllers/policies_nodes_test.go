@@ -55,7 +55,7 @@ func TestPodsRunOnTheNodesOfTheirPolicy(t *testing.T) {
 	}
 	n.denied(func() error {
 		return bot.Create(t.Context(), n.object(n.namespace(), placed("Pod", "nodeSelector: {pool: others}")), client.DryRunAll)
-	}, "Nodes: Pod/x selects nodes with pool=others, and its pods run on nodes with pool=tenants. See spec.nodes.selector of policy pooled-pool")
+	}, "Nodes: Pod/x selects nodes with pool=others, and its pods have to run on nodes with pool=tenants. See spec.nodes.selector of policy pooled-pool")
 
 	// As an app.
 	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0}\n"))
@@ -68,7 +68,7 @@ func TestPodsRunOnTheNodesOfTheirPolicy(t *testing.T) {
 		t.Errorf("the Deployment, -want +got:\n%s", diff)
 	}
 	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0, nodeSelector: {pool: others}}\n"))
-	n.states(n.app("shop", "site"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "Deployment/site selects nodes with pool=others, and its pods run on nodes with pool=tenants; "+
+	n.states(n.app("shop", "site"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "Deployment/site selects nodes with pool=others, and its pods have to run on nodes with pool=tenants; "+
 		"change that in Git, or ask an administrator of the cluster to change spec.nodes.selector of policies/pooled-pool.yaml")
 
 	// Without a policy nothing is written any more.

@@ -23,7 +23,7 @@ func nodes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []fou
 	selected, _ := pod.Spec["nodeSelector"].(map[string]any)
 	for _, label := range slices.Sorted(maps.Keys(rule.Selector)) {
 		if value, set := selected[label]; set && value != string(rule.Selector[label]) {
-			broken = append(broken, found{"nodes.selector", fmt.Sprintf("selects nodes with %s=%s, and its pods run on nodes with %[1]s=%[3]s",
+			broken = append(broken, found{"nodes.selector", fmt.Sprintf("selects nodes with %s=%s, and its pods have to run on nodes with %[1]s=%[3]s",
 				label, few.Line(fmt.Sprint(value), maxQuoted), rule.Selector[label])})
 		}
 	}
@@ -37,20 +37,24 @@ func Place(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) 
 	if spec == nil {
 		return
 	}
+	labels := nodesOf(spec)
+	if len(labels) == 0 {
+		return
+	}
 	for _, object := range objects {
 		pod := podspec.Of(object)
 		if pod == nil || pod.Fixed {
 			continue
 		}
-		for label, value := range nodesOf(spec) {
-			selected, ok := pod.Spec["nodeSelector"].(map[string]any)
-			if !ok && pod.Spec["nodeSelector"] != nil {
-				continue // The API server refuses it.
-			}
-			if !ok {
-				selected = map[string]any{}
-				pod.Spec["nodeSelector"] = selected
-			}
+		selected, ok := pod.Spec["nodeSelector"].(map[string]any)
+		if !ok && pod.Spec["nodeSelector"] != nil {
+			continue // The API server refuses it.
+		}
+		if !ok {
+			selected = map[string]any{}
+			pod.Spec["nodeSelector"] = selected
+		}
+		for label, value := range labels {
 			if _, set := selected[label]; !set {
 				selected[label] = string(value)
 			}
