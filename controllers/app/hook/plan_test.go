@@ -291,7 +291,8 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 	resource := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	down := errors.New("down")
 	unguarded := apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "x", field.ErrorList{
-		field.Forbidden(nil, "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"),
+		field.Forbidden(nil, "ValidatingAdmissionPolicy 'kubeop-guardrails-images-deny' with binding 'kubeop-guardrails-images-deny' denied request: "+
+			"failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"),
 	})
 	cases := map[string]struct {
 		image  string
