@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +37,8 @@ func (r *Reconciler) enforce(ctx context.Context, s *scope) error {
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GuardrailsKind))
 	object.SetName(v1alpha1.GuardrailsName)
 	object.SetNamespace(s.namespace)
-	object.SetLabels(s.labels())
+	labels := guardrails.Labels(content)
+	maps.Copy(labels, s.labels())
+	object.SetLabels(labels)
 	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, object), apply.ErrForeign)
 }

@@ -57,6 +57,23 @@ func For(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) v1alpha1.Guardrail
 	return spec
 }
 
+// Labels returns the labels of Guardrails with this spec: for each action and family that has rules, one such as "paas.kubeop.io/deny-images". By them the
+// API server finds the policies that it has to evaluate, because their bindings select them.
+func Labels(spec map[string]any) map[string]string {
+	labels := map[string]string{}
+	for _, action := range []string{"deny", "warn", "audit"} {
+		policies, _ := spec[action].([]any)
+		for _, p := range policies {
+			for family := range p.(map[string]any) {
+				if family != "policy" {
+					labels[v1alpha1.Group+"/"+action+"-"+family] = "true"
+				}
+			}
+		}
+	}
+	return labels
+}
+
 // byAction splits the rules of a policy by their actions.
 func byAction(rules *v1alpha1.PolicyRules) map[v1alpha1.PolicyAction]v1alpha1.PolicyRules {
 	split := map[v1alpha1.PolicyAction]v1alpha1.PolicyRules{}

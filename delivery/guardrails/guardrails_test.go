@@ -1,6 +1,7 @@
 package guardrails
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -159,4 +161,28 @@ func FuzzFullName(f *testing.F) {
 			t.Errorf("%q is %q, want %q", image, got, want)
 		}
 	})
+}
+
+func TestLabelsNameTheFamiliesWithRules(t *testing.T) {
+	spec := Of([]v1alpha1.Policy{
+		{Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+			Images: &v1alpha1.ImageRules{Deny: []string{"a"}}, Services: &v1alpha1.ServiceRules{Action: v1alpha1.WarnAction, Types: []string{"ClusterIP"}},
+		}}},
+		{Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+			Images: &v1alpha1.ImageRules{Action: v1alpha1.AuditAction, Deny: []string{"b"}}, Kinds: &v1alpha1.KindRules{Deny: []string{"Job.batch"}},
+		}}},
+	})
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"paas.kubeop.io/deny-images": "true", "paas.kubeop.io/deny-kinds": "true", "paas.kubeop.io/warn-services": "true", "paas.kubeop.io/audit-images": "true",
+	}
+	if got := Labels(content); !maps.Equal(got, want) {
+		t.Errorf("the labels are %v, want %v", got, want)
+	}
+	if got := Labels(map[string]any{}); len(got) > 0 {
+		t.Errorf("the labels without rules are %v", got)
+	}
 }
