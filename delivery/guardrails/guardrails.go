@@ -64,12 +64,11 @@ func Labels(spec map[string]any) map[string]string {
 	for _, action := range []string{"deny", "warn", "audit"} {
 		policies, _ := spec[action].([]any)
 		for _, p := range policies {
-			for family := range p.(map[string]any) {
-				if family != "policy" {
-					labels[v1alpha1.Group+"/"+action+"-"+family] = "true"
-				}
+			for field := range p.(map[string]any) {
+				labels[v1alpha1.Group+"/"+action+"-"+field] = "true"
 			}
 		}
+		delete(labels, v1alpha1.Group+"/"+action+"-policy")
 	}
 	return labels
 }
