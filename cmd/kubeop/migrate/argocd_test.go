@@ -30,6 +30,7 @@ func TestArgoCDBecomesAPlatform(t *testing.T) {
 
 // TestWhatIsLeftOutOfArgoCD has one line for each thing that cannot be imported.
 func TestWhatIsLeftOutOfArgoCD(t *testing.T) {
+	whole := sectionsOf(t, "argo-left-out.txt")
 	const head = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: web, namespace: argocd}\nspec:\n"
 	const rest = "  destination: {namespace: web}\n  source: {repoURL: \"https://git.example.com/web.git\", path: deploy}\n"
 	for name, tc := range map[string]struct{ file, want string }{
@@ -48,6 +49,7 @@ func TestWhatIsLeftOutOfArgoCD(t *testing.T) {
 				t.Fatal(err)
 			}
 			report, err := run(t, "argocd", folder, "--tenant", "acme", "--out", t.TempDir())
+			whole.compare(t, name, report)
 			if exit.Code(err) != exit.Differences || strings.Count(report, tc.want) != 1 {
 				t.Errorf("%v\n%s\nwant once: %s", err, report, tc.want)
 			}

@@ -64,6 +64,7 @@ func says(t *testing.T, text string, parts ...string) {
 
 // TestWhatAnAppGetsOfAKustomization: the fields of its file, and what the report says.
 func TestWhatAnAppGetsOfAKustomization(t *testing.T) {
+	whole := sectionsOf(t, "kustomization.txt")
 	for name, tc := range map[string]struct {
 		file         string
 		app, reports []string
@@ -110,12 +111,14 @@ func TestWhatAnAppGetsOfAKustomization(t *testing.T) {
 			app, report := written(t, "flux", tc.file)
 			says(t, app, tc.app...)
 			says(t, report, tc.reports...)
+			whole.compare(t, name, report+"==> app.yaml\n"+app)
 		})
 	}
 }
 
 // TestWhatAnAppGetsOfAHelmRelease beside what TestTheFieldsOfARelease has.
 func TestWhatAnAppGetsOfAHelmRelease(t *testing.T) {
+	whole := sectionsOf(t, "helmrelease.txt")
 	chart := strings.Replace(release, "chart: {spec: {chart: web, version: 1.0.0, sourceRef: {kind: HelmRepository, name: charts}}}", "chart: {spec: {chart: ./charts/web, %, sourceRef: {kind: GitRepository, name: code}}}", 1)
 	ofGit := func(fields string) string { return strings.Replace(chart, "%", fields, 1) }
 	for name, tc := range map[string]struct {
@@ -151,12 +154,14 @@ func TestWhatAnAppGetsOfAHelmRelease(t *testing.T) {
 			app, report := written(t, "flux", tc.file)
 			says(t, app, tc.app...)
 			says(t, report, tc.reports...)
+			whole.compare(t, name, report+"==> app.yaml\n"+app)
 		})
 	}
 }
 
 // TestWhatAnAppGetsOfAnApplication of Argo CD.
 func TestWhatAnAppGetsOfAnApplication(t *testing.T) {
+	whole := sectionsOf(t, "application.txt")
 	const git = "  source: {repoURL: \"https://git.example.com/code.git\", path: deploy, targetRevision: main}\n"
 	helm := func(fields string) string {
 		return application + automated + "  source: {repoURL: \"https://charts.example.com\", chart: web, targetRevision: 1.0.0, helm: {" + fields + "}}\n"
@@ -203,6 +208,7 @@ func TestWhatAnAppGetsOfAnApplication(t *testing.T) {
 			app, report := written(t, "argocd", tc.file)
 			says(t, app, tc.app...)
 			says(t, report, tc.reports...)
+			whole.compare(t, name, report+"==> app.yaml\n"+app)
 		})
 	}
 }

@@ -224,9 +224,11 @@ func (t *folderTree) again(child *object) bool {
 		return false
 	case known.parent == child.parent || !known.sameFile(child):
 		t.report.leaveOut(child, "", "it is declared twice, and the first one was imported")
-	case known.parent == nil && known != child.parent:
-		// It was read with the entry, and the folder of its Kustomization is in the entry.
-		known.parent = child.parent
+	case known.parent == nil:
+		// It was read with the entry, and the folder of its Kustomization is in the entry, or has the Kustomization itself.
+		if known != child.parent {
+			known.parent = child.parent
+		}
 		child.parent.children = append(child.parent.children, known)
 	}
 	return true

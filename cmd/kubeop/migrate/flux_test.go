@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"bytes"
-	"flag"
 	"io"
 	"io/fs"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
@@ -23,8 +21,6 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/offline"
 	"github.com/kubeop/kubeop/delivery/render/kustomize"
 )
-
-var update = flag.Bool("update", false, "write testdata")
 
 // clone copies a folder of testdata into a new repository of Git.
 func clone(t *testing.T, from string) string {
@@ -72,24 +68,6 @@ func everything(t *testing.T, folder string) string {
 		t.Fatal(err)
 	}
 	return all.String()
-}
-
-// golden compares a text with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
 }
 
 // TestFluxBecomesAPlatform imports the folder of a cluster with tenants, overlays, values of ConfigMaps and Secrets, and a chart of a registry.
@@ -177,6 +155,7 @@ spec: {url: "https://charts.example.com"}
 
 // TestWhatIsLeftOutOfFlux has one line for each thing that cannot be imported.
 func TestWhatIsLeftOutOfFlux(t *testing.T) {
+	whole := sectionsOf(t, "flux-left-out.txt")
 	for name, tc := range map[string]struct {
 		file string
 		want []string
@@ -210,6 +189,7 @@ func TestWhatIsLeftOutOfFlux(t *testing.T) {
 				t.Fatal(err)
 			}
 			report, err := run(t, "flux", folder, "--tenant", "acme", "--project", "shop", "--out", out)
+			whole.compare(t, name, report)
 			for _, want := range tc.want {
 				if strings.Count(report, want) != 1 || exit.Code(err) != exit.Differences {
 					t.Errorf("%v\n%s\nwant once: %s", err, report, want)
@@ -280,15 +260,19 @@ func TestNothingIsOverwritten(t *testing.T) {
 
 func TestArgumentsOfImport(t *testing.T) {
 	for args, want := range map[string]string{
-		"flux --out x":                               "--tenant is required",
-		"flux --tenant ../x --out x":                 "--tenant is required",
+		"flux --out x":                               "--tenant is required: the name of a tenant, or platform",
+		"flux --tenant ../x --out x":                 "--tenant is required: the name of a tenant, or platform",
 		"flux --tenant acme":                         `required flag(s) "out" not set`,
-		"flux --tenant platform --project a --out x": "--project is not for the platform",
+		"flux --tenant platform --project a --out x": "--project is not for the platform: its projects have the names of their namespaces",
 		"flux . --cluster --tenant acme --out x":     "name a folder or --cluster, not both",
-		"flux nowhere --tenant acme --out x":         "no such file",
+		"flux nowhere --tenant acme --out x":         "stat nowhere: no such file or directory",
+		"flux a.yaml --tenant acme --out x":          "a.yaml is not a folder",
 	} {
 		t.Chdir(t.TempDir())
-		if _, err := run(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+		if err := os.WriteFile("a.yaml", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run(t, strings.Fields(args)...); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", args, err, want)
 		}
 	}
@@ -302,6 +286,18 @@ func TestReleaseNamesAreThoseOfFlux(t *testing.T) {
 	} {
 		if got := releaseName(tc[0], tc[1], tc[2]); got != tc[3] {
 			t.Errorf("releaseName(%q, %q, %q) = %s, want %s", tc[0], tc[1], tc[2], got, tc[3])
+		}
+	}
+}
+
+// TestNamesForKubeop of names that it does not accept.
+func TestNamesForKubeop(t *testing.T) {
+	for name, want := range map[string]string{
+		"web": "web", "Web.Shop": "web-shop", "1a": "app-1a", "a1": "a1", "-": "app", "_x_": "x", "aa..z": "aa-z",
+		strings.Repeat("a", 53): strings.Repeat("a", 53), strings.Repeat("b", 54): strings.Repeat("b", 53), strings.Repeat("c", 52) + ".d": strings.Repeat("c", 52),
+	} {
+		if got := nameFrom(name, "app"); got != want {
+			t.Errorf("nameFrom(%q) = %q, want %q", name, got, want)
 		}
 	}
 }
