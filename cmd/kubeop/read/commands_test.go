@@ -152,6 +152,9 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 	policy.Spec.Services = &v1alpha1.ServiceRules{Action: v1alpha1.WarnAction, Types: []string{"ClusterIP"}}
 	policy.Spec.Hostnames = &v1alpha1.HostnameRules{Action: v1alpha1.AuditAction, Suffixes: []string{"example.com"}, Wildcards: true}
 	policy.Spec.Classes = &v1alpha1.ClassRules{Action: v1alpha1.DenyAction, Storage: []string{"fast"}, Runtime: []string{"gvisor"}}
+	policy.Spec.Nodes = &v1alpha1.NodeRules{Action: v1alpha1.WarnAction, Selector: map[string]v1alpha1.LabelValue{"pool": "tenants", "disk": "ssd"}}
+	policy.Spec.Kinds = &v1alpha1.KindRules{Action: v1alpha1.AuditAction, Allow: []string{"apps/Deployment"}, Deny: []string{"batch/*", "Secret"}}
+	policy.Spec.Metadata = &v1alpha1.MetadataRules{Action: v1alpha1.DenyAction, RequiredLabels: []string{"team"}, ForbiddenLabels: []string{"a"}, ForbiddenAnnotations: []string{"b"}}
 	tenant := func(name string, policies ...string) *v1alpha1.Tenant {
 		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: before(60)}, Spec: v1alpha1.TenantSpec{Policies: policies}}
 	}
@@ -159,7 +162,8 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 	out, _, err := show(t, s, Describe, "policy", "baseline")
 	wantShown(t, out, err, "Policy baseline", "Created 60m ago", "Declared in policies/baseline.yaml", "Default yes: it holds for tenants that name no policy",
 		"Rules", "images Deny allow a.example.com, b.example.com only by digest", "services Warn types ClusterIP", "hostnames Audit in example.com also with wildcards",
-		"classes Deny storage fast runtime gvisor", "Tenants that are under it", "acme", "beta")
+		"classes Deny storage fast runtime gvisor", "nodes Warn with disk=ssd, pool=tenants", "kinds Audit allow apps/Deployment deny batch/*, Secret",
+		"metadata Deny required labels team forbidden labels a forbidden annotations b", "Tenants that are under it", "acme", "beta")
 	if strings.Contains(out, "rival") {
 		t.Errorf("a tenant under another policy is shown:\n%s", out)
 	}
