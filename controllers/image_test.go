@@ -270,9 +270,9 @@ func TestHostsBehindAGateway(t *testing.T) {
 	n.serveRoutes()
 	n.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop")})
 	n.push(imageFile("web", "  image: {reference: registry.example/web:v1, replicas: 0, ports: [{name: http, port: 8080, servicePort: 80}]}\n"+
-		"  hosts: [{host: a.example.com}, {host: b.example.com, path: /b}]\n"))
+		"  hosts: [{host: a.gated.example}, {host: b.gated.example, path: /b}]\n"))
 	n.until(n.app("shop", "web"), v1alpha1.AppliedCondition, metav1.ConditionTrue, "")
-	for host, path := range map[string]string{"a.example.com": "/", "b.example.com": "/b"} {
+	for host, path := range map[string]string{"a.gated.example": "/", "b.gated.example": "/b"} {
 		route := n.object("kubeop-gated-shop", "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: web."+host+"}}")
 		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(route), route); err != nil {
 			t.Fatal(err)
@@ -290,8 +290,8 @@ func TestHostsBehindAGateway(t *testing.T) {
 	}
 	// The route of a removed host is deleted.
 	n.push(imageFile("web", "  image: {reference: registry.example/web:v1, replicas: 0, ports: [{name: http, port: 8080, servicePort: 80}]}\n"+
-		"  host: a.example.com\n"))
-	n.gone(n.object("kubeop-gated-shop", "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: web.b.example.com}}"))
+		"  host: a.gated.example\n"))
+	n.gone(n.object("kubeop-gated-shop", "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: web.b.gated.example}}"))
 }
 
 // TestAnImagePolicyIsFollowed checks what is deployed, what is reported and what the registry is asked.

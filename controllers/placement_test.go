@@ -67,8 +67,9 @@ func TestPodsRunWhereTheirTenantMay(t *testing.T) {
 // TestIngressesStayInsideTheirApp: the same for annotations of Ingresses.
 func TestIngressesStayInsideTheirApp(t *testing.T) {
 	n, bot := limited(t, "annotated")
+	n.reserve("x.annotated.example")
 	try := func(key, value string) func() error {
-		object := fmt.Sprintf("{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x, annotations: {%s: '%s'}}, spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}", key, value)
+		object := fmt.Sprintf("{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x, annotations: {%s: '%s'}}, spec: {rules: [{host: x.annotated.example}]}}", key, value)
 		return func() error { return bot.Create(t.Context(), n.object(n.namespace(), object), client.DryRunAll) }
 	}
 	const nginx = "nginx.ingress.kubernetes.io/"

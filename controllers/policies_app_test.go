@@ -126,6 +126,7 @@ func TestNobodyElseChangesGuardrails(t *testing.T) {
 func TestATenantsHostsAreBelowItsDomains(t *testing.T) {
 	n, bot := limited(t, "domained")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Domains = []string{"domained.example"} })
+	n.reserve("web.domained.example", "*.domained.example")
 	ingress := func(host string) error {
 		return bot.Create(t.Context(), n.object(n.namespace(), "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x}, spec: {rules: [{host: '"+host+
 			"', http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}}]}}"), client.DryRunAll)

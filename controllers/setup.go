@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app"
 	"github.com/kubeop/kubeop/controllers/app/notice"
 	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/promotion"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -129,14 +130,17 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	writes := writeback.New(writeback.Options{
 		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,
 	})
+	hosts := &hostclaims.Claims{
+		Client: mgr.GetClient(), Direct: s.direct, Clock: s.clock, WakeProject: func(key types.NamespacedName) { s.wake("project", key) },
+	}
 	promoter := &promotion.Promoter{
 		Reader: mgr.GetClient(), Writes: writes, Clock: s.clock,
 		Again: func(key types.NamespacedName) { s.wake("promotion", key) }, Report: func(key types.NamespacedName) { s.wake("project", key) },
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
-		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Kinds: s.kinds, Grants: s.grants, Store: s.store,
-		Promotions: promoter.StatusOf,
+		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Quotas: project.Quotas{Kinds: s.kinds, Grants: s.grants, Store: s.store},
+		Promotions: promoter.StatusOf, Hosts: hosts,
 	}
 	images := &source.ImageWriter{Writes: writes, Wake: func(key types.NamespacedName) { s.wake("app", key) }}
 	apps := app.New(app.Options{
@@ -149,7 +153,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 			Applier: s.applier, Journal: journal.New(s.direct, o.Namespace, s.clock.Now), Releases: s.releases,
 			Builder: &build.Builder{Apart: s.apart, Services: s.keyService, Clock: s.clock.Now, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
 		},
-		Tenants: app.Tenants{Limits: s.limits.usual, Weight: s.weights.of, Store: s.store, Rendered: s.rendered, Refusals: repositories.Refusals},
+		Tenants: app.Tenants{Limits: s.limits.usual, Weight: s.weights.of, Store: s.store, Rendered: s.rendered, Hosts: hosts, Refusals: repositories.Refusals},
 		Sources: &source.Fetcher{
 			Folder: repositories.Folder, Git: s.stores.Git, Charts: s.stores.Charts, Artifacts: s.stores.Artifacts,
 			Images: images, Tags: image.NewStore(s.network, s.clock.Now, o.PlainRegistries, s.apart),
@@ -177,7 +181,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 
 // installed fails if the API server does not serve the kinds of this API.
 func installed(mapper meta.RESTMapper) error {
-	for _, name := range []string{v1alpha1.RepositoryKind, v1alpha1.TenantKind, v1alpha1.ProjectKind, v1alpha1.AppKind, v1alpha1.PolicyKind, v1alpha1.GuardrailsKind} {
+	for _, name := range []string{v1alpha1.RepositoryKind, v1alpha1.TenantKind, v1alpha1.ProjectKind, v1alpha1.AppKind, v1alpha1.PolicyKind, v1alpha1.GuardrailsKind, v1alpha1.HostnameClaimKind} {
 		kind := v1alpha1.GroupVersion.WithKind(name)
 		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		switch {

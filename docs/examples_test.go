@@ -73,9 +73,10 @@ func problems(kinds check.Kinds, example string) (all []string) {
 	if about.Kind == v1alpha1.ProjectKind && strings.Contains(example, "\n  namespace:") {
 		ref.Tenant = v1alpha1.PlatformTenant // Only a project of the platform itself may set it.
 	}
-	if !declared { // Nobody pushes a Repository.
-		if err := yaml.UnmarshalStrict([]byte(example), &v1alpha1.Repository{}); err != nil || about.Kind != v1alpha1.RepositoryKind {
-			return []string{"it is no valid Repository", example}
+	if !declared { // Nobody pushes these.
+		kind := map[string]any{v1alpha1.RepositoryKind: &v1alpha1.Repository{}, v1alpha1.HostnameClaimKind: &v1alpha1.HostnameClaim{}}[about.Kind]
+		if err := yaml.UnmarshalStrict([]byte(example), kind); err != nil || kind == nil {
+			return []string{"it is no valid Repository or HostnameClaim", example}
 		}
 		return nil
 	}

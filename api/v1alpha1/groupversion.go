@@ -30,11 +30,13 @@ const (
 	AppKind        = "App"
 	PolicyKind     = "Policy"
 	GuardrailsKind = "Guardrails"
+
+	HostnameClaimKind = "HostnameClaim"
 )
 
 func addKinds(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Repository{}, &RepositoryList{}, &Tenant{}, &TenantList{}, &Project{}, &ProjectList{}, &App{}, &AppList{},
-		&Policy{}, &PolicyList{}, &Guardrails{}, &GuardrailsList{})
+		&Policy{}, &PolicyList{}, &Guardrails{}, &GuardrailsList{}, &HostnameClaim{}, &HostnameClaimList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

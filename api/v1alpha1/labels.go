@@ -106,6 +106,9 @@ const (
 	GuardrailsEnforced = "enforced"
 )
 
+// ManagedByLabel with the value FieldManager is on the HostnameClaims that kubeop made, which it also deletes.
+const ManagedByLabel = "app.kubernetes.io/managed-by"
+
 // FrozenLabel is "true" on the namespaces and the Repository of a tenant that administrators froze. The chart's admission policies
 // kubeop-frozen and kubeop-requests read it.
 const FrozenLabel = "paas.kubeop.io/frozen"

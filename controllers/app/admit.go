@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/hook"
 	"github.com/kubeop/kubeop/controllers/app/notice"
 	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
@@ -85,6 +86,11 @@ func (a *admitter) admit(_ context.Context, s *scope) error {
 		return step.Fail(v1alpha1.NotAllowedReason, err)
 	}
 	return err
+}
+
+// claim claims the host names of the App's objects.
+func (a *admitter) claim(ctx context.Context, s *scope) error {
+	return hostclaims.Ended(a.tenants.Hosts.Claim(ctx, s.Owner, s.objects), s.Waited)
 }
 
 // admitHook returns the function that checks the Job of a hook.
@@ -183,11 +189,11 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 	return func(bytes int64) error { return a.tenants.Rendered.Admit(tenant, app, bytes, limit) }
 }
 
-// allowance is a text that changes with the Pod Security level, with the tenant's limits, with what its pods and Ingresses may have, with the policies, and when space became free after a refusal. It is
+// allowance is a text that changes with the Pod Security level, with the tenant's limits, with what its pods and Ingresses may have, with the policies, and when space or a host name became free after a refusal. It is
 // part of the trial's digest, so that a refused input is tried again.
 func (a *admitter) allowance(s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
-	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Exceptions, notice.Denied(s.Guardrails))
+	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Exceptions, notice.Denied(s.Guardrails), a.tenants.Hosts.Freed(s.Key()))
 }
 
 // explained adds to a refusal by the API server who can help: who grants the missing right, or why the quota is lower than the project's

@@ -54,8 +54,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 	defer func() {
 		r.recorder.Keep(app, s.inventory, s.outcome.reported)
 		r.applier.declare(s)
+		if s.outcome.applied {
+			r.admitter.tenants.Hosts.Delivered(s.Key())
+		}
 	}()
-	// The conditions HooksSucceeded and Released each belong to two steps. HooksSucceeded: hooks run before and after the delivery.
+	// The conditions Allowed, HooksSucceeded and Released each belong to two steps. HooksSucceeded: hooks run before and after the delivery.
 	// Released: cluster-scoped objects that left the chart are deleted last, when the new release is healthy and its tests and post hooks
 	// have succeeded.
 	return r.steps.Run(ctx, app, s, s.applicable(
@@ -63,6 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 		act{v1alpha1.SourceReadyCondition, always, r.fetch},
 		act{v1alpha1.RenderedCondition, always, r.renderer.render},
 		act{v1alpha1.AllowedCondition, applied, r.admitter.admit},
+		act{v1alpha1.AllowedCondition, applied, r.admitter.claim},
 		act{v1alpha1.HooksSucceededCondition, hook.Needed, r.preHooks},
 		act{v1alpha1.AppliedCondition, applied, r.applier.apply},
 		act{v1alpha1.ReleasedCondition, released, r.releaser.release},
@@ -136,7 +140,7 @@ func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 // forget drops the state of a deleted App in every concern.
 func (r *Reconciler) forget(app *v1alpha1.App) {
 	for _, concern := range []interface{ Forget(*v1alpha1.App) }{
-		r.recorder, &r.history, r.dependencies, r.sources, r.hooks, r.projects, r.renderer, r.admitter, r.applier, r.releaser, r.assessor, r.subjects,
+		r.recorder, &r.history, r.dependencies, r.sources, r.hooks, r.projects, r.renderer, r.admitter, r.applier, r.releaser, r.assessor, r.subjects, r.admitter.tenants.Hosts,
 	} {
 		concern.Forget(app)
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
@@ -119,7 +120,10 @@ func newFixture(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objec
 	b.Reconciler = New(Options{
 		Cluster: Cluster{Client: b.api, Direct: b.api, Clients: kube.NewClients(&rest.Config{}, scheme, b.api.RESTMapper(), kube.Deployers{})},
 		Engines: Engines{Applier: &apply.Applier{Live: unwatched}, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", b.clock.Now)},
-		Tenants: Tenants{Store: &usage.Store{}, Rendered: &usage.Rendered{}, Refusals: &refusal.Index{}},
+		Tenants: Tenants{
+			Store: &usage.Store{}, Rendered: &usage.Rendered{}, Refusals: &refusal.Index{},
+			Hosts: &hostclaims.Claims{Client: b.api, Direct: b.api, Clock: b.clock, WakeProject: func(types.NamespacedName) {}},
+		},
 		Sources: &source.Fetcher{},
 		Steps:   &step.Runner{Client: b.api, Events: b.events, Clock: b.clock},
 		Clock:   b.clock,

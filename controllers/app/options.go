@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/app/wake"
+	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
@@ -90,6 +91,8 @@ type Tenants struct {
 	Store *usage.Store
 	// Rendered counts the size of what all Apps of a tenant deliver.
 	Rendered *usage.Rendered
+	// Hosts has the host names of projects.
+	Hosts *hostclaims.Claims
 	// Refusals knows which Apps have a newer version that was refused.
 	Refusals *refusal.Index
 }
@@ -127,6 +130,6 @@ func New(o Options) *Reconciler {
 		},
 	}
 	r.renderer.builds.Weight = o.Tenants.Weight
-	r.wakes = &wakes{cluster: c, queue: queue, refusals: o.Tenants.Refusals, sources: r.sources, dependencies: r.dependencies}
+	r.wakes = &wakes{cluster: c, queue: queue, refusals: o.Tenants.Refusals, sources: r.sources, dependencies: r.dependencies, hosts: o.Tenants.Hosts}
 	return r
 }

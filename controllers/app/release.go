@@ -59,6 +59,7 @@ func (r *releaser) facts(app *v1alpha1.App) releaseFacts {
 // wakes the App.
 func (r *releaser) release(ctx context.Context, s *scope) error {
 	request := r.request(ctx, s)
+	request.Policy.Admit = r.admitter.tenants.Hosts.Admit(ctx, s.Owner, request.Policy.Admit)
 	outcome, err := r.engine.Reconcile(ctx, request)
 	if err != nil {
 		return releaseError(err)

@@ -3,10 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -23,10 +21,11 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/dependency"
+	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/app/wake"
+	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/refusal"
-	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/delivery/health"
 )
@@ -41,6 +40,7 @@ type wakes struct {
 	refusals     *refusal.Index
 	sources      *source.Fetcher
 	dependencies *dependency.Checker
+	hosts        *hostclaims.Claims
 }
 
 // Wake adds an App to the work queue.
@@ -56,10 +56,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.Gener
 		// The App's own spec and annotations: suspension, requests, confirmations, the commit that declares it.
 		For(&v1alpha1.App{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		// The App's project becomes ready, the limits of its tenant or the policies of its project change, or its source repository has a new push.
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.ofProject), builder.WithPredicates(readyChanged)).
-		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(w.ofTenant), builder.WithPredicates(termsChanged)).
-		Watches(&v1alpha1.Guardrails{}, handler.EnqueueRequestsFromMapFunc(w.ofGuardrails), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.ofProject), builder.WithPredicates(project.ReadyChanged)).
+		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(w.ofTenant), builder.WithPredicates(project.TermsChanged)).
+		Watches(&v1alpha1.Guardrails{}, handler.EnqueueRequestsFromMapFunc(w.ofGuardrails), builder.WithPredicates(hostclaims.RulesChanged)).
 		Watches(&v1alpha1.Repository{}, handler.Funcs{UpdateFunc: w.sources.WakePushed}, builder.WithPredicates(source.PushReported)).
+		// The Guardrails have the host names that the App waits for, or a host name that it waits for or has is free.
+		Watches(&v1alpha1.Guardrails{}, handler.EnqueueRequestsFromMapFunc(w.hosts.OnListed)).
+		Watches(&v1alpha1.HostnameClaim{}, handler.EnqueueRequestsFromMapFunc(w.hosts.OnDeleted), builder.WithPredicates(hostclaims.Deleted)).
 		// A Project or an App that the App depends on.
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.dependents(v1alpha1.ProjectKind)), builder.WithPredicates(w.dependencies.Changed(v1alpha1.ProjectKind))).
 		Watches(&v1alpha1.App{}, handler.EnqueueRequestsFromMapFunc(w.dependents(v1alpha1.AppKind)), builder.WithPredicates(w.dependencies.Changed(v1alpha1.AppKind))).
@@ -137,8 +140,8 @@ func requestsFor(apps []types.NamespacedName) []reconcile.Request {
 }
 
 // ofProject maps a project to its Apps.
-func (w *wakes) ofProject(ctx context.Context, project client.Object) []reconcile.Request {
-	namespace := project.(*v1alpha1.Project).Status.Namespace
+func (w *wakes) ofProject(ctx context.Context, of client.Object) []reconcile.Request {
+	namespace := of.(*v1alpha1.Project).Status.Namespace
 	if namespace == "" {
 		return nil // The project has no Apps yet.
 	}
@@ -174,22 +177,4 @@ func (w *wakes) ofTenant(ctx context.Context, tenant client.Object) (requests []
 		requests = append(requests, w.ofProject(ctx, &projects.Items[i])...)
 	}
 	return requests
-}
-
-// termsChanged passes updates of Tenants that change their freeze, the limits of their Apps, or the Pod Security level of their namespaces.
-var termsChanged = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := &e.ObjectOld.(*v1alpha1.Tenant).Spec, &e.ObjectNew.(*v1alpha1.Tenant).Spec
-		before, after := budget.Limits{}.With(&was.Limits), budget.Limits{}.With(&is.Limits)
-		return was.PodSecurity != is.PodSecurity || was.Frozen != is.Frozen || !slices.Equal(was.Freeze, is.Freeze) || before.App != after.App || before.RenderedBytes != after.RenderedBytes
-	},
-}
-
-// readyChanged passes updates of a Project that change whether it is ready.
-var readyChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*v1alpha1.Project), e.ObjectNew.(*v1alpha1.Project)
-		return conditions.IsReady(was) != conditions.IsReady(is)
-	},
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/own"
@@ -137,11 +138,11 @@ func TestOnlyChangesThatConcernAppsWakeThem(t *testing.T) {
 	} {
 		is := &v1alpha1.Tenant{}
 		c.change(&is.Spec)
-		if got := termsChanged.Update(event.UpdateEvent{ObjectOld: &v1alpha1.Tenant{}, ObjectNew: is}); got != c.want {
+		if got := project.TermsChanged.Update(event.UpdateEvent{ObjectOld: &v1alpha1.Tenant{}, ObjectNew: is}); got != c.want {
 			t.Errorf("%s of a Tenant changed: %t, want %t", name, got, c.want)
 		}
 	}
-	if termsChanged.Create(event.CreateEvent{}) || termsChanged.Delete(event.DeleteEvent{}) {
+	if project.TermsChanged.Create(event.CreateEvent{}) || project.TermsChanged.Delete(event.DeleteEvent{}) {
 		t.Error("a new or deleted Tenant wakes Apps that do not exist")
 	}
 	ready := shopProject()
@@ -150,7 +151,7 @@ func TestOnlyChangesThatConcernAppsWakeThem(t *testing.T) {
 		was, is *v1alpha1.Project
 		want    bool
 	}{"it becomes ready": {shopProject(), ready, true}, "it is no longer ready": {ready, shopProject(), true}, "it stays ready": {ready, ready, false}, "it stays as it was": {shopProject(), shopProject(), false}} {
-		if got := readyChanged.Update(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
+		if got := project.ReadyChanged.Update(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/inputs"
 	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apart"
@@ -135,7 +136,7 @@ func NewRenderer(e Environment, folders Folders) *Renderer {
 			Applier: &apply.Applier{}, Releases: r.releases,
 			Builder: &build.Builder{Apart: e.Apart, Services: e.KeyService, Clock: clock.RealClock{}.Now, Trials: trials.New("", "these manifests"), Log: logr.Discard()},
 		},
-		Tenants: app.Tenants{Limits: e.Limits, Rendered: &usage.Rendered{}},
+		Tenants: app.Tenants{Limits: e.Limits, Rendered: &usage.Rendered{}, Hosts: &hostclaims.Claims{}},
 		Sources: sources, Steps: &step.Runner{Client: e.Client, Events: &events.FakeRecorder{}, Clock: clock.RealClock{}}, Clock: clock.RealClock{},
 		Gateway: e.Gateway, IngressClass: e.IngressClass,
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/delivered"
+	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
@@ -27,11 +28,7 @@ type Reconciler struct {
 	Applier *apply.Applier
 	Clients *kube.Clients
 	Steps   *step.Runner
-	// Kinds are the kinds that quotas count. Grants keeps the quotas within the budgets of tenants, and Store is how much of the API server's
-	// store each tenant may use.
-	Kinds  *quota.Kinds
-	Grants *usage.Grants
-	Store  *usage.Store
+	Quotas
 	// Forget drops the data in memory about a deleted namespace.
 	Forget func(namespace string)
 	// IngressNamespace is the namespace of the ingress controller, whose pods may reach every project; with "", none may.
@@ -42,8 +39,18 @@ type Reconciler struct {
 	Refusals *refusal.Index
 	// Deliveries knows which deliveries of the apps an event reported.
 	Deliveries delivered.Reporter
+	// Hosts has the host names of projects.
+	Hosts *hostclaims.Claims
 	// Promotions returns the condition about promotions to a project, and what was promoted or is held.
 	Promotions func(*v1alpha1.Project) (step.Note, v1alpha1.PromotionStatus)
+}
+
+// Quotas are the kinds that quotas count, what keeps the quotas within the budgets of tenants, and how much of the API server's store each
+// tenant may use.
+type Quotas struct {
+	Kinds  *quota.Kinds
+	Grants *usage.Grants
+	Store  *usage.Store
 }
 
 // Reconcile brings one project's namespace to the state in its spec, or removes it.

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
@@ -96,16 +97,19 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		Applier: &apply.Applier{Live: b.live},
 		Clients: kube.NewClients(&rest.Config{Host: deployers.URL}, scheme, mapper, kube.Deployers{}),
 		Steps:   &step.Runner{Client: b.api, Events: b.events, Clock: b.clock},
-		Kinds:   &quota.Kinds{Roles: b.api, Served: served{}, Now: b.clock.Now},
-		Store: &usage.Store{Reader: b.api, Limits: budget.Default(), Clock: b.clock, Quota: func(string) (*corev1.ResourceQuota, error) {
-			return nil, nil
-		}},
-		Grants: &usage.Grants{Reader: b.api, Clock: b.clock, Quota: func(string) (*corev1.ResourceQuota, error) { return nil, nil }},
+		Quotas: Quotas{
+			Kinds: &quota.Kinds{Roles: b.api, Served: served{}, Now: b.clock.Now},
+			Store: &usage.Store{Reader: b.api, Limits: budget.Default(), Clock: b.clock, Quota: func(string) (*corev1.ResourceQuota, error) {
+				return nil, nil
+			}},
+			Grants: &usage.Grants{Reader: b.api, Clock: b.clock, Quota: func(string) (*corev1.ResourceQuota, error) { return nil, nil }},
+		},
 		Promotions: func(p *v1alpha1.Project) (step.Note, v1alpha1.PromotionStatus) {
 			return step.Note{Condition: v1alpha1.PromotionPendingCondition}, v1alpha1.PromotionStatus{Promoted: []v1alpha1.Promoted{{App: p.Name + "-web"}}}
 		},
 		Forget: func(namespace string) { b.forgot = append(b.forgot, namespace) },
 	}
+	b.Hosts = &hostclaims.Claims{Client: b.api, Direct: b.api, Clock: b.clock, WakeProject: func(types.NamespacedName) {}}
 	return b
 }
 
@@ -114,7 +118,7 @@ func mapperOf(scheme *runtime.Scheme) meta.RESTMapper {
 	root := map[schema.GroupKind]bool{
 		{Kind: "Namespace"}: true, {Group: rbacv1.GroupName, Kind: "ClusterRole"}: true, {Group: rbacv1.GroupName, Kind: "ClusterRoleBinding"}: true,
 		{Group: schedulingv1.GroupName, Kind: "PriorityClass"}: true, {Group: "storage.k8s.io", Kind: "StorageClass"}: true,
-		{Group: v1alpha1.Group, Kind: "Tenant"}: true,
+		{Group: v1alpha1.Group, Kind: "Tenant"}: true, {Group: v1alpha1.Group, Kind: v1alpha1.HostnameClaimKind}: true,
 	}
 	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
 	for kind := range scheme.AllKnownTypes() {

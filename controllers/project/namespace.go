@@ -47,8 +47,12 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	terms := pvc.TermsOf(s.project, tenant)
 	terms.Confirmed = pvc.Confirmed(s.project, tenant)
 	if s.ofPlatform() {
-		if left, err := r.leavePlatformNamespace(ctx, s, terms); left || err != nil {
+		left, err := r.leavePlatformNamespace(ctx, s, terms)
+		if err != nil {
 			return err
+		}
+		if left {
+			return r.Hosts.Release(ctx, s.hosts(nil))
 		}
 	} else if err := r.revokeCluster(ctx, s); err != nil {
 		return err
@@ -68,7 +72,7 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 		return err
 	}
 	r.Forget(s.namespace)
-	return nil
+	return r.Hosts.Release(ctx, s.hosts(nil))
 }
 
 // formerTenant returns the project's tenant. If the Tenant was removed by force before its projects, formerTenant reads the tenant's UID

@@ -74,5 +74,9 @@ func (r *Reconciler) grantPlatform(ctx context.Context, s *scope) error {
 	if err := s.made.Apply(ctx, access.Platform(s.namespace, r.Clients.Operator, s.labels())); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
 	}
+	var err error
+	if _, s.again, err = r.Hosts.Names(ctx, s.hosts(nil)); err != nil {
+		return err
+	}
 	return r.count(ctx, s)
 }

@@ -43,6 +43,8 @@ type scope struct {
 	// promotion is the condition about promotions, and promotions their status.
 	promotion  step.Note
 	promotions v1alpha1.PromotionStatus
+	// again is when to look whether a host name can be released; 0 for none.
+	again time.Duration
 }
 
 func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
@@ -107,10 +109,11 @@ func (s *scope) Notes() []step.Note {
 	return notes
 }
 
-// Again returns when apps that are still at work no longer keep back the event about what the others delivered; 0 if none do.
+// Again returns when to look whether a host name can be released, or when apps that are still at work no longer keep back the event about what the others
+// delivered, whichever comes first; 0 for neither.
 func (s *scope) Again() time.Duration {
-	if s.delivered == nil {
-		return 0
+	if s.delivered == nil || s.delivered.Again == 0 || s.again != 0 && s.again < s.delivered.Again {
+		return s.again
 	}
 	return s.delivered.Again
 }

@@ -70,6 +70,9 @@ func Labels(spec map[string]any) map[string]string {
 		}
 		delete(labels, v1alpha1.Group+"/"+action+"-policy")
 	}
+	if spec["hostnames"] != nil { // Whatever the policies say, host names have to be claimed.
+		labels[v1alpha1.Group+"/deny-hostnames"] = "true"
+	}
 	return labels
 }
 

@@ -182,6 +182,9 @@ func TestLabelsNameTheFamiliesWithRules(t *testing.T) {
 	if got := Labels(content); !maps.Equal(got, want) {
 		t.Errorf("the labels are %v, want %v", got, want)
 	}
+	if got := Labels(map[string]any{"hostnames": map[string]any{}}); got["paas.kubeop.io/deny-hostnames"] != "true" || len(got) != 1 {
+		t.Errorf("host names that have to be claimed have the labels %v", got)
+	}
 	if got := Labels(map[string]any{}); len(got) > 0 {
 		t.Errorf("the labels without rules are %v", got)
 	}

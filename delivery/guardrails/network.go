@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/few"
@@ -70,12 +71,12 @@ func hostnames(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) [
 		return nil
 	}
 	var broken []found
-	for _, host := range hostsOf(object) {
+	for _, host := range Hosts(object) {
 		name := strings.TrimSuffix(strings.ToLower(host), ".")
 		name, wildcard := strings.CutPrefix(name, "*.")
 		switch {
 		case host == "":
-			broken = append(broken, found{"hostnames.suffixes", "serves every host name, because it has a default backend, or a rule, route or listener without a host: name the host in Git"})
+			broken = append(broken, found{"hostnames.suffixes", EveryHost})
 		case !below(rule.Suffixes, name):
 			broken = append(broken, found{"hostnames.suffixes", fmt.Sprintf("has the host %s, which is not below the allowed domains: %s", few.Line(host, maxQuoted), listed(rule.Suffixes))})
 		case wildcard && !rule.Wildcards:
@@ -84,6 +85,9 @@ func hostnames(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) [
 	}
 	return broken
 }
+
+// EveryHost says that an object serves every host name, in words that follow its name.
+const EveryHost = "serves every host name, because it has a default backend, or a rule, route or listener without a host: name the host in Git"
 
 // below reports whether a host name is one of the domains or below one.
 func below(domains []string, host string) bool {
@@ -96,8 +100,14 @@ const gatewayGroup = "gateway.networking.k8s.io"
 // routes are the kinds of the Gateway API that have host names.
 var routes = []string{"HTTPRoute", "GRPCRoute", "TLSRoute"}
 
-// hostsOf returns the host names that an Ingress, a route or a Gateway serves; "" stands for every name. Each is returned once.
-func hostsOf(object *unstructured.Unstructured) []string {
+// HostKinds are the kinds of objects that serve host names.
+var HostKinds = []schema.GroupKind{
+	{Group: "networking.k8s.io", Kind: "Ingress"}, {Group: gatewayGroup, Kind: "Gateway"},
+	{Group: gatewayGroup, Kind: routes[0]}, {Group: gatewayGroup, Kind: routes[1]}, {Group: gatewayGroup, Kind: routes[2]},
+}
+
+// Hosts returns the host names that an Ingress, a route or a Gateway serves; "" stands for every name. Each is returned once.
+func Hosts(object *unstructured.Unstructured) []string {
 	kind := object.GroupVersionKind()
 	spec, _ := object.Object["spec"].(map[string]any)
 	var hosts []string

@@ -32,7 +32,7 @@ var kinds = map[string]string{
 	"horizontalpodautoscalers": "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, " +
 		"spec: {maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}",
 	"poddisruptionbudgets": "{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {" + selector + ", maxUnavailable: 1}}",
-	"ingresses":            "{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}",
+	"ingresses":            "{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {rules: [{host: NAMESPACE.example}]}}",
 	"httproutes":           "",
 	"roles":                "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}",
 	"rolebindings": "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, " +

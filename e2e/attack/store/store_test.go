@@ -46,11 +46,12 @@ spec:
   raw:
     manifests:
     - {apiVersion: v1, kind: ServiceAccount, metadata: {name: bot}}
+    - {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: bot}, spec: {rules: [{host: %[1]s.example}]}}
     - apiVersion: rbac.authorization.k8s.io/v1
       kind: RoleBinding
       metadata: {name: bot}
       roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: bot}
-      subjects: [{kind: ServiceAccount, name: bot, namespace: %s}]
+      subjects: [{kind: ServiceAccount, name: bot, namespace: %[1]s}]
     - apiVersion: rbac.authorization.k8s.io/v1
       kind: Role
       metadata: {name: bot}

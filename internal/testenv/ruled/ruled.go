@@ -120,7 +120,7 @@ func (w *written) object() *unstructured.Unstructured {
 		return object("networking.k8s.io/v1", "Ingress", nil, w.Ingress)
 	case w.IngressAnnotation != "":
 		class := map[string]any{"kubernetes.io/ingress.class": w.IngressAnnotation}
-		return object("networking.k8s.io/v1", "Ingress", class, map[string]any{"defaultBackend": backend()})
+		return object("networking.k8s.io/v1", "Ingress", class, map[string]any{"rules": []any{map[string]any{"host": "a.example.com"}}})
 	case w.Route != nil:
 		return object("gateway.networking.k8s.io/v1", "HTTPRoute", nil, map[string]any{"hostnames": w.Route})
 	case w.Gateway != "" || w.Listeners != nil:
@@ -138,7 +138,7 @@ func (w *written) object() *unstructured.Unstructured {
 // gateway returns a Gateway with the class or with the listeners of a case.
 func (w *written) gateway() *unstructured.Unstructured {
 	if w.Listeners == nil {
-		w.Listeners = []any{map[string]any{"protocol": "HTTP"}}
+		w.Listeners = []any{map[string]any{"protocol": "HTTP", "hostname": "a.example.com"}}
 	}
 	for i, l := range w.Listeners {
 		listener := l.(map[string]any)

@@ -1,0 +1,30 @@
+package project
+
+import (
+	"slices"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+)
+
+// TermsChanged passes updates of Tenants that change their freeze, the limits of their Apps, or the Pod Security level of their namespaces.
+var TermsChanged = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := &e.ObjectOld.(*v1alpha1.Tenant).Spec, &e.ObjectNew.(*v1alpha1.Tenant).Spec
+		before, after := budget.Limits{}.With(&was.Limits), budget.Limits{}.With(&is.Limits)
+		return was.PodSecurity != is.PodSecurity || was.Frozen != is.Frozen || !slices.Equal(was.Freeze, is.Freeze) || before.App != after.App || before.RenderedBytes != after.RenderedBytes
+	},
+}
+
+// ReadyChanged passes updates of a Project that change whether it is ready.
+var ReadyChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.Project), e.ObjectNew.(*v1alpha1.Project)
+		return conditions.IsReady(was) != conditions.IsReady(is)
+	},
+}

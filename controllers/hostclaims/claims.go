@@ -1,0 +1,166 @@
+// Package hostclaims gives each host name to the first project that asks for it, by a HostnameClaim, and takes it back when nothing of the
+// project uses the name any more. Apps ask before their objects are applied. The controller of the project writes the names that the project has into its
+// Guardrails, from which the API server refuses all others. Messages name no other tenant.
+package hostclaims
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/own"
+)
+
+// Claims are the host names of all projects. It remembers what apps ask for only to know when a name is free, and whom to wake then: which project has a
+// name says its HostnameClaim.
+type Claims struct {
+	// Client reads from the cache, Direct without it.
+	Client, Direct client.Client
+	Clock          clock.PassiveClock
+	// WakeProject reconciles a project, which may have fewer names than before.
+	WakeProject func(types.NamespacedName)
+
+	mu   sync.Mutex
+	apps map[types.NamespacedName]*asking
+	// unused is since when a claim, by its UID, has not been used.
+	unused map[types.UID]time.Time
+}
+
+// asking is what an app asks for.
+type asking struct {
+	// names are the host names of the app's newest objects, and former those of earlier ones, some of which may still be there.
+	names, former []string
+	// settled: the newest objects are all there is of the app, and its project knows.
+	settled bool
+	// waits are the claims of others that it waits for, by their names. listing: it waits for the Guardrails.
+	waits   []string
+	listing bool
+	// freed counts how often a claim that it waited for was deleted.
+	freed int
+}
+
+// remember returns what an app asks for. The caller holds mu.
+func (c *Claims) remember(app types.NamespacedName) *asking {
+	a := c.apps[app]
+	if a == nil {
+		if c.apps == nil {
+			c.apps = map[types.NamespacedName]*asking{}
+		}
+		a = &asking{}
+		c.apps[app] = a
+	}
+	return a
+}
+
+// ask records the names of an app's newest objects.
+func (c *Claims) ask(app types.NamespacedName, names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.remember(app)
+	if !slices.Equal(a.names, names) {
+		a.former, a.names, a.settled = append(a.former, a.names...), names, false
+	}
+	a.waits, a.listing = nil, true
+}
+
+// await records that an app waits for the claim of another project.
+func (c *Claims) await(app types.NamespacedName, claim string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.remember(app); !slices.Contains(a.waits, claim) {
+		a.waits = append(a.waits, claim)
+	}
+}
+
+// Delivered reports that the newest objects of an app are all that there is of it. What its earlier objects used is free, if nothing else uses it.
+func (c *Claims) Delivered(app types.NamespacedName) {
+	c.mu.Lock()
+	a := c.apps[app]
+	settled := a == nil || a.settled
+	if a != nil {
+		a.former, a.settled, a.listing = nil, true, false
+	}
+	c.mu.Unlock()
+	if !settled {
+		c.wakeProject(app.Namespace)
+	}
+}
+
+// Forget drops what an App asked for, because there is nothing of it any more.
+func (c *Claims) Forget(app *v1alpha1.App) {
+	c.mu.Lock()
+	a := c.apps[client.ObjectKeyFromObject(app)]
+	delete(c.apps, client.ObjectKeyFromObject(app))
+	c.mu.Unlock()
+	if a != nil {
+		c.wakeProject(app.Namespace)
+	}
+}
+
+// Freed counts how often a name that an app waited for became free. When it changes, an input that was refused is worth another try.
+func (c *Claims) Freed(app types.NamespacedName) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.apps[app]; a != nil {
+		return a.freed
+	}
+	return 0
+}
+
+// wakeProject reconciles the project of a namespace.
+func (c *Claims) wakeProject(namespace string) {
+	tenant := v1alpha1.TenantOf(namespace)
+	project := namespace
+	if tenant != v1alpha1.PlatformTenant {
+		project = namespace[len(v1alpha1.HomeNamespace(tenant))+1:]
+	}
+	c.WakeProject(types.NamespacedName{Namespace: v1alpha1.HomeNamespace(tenant), Name: project})
+}
+
+// asked returns the names that apps in a namespace ask for, and those of their earlier objects.
+func (c *Claims) asked(namespace string) map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[string]bool{}
+	for app, a := range c.apps {
+		if app.Namespace != namespace {
+			continue
+		}
+		for _, name := range slices.Concat(a.names, a.former) {
+			all[name] = true
+		}
+	}
+	return all
+}
+
+// of returns the claims of a project, from the cache.
+func (c *Claims) of(ctx context.Context, tenant, project string) ([]*v1alpha1.HostnameClaim, error) {
+	list := &v1alpha1.HostnameClaimList{}
+	if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the claims of host names: %w", err)
+	}
+	var all []*v1alpha1.HostnameClaim
+	for i := range list.Items {
+		if claim := &list.Items[i]; claim.Spec.Tenant == tenant && claim.Spec.Project == project && claim.DeletionTimestamp.IsZero() {
+			all = append(all, claim)
+		}
+	}
+	return all, nil
+}
+
+// isOf reports whether a claim is of the project of an app.
+func isOf(claim *v1alpha1.HostnameClaim, owner own.Owner) bool {
+	return claim.Spec.Tenant == owner.Tenant && claim.Spec.Project == owner.Project
+}
+
+// byHand reports whether a person made a claim.
+func byHand(claim *v1alpha1.HostnameClaim) bool {
+	return claim.Labels[v1alpha1.ManagedByLabel] != v1alpha1.FieldManager
+}

@@ -1,0 +1,421 @@
+package hostclaims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/hostname"
+	"github.com/kubeop/kubeop/delivery/own"
+)
+
+var (
+	shop = own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: "kubeop-acme-shop"}
+	blog = own.Owner{Tenant: "acme", Project: "blog", App: "web", Namespace: "kubeop-acme-blog"}
+	beta = own.Owner{Tenant: "beta", Project: "shop", App: "web", Namespace: "kubeop-beta-shop"}
+)
+
+// fixture has claims over a fake API server that counts writes.
+type fixture struct {
+	*Claims
+	t      *testing.T
+	api    client.WithWatch
+	clock  *clocktesting.FakeClock
+	writes int
+	woken  []string
+	// before is called before a request, with its verb; its error is the answer.
+	before func(verb string, o any) error
+}
+
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	b := &fixture{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), before: func(string, any) error { return nil }}
+	for _, owner := range []own.Owner{shop, blog, beta} {
+		objects = append(objects, &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: v1alpha1.GuardrailsName}},
+			&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace(owner.Tenant), Name: owner.Project}})
+	}
+	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
+	for kind := range scheme.AllKnownTypes() {
+		scope := meta.RESTScopeNamespace
+		if kind.Kind == v1alpha1.HostnameClaimKind || kind.Kind == "Namespace" {
+			scope = meta.RESTScopeRoot
+		}
+		mapper.Add(kind, scope)
+	}
+	b.api = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err := b.before("get", o); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := b.before("list", list); err != nil {
+				return err
+			}
+			return c.List(ctx, list, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			b.writes++
+			if err := b.before("create", o); err != nil {
+				return err
+			}
+			if o.GetCreationTimestamp().Time.IsZero() {
+				o.SetCreationTimestamp(metav1.Unix(100, 0))
+				o.SetUID(types.UID(o.GetName()))
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			b.writes++
+			if err := b.before("delete", o); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	}).Build()
+	b.Claims = &Claims{Client: b.api, Direct: b.api, Clock: b.clock, WakeProject: func(key types.NamespacedName) { b.woken = append(b.woken, key.String()) }}
+	return b
+}
+
+// held is a claim that kubeop made, or a person.
+func held(name string, of own.Owner, byHand bool, created int64) *v1alpha1.HostnameClaim {
+	claim := &v1alpha1.HostnameClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: hostname.ClaimName(name), UID: types.UID(name), CreationTimestamp: metav1.Unix(created, 0)},
+		Spec:       v1alpha1.HostnameClaimSpec{Hostname: name, Tenant: of.Tenant, Project: of.Project},
+	}
+	if !byHand {
+		claim.Labels = map[string]string{v1alpha1.ManagedByLabel: v1alpha1.FieldManager}
+	}
+	return claim
+}
+
+// ingress is an Ingress with hosts.
+func ingress(namespace string, hosts ...string) *unstructured.Unstructured {
+	var rules []any
+	for _, host := range hosts {
+		rules = append(rules, map[string]any{"host": host})
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"rules": rules}}}
+	o.SetAPIVersion("networking.k8s.io/v1")
+	o.SetKind("Ingress")
+	o.SetNamespace(namespace)
+	o.SetName("web")
+	return o
+}
+
+// claims claims hosts, and returns the error, "pending" while the Guardrails lack them, and "" for none.
+func (b *fixture) claims(owner own.Owner, hosts ...string) string {
+	b.t.Helper()
+	err := b.Claim(b.t.Context(), owner, []*unstructured.Unstructured{ingress(owner.Namespace, hosts...)})
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, new(*Pending)):
+		return "pending"
+	}
+	return err.Error()
+}
+
+// lists writes the names of a project into its Guardrails, as its controller does, and returns them and when to look again.
+func (b *fixture) lists(owner own.Owner) string {
+	b.t.Helper()
+	rules := &v1alpha1.Guardrails{}
+	if err := b.api.Get(b.t.Context(), client.ObjectKey{Namespace: owner.Namespace, Name: v1alpha1.GuardrailsName}, rules); err != nil {
+		b.t.Fatal(err)
+	}
+	names, again, err := b.Names(b.t.Context(), Project{Tenant: owner.Tenant, Name: owner.Project, Namespace: owner.Namespace, Listed: rules.Spec.Hostnames})
+	if err != nil {
+		return err.Error()
+	}
+	rules.Spec.Hostnames = &v1alpha1.ClaimedHostnames{Names: names}
+	if err := b.api.Update(b.t.Context(), rules); err != nil {
+		b.t.Fatal(err)
+	}
+	return fmt.Sprint(strings.Join(names, " "), " ", again)
+}
+
+// all are the claims, as "<name>=<tenant>/<project>".
+func (b *fixture) all() string {
+	b.t.Helper()
+	list := &v1alpha1.HostnameClaimList{}
+	if err := b.api.List(b.t.Context(), list); err != nil {
+		b.t.Fatal(err)
+	}
+	var all []string
+	for _, c := range list.Items {
+		all = append(all, c.Name+"="+c.Spec.Tenant+"/"+c.Spec.Project)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// TestAHostIsClaimedOnce: all its spellings are one name, and what is claimed and listed is not written again.
+func TestAHostIsClaimedOnce(t *testing.T) {
+	b := newFixture(t)
+	hosts := []string{"shop.example", "*.shop.example", "bücher.example", "XN--BCHER-KVA.example"}
+	if got := b.claims(shop, hosts...); got != "pending" {
+		t.Errorf("before the Guardrails have them: %s", got)
+	}
+	if got, want := b.lists(shop), "*.shop.example shop.example xn--bcher-kva.example 0s"; got != want {
+		t.Errorf("the project has %s, want %s", got, want)
+	}
+	if got, want := b.all(), "shop.example=acme/shop wildcard--of.shop.example=acme/shop xn--bcher-kva.example=acme/shop"; got != want {
+		t.Errorf("the claims are %s, want %s", got, want)
+	}
+	b.writes = 0
+	if got := b.claims(shop, hosts...); got != "" || b.writes != 0 {
+		t.Errorf("again: %q with %d writes", got, b.writes)
+	}
+	if got := b.claims(own.Owner{Tenant: v1alpha1.PlatformTenant, Project: "ingress", App: "a", Namespace: "ingress"}, "", "a_b", "console.example"); got != "" {
+		t.Errorf("the platform waits for Guardrails, or may not serve every name: %s", got)
+	}
+	if !strings.Contains(b.all(), "console.example=platform/ingress") {
+		t.Errorf("the platform has no claim: %s", b.all())
+	}
+}
+
+func TestWhichHostsAreRefused(t *testing.T) {
+	const remedy = "; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"
+	for name, c := range map[string]struct {
+		claims []client.Object
+		hosts  []string
+		want   string
+	}{
+		"of another tenant":                      {[]client.Object{held("a.example", beta, false, 1)}, []string{"A.example."}, "Ingress/web has the host A.example., which another tenant has" + remedy},
+		"of another project":                     {[]client.Object{held("a.example", blog, true, 1)}, []string{"a.example"}, "Ingress/web has the host a.example, which project blog of this tenant has; remove it there, or choose another one, in Git"},
+		"below a wildcard of another tenant":     {[]client.Object{held("*.example", beta, false, 1)}, []string{"a.b.example"}, "Ingress/web has the host a.b.example, which another tenant has with a wildcard" + remedy},
+		"a wildcard below one of another tenant": {[]client.Object{held("*.example", beta, true, 1)}, []string{"*.b.example"}, "Ingress/web has the host *.b.example, which another tenant has with a wildcard" + remedy},
+		"a wildcard over another tenant":         {[]client.Object{held("a.b.example", beta, false, 1)}, []string{"*.example"}, "Ingress/web has the host *.example, which has names that another tenant has" + remedy},
+		"every name":                             {nil, []string{""}, "Ingress/web serves every host name, because it has a default backend, or a rule, route or listener without a host: name the host in Git"},
+		"no name":                                {nil, []string{"a_b.example"}, "Ingress/web has the host a_b.example, which is no host name; correct it in Git"},
+		"a claim of a project of unknown state":  {[]client.Object{held("a.example", own.Owner{Tenant: "gone", Project: "shop"}, true, 1)}, []string{"a.example"}, "Ingress/web has the host a.example, which another tenant has" + remedy},
+		"a namespace that is still there": {[]client.Object{held("a.example", own.Owner{Tenant: "gone", Project: "shop"}, false, 1), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-gone-shop"}}},
+			[]string{"a.example"}, "Ingress/web has the host a.example, which another tenant has" + remedy},
+
+		"a claim that is left of a project":    {[]client.Object{held("a.example", own.Owner{Tenant: "gone", Project: "shop"}, false, 1)}, []string{"a.example"}, "pending"},
+		"its own":                              {[]client.Object{held("a.example", shop, false, 1)}, []string{"a.example"}, "pending"},
+		"below a wildcard of another project":  {[]client.Object{held("*.example", blog, false, 1)}, []string{"a.example"}, "pending"},
+		"older than the other's wildcard":      {[]client.Object{held("a.example", shop, false, 1), held("*.example", beta, false, 2)}, []string{"a.example"}, "pending"},
+		"reserved below the other's wildcard":  {[]client.Object{held("a.example", shop, true, 3), held("*.example", beta, false, 2)}, []string{"a.example"}, "pending"},
+		"younger than the other's wildcard":    {[]client.Object{held("a.example", shop, false, 3), held("*.example", beta, false, 2)}, []string{"a.example"}, "Ingress/web has the host a.example, which another tenant has with a wildcard" + remedy},
+		"beside a name with a similar ending":  {[]client.Object{held("*.a.example", beta, false, 1), held("b.evila.example", beta, false, 1)}, []string{"ba.example", "a.example"}, "pending"},
+		"of nobody, with another that is held": {[]client.Object{held("a.example", beta, false, 1)}, []string{"b.example", "a.example"}, "Ingress/web has the host a.example, which another tenant has" + remedy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, c.claims...)
+			if got := b.claims(shop, c.hosts...); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			if c.want != "pending" && strings.Contains(b.all(), "b.example=acme") {
+				t.Errorf("a refused app claims: %s", b.all())
+			}
+		})
+	}
+}
+
+// TestTheAPIServerDecidesARace: the claims of others are not in the cache yet.
+func TestTheAPIServerDecidesARace(t *testing.T) {
+	for name, c := range map[string]struct{ theirs, ours, want string }{
+		"for a name":           {"a.example", "a.example", "another tenant has;"},
+		"under their wildcard": {"*.example", "a.example", "another tenant has with a wildcard;"},
+		"over their name":      {"a.example", "*.example", "has names that another tenant has;"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			stale := newFixture(t)
+			b.Client = interceptor.NewClient(b.api, interceptor.Funcs{
+				Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					return stale.api.Get(ctx, key, o, opts...)
+				},
+				List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					return stale.api.List(ctx, list, opts...)
+				},
+			})
+			if err := b.api.Create(t.Context(), held(c.theirs, beta, false, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.claims(shop, c.ours); !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if got := b.all(); got != hostname.ClaimName(c.theirs)+"=beta/shop" {
+				t.Errorf("the claims are %s", got)
+			}
+			if got := b.OnDeleted(t.Context(), held(c.theirs, beta, false, 1)); len(got) != 1 || got[0].Namespace != shop.Namespace || b.Freed(keyOf(shop)) != 1 {
+				t.Errorf("their deletion wakes %v, and %d names became free", got, b.Freed(keyOf(shop)))
+			}
+		})
+	}
+}
+
+func TestAProjectHasABoundedNumberOfHosts(t *testing.T) {
+	var claims []client.Object
+	for i := range v1alpha1.MaxHostnames {
+		claims = append(claims, held(fmt.Sprintf("h%d.example", i), shop, true, 1))
+	}
+	b := newFixture(t, claims...)
+	if got := b.claims(shop, "one.example", "h1.example"); !strings.Contains(got, "which is one too many: a project can have 256 host names, and with those of this app it would have 257; use a wildcard") {
+		t.Errorf("got %s", got)
+	}
+	if got := b.claims(shop, "h1.example"); got != "pending" {
+		t.Errorf("one that it has: %s", got)
+	}
+}
+
+// TestAnUnusedHostIsReleased after it has not been in the Guardrails for a while, and not while anything uses it.
+func TestAnUnusedHostIsReleased(t *testing.T) {
+	b := newFixture(t, held("hand.example", shop, true, 1))
+	for _, hosts := range [][]string{{"a.example", "b.example"}, {"b.example"}} {
+		b.claims(shop, hosts...)
+		if got := b.lists(shop); got != "a.example b.example hand.example 0s" {
+			t.Errorf("while it is being delivered the project has %s", got)
+		}
+	}
+	live := ingress(shop.Namespace, "A.example")
+	if err := b.api.Create(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	b.Delivered(keyOf(shop))
+	b.Delivered(keyOf(shop))
+	if !slices.Equal(b.woken, []string{"kubeop-acme/shop"}) {
+		t.Errorf("%v were woken", b.woken)
+	}
+	if got := b.lists(shop); got != "a.example b.example hand.example 0s" {
+		t.Errorf("with an Ingress that has it: %s", got)
+	}
+	if err := b.api.Delete(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  string
+	}{{0, "b.example hand.example 2s"}, {time.Second, "b.example hand.example 1s"}, {time.Second, "b.example hand.example 0s"}} {
+		b.clock.Step(step.after)
+		if !strings.Contains(b.all(), "a.example=") {
+			t.Fatal("it was released before the time")
+		}
+		if got := b.lists(shop); got != step.want {
+			t.Errorf("after %s the project has %s, want %s", step.after, got, step.want)
+		}
+	}
+	if got, want := b.all(), "b.example=acme/shop hand.example=acme/shop"; got != want {
+		t.Errorf("the claims are %s, want %s", got, want)
+	}
+	b.Forget(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.App}})
+	if err := b.Release(t.Context(), Project{Tenant: "acme", Name: "shop", Namespace: shop.Namespace}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.all(), "hand.example=acme/shop"; got != want {
+		t.Errorf("without the project the claims are %s, want %s", got, want)
+	}
+}
+
+// TestAHostThatIsAskedForAgainStays: its time begins anew.
+func TestAHostThatIsAskedForAgainStays(t *testing.T) {
+	b := newFixture(t)
+	b.claims(shop, "a.example")
+	b.lists(shop)
+	b.claims(shop)
+	b.Delivered(keyOf(shop))
+	b.lists(shop)
+	b.clock.Step(5 * time.Second)
+	if got := b.claims(shop, "a.example"); got != "pending" {
+		t.Errorf("while it is not in the Guardrails: %q", got)
+	}
+	if got := b.OnListed(t.Context(), &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace}}); len(got) != 1 {
+		t.Errorf("the Guardrails wake %v", got)
+	}
+	if got := b.lists(shop); got != "a.example 0s" {
+		t.Errorf("the project has %s", got)
+	}
+	if got := b.claims(shop, "a.example"); got != "" {
+		t.Error(got)
+	}
+	b.claims(shop)
+	b.Delivered(keyOf(shop))
+	if got := b.OnListed(t.Context(), &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace}}); len(got) != 0 {
+		t.Errorf("the Guardrails wake an app that waits for nothing: %v", got)
+	}
+	if got := b.lists(shop); got != " 2s" {
+		t.Errorf("the project has %s", got)
+	}
+}
+
+// TestNothingIsReleasedOnAnError of a request, and no app goes on.
+func TestNothingIsReleasedOnAnError(t *testing.T) {
+	away := errors.New("away")
+	for name, fails := range map[string]func(string, any) bool{
+		"reading a claim":      func(verb string, o any) bool { _, is := o.(*v1alpha1.HostnameClaim); return verb == "get" && is },
+		"listing claims":       func(verb string, o any) bool { _, is := o.(*v1alpha1.HostnameClaimList); return is },
+		"creating a claim":     func(verb string, _ any) bool { return verb == "create" },
+		"deleting a claim":     func(verb string, _ any) bool { return verb == "delete" },
+		"reading a project":    func(_ string, o any) bool { _, is := o.(*v1alpha1.Project); return is },
+		"reading a namespace":  func(_ string, o any) bool { _, is := o.(*corev1.Namespace); return is },
+		"reading guardrails":   func(verb string, o any) bool { _, is := o.(*v1alpha1.Guardrails); return verb == "get" && is },
+		"listing of Ingresses": func(_ string, o any) bool { _, is := o.(*unstructured.UnstructuredList); return is },
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := own.Owner{Tenant: "gone", Project: "shop"}
+			b := newFixture(t, held("unused.example", shop, false, 1), held("left.example", gone, false, 1))
+			b.before = func(verb string, o any) error {
+				if fails(verb, o) {
+					return away
+				}
+				return nil
+			}
+			claimed := b.Claim(t.Context(), shop, []*unstructured.Unstructured{ingress(shop.Namespace, "left.example", "*.new.example")})
+			_, _, first := b.Names(t.Context(), Project{Tenant: "acme", Name: "shop", Namespace: shop.Namespace})
+			b.clock.Step(grace)
+			_, _, second := b.Names(t.Context(), Project{Tenant: "acme", Name: "shop", Namespace: shop.Namespace})
+			released := b.Release(t.Context(), Project{Tenant: "acme", Name: "shop", Namespace: shop.Namespace})
+			if !errors.Is(errors.Join(claimed, first, second, released), away) {
+				t.Errorf("the error is lost: %v, %v, %v, %v", claimed, first, second, released)
+			}
+			if name == "listing of Ingresses" && !strings.Contains(b.all(), "unused.example=acme/shop") {
+				t.Error("a claim was deleted although nobody knows what uses it")
+			}
+		})
+	}
+}
+
+func TestWhichChangesWakeAllAppsOfAProject(t *testing.T) {
+	is := func(change func(*v1alpha1.GuardrailsSpec)) bool {
+		was, is := &v1alpha1.Guardrails{}, &v1alpha1.Guardrails{}
+		change(&is.Spec)
+		return RulesChanged.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is})
+	}
+	if is(func(*v1alpha1.GuardrailsSpec) {}) || is(func(s *v1alpha1.GuardrailsSpec) { s.Hostnames = &v1alpha1.ClaimedHostnames{} }) {
+		t.Error("host names of another app wake it")
+	}
+	if !is(func(s *v1alpha1.GuardrailsSpec) { s.Deny = []v1alpha1.AppliedPolicy{{Policy: "a"}} }) {
+		t.Error("a rule wakes no app")
+	}
+	if Deleted.Create(event.CreateEvent{}) || Deleted.Update(event.UpdateEvent{}) || !Deleted.Delete(event.DeleteEvent{}) {
+		t.Error("not only deletions pass")
+	}
+	if got := ProjectOf(t.Context(), held("a.example", beta, false, 1)); got[0].String() != "kubeop-beta/shop" {
+		t.Errorf("the project is %v", got)
+	}
+}

@@ -1,0 +1,154 @@
+package hostclaims
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/guardrails"
+	"github.com/kubeop/kubeop/delivery/hostname"
+)
+
+// grace is how long a name is no longer in the Guardrails before its claim is deleted. By then every API server refuses new objects with it, so that
+// none appears after the last look.
+const grace = 2 * time.Second
+
+// Project is a project and what its Guardrails in the cache have.
+type Project struct {
+	Tenant, Name, Namespace string
+
+	Listed *v1alpha1.ClaimedHostnames
+}
+
+// Names returns the host names that a project has, sorted, for its Guardrails. It deletes the claims that kubeop made for it and that nothing uses: no app asks for
+// them, and no object in the namespace serves them. again is when to look at those that are about to be deleted; 0 if there are none.
+func (c *Claims) Names(ctx context.Context, p Project) (names []string, again time.Duration, err error) {
+	claims, err := c.of(ctx, p.Tenant, p.Name)
+	if err != nil {
+		return nil, 0, err
+	}
+	unused, err := c.unusedOf(ctx, p, claims)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, claim := range claims {
+		if slices.Contains(unused, claim) {
+			wait, err := c.release(ctx, p, claim)
+			if err != nil {
+				return nil, 0, err
+			}
+			again = max(again, wait)
+			continue
+		}
+		c.use(claim)
+		names = append(names, claim.Spec.Hostname)
+	}
+	slices.Sort(names)
+	return names[:min(len(names), v1alpha1.MaxHostnames)], again, nil
+}
+
+// Release deletes the claims that kubeop made for a project whose apps are gone, except those that objects in its namespace still use.
+func (c *Claims) Release(ctx context.Context, p Project) error {
+	claims, err := c.of(ctx, p.Tenant, p.Name)
+	if err != nil {
+		return err
+	}
+	unused, err := c.unusedOf(ctx, p, claims)
+	if err != nil {
+		return err
+	}
+	for _, claim := range unused {
+		if err := c.delete(ctx, claim); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unusedOf returns the claims that kubeop made and that nothing uses. Objects are only looked at if some are of no app that this process knows.
+func (c *Claims) unusedOf(ctx context.Context, p Project, claims []*v1alpha1.HostnameClaim) (unused []*v1alpha1.HostnameClaim, err error) {
+	asked := c.asked(p.Namespace)
+	for _, claim := range claims {
+		if !byHand(claim) && !asked[claim.Spec.Hostname] {
+			unused = append(unused, claim)
+		}
+	}
+	if len(unused) == 0 {
+		return nil, nil
+	}
+	served, err := c.served(ctx, p.Namespace)
+	return slices.DeleteFunc(unused, func(claim *v1alpha1.HostnameClaim) bool { return served[claim.Spec.Hostname] }), err
+}
+
+// served returns the host names that objects in a namespace serve.
+func (c *Claims) served(ctx context.Context, namespace string) (map[string]bool, error) {
+	names := map[string]bool{}
+	for _, kind := range guardrails.HostKinds {
+		objects, err := c.objects(ctx, kind, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("looking for host names in use, among the %s objects of namespace %s: %w", kind.Kind, namespace, err)
+		}
+		for _, h := range writtenIn(objects) {
+			if name, err := hostname.Normalize(h.written); err == nil {
+				names[name] = true
+			}
+		}
+	}
+	return names, nil
+}
+
+// objects returns the objects of a kind in a namespace; none if the API server does not serve the kind.
+func (c *Claims) objects(ctx context.Context, kind schema.GroupKind, namespace string) (all []*unstructured.Unstructured, err error) {
+	mapping, err := c.Direct.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = c.Direct.List(ctx, list, client.InNamespace(namespace))
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, err
+}
+
+// use records that a claim is used.
+func (c *Claims) use(claim *v1alpha1.HostnameClaim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.unused, claim.UID)
+}
+
+// release deletes an unused claim, once its name has not been in the Guardrails for the grace period. It returns how long to wait until then.
+func (c *Claims) release(ctx context.Context, p Project, claim *v1alpha1.HostnameClaim) (wait time.Duration, err error) {
+	listed := p.Listed != nil && slices.Contains(p.Listed.Names, claim.Spec.Hostname)
+	c.mu.Lock()
+	since, known := c.unused[claim.UID]
+	if !known || listed {
+		if c.unused == nil {
+			c.unused = map[types.UID]time.Time{}
+		}
+		since = c.Clock.Now()
+		c.unused[claim.UID] = since
+	}
+	c.mu.Unlock()
+	if wait = grace - c.Clock.Now().Sub(since); wait > 0 {
+		return wait, nil
+	}
+	if err := c.delete(ctx, claim); err != nil {
+		return 0, err
+	}
+	c.use(claim)
+	return 0, nil
+}
