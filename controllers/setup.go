@@ -123,9 +123,10 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	if err != nil {
 		return nil, err
 	}
+	keys := tenant.NewKeys(s.direct, o.Namespace)
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
-		Kinds: s.kinds, Budgets: s.usage.Budgets, FlowControl: o.FlowControl, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note,
+		Kinds: s.kinds, Budgets: s.usage.Budgets, FlowControl: o.FlowControl, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note, Keys: keys,
 	}
 	writes := writeback.New(writeback.Options{
 		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,
@@ -153,7 +154,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 			Applier: s.applier, Journal: journal.New(s.direct, o.Namespace, s.clock.Now), Releases: s.releases,
 			Builder: &build.Builder{Apart: s.apart, Services: s.keyService, Clock: s.clock.Now, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
 		},
-		Tenants: app.Tenants{Limits: s.limits.usual, Weight: s.weights.of, Store: s.store, Rendered: s.rendered, Hosts: hosts, Refusals: repositories.Refusals},
+		Tenants: app.Tenants{Limits: s.limits.usual, Weight: s.weights.of, Store: s.store, Rendered: s.rendered, Hosts: hosts, Refusals: repositories.Refusals, Keys: keys},
 		Sources: &source.Fetcher{
 			Folder: repositories.Folder, Git: s.stores.Git, Charts: s.stores.Charts, Artifacts: s.stores.Artifacts,
 			Images: images, Tags: image.NewStore(s.network, s.clock.Now, o.PlainRegistries, s.apart),

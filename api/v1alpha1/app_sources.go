@@ -130,8 +130,10 @@ type Decryption struct {
 	// +kubebuilder:validation:Enum=sops
 	Provider string `json:"provider"`
 	// SecretRef names a Secret in the app's namespace with private keys or credentials. Each key *.agekey holds age identities, each key
-	// *.asc an OpenPGP key. Credentials for key services are sops.aws-kms, sops.gcp-kms, sops.azure-kv and sops.vault-token.
-	SecretRef LocalSecretReference `json:"secretRef"`
+	// *.asc an OpenPGP key. Credentials for key services are sops.aws-kms, sops.gcp-kms, sops.azure-kv and sops.vault-token. Default: the key of
+	// the tenant, if spec.sops of the Tenant is Generated.
+	// +optional
+	SecretRef LocalSecretReference `json:"secretRef,omitzero"`
 }
 
 // RawSource delivers manifests without a build.

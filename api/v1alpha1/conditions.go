@@ -54,6 +54,8 @@ const (
 	RepositoryBoundCondition = "RepositoryBound"
 	// DomainsReadyCondition: the tenant's domains overlap with none of another tenant.
 	DomainsReadyCondition = "DomainsReady"
+	// KeyReadyCondition: the tenant has the key that spec.sops asks for.
+	KeyReadyCondition = "KeyReady"
 )
 
 // Conditions of a Tenant beside its steps.
@@ -241,6 +243,8 @@ const (
 	NamespaceTakenReason = "NamespaceTaken"
 	// DomainTakenReason: a domain of the Tenant overlaps with one of an older Tenant.
 	DomainTakenReason = "DomainTaken"
+	// KeyUnusableReason: the Secret with the tenant's key for encrypted files is gone, is another tenant's, or holds another key than before.
+	KeyUnusableReason = "KeyUnusable"
 	// NamespaceRetainedReason, of an event: the namespace was kept because claims in it hold data. The message names them.
 	NamespaceRetainedReason = "NamespaceRetained"
 	// EventsRefusedReason, of an event of a Project: its tenant has too many Events, and this project more than its equal part, so its apps may create

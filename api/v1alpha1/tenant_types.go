@@ -123,6 +123,10 @@ type TenantSpec struct {
 	// Frozen lets only administrators change anything of the tenant, until it is removed: commits of the tenant's own repository and new
 	// revisions of its apps wait, and the admission policies refuse what its owners and the accounts of its apps write. What runs goes on.
 	Frozen bool `json:"frozen,omitempty"`
+	// Sops is "Generated" for an age key of the tenant's own, which kubeop makes once and keeps where no tenant reads it. Files that are encrypted for
+	// the public key in status.sops.recipient are decrypted in all projects of the tenant, for apps whose decryption names no Secret. Default: none.
+	// +kubebuilder:validation:Enum=Generated
+	Sops string `json:"sops,omitempty"`
 	// DeletionPolicy defines what happens to the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -195,8 +199,16 @@ type TenantStatus struct {
 	Projects int `json:"projects,omitempty"`
 	// Budget reports how much of spec.budget the quotas of the projects have; nil without a budget.
 	Budget *BudgetStatus `json:"budget,omitempty"`
+	// Sops is the key for encrypted files; nil without spec.sops.
+	Sops *SopsStatus `json:"sops,omitempty"`
 	// Inventory lists the objects that were created for the tenant.
 	Inventory Inventory `json:"inventory,omitzero"`
+}
+
+// SopsStatus is the key with which a tenant encrypts files.
+type SopsStatus struct {
+	// Recipient is the age public key to encrypt for.
+	Recipient string `json:"recipient"`
 }
 
 // BudgetStatus reports how much of a tenant's budget the quotas of its projects have.

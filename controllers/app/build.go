@@ -19,7 +19,6 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/build/scheduler"
-	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
@@ -123,9 +122,12 @@ func inputOf(app *v1alpha1.App, from *build.Source) (string, error) {
 // build builds the objects of a source; identity identifies the files of the source. While the build runs, build returns an error of
 // package step. The end of the build wakes the App.
 func (r *renderer) build(ctx context.Context, s *scope, from build.Source, identity string, decryption *v1alpha1.Decryption) ([]*unstructured.Unstructured, error) {
-	var err error
-	if from.Keys, err = r.keys(ctx, s, decryption); err != nil {
-		return nil, err
+	if decryption != nil {
+		secret, data, err := r.inputs.Keys(ctx, s.Subject, decryption)
+		if err != nil {
+			return nil, err
+		}
+		from.Keys = &build.Keys{Secret: secret, Data: data}
 	}
 	input, err := inputOf(s.App, &from)
 	if err != nil {
@@ -175,24 +177,6 @@ func (r *renderer) task(s *scope, request build.Request, files source.Files) sch
 		},
 	}
 }
-
-// keys returns the Secret with the private keys for decryption; nil if the source is not encrypted.
-func (r *renderer) keys(ctx context.Context, s *scope, with *v1alpha1.Decryption) (*build.Keys, error) {
-	if with == nil {
-		return nil, nil
-	}
-	data, err := r.inputs.Lookup(ctx, s.Subject)(inputs.Secret, with.SecretRef.Name)
-	if errors.Is(err, render.ErrMissing) {
-		return nil, fmt.Errorf("decryption.secretRef: Secret %s %w; %w", with.SecretRef.Name, err, errNoKeys)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("decryption.secretRef: %w", err)
-	}
-	return &build.Keys{Secret: s.App.Namespace + "/" + with.SecretRef.Name, Data: data}, nil
-}
-
-// errNoKeys is wrapped when the Secret with the keys does not exist. The creation of the Secret wakes the App.
-var errNoKeys = errors.New("nothing is decrypted without it")
 
 // waitForTurn waits for the build's turn. For the first step.QuietInLine it does not change the conditions.
 func (r *renderer) waitForTurn(s *scope, why error) error {

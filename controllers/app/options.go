@@ -31,6 +31,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/render/workload"
+	"github.com/kubeop/kubeop/internal/sopskey"
 )
 
 // Options configure a Reconciler.
@@ -89,6 +90,8 @@ type Tenants struct {
 	Weight func(tenant string) int
 	// Store knows which quotas are lower than their projects' own, because all projects of a tenant share a limit.
 	Store *usage.Store
+	// Keys are the tenants' keys for encrypted files.
+	Keys *sopskey.Keys
 	// Rendered counts the size of what all Apps of a tenant deliver.
 	Rendered *usage.Rendered
 	// Hosts has the host names of projects.
@@ -100,7 +103,7 @@ type Tenants struct {
 // New returns a Reconciler.
 func New(o Options) *Reconciler {
 	c, queue := o.Cluster, &wake.Queue{}
-	reader := &inputs.Reader{Version: c.Version}
+	reader := &inputs.Reader{Version: c.Version, Tenants: c.Client, TenantKeys: o.Tenants.Keys}
 	o.Sources.Client, o.Sources.Inputs, o.Sources.Queue = c.Client, reader, queue
 	recorder := &record.Recorder{Journal: o.Engines.Journal, Seal: o.Seal}
 	transfers := &handover.Transfers{Client: c.Client, Direct: c.Direct, Inventory: recorder, Queue: queue}

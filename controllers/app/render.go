@@ -87,7 +87,7 @@ func renderOutcome(err error) error {
 	switch {
 	case step.Ended(err):
 		return err
-	case errors.Is(err, errNoKeys), errors.Is(err, decrypt.ErrService):
+	case errors.Is(err, inputs.ErrNoKeys), errors.Is(err, decrypt.ErrService):
 		return step.Fail(v1alpha1.DecryptionFailedReason, err)
 	case errors.Is(err, build.ErrUnfit):
 		return step.Fail(v1alpha1.RenderFailedReason, err)

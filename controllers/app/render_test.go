@@ -27,7 +27,7 @@ func TestTheReasonOfAFailedBuild(t *testing.T) {
 		want error
 	}{
 		"what ended the step":        {step.Soon(time.Second), step.Soon(time.Second)},
-		"no Secret with keys yet":    {about(errNoKeys), step.Fail(v1alpha1.DecryptionFailedReason, about(errNoKeys))},
+		"no Secret with keys yet":    {about(inputs.ErrNoKeys), step.Fail(v1alpha1.DecryptionFailedReason, about(inputs.ErrNoKeys))},
 		"a missing variable object":  {about(render.ErrMissing), step.Fail(v1alpha1.ValuesFailedReason, about(render.ErrMissing))},
 		"a failed read":              {about(inputs.ErrReading), step.Fail(v1alpha1.ValuesFailedReason, about(inputs.ErrReading))},
 		"the wrong keys":             {about(decrypt.ErrKeys), step.Stop(v1alpha1.DecryptionFailedReason, about(decrypt.ErrKeys))},

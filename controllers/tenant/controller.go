@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/quota"
+	"github.com/kubeop/kubeop/internal/sopskey"
 )
 
 // Reconciler reconciles Tenants.
@@ -27,6 +28,8 @@ type Reconciler struct {
 	Kinds *quota.Kinds
 	// Budgets reads how much of its budget a tenant uses.
 	Budgets *usage.Budgets
+	// Keys makes the keys for encrypted files.
+	Keys *sopskey.Keys
 	// FlowControl: the API server has the priority levels of the chart, so each tenant gets FlowSchemas.
 	FlowControl bool
 	// OwnerRequests: the API server has the chart's policy kubeop-requests, so owners may annotate their Repository.
@@ -49,5 +52,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, tenant *v1alpha1.Tenant) (ct
 		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.guard),
 		step.Of(v1alpha1.AccessReadyCondition, s, r.grant),
 		step.Of(v1alpha1.RepositoryBoundCondition, s, r.bind),
-		step.Of(v1alpha1.DomainsReadyCondition, s, r.compareDomains))
+		step.Of(v1alpha1.DomainsReadyCondition, s, r.compareDomains),
+		step.Of(v1alpha1.KeyReadyCondition, s, r.makeKey))
 }

@@ -78,7 +78,7 @@ func (f *Files) decrypted(in Format, data []byte) ([]byte, error) {
 		return data, nil
 	}
 	if f.decrypt == nil {
-		return nil, fmt.Errorf("is encrypted with SOPS, and the app has no decryption: set spec.decryption.secretRef: %w", ErrKeys)
+		return nil, fmt.Errorf("is encrypted with SOPS, and the app has no decryption: set it in app.yaml, with provider sops: %w", ErrKeys)
 	}
 	plain, secrets, err := f.decrypt(in, data)
 	f.secrets = append(f.secrets, secrets...)

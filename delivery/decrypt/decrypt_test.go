@@ -43,7 +43,7 @@ func TestWithoutADecrypterEncryptedFilesAreRefused(t *testing.T) {
 		"j.yaml": "x: &a {mac: '" + mac + "'}\nsops: *a\n",
 	} {
 		_, err := fs.ReadFile(Open(one(name, []byte(text)), nil), name)
-		const want = "is encrypted with SOPS, and the app has no decryption: set spec.decryption.secretRef: cannot be decrypted"
+		const want = "is encrypted with SOPS, and the app has no decryption: set it in app.yaml, with provider sops: cannot be decrypted"
 		if err == nil || err.Error() != want || !errors.Is(err, ErrKeys) {
 			t.Errorf("%s: got %v", name, err)
 		}

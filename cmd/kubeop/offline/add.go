@@ -16,8 +16,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
-	"github.com/kubeop/kubeop/cmd/kubeop/encrypt"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/delivery/encrypt"
 	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
@@ -79,7 +79,7 @@ change it later, with the program sops.`,
 	flags.StringArrayVar(&s.files, "from-file", nil, "[KEY=]FILE with a value of the Secret; can be given again")
 	flags.StringVar(&s.kind, "type", "", "type of the Secret, such as kubernetes.io/tls (default: Opaque)")
 	flags.StringArrayVar(&s.recipients, "age", nil, "age recipient; can be given again (default: those of .sops.yaml)")
-	flags.StringVar(&s.keys, "key-secret", "sops", "Secret with the age key in the project's namespace, for a new app")
+	flags.StringVar(&s.keys, "key-secret", "sops", "Secret with the age key in the project's namespace, for a new app; empty for the key that the tenant has with sops: Generated")
 	return command
 }
 
@@ -194,7 +194,7 @@ func (s *newSecret) find() error {
 	case raw == nil || raw.Path == "":
 		return fmt.Errorf("%s delivers no folder of manifests: name an app of type Raw with raw.path as --app, or one that is written then", s.appFile)
 	case raw.Decryption == nil:
-		return fmt.Errorf("%s decrypts nothing: add raw.decryption, with provider sops and the secretRef of the Secret with the key", s.appFile)
+		return fmt.Errorf("%s decrypts nothing: add raw.decryption, with provider sops, and the secretRef of the Secret with the key unless it is the tenant's own", s.appFile)
 	default:
 		s.folder = path.Join(path.Dir(s.appFile), raw.Path)
 	}
@@ -204,9 +204,13 @@ func (s *newSecret) find() error {
 // newApp prepares an app that delivers the folder.
 func (s *newSecret) newApp() error {
 	s.folder = path.Join(path.Dir(s.appFile), "manifests")
+	decryption := fields{"provider": "sops"}
+	if s.keys != "" {
+		decryption["secretRef"] = fields{"name": s.keys}
+	}
 	text, err := yaml.Marshal(fields{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.AppKind, "metadata": fields{"name": s.app},
-		"spec": fields{"type": string(v1alpha1.AppRaw), "raw": fields{"path": "manifests", "decryption": fields{"provider": "sops", "secretRef": fields{"name": s.keys}}}},
+		"spec": fields{"type": string(v1alpha1.AppRaw), "raw": fields{"path": "manifests", "decryption": decryption}},
 	})
 	s.appText = string(text)
 	return err

@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/internal/sopskey"
 )
 
 // Secret and ConfigMap are the kinds that are read.
@@ -32,6 +33,9 @@ type Reader struct {
 	// Version returns the resourceVersion of a ConfigMap, Secret or Flux source that the watch of its namespace's deployer last showed; ""
 	// if there is no such object.
 	Version func(ctx context.Context, namespace, kind, name string) (string, error)
+	// Tenants reads Tenants, and TenantKeys the keys of those that have one.
+	Tenants    client.Reader
+	TenantKeys *sopskey.Keys
 
 	contents contents
 }

@@ -11,11 +11,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 )
 
-// TermsChanged passes updates of Tenants that change their freeze, the limits of their Apps, or the Pod Security level of their namespaces.
+// TermsChanged passes updates of Tenants that change their freeze, the limits of their Apps, their key, or the Pod Security level of their namespaces.
 var TermsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := &e.ObjectOld.(*v1alpha1.Tenant).Spec, &e.ObjectNew.(*v1alpha1.Tenant).Spec
+		old, current := e.ObjectOld.(*v1alpha1.Tenant), e.ObjectNew.(*v1alpha1.Tenant)
+		was, is := &old.Spec, &current.Spec
+		if was.Sops != is.Sops || (old.Status.Sops == nil) != (current.Status.Sops == nil) {
+			return true
+		}
 		before, after := budget.Limits{}.With(&was.Limits), budget.Limits{}.With(&is.Limits)
 		return was.PodSecurity != is.PodSecurity || was.Frozen != is.Frozen || !slices.Equal(was.Freeze, is.Freeze) || before.App != after.App || before.RenderedBytes != after.RenderedBytes
 	},

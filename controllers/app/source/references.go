@@ -78,7 +78,7 @@ func addBuild(spec *v1alpha1.AppSpec, add func(kind, name string)) {
 	case spec.Raw != nil:
 		keys = spec.Raw.Decryption
 	}
-	if keys != nil {
+	if keys != nil && keys.SecretRef.Name != "" {
 		add(inputs.Secret, keys.SecretRef.Name)
 	}
 }

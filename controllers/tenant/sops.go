@@ -1,0 +1,34 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/namespace"
+	"github.com/kubeop/kubeop/internal/sopskey"
+)
+
+// NewKeys returns the keys of tenants, which are in Secrets of the operator's namespace. The client must not read from a cache.
+func NewKeys(direct client.Client, of string) *sopskey.Keys {
+	return &sopskey.Keys{Client: direct, Namespace: of, Identity: namespace.Identity}
+}
+
+// makeKey makes the age key of a tenant that wants one. What was made is kept, also when the tenant no longer wants it.
+func (r *Reconciler) makeKey(ctx context.Context, s *scope) error {
+	if s.tenant.Spec.Sops == "" {
+		return nil
+	}
+	recipient, err := r.Keys.Ensure(ctx, s.tenant)
+	switch {
+	case errors.Is(err, sopskey.ErrUnusable):
+		return step.Stop(v1alpha1.KeyUnusableReason, err)
+	case err != nil:
+		return err
+	}
+	s.tenant.Status.Sops = &v1alpha1.SopsStatus{Recipient: recipient}
+	return nil
+}
