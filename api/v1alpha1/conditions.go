@@ -68,8 +68,11 @@ const (
 	NotificationFailedCondition = "NotificationFailed"
 )
 
-// Condition of a Tenant and a Project beside their steps.
+// Conditions of a Tenant and a Project beside their steps.
 const (
+	// StoppedCondition is present while administrators stopped the tenant, and until everything is resumed. It is True
+	// when nothing runs, and otherwise the message says what still does.
+	StoppedCondition = "Stopped"
 	// AppsReadyCondition is present if there are apps. It is True if all of them are Ready, and Unknown if the others are in progress. Ready
 	// does not depend on it.
 	AppsReadyCondition = "AppsReady"
@@ -207,6 +210,8 @@ const (
 
 // Reasons of a Tenant, a Project and an App.
 const (
+	// StoppedReason: administrators stopped the tenant, and nothing of it runs; an app waits for the end.
+	StoppedReason = "Stopped"
 	// ApplyFailedReason: the API server rejected an object. If it is invalid, only a change can help. Other failures are retried.
 	ApplyFailedReason = "ApplyFailed"
 	// RemovalForcedReason, of an event: kubeop removed an obstacle to a deletion. It deleted pods that did not stop in time, or removed
@@ -233,6 +238,12 @@ const (
 
 // Reasons of a Tenant and a Project.
 const (
+	// StoppingReason, of Stopped: pods are about to end.
+	StoppingReason = "Stopping"
+	// StillRunningReason, of Stopped: pods run on, because nothing would make them again.
+	StillRunningReason = "StillRunning"
+	// ResumingReason, of Stopped: pods are admitted again, and controllers are woken to make them.
+	ResumingReason = "Resuming"
 	// BudgetExceededReason: the quotas of projects do not fit into the budget of their tenant. The message names the limit and what is left.
 	BudgetExceededReason = "BudgetExceeded"
 	// InvalidBudgetReason: the budget of a tenant has a negative amount, or names what the quotas of projects do not count.

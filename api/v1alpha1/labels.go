@@ -113,6 +113,17 @@ const ManagedByLabel = "app.kubernetes.io/managed-by"
 // kubeop-frozen and kubeop-requests read it.
 const FrozenLabel = "paas.kubeop.io/frozen"
 
+// Marks of a tenant that administrators stopped.
+const (
+	// StoppedLabel is "true" on the namespaces of its projects, in which the chart's admission policy kubeop-stopped refuses pods and Jobs, and
+	// on the Jobs that kubeop suspended and resumes again.
+	StoppedLabel = "paas.kubeop.io/stopped"
+	// ResumedAtAnnotation on the ResourceQuota kubeop-stopped of a namespace is the time, in RFC 3339, since when it admits pods again.
+	ResumedAtAnnotation = "paas.kubeop.io/resumed-at"
+	// WokenAnnotation on a ReplicaSet, StatefulSet or DaemonSet wakes its controller for seconds after a stop; then it is removed.
+	WokenAnnotation = "paas.kubeop.io/woken"
+)
+
 // Label of a project's namespace that has too many Events. The chart's admission policy kubeop-events reads it.
 const (
 	EventsLabel = "paas.kubeop.io/events"

@@ -214,6 +214,7 @@ type ProjectStatus struct {
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.namespace`
 // +kubebuilder:printcolumn:name="Apps",type=string,JSONPath=`.status.appsReady`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Stopped",type=string,JSONPath=`.status.conditions[?(@.type=="Stopped")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$')",message="name must be a DNS label of at most 35 characters"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.previews) || size(self.metadata.name) <= 20",message="previews needs a project name of at most 20 characters, because the names of its previews start with it"

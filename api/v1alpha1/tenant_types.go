@@ -127,6 +127,9 @@ type TenantSpec struct {
 	// the public key in status.sops.recipient are decrypted in all projects of the tenant, for apps whose decryption names no Secret. Default: none.
 	// +kubebuilder:validation:Enum=Generated
 	Sops string `json:"sops,omitempty"`
+	// Stopped ends all pods of the tenant's projects, and keeps everything else: claims, Services, Secrets and the specs of its workloads. Its
+	// apps wait. When it is removed, everything runs again as before.
+	Stopped bool `json:"stopped,omitempty"`
 	// DeletionPolicy defines what happens to the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -231,6 +234,7 @@ type BudgetStatus struct {
 // +kubebuilder:printcolumn:name="Apps",type=string,JSONPath=`.status.appsReady`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Frozen",type=string,JSONPath=`.status.conditions[?(@.type=="Frozen")].reason`,priority=1
+// +kubebuilder:printcolumn:name="Stopped",type=string,JSONPath=`.status.conditions[?(@.type=="Stopped")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Budget",type=string,JSONPath=`.status.budget.summary`,priority=1
 // +kubebuilder:printcolumn:name="Suspended",type=string,JSONPath=`.status.conditions[?(@.type=="Suspended")].status`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -131,8 +132,8 @@ func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 		release: r.releaser.facts(app), volumes: r.admitter.volumes(app), admitted: r.admitter.admission(app),
 		outcome: outcome{deliveries: r.history.Begin(app)}, current: r.wakes.refusals.Report(v1alpha1.AppKind, app, app.Status.Refused), unhealthySince: app.Status.UnhealthySince,
 	}
-	if since := s.unhealthySince; since != nil && since.Time.Before(s.writes.At()) {
-		s.unhealthySince = nil // The objects were written again after that time.
+	if since := s.unhealthySince; since != nil && (since.Time.Before(s.writes.At()) || conditions.GetReason(app, v1alpha1.ReadyCondition) == v1alpha1.StoppedReason) {
+		s.unhealthySince = nil // The objects were written again after that time, or the tenant was stopped since.
 	}
 	return s
 }

@@ -40,6 +40,8 @@ type objectsSeen struct {
 	namespaces map[string]*corev1.Namespace
 	// bindings are the RoleBindings that exist, as "namespace/name".
 	bindings []string
+	// closed is the quota of a namespace that is stopped.
+	closed *corev1.ResourceQuota
 	// unready are the kinds that are not listed yet.
 	unready  map[string]error
 	followed []string
@@ -54,6 +56,9 @@ func (o *objectsSeen) Follow(kind schema.GroupVersionKind) error {
 
 // Live implements watch.
 func (o *objectsSeen) Live(_ context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+	if kind.Kind == "ResourceQuota" && o.closed != nil {
+		return o.closed, true, o.err
+	}
 	if kind.Kind != "RoleBinding" || !slices.Contains(o.bindings, key.String()) {
 		return nil, true, o.err
 	}

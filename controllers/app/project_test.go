@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/google/go-cmp/cmp"
@@ -71,6 +72,47 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 				t.Errorf("the step has a client: %t, want %t", !ready, ready)
 			}
 		})
+	}
+}
+
+// TestAnAppWaitsWhileItsTenantIsStopped: and until pods are admitted again, as long as the quota does not say so. The time in which it has to
+// become healthy begins anew.
+func TestAnAppWaitsWhileItsTenantIsStopped(t *testing.T) {
+	resumed := map[string]string{v1alpha1.ResumedAtAnnotation: "2026-03-01T12:00:00Z"}
+	for name, c := range map[string]struct {
+		stopped bool
+		quota   *corev1.ResourceQuota
+		want    string
+	}{
+		"stopped": {true, nil, "waits Stopped: Stopped by administrators: nothing of tenant acme runs, and nothing new is delivered until an administrator of the cluster " +
+			"removes spec.stopped from tenant.yaml of the platform repository in Git, after 10m0s"},
+		"no pod is admitted yet": {false, &corev1.ResourceQuota{}, "waits Stopped: waits until pods are admitted in namespace kubeop-acme-shop again, after tenant acme was stopped, after 1s"},
+		"pods are admitted":      {false, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Annotations: resumed}}, "done"},
+		"never stopped":          {false, nil, "done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{Stopped: c.stopped}}
+			b := newFixture(t, webApp(), interceptor.Funcs{}, tenant, shopProject())
+			b.seen.closed = c.quota
+			began := b.s.Since("health")
+			b.clock.SetTime(b.clock.Now().Add(time.Hour))
+			if got := b.ended(b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries)); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			if anew := !b.s.Since("health").Equal(began); anew != c.stopped {
+				t.Errorf("the time begins anew: %t", anew)
+			}
+		})
+	}
+	for reason, kept := range map[string]bool{v1alpha1.StoppedReason: false, v1alpha1.UnhealthyReason: true} {
+		app := webApp(func(app *v1alpha1.App) {
+			app.Status.UnhealthySince = &metav1.Time{Time: time.Unix(1_000_000, 0)}
+			conditions.MarkUnknown(app, v1alpha1.ReadyCondition, reason, "")
+		})
+		b := newFixture(t, app, interceptor.Funcs{})
+		if got := b.newScope(app).unhealthySince != nil; got != kept {
+			t.Errorf("after %s, the time in the status counts: %t, want %t", reason, got, kept)
+		}
 	}
 }
 

@@ -128,7 +128,7 @@ func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 			CommonMetadata: spec.CommonMetadata,
 			Admission:      admissionOf(s),
 		},
-		Actions: spec.HelmActions,
+		Actions: s.Actions(spec.HelmActions),
 		Timeout: s.App.Spec.Within(),
 		Ignore:  app.Spec.Drift.Ignore,
 		Policy: release.Policy{

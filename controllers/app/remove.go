@@ -59,6 +59,7 @@ func (r *remover) remove(ctx context.Context, s *scope) error {
 	}
 	labels := live.GetLabels()
 	s.Owner = own.Owner{Tenant: labels[v1alpha1.TenantLabel], Project: labels[v1alpha1.ProjectLabel], App: s.App.Name, Namespace: s.App.Namespace}
+	s.PodsRefused = labels[v1alpha1.StoppedLabel] != ""
 	if s.Owner.Tenant == "" || s.Owner.Project == "" {
 		return step.Wait(v1alpha1.DependencyNotReadyReason, 10*time.Second, "waits for its project to put back the labels of namespace %s", s.App.Namespace)
 	}

@@ -133,6 +133,7 @@ func TestOnlyChangesThatConcernAppsWakeThem(t *testing.T) {
 		"the rendered size": {func(s *v1alpha1.TenantSpec) { s.Limits.RenderedBytes = &three }, true},
 		"Pod Security":      {func(s *v1alpha1.TenantSpec) { s.PodSecurity = "baseline" }, true},
 		"frozen":            {func(s *v1alpha1.TenantSpec) { s.Frozen = true }, true},
+		"stopped":           {func(s *v1alpha1.TenantSpec) { s.Stopped = true }, true},
 		"a freeze":          {func(s *v1alpha1.TenantSpec) { s.Freeze = []v1alpha1.FreezeWindow{{Name: "night"}} }, true},
 		"an owner":          {func(s *v1alpha1.TenantSpec) { s.Taints = []string{"gpu"} }, false},
 	} {

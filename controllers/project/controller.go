@@ -71,6 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (
 	return r.Steps.Run(ctx, project, s,
 		step.Of(v1alpha1.DependenciesReadyCondition, s, r.resolve),
 		step.Of(v1alpha1.NamespaceReadyCondition, s, r.makeNamespace),
+		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.stop), // Before guard, which fails for what the tenant writes into its quota.
 		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.guard),
 		step.Of(v1alpha1.AccessReadyCondition, s, r.grant))
 }

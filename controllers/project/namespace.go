@@ -23,7 +23,10 @@ func (r *Reconciler) home(s *scope, owner namespace.Owner) home.Home {
 
 // makeNamespace creates the project's namespace with the terms that administrators set for the tenant.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
-	terms := namespace.Terms{PodSecurity: cmp.Or(s.tenant.Spec.PodSecurity, podsecurity.Default), Limits: namespace.LimitsOf(s.tenant), Guardrails: true, Frozen: s.tenant.Spec.Frozen}
+	terms := namespace.Terms{
+		PodSecurity: cmp.Or(s.tenant.Spec.PodSecurity, podsecurity.Default), Limits: namespace.LimitsOf(s.tenant), Guardrails: true, Frozen: s.tenant.Spec.Frozen,
+		Stopped: s.tenant.Spec.Stopped,
+	}
 	return r.home(s, s.ownedBy(s.tenant)).Make(ctx, s.made, terms)
 }
 

@@ -45,6 +45,14 @@ type scope struct {
 	promotions v1alpha1.PromotionStatus
 	// again is when to look whether a host name can be released; 0 for none.
 	again time.Duration
+	// stopped is set by stop.
+	stopped halt
+}
+
+// halt is the condition Stopped, and when to look again because of it; 0 for its interval.
+type halt struct {
+	note  step.Note
+	again time.Duration
 }
 
 func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
@@ -100,6 +108,9 @@ func (s *scope) Notes() []step.Note {
 		frozen, _ := home.Frozen(s.tenant)
 		notes = append(notes, frozen)
 	}
+	if s.stopped.note.Condition != "" {
+		notes = append(notes, s.stopped.note)
+	}
 	if s.apps != nil {
 		notes = append(notes, s.apps.Note())
 	}
@@ -109,13 +120,19 @@ func (s *scope) Notes() []step.Note {
 	return notes
 }
 
-// Again returns when to look whether a host name can be released, or when apps that are still at work no longer keep back the event about what the others
-// delivered, whichever comes first; 0 for neither.
-func (s *scope) Again() time.Duration {
-	if s.delivered == nil || s.delivered.Again == 0 || s.again != 0 && s.again < s.delivered.Again {
-		return s.again
+// Again returns when to look whether a host name can be released, when to look at a namespace that is stopped or resumed, or when apps that are still
+// at work no longer keep back the event about what the others delivered, whichever comes first; 0 for none of these.
+func (s *scope) Again() (first time.Duration) {
+	looks := []time.Duration{s.again, s.stopped.again}
+	if s.delivered != nil {
+		looks = append(looks, s.delivered.Again)
 	}
-	return s.delivered.Again
+	for _, after := range looks {
+		if after > 0 && (first == 0 || after < first) {
+			first = after
+		}
+	}
+	return first
 }
 
 // StatusWritten implements step.Notified: the events follow.
@@ -125,12 +142,13 @@ func (s *scope) StatusWritten() {
 	}
 }
 
-// Heading returns the beginning of Ready's message, which says that a newer version of the project is refused, and that the tenant is frozen.
+// Heading returns the beginning of Ready's message, which says that a newer version of the project is refused, and that the tenant is frozen or
+// stopped.
 func (s *scope) Heading() string {
 	heading := s.current.Heading()
 	if s.tenant != nil {
 		_, frozen := home.Frozen(s.tenant)
-		heading += frozen
+		heading += frozen + home.StoppedHeading(s.tenant)
 	}
 	return heading
 }

@@ -44,7 +44,7 @@ func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
 	}
 	return &scope{
 		notes:    []step.Note{r.Notified(tenant), frozen},
-		heading:  heading,
+		heading:  heading + home.StoppedHeading(tenant),
 		tenant:   tenant,
 		home:     v1alpha1.HomeNamespace(tenant.Name),
 		made:     apply.NewLedger(r.Applier, r.Direct, tenant.Status.Inventory),
@@ -76,14 +76,14 @@ func (s *scope) Summary() string {
 	return summary
 }
 
-// Heading is the beginning of Ready's message: that the tenant is frozen.
+// Heading is the beginning of Ready's message: that the tenant is frozen or stopped.
 func (s *scope) Heading() string { return s.heading }
 
 // Notes returns the conditions beside those of the steps.
 func (s *scope) Notes() []step.Note {
 	notes := slices.Clone(s.notes)
-	if s.apps != nil {
-		notes = append(notes, s.apps.Note())
+	if s.apps != nil { // The projects are known, too.
+		notes = append(notes, s.apps.Note(), s.stopped())
 	}
 	if s.over.Condition != "" {
 		notes = append(notes, s.over)

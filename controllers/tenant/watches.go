@@ -18,12 +18,12 @@ import (
 )
 
 // SetupWithManager adds the controller. These events wake a tenant: a change of its Tenant, of an object created for it or of the domains
-// of another tenant, a project that is created or deleted, and an app of a project that is created or deleted, or whose readiness changes.
+// of another tenant, a project that is created, deleted, stopped or resumed, and an app of a project that is created or deleted, or whose readiness changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(tenantOf), changed).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(tenantOf), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, stoppedChanged))).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.withDomains), builder.WithPredicates(domainsChanged)).
 		Watches(&v1alpha1.Repository{}, handler.EnqueueRequestsFromMapFunc(tenantOf), changed).
 		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(rollup.Changed)).

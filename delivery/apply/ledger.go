@@ -75,10 +75,10 @@ func (l *Ledger) Prune(ctx context.Context, owner map[string]string) error {
 	return err
 }
 
-// Remove deletes some of the recorded objects at once, if they carry the owner's labels.
+// Remove deletes some of the recorded objects at once, also such that were just applied, if they carry the owner's labels.
 func (l *Ledger) Remove(ctx context.Context, owner map[string]string, entries ...v1alpha1.InventoryEntry) error {
 	left, err := garbage.Delete(ctx, l.client, l.applier.Live, entries, owner)
-	l.recorded = append(inventory.Without(l.recorded, entries), left...)
+	l.recorded, l.made = append(inventory.Without(l.recorded, entries), left...), inventory.Without(l.made, entries)
 	return err
 }
 

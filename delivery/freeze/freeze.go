@@ -1,5 +1,5 @@
-// Package freeze says whether something new of a tenant may be delivered: whether administrators froze the tenant, or a freeze window is open,
-// and until when.
+// Package freeze says whether something new of a tenant may be delivered: whether administrators froze or stopped the tenant, or a freeze window
+// is open, and until when.
 package freeze
 
 import (
@@ -30,7 +30,7 @@ type Hold struct {
 	// Until is the end, in the time zone of the window. If another window follows without a pause, it is the end of that one. It is zero for
 	// a Tenant that administrators froze.
 	Until time.Time
-	// Field is the field by which administrators froze the Tenant, and File where they wrote it; both are "" for a window.
+	// Field is the field by which administrators froze or stopped the Tenant, and File where they wrote it; both are "" for a window.
 	Field, File string
 }
 
@@ -71,11 +71,24 @@ func ByAdministrators(tenant *v1alpha1.Tenant) *Hold {
 	if !tenant.Spec.Frozen {
 		return nil
 	}
+	return written(tenant, "spec.frozen")
+}
+
+// Stopped returns the hold of a Tenant that administrators stopped; nil for any other.
+func Stopped(tenant *v1alpha1.Tenant) *Hold {
+	if !tenant.Spec.Stopped {
+		return nil
+	}
+	return written(tenant, "spec.stopped")
+}
+
+// written returns the hold by a field of a Tenant.
+func written(tenant *v1alpha1.Tenant, field string) *Hold {
 	file := "tenant.yaml of the platform repository"
 	if folder := tenant.Annotations[v1alpha1.FolderAnnotation]; folder != "" {
 		file = folder + "/" + file
 	}
-	return &Hold{Field: "spec.frozen", File: file}
+	return &Hold{Field: field, File: file}
 }
 
 // InForce returns the freeze window that is in force at a time; nil for none. It fails for windows that Check refuses.

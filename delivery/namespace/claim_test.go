@@ -187,8 +187,11 @@ func TestTheNamespaceToApplyIsMarkedAndHeldToItsTerms(t *testing.T) {
 	}
 }
 
-func TestANamespaceOfAFrozenTenantIsLabelled(t *testing.T) {
+func TestANamespaceOfAFrozenOrStoppedTenantIsLabelled(t *testing.T) {
 	for frozen, want := range map[bool]string{true: "true", false: ""} {
+		if got := Object(shopNamespace, acme, Terms{Stopped: frozen}).Labels[v1alpha1.StoppedLabel]; got != want {
+			t.Errorf("stopped %t: the label is %q", frozen, got)
+		}
 		if got := Object(shopNamespace, acme, Terms{Frozen: frozen}).Labels[v1alpha1.FrozenLabel]; got != want {
 			t.Errorf("frozen %t: the label is %q", frozen, got)
 		}

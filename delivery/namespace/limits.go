@@ -19,6 +19,8 @@ type Terms struct {
 	Guardrails bool
 	// Frozen: the admission policies let only administrators write in the namespace.
 	Frozen bool
+	// Stopped: the admission policies refuse pods and Jobs in the namespace.
+	Stopped bool
 }
 
 // usualGracePeriod is the longest termination grace period of a pod if administrators set nothing else; the policy kubeop-grace-period has

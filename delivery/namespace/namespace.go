@@ -66,6 +66,9 @@ func Object(name string, owner Owner, terms Terms) *core.NamespaceApplyConfigura
 	if terms.Frozen {
 		object.WithLabels(map[string]string{v1alpha1.FrozenLabel: "true"})
 	}
+	if terms.Stopped {
+		object.WithLabels(map[string]string{v1alpha1.StoppedLabel: "true"})
+	}
 	return object
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 )
 
-// TermsChanged passes updates of Tenants that change their freeze, the limits of their Apps, their key, or the Pod Security level of their namespaces.
+// TermsChanged passes updates of Tenants that freeze or stop the tenant, or change the limits of its Apps, its key, or the Pod Security level of its namespaces.
 var TermsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -21,7 +21,7 @@ var TermsChanged = predicate.Funcs{
 			return true
 		}
 		before, after := budget.Limits{}.With(&was.Limits), budget.Limits{}.With(&is.Limits)
-		return was.PodSecurity != is.PodSecurity || was.Frozen != is.Frozen || !slices.Equal(was.Freeze, is.Freeze) || before.App != after.App || before.RenderedBytes != after.RenderedBytes
+		return was.PodSecurity != is.PodSecurity || was.Frozen != is.Frozen || was.Stopped != is.Stopped || !slices.Equal(was.Freeze, is.Freeze) || before.App != after.App || before.RenderedBytes != after.RenderedBytes
 	},
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/stop"
 )
 
 // Watch is implemented by *kube.Watch, the operator's watch of labelled objects.
@@ -73,6 +74,9 @@ func (f *Finder) Find(ctx context.Context, s *subject.Subject, recorded []v1alph
 		return err
 	}
 	if err := f.allow(ctx, s, tenant, live); err != nil {
+		return err
+	}
+	if err := f.awaitResume(ctx, s); err != nil {
 		return err
 	}
 	s.Owner = own.Owner{Tenant: tenant, Project: project, App: s.App.Name, Namespace: s.App.Namespace}
@@ -136,6 +140,20 @@ func (f *Finder) awaitProject(ctx context.Context, tenant, name string) error {
 	return nil
 }
 
+// awaitResume waits while administrators stop the tenant, and until pods are admitted in the namespace again: until then no pod can become ready, so
+// no hook, release or health check could succeed. The time that the App has to become healthy begins anew afterwards.
+func (f *Finder) awaitResume(ctx context.Context, s *subject.Subject) error {
+	if s.Stopped == nil {
+		quota, _, err := f.Watch.Live(ctx, corev1.SchemeGroupVersion.WithKind("ResourceQuota"), types.NamespacedName{Namespace: s.App.Namespace, Name: stop.Quota})
+		if err != nil || quota == nil || quota.GetAnnotations()[v1alpha1.ResumedAtAnnotation] != "" {
+			return err
+		}
+		return step.Wait(v1alpha1.StoppedReason, time.Second, "waits until pods are admitted in namespace %s again, after tenant %s was stopped", s.App.Namespace, v1alpha1.TenantOf(s.App.Namespace))
+	}
+	s.Settled()
+	return step.Wait(v1alpha1.StoppedReason, 10*time.Minute, "Stopped by administrators: nothing of tenant %s runs, and nothing new is delivered %s", v1alpha1.TenantOf(s.App.Namespace), s.Stopped)
+}
+
 // allow sets what administrators allow the tenant's Apps. The platform itself has no Tenant: its Apps have the default limits, and the Pod
 // Security level of their namespace's label.
 func (f *Finder) allow(ctx context.Context, s *subject.Subject, name string, namespace metav1.Object) error {
@@ -179,6 +197,7 @@ func (f *Finder) terms(s *subject.Subject, tenant *v1alpha1.Tenant, namespace me
 	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, f.Limits.With(&tenant.Spec.Limits)
 	s.Exceptions = subject.Exceptions{Taints: tenant.Spec.Taints, IngressAnnotations: tenant.Spec.IngressAnnotations, CSIDrivers: tenant.Spec.CSIDrivers}
 	s.Freeze, s.Frozen = tenant.Spec.Freeze, freeze.ByAdministrators(tenant)
+	s.Stopped = freeze.Stopped(tenant)
 	s.PodSecurity = cmp.Or(tenant.Spec.PodSecurity, string(api.LevelRestricted))
 	if v1alpha1.TenantOf(s.App.Namespace) == v1alpha1.PlatformTenant { // Most clusters enforce no level in a namespace without the label.
 		s.PodSecurity = cmp.Or(namespace.GetLabels()[api.EnforceLevelLabel], string(api.LevelPrivileged))

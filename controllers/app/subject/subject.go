@@ -34,9 +34,7 @@ type Subject struct {
 	Exceptions
 	// Guardrails are the rules of the policies that hold in the App's project; nil for none.
 	Guardrails *v1alpha1.GuardrailsSpec
-	// Freeze are the freeze windows of its tenant, and Frozen says that administrators froze it; nil for none.
-	Freeze []v1alpha1.FreezeWindow
-	Frozen *freeze.Hold
+	Holds
 	// PodSecurity is the Pod Security level of the App's namespace. Fill is which pod fields are filled in for that level, a constant of
 	// package podsecurity.
 	PodSecurity, Fill string
@@ -50,6 +48,22 @@ type Subject struct {
 // Exceptions are what administrators allow the App's tenant besides what every App may have: taints that its pods may tolerate, annotations of
 // its Ingresses, and CSI drivers of which its pods may have inline volumes.
 type Exceptions struct{ Taints, IngressAnnotations, CSIDrivers []string }
+
+// Holds are what keeps back what is new of the App's tenant.
+type Holds struct {
+	// Freeze are the freeze windows of the tenant. Frozen says that administrators froze it, and Stopped that they stopped it; nil if they did not.
+	Freeze          []v1alpha1.FreezeWindow
+	Frozen, Stopped *freeze.Hold
+	// PodsRefused: the App is being deleted from a namespace in which no pod is admitted, because the tenant is stopped.
+	PodsRefused bool
+}
+
+// Actions returns the settings of the App's Helm actions. A release is uninstalled without hooks where no pod is admitted: none could end, and the
+// deletion of a tenant that is stopped does not start anything of it.
+func (h Holds) Actions(declared v1alpha1.HelmActions) v1alpha1.HelmActions {
+	declared.Uninstall.DisableHooks = declared.Uninstall.DisableHooks || h.PodsRefused
+	return declared
+}
 
 // progress is the phase in which an App waits, and since when.
 type progress struct {

@@ -168,3 +168,15 @@ func TestTheStateOfAnAppEndsWithIt(t *testing.T) {
 		t.Errorf("a forgotten app has waited for %s", got)
 	}
 }
+
+// TestAReleaseIsUninstalledWithoutHooksWhereNoPodIsAdmitted: otherwise the deletion of a tenant that is stopped never ends.
+func TestAReleaseIsUninstalledWithoutHooksWhereNoPodIsAdmitted(t *testing.T) {
+	for name, c := range map[string]struct{ refused, declared, want bool }{
+		"pods are refused": {true, false, true}, "pods are admitted": {false, false, false}, "the app wants none": {false, true, true},
+	} {
+		declared := v1alpha1.HelmActions{Uninstall: v1alpha1.HelmUninstall{DisableHooks: c.declared}}
+		if got := (Holds{PodsRefused: c.refused}).Actions(declared); got.Uninstall.DisableHooks != c.want || declared.Uninstall.DisableHooks != c.declared {
+			t.Errorf("%s: without hooks: %t, want %t", name, got.Uninstall.DisableHooks, c.want)
+		}
+	}
+}
