@@ -31,6 +31,16 @@ type Claims struct {
 	apps map[types.NamespacedName]*asking
 	// unused is since when a claim, by its UID, has not been used.
 	unused map[types.UID]time.Time
+	// looks are the last looks at the objects of a namespace, changed is when an app in it last changed, and began is when the first project was looked at.
+	looks   map[string]look
+	changed map[string]time.Time
+	began   time.Time
+}
+
+// look is when the objects of a namespace were read, and the host names that they served.
+type look struct {
+	at    time.Time
+	names map[string]bool
 }
 
 // asking is what an app asks for.
@@ -114,8 +124,14 @@ func (c *Claims) Freed(app types.NamespacedName) int {
 	return 0
 }
 
-// wakeProject reconciles the project of a namespace.
+// wakeProject reconciles the project of a namespace, in which objects may have gone.
 func (c *Claims) wakeProject(namespace string) {
+	c.mu.Lock()
+	if c.changed == nil {
+		c.changed = map[string]time.Time{}
+	}
+	c.changed[namespace] = c.Clock.Now()
+	c.mu.Unlock()
 	tenant := v1alpha1.TenantOf(namespace)
 	project := namespace
 	if tenant != v1alpha1.PlatformTenant {

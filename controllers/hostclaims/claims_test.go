@@ -419,3 +419,68 @@ func TestWhichChangesWakeAllAppsOfAProject(t *testing.T) {
 		t.Errorf("the project is %v", got)
 	}
 }
+
+// TestObjectsAreLookedAtRarely: a look is a request for each kind, in each project.
+func TestObjectsAreLookedAtRarely(t *testing.T) {
+	b := newFixture(t, held("a.example", shop, false, 1), &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.App}})
+	if err := b.api.Create(t.Context(), ingress(shop.Namespace, "a.example")); err != nil {
+		t.Fatal(err)
+	}
+	requests := 0
+	b.before = func(verb string, o any) error {
+		if _, is := o.(*unstructured.UnstructuredList); is && verb == "list" {
+			requests++
+		}
+		return nil
+	}
+	for _, step := range []struct {
+		name   string
+		after  time.Duration
+		change func()
+		want   int
+	}{
+		{"the app has not asked yet", 0, nil, 0},
+		{"nor just before the end of the start", startup - time.Second, nil, 0},
+		{"the start is over", time.Second, nil, 1},
+		{"at the next interval", startup, nil, 0},
+		{"an app changed", 0, func() { b.ask(keyOf(shop), nil); b.Delivered(keyOf(shop)) }, 1},
+		{"shortly afterwards", settled - time.Second, nil, 1},
+		{"when its objects have gone, if they do", time.Second, nil, 1},
+		{"at the next interval after that", startup, nil, 0},
+		{"after an hour", fresh, nil, 1},
+	} {
+		b.clock.Step(step.after)
+		if step.change != nil {
+			step.change()
+		}
+		requests = 0
+		if got := b.lists(shop); got != "a.example 0s" {
+			t.Errorf("%s: the project has %s", step.name, got)
+		}
+		if requests != step.want { // The fake API server has one of the kinds.
+			t.Errorf("%s: %d looks, want %d", step.name, requests, step.want)
+		}
+	}
+}
+
+// TestANameIsFreeAfterAStart: an app that asked anew needs no wait for the others, once all have asked.
+func TestANameIsFreeAfterAStart(t *testing.T) {
+	b := newFixture(t, held("a.example", shop, false, 1), &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.App}})
+	if got := b.lists(shop); got != "a.example 0s" {
+		t.Errorf("before the app asked, the project has %s", got)
+	}
+	b.claims(shop, "b.example")
+	if got := b.lists(shop); got != "b.example 2s" {
+		t.Errorf("when it asked for another name, the project has %s", got)
+	}
+	b = newFixture(t, held("a.example", shop, false, 1))
+	b.before = func(verb string, o any) error {
+		if _, is := o.(*v1alpha1.AppList); is {
+			return errors.New("down")
+		}
+		return nil
+	}
+	if _, _, err := b.Names(t.Context(), Project{Tenant: "acme", Name: "shop", Namespace: shop.Namespace}); err == nil || !strings.Contains(err.Error(), "listing the apps of namespace kubeop-acme-shop: down") {
+		t.Errorf("the error is %v", err)
+	}
+}

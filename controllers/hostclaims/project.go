@@ -84,12 +84,66 @@ func (c *Claims) unusedOf(ctx context.Context, p Project, claims []*v1alpha1.Hos
 	if len(unused) == 0 {
 		return nil, nil
 	}
-	served, err := c.served(ctx, p.Namespace)
+	if starting, err := c.starting(ctx, p.Namespace); starting || err != nil {
+		return nil, err
+	}
+	served, err := c.served(ctx, p.Namespace, unused)
 	return slices.DeleteFunc(unused, func(claim *v1alpha1.HostnameClaim) bool { return served[claim.Spec.Hostname] }), err
 }
 
-// served returns the host names that objects in a namespace serve.
-func (c *Claims) served(ctx context.Context, namespace string) (map[string]bool, error) {
+// Looks cost a request for each kind. So while the apps of a project ask anew after a start of the process, for at most startup, nothing is looked at.
+// Where no app changed for settled, objects that served all names in question are looked at again after fresh: before, some may be about to go.
+const (
+	startup = 10 * time.Minute
+	settled = 20 * time.Minute
+	fresh   = time.Hour
+)
+
+// starting reports whether an app in a namespace has not asked for its host names since the process began.
+func (c *Claims) starting(ctx context.Context, namespace string) (bool, error) {
+	c.mu.Lock()
+	if c.began.IsZero() {
+		c.began = c.Clock.Now()
+	}
+	over := c.Clock.Now().Sub(c.began) >= startup
+	c.mu.Unlock()
+	if over {
+		return false, nil
+	}
+	apps := &v1alpha1.AppList{}
+	if err := c.Client.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the apps of namespace %s: %w", namespace, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(apps.Items, func(app v1alpha1.App) bool { return c.apps[client.ObjectKeyFromObject(&app)] == nil }), nil
+}
+
+// served returns the host names that objects in a namespace serve, as the last look saw them if it is fresh and all claims were used then.
+func (c *Claims) served(ctx context.Context, namespace string, claims []*v1alpha1.HostnameClaim) (map[string]bool, error) {
+	c.mu.Lock()
+	last, changed := c.looks[namespace], c.changed[namespace]
+	c.mu.Unlock()
+	unseen := func(claim *v1alpha1.HostnameClaim) bool { return !last.names[claim.Spec.Hostname] }
+	if c.Clock.Now().Sub(last.at) < fresh && last.at.Sub(changed) >= settled && !slices.ContainsFunc(claims, unseen) {
+		return last.names, nil
+	}
+	now := c.Clock.Now()
+	names, err := c.look(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.looks == nil {
+		c.looks = map[string]look{}
+	}
+	c.looks[namespace] = look{now, names}
+	return names, nil
+}
+
+// look reads which host names the objects in a namespace serve.
+func (c *Claims) look(ctx context.Context, namespace string) (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, kind := range guardrails.HostKinds {
 		objects, err := c.objects(ctx, kind, namespace)
