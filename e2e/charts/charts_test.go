@@ -227,6 +227,14 @@ func removeData(t *testing.T) {
 	}
 	kubectl(t, "delete", "pvc", "-n", shop, "--all")
 	kubectl(t, "annotate", "namespace", shop, v1alpha1.AllowDeletionAnnotation+"="+shop)
+	until(t, within, "kubeop has written that the volumes are kept", func(ctx context.Context) error {
+		n := &corev1.Namespace{}
+		err := platform.Client.Get(ctx, client.ObjectKey{Name: shop}, n)
+		if err == nil && n.Annotations[v1alpha1.VolumesRetainedAnnotation] == "" {
+			err = fmt.Errorf("its annotations are %v", n.Annotations)
+		}
+		return err
+	})
 	kubectl(t, "delete", "namespace", shop)
 }
 
