@@ -83,12 +83,14 @@ func TestRemoteURL(t *testing.T) {
 	clone := filepath.Join(folder, "clone")
 	run(t, clone, "remote", "add", "origin", "git@git.example.com:acme/fleet.git")
 	run(t, clone, "remote", "add", "fork", "https://git.example.com/fork/fleet.git")
-	for remote, want := range map[string]string{"": "ssh://git@git.example.com/acme/fleet.git", ".": "ssh://git@git.example.com/acme/fleet.git", "fork": "https://git.example.com/fork/fleet.git"} {
-		if remote != "" {
-			run(t, clone, "config", "branch.main.remote", remote)
+	for _, c := range []struct{ remote, want string }{
+		{"", "ssh://git@git.example.com/acme/fleet.git"}, {".", "ssh://git@git.example.com/acme/fleet.git"}, {"fork", "https://git.example.com/fork/fleet.git"},
+	} {
+		if c.remote != "" {
+			run(t, clone, "config", "branch.main.remote", c.remote)
 		}
-		if got, err := RemoteURL(t.Context(), clone); err != nil || got != want {
-			t.Errorf("remote %q: got %s, %v, want %s", remote, got, err, want)
+		if got, err := RemoteURL(t.Context(), clone); err != nil || got != c.want {
+			t.Errorf("remote %q: got %s, %v, want %s", c.remote, got, err, c.want)
 		}
 	}
 	run(t, clone, "remote", "set-url", "origin", "host:/srv/fleet.git")
