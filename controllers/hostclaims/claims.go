@@ -47,8 +47,6 @@ type look struct {
 type asking struct {
 	// names are the host names of the app's newest objects, and former those of earlier ones, some of which may still be there.
 	names, former []string
-	// settled: the newest objects are all there is of the app, and its project knows.
-	settled bool
 	// waits are the claims of others that it waits for, by their names. listing: it waits for the Guardrails.
 	waits   []string
 	listing bool
@@ -75,9 +73,9 @@ func (c *Claims) ask(app types.NamespacedName, names []string) {
 	defer c.mu.Unlock()
 	a := c.remember(app)
 	if !slices.Equal(a.names, names) {
-		a.former, a.names, a.settled = append(a.former, a.names...), names, false
+		a.former, a.names = append(a.former, a.names...), names
 	}
-	a.waits, a.listing = nil, true
+	a.waits, a.listing = nil, len(names) > 0
 }
 
 // await records that an app waits for the claim of another project.
@@ -93,12 +91,12 @@ func (c *Claims) await(app types.NamespacedName, claim string) {
 func (c *Claims) Delivered(app types.NamespacedName) {
 	c.mu.Lock()
 	a := c.apps[app]
-	settled := a == nil || a.settled
+	left := a != nil && len(a.former) > 0
 	if a != nil {
-		a.former, a.settled, a.listing = nil, true, false
+		a.former, a.listing = nil, false
 	}
 	c.mu.Unlock()
-	if !settled {
+	if left {
 		c.wakeProject(app.Namespace)
 	}
 }
@@ -109,7 +107,7 @@ func (c *Claims) Forget(app *v1alpha1.App) {
 	a := c.apps[client.ObjectKeyFromObject(app)]
 	delete(c.apps, client.ObjectKeyFromObject(app))
 	c.mu.Unlock()
-	if a != nil {
+	if a != nil && len(a.names)+len(a.former) > 0 {
 		c.wakeProject(app.Namespace)
 	}
 }

@@ -443,7 +443,7 @@ func TestObjectsAreLookedAtRarely(t *testing.T) {
 		{"nor just before the end of the start", startup - time.Second, nil, 0},
 		{"the start is over", time.Second, nil, 1},
 		{"at the next interval", startup, nil, 0},
-		{"an app changed", 0, func() { b.ask(keyOf(shop), nil); b.Delivered(keyOf(shop)) }, 1},
+		{"an app changed", 0, func() { b.ask(keyOf(shop), []string{"b.example"}); b.ask(keyOf(shop), nil); b.Delivered(keyOf(shop)) }, 1},
 		{"shortly afterwards", settled - time.Second, nil, 1},
 		{"when its objects have gone, if they do", time.Second, nil, 1},
 		{"at the next interval after that", startup, nil, 0},
@@ -482,5 +482,23 @@ func TestANameIsFreeAfterAStart(t *testing.T) {
 	}
 	if _, _, err := b.Names(t.Context(), Project{Tenant: "acme", Name: "shop", Namespace: shop.Namespace}); err == nil || !strings.Contains(err.Error(), "listing the apps of namespace kubeop-acme-shop: down") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestAppsWithoutHostsWakeNoProject: thousands of them may be delivered at once.
+func TestAppsWithoutHostsWakeNoProject(t *testing.T) {
+	b := newFixture(t)
+	b.claims(shop)
+	b.Delivered(keyOf(shop))
+	b.Forget(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.App}})
+	b.claims(shop, "a.example")
+	b.Delivered(keyOf(shop))
+	if len(b.woken) > 0 {
+		t.Errorf("%v were woken", b.woken)
+	}
+	b.claims(shop)
+	b.Delivered(keyOf(shop))
+	if !slices.Equal(b.woken, []string{"kubeop-acme/shop"}) {
+		t.Errorf("%v were woken after a name was left", b.woken)
 	}
 }
