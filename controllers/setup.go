@@ -131,12 +131,10 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	writes := writeback.New(writeback.Options{
 		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,
 	})
-	hosts := &hostclaims.Claims{
-		Client: mgr.GetClient(), Direct: s.direct, Clock: s.clock, WakeProject: func(key types.NamespacedName) { s.wake("project", key) },
-	}
+	wakeProject := func(key types.NamespacedName) { s.wake("project", key) }
+	hosts := &hostclaims.Claims{Client: mgr.GetClient(), Direct: s.direct, Clock: s.clock, WakeProject: wakeProject}
 	promoter := &promotion.Promoter{
-		Reader: mgr.GetClient(), Writes: writes, Clock: s.clock,
-		Again: func(key types.NamespacedName) { s.wake("promotion", key) }, Report: func(key types.NamespacedName) { s.wake("project", key) },
+		Reader: mgr.GetClient(), Writes: writes, Clock: s.clock, Again: func(key types.NamespacedName) { s.wake("promotion", key) }, Report: wakeProject,
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,

@@ -71,7 +71,7 @@ func ByAdministrators(tenant *v1alpha1.Tenant) *Hold {
 	if !tenant.Spec.Frozen {
 		return nil
 	}
-	return written(tenant, "spec.frozen")
+	return holdBy(tenant, "spec.frozen")
 }
 
 // Stopped returns the hold of a Tenant that administrators stopped; nil for any other.
@@ -79,11 +79,11 @@ func Stopped(tenant *v1alpha1.Tenant) *Hold {
 	if !tenant.Spec.Stopped {
 		return nil
 	}
-	return written(tenant, "spec.stopped")
+	return holdBy(tenant, "spec.stopped")
 }
 
-// written returns the hold by a field of a Tenant.
-func written(tenant *v1alpha1.Tenant, field string) *Hold {
+// holdBy returns the hold by a field of a Tenant.
+func holdBy(tenant *v1alpha1.Tenant, field string) *Hold {
 	file := "tenant.yaml of the platform repository"
 	if folder := tenant.Annotations[v1alpha1.FolderAnnotation]; folder != "" {
 		file = folder + "/" + file

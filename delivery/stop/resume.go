@@ -17,12 +17,12 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// settles is how long a resume takes at least: the API server enforces a quota by its status, which follows the spec after a moment, so a
-// controller that was woken at once may be refused once more. gives is how long it takes at most: a controller that makes no pods by then
+// minResume is how long a resume takes at least: the API server enforces a quota by its status, which follows the spec after a moment, so a
+// controller that was woken at once may be refused once more. maxResume is how long it takes at most: a controller that makes no pods by then
 // is refused by something else, such as the project's own quota.
 const (
-	settles = 3 * time.Second
-	gives   = 30 * time.Second
+	minResume = 3 * time.Second
+	maxResume = 30 * time.Second
 )
 
 // Open returns the quota that admits pods again and says since when, and that time: now, unless the quota says so already. The quota stays as a
@@ -64,7 +64,7 @@ func (n Namespace) Resume(ctx context.Context, at, now time.Time) (done bool, er
 		waits = waits || w.waits
 	}
 	passed := now.Sub(at).Abs() // A clock that was set back ends it, too.
-	done = len(jobs.Items) == 0 && (passed >= gives || passed >= settles && !waits)
+	done = len(jobs.Items) == 0 && (passed >= maxResume || passed >= minResume && !waits)
 	for _, w := range all {
 		failed = append(failed, n.wake(ctx, w, now, done))
 	}

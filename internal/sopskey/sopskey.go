@@ -47,43 +47,54 @@ func (k *Keys) Ensure(ctx context.Context, tenant *v1alpha1.Tenant) (recipient s
 			secret, err = k.read(ctx, tenant)
 		}
 	}
-	if apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("%w: Secret %s/%s is gone, and files may be encrypted for %s: an administrator of the cluster restores it from a backup", ErrUnusable,
-			k.Namespace, Name(tenant.Name), tenant.Status.Sops.Recipient)
-	}
 	if err != nil {
-		return "", err
+		return "", k.lost(tenant, err)
 	}
+	return k.recipientOf(tenant, secret)
+}
+
+// Data returns the data of the Secret with a tenant's key, for decryption, and its "namespace/name". ok is false if the tenant has no key.
+func (k *Keys) Data(ctx context.Context, tenant *v1alpha1.Tenant) (name string, data map[string][]byte, ok bool, err error) {
+	if tenant.Spec.Sops == "" || tenant.Status.Sops == nil {
+		return "", nil, false, nil
+	}
+	name = k.Namespace + "/" + Name(tenant.Name)
+	if known, is := k.known.Load(tenant.Status.Sops.Recipient); is {
+		return name, known.(map[string][]byte), true, nil
+	}
+	secret, err := k.read(ctx, tenant)
+	if err != nil {
+		return "", nil, false, k.lost(tenant, err)
+	}
+	recipient, err := k.recipientOf(tenant, secret)
+	if err != nil {
+		return "", nil, false, err
+	}
+	k.known.Store(recipient, secret.Data)
+	return name, secret.Data, true, nil
+}
+
+// lost returns ErrUnusable if the Secret of a tenant that had a key does not exist, and err otherwise.
+func (k *Keys) lost(tenant *v1alpha1.Tenant, err error) error {
+	if !apierrors.IsNotFound(err) || tenant.Status.Sops == nil {
+		return err
+	}
+	return fmt.Errorf("%w: Secret %s/%s is gone, and files may be encrypted for %s: an administrator of the cluster restores it from a backup", ErrUnusable,
+		k.Namespace, Name(tenant.Name), tenant.Status.Sops.Recipient)
+}
+
+// recipientOf returns the public key of the key in a Secret, which must be the one that the tenant had so far.
+func (k *Keys) recipientOf(tenant *v1alpha1.Tenant, secret *corev1.Secret) (string, error) {
 	identity, err := age.ParseX25519Identity(string(secret.Data[field]))
 	if err != nil { // The error contains the key.
 		return "", fmt.Errorf("%w: Secret %s/%s holds no age identity in %s: an administrator of the cluster restores it from a backup", ErrUnusable, k.Namespace, secret.Name, field)
 	}
-	recipient = identity.Recipient().String()
+	recipient := identity.Recipient().String()
 	if was := tenant.Status.Sops; was != nil && was.Recipient != recipient {
 		return "", fmt.Errorf("%w: Secret %s/%s holds the key of %s, and files may be encrypted for %s: an administrator of the cluster restores it from a backup", ErrUnusable,
 			k.Namespace, secret.Name, recipient, was.Recipient)
 	}
 	return recipient, nil
-}
-
-// Data returns the data of the Secret with a tenant's key, for decryption, and its name. ok is false if the tenant has no key.
-func (k *Keys) Data(ctx context.Context, tenant *v1alpha1.Tenant) (secret string, data map[string][]byte, ok bool, err error) {
-	if tenant.Spec.Sops == "" || tenant.Status.Sops == nil {
-		return "", nil, false, nil
-	}
-	secret = k.Namespace + "/" + Name(tenant.Name)
-	if known, is := k.known.Load(tenant.Status.Sops.Recipient); is {
-		return secret, known.(map[string][]byte), true, nil
-	}
-	if _, err := k.Ensure(ctx, tenant); err != nil {
-		return "", nil, false, err
-	}
-	held, err := k.read(ctx, tenant)
-	if err != nil {
-		return "", nil, false, err
-	}
-	k.known.Store(tenant.Status.Sops.Recipient, held.Data)
-	return secret, held.Data, true, nil
 }
 
 // read reads the Secret of a tenant, and checks that it is this tenant's: another one may have had the name before.
