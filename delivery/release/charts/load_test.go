@@ -101,20 +101,23 @@ func TestChartsThatCannotBeLoaded(t *testing.T) {
 		chart Chart
 		want  string
 	}{
-		"no Chart.yaml":       {Chart{Files: sources.ChartFolder(map[string]string{"Chart.yaml": "", "a": "b"})}, "Chart.yaml file is missing"},
-		"broken Chart.yaml":   {Chart{Files: sources.ChartFolder(map[string]string{"Chart.yaml": "a: ["})}, "cannot load Chart.yaml"},
-		"library":             {Chart{Files: sources.ChartFolder(map[string]string{"Chart.yaml": sources.ChartYAML + "type: library\n"})}, "of type library"},
-		"missing dependency":  {Chart{Files: sources.ChartFolder(map[string]string{"Chart.yaml": sources.ChartYAML + "dependencies:\n- name: redis\n  version: 1.0.0\n"})}, "charts/ directory: redis; vendor them"},
-		"symlink":             {Chart{Files: linked}, "values.yaml is not an ordinary file"},
-		"large file":          {Chart{Files: huge}, "big is larger than 5 MiB"},
-		"many files":          {archived(t, sources.ChartArchive(t, "web", many)), "larger than"},
-		"archive bomb":        {archived(t, sources.ChartArchive(t, "web", bomb)), "larger than"},
-		"bomb in a subchart":  {Chart{Files: sources.ChartFolder(nested)}, "larger than"},
-		"nested too deep":     {archived(t, deep), "nested more than 8 deep"},
-		"no archive":          {archived(t, []byte("hello, I am no archive")), "gzip"},
-		"climbs out":          {archived(t, sources.ChartArchive(t, "web", map[string]string{"Chart.yaml": sources.ChartYAML, "../../x": "y"})), "references parent directory"},
-		"schema reads a file": {Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": `{"properties":{"a":{"$ref":"file:///etc/passwd"}}}`})}, "refers to file:///etc/passwd"},
-		"schema calls out":    {Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": `{"allOf":[{"$ref":"http://169.254.169.254/"}]}`})}, "refers to http://169.254.169.254/"},
+		"no Chart.yaml":                     {Chart{Files: sources.ChartFolder(map[string]string{"Chart.yaml": "", "a": "b"})}, "Chart.yaml file is missing"},
+		"broken Chart.yaml":                 {Chart{Files: sources.ChartFolder(map[string]string{"Chart.yaml": "a: ["})}, "cannot load Chart.yaml"},
+		"library":                           {Chart{Files: sources.ChartFolder(map[string]string{"Chart.yaml": sources.ChartYAML + "type: library\n"})}, "of type library"},
+		"missing dependency":                {Chart{Files: sources.ChartFolder(map[string]string{"Chart.yaml": sources.ChartYAML + "dependencies:\n- name: redis\n  version: 1.0.0\n"})}, "charts/ directory: redis; vendor them"},
+		"symlink":                           {Chart{Files: linked}, "values.yaml is not an ordinary file"},
+		"large file":                        {Chart{Files: huge}, "big is larger than 5 MiB"},
+		"many files":                        {archived(t, sources.ChartArchive(t, "web", many)), "larger than"},
+		"archive bomb":                      {archived(t, sources.ChartArchive(t, "web", bomb)), "larger than"},
+		"bomb in a subchart":                {Chart{Files: sources.ChartFolder(nested)}, "larger than"},
+		"nested too deep":                   {archived(t, deep), "nested more than 8 deep"},
+		"no archive":                        {archived(t, []byte("hello, I am no archive")), "gzip"},
+		"climbs out":                        {archived(t, sources.ChartArchive(t, "web", map[string]string{"Chart.yaml": sources.ChartYAML, "../../x": "y"})), "references parent directory"},
+		"a pattern that Helm does not have": {Chart{Files: sources.ChartFolder(map[string]string{".helmignore": "a/**/b\n"})}, ".helmignore: double-star (**) syntax is not supported"},
+		"schema is no JSON":                 {Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": "{"})}, "values.schema.json of chart web: unexpected end of JSON input"},
+		"a broken archive in a folder":      {Chart{Files: sources.ChartFolder(map[string]string{"charts/a.tgz": "no archive"})}, "charts/a.tgz: "},
+		"schema reads a file":               {Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": `{"properties":{"a":{"$ref":"file:///etc/passwd"}}}`})}, "refers to file:///etc/passwd"},
+		"schema calls out":                  {Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": `{"allOf":[{"$ref":"http://169.254.169.254/"}]}`})}, "refers to http://169.254.169.254/"},
 		"a subchart's schema": {
 			Chart{Files: sources.ChartFolder(map[string]string{
 				"charts/s/Chart.yaml":         "apiVersion: v2\nname: s\nversion: 1.0.0\n",
@@ -216,6 +219,88 @@ func TestTheValuesOfSchemasCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if err := safeToParse(c.files, func(string) {}); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// unreadable is a folder in which opening or reading one entry fails.
+type unreadable struct {
+	fs.FS
+	name string
+	// stat: the entry cannot even be opened.
+	stat bool
+}
+
+var errDisk = errors.New("the disk fails")
+
+func (u unreadable) Open(name string) (fs.File, error) {
+	if name == u.name && u.stat {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errDisk}
+	}
+	return u.FS.Open(name)
+}
+
+func (u unreadable) ReadFile(name string) ([]byte, error) {
+	if name == u.name {
+		return nil, errDisk
+	}
+	return fs.ReadFile(u.FS, name)
+}
+
+func (u unreadable) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == u.name {
+		return nil, errDisk
+	}
+	return fs.ReadDir(u.FS, name)
+}
+
+// TestAFolderThatCannotBeReadIsNoFaultOfTheChart: the store may be able to read it later.
+func TestAFolderThatCannotBeReadIsNoFaultOfTheChart(t *testing.T) {
+	chart := sources.ChartFolder(map[string]string{".helmignore": "*.bak\n", "templates/a.yaml": "kind: A\n"})
+	for name, folder := range map[string]fs.FS{
+		"the patterns cannot be found": unreadable{FS: chart, name: ".helmignore", stat: true},
+		"the patterns cannot be read":  unreadable{FS: chart, name: ".helmignore"},
+		"a file cannot be read":        unreadable{FS: chart, name: "templates/a.yaml"},
+		"a folder cannot be listed":    unreadable{FS: chart, name: "templates"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, err := Chart{Files: folder}.Read()
+			if !errors.Is(err, errDisk) || errors.Is(err, fault.ErrRender) || !strings.HasPrefix(err.Error(), "reading the chart: ") || files != nil {
+				t.Errorf("got %d files, %v", len(files), err)
+			}
+		})
+	}
+}
+
+// TestAFolderIsBoundedLikeAnArchive: as many bytes and files as are allowed, and no more.
+func TestAFolderIsBoundedLikeAnArchive(t *testing.T) {
+	folder := func(files, bytes int) fstest.MapFS {
+		chart := fstest.MapFS{"Chart.yaml": {Data: []byte(sources.ChartYAML)}}
+		for i := range files - 1 {
+			chart["f"+strconv.Itoa(i)] = &fstest.MapFile{}
+		}
+		for i := 0; bytes > 0; i++ {
+			n := min(bytes, maxFileBytes)
+			chart["f"+strconv.Itoa(i)] = &fstest.MapFile{Data: make([]byte, n)}
+			bytes -= n
+		}
+		return chart
+	}
+	rest := maxChartBytes - len(sources.ChartYAML)
+	for name, c := range map[string]struct {
+		files    fstest.MapFS
+		tooLarge bool
+	}{
+		"as many files as are allowed": {files: folder(maxChartFiles, 0)},
+		"one file more":                {files: folder(maxChartFiles+1, 0), tooLarge: true},
+		"as many bytes as are allowed": {files: folder(8, rest)},
+		"one byte more":                {files: folder(8, rest+1), tooLarge: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, err := Chart{Files: c.files}.Read()
+			if c.tooLarge != (err != nil) || c.tooLarge && (!errors.Is(err, fault.ErrRender) || !errors.Is(err, errTooLarge)) || !c.tooLarge && len(files) != len(c.files) {
+				t.Errorf("got %d files of %d, %v", len(files), len(c.files), err)
 			}
 		})
 	}

@@ -76,7 +76,10 @@ func TestDefinitionsOfAChartAreInstalledAsThePolicySays(t *testing.T) {
 		"created meanwhile": {
 			fails: map[string]*apierrors.StatusError{"POST": apierrors.NewAlreadyExists(objects, "a")}, requests: "GET,POST", says: "web/crds/a.yaml: it was created by someone else just now: ",
 		},
-		"it is invalid":        {fails: map[string]*apierrors.StatusError{"POST": errImmutable}, requests: "GET,POST", says: "web/crds/a.yaml: "},
+		"it is invalid": {fails: map[string]*apierrors.StatusError{"POST": errImmutable}, requests: "GET,POST", says: "web/crds/a.yaml: "},
+		"it may not be changed": {
+			live: definition(ours, ""), file: definition("", singular), fails: map[string]*apierrors.StatusError{"PATCH": errConflict}, requests: "GET,PATCH", says: "web/crds/a.yaml: ",
+		},
 		"discovery is late":    {lost: true, requests: "GET,POST,GET", says: "CustomResourceDefinition/databases.example.org: discovery did not show its kind within 1m0s"},
 		"another kind":         {file: configMapKind + nameA, refused: true, says: "ConfigMap/a in web/crds/a.yaml is no CustomResourceDefinition; it belongs into templates/"},
 		"it cannot be parsed":  {file: "a: [", says: "web/crds/a.yaml: "},

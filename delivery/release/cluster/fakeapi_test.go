@@ -166,7 +166,7 @@ func response(r *http.Request, code int, body []byte) *http.Response {
 // client returns a Client for release web of app web of project shop of tenant acme. Its pauses end at once.
 func (a *fakeAPI) client(t *testing.T) *Client {
 	t.Helper()
-	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "apps", Version: "v1"}})
 	for kind, version := range map[string]string{"ConfigMap": "v1", "PersistentVolumeClaim": "v1", "Secret": "v1", "Pod": "v1", "Service": "v1", "Deployment": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"} {
 		mapper.Add(schema.FromAPIVersionAndKind(version, kind), meta.RESTScopeNamespace)
 	}

@@ -25,17 +25,22 @@ func TestNewKindsAreWaitedForUntilTheyAreServed(t *testing.T) {
 		// reads are what one read after the other returns; the last is repeated.
 		reads []*unstructured.Unstructured
 		fails map[string]*apierrors.StatusError
+		late  bool
 		says  string
 		want  int
 	}{
 		"at once":           {reads: []*unstructured.Unstructured{served("True")}, want: 1},
 		"after two reads":   {reads: []*unstructured.Unstructured{object(t, definitionOfDatabases), served("False"), served("True")}, want: 3},
 		"it cannot be read": {reads: []*unstructured.Unstructured{served("True")}, fails: map[string]*apierrors.StatusError{"GET": errForbidden}, says: "no role allows it", want: 1},
+		"not in time": {
+			reads: []*unstructured.Unstructured{served("False")}, late: true, want: 1,
+			says: "CustomResourceDefinition/databases.example.org: the API server did not serve its kind within 1m0s",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := &fakeAPI{fails: tc.fails}
 			c := api.client(t)
-			c.clock = &pauses{}
+			c.clock = &pauses{late: tc.late}
 			api.read = func(n int) { api.live = tc.reads[min(n, len(tc.reads))-1] }
 			gv := schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}
 			client, err := c.rest.of(gv)

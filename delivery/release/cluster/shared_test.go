@@ -139,7 +139,7 @@ func TestASharedObjectThatTheUserMayNotReadIsReadByTheOperator(t *testing.T) {
 			if (err != nil) != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v, want %q", err, tc.says)
 			}
-			if errors.As(err, new(*untouchable)) != tc.untouchable {
+			if errors.As(err, new(*untouchable)) != tc.untouchable || apierrors.IsForbidden(err) != tc.untouchable {
 				t.Errorf("%v is untouchable: %t, want %t", err, !tc.untouchable, tc.untouchable)
 			}
 		})

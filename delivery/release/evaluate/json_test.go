@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // recordOf is what is recorded of templates, and the error with which Helm, or the gate, ends; it has no chart.
@@ -130,5 +131,32 @@ func TestATemplateOutsideTheChartIsRefused(t *testing.T) {
 	}
 	if _, err := Plain(web, map[string]string{"web/templates/a.yaml": "a: b"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTooMuchInATemplateOrInTheValuesIsNamed, each with the limit that Helm's own parsers do not have.
+func TestTooMuchInATemplateOrInTheValuesIsNamed(t *testing.T) {
+	bomb := "a: &a " + strings.Repeat("x", 20<<10) + "\nb: [*a" + strings.Repeat(",*a", 100) + "]\n"
+	many := "a: [" + strings.Repeat("0,", yamlcheck.MaxNodes) + "0]\n"
+	for name, c := range map[string]struct {
+		templates map[string]string
+		says      string
+	}{
+		"aliases":             {map[string]string{"web/templates/a.yaml": bomb}, "what template web/templates/a.yaml renders to: "},
+		"values":              {map[string]string{"web/templates/a.yaml": many}, "what template web/templates/a.yaml renders to"},
+		"notes are no values": {map[string]string{"web/templates/NOTES.txt": many + bomb}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := fewNodesIn(c.templates, func(string) {})
+			if (err != nil) != (c.says != "") || err != nil && (!errors.Is(err, fault.ErrRender) || !failedWith(err).TooLarge || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+		})
+	}
+	web := &chart.Chart{Metadata: &chart.Metadata{Name: "web"}}
+	sub := &chart.Chart{Metadata: &chart.Metadata{Name: "sub"}, Values: map[string]any{"a": make([]any, yamlcheck.MaxNodes+1)}}
+	web.SetDependencies(sub)
+	if err := fewNodes(web, func(string) {}); !errors.Is(err, yamlcheck.ErrNodes) || !strings.HasPrefix(err.Error(), "the values of chart sub: ") {
+		t.Errorf("the values of a subchart: %v", err)
 	}
 }

@@ -1,6 +1,8 @@
 package evaluate
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,5 +55,27 @@ func TestErrorsHaveHelmsPlaces(t *testing.T) {
 				t.Errorf("noted %q, want the template", noted)
 			}
 		})
+	}
+}
+
+// TestTemplatesOfSubchartsAreMarkedToo, partials are not, and a template cannot pretend to be another.
+func TestTemplatesOfSubchartsAreMarkedToo(t *testing.T) {
+	web := &chart.Chart{Metadata: &chart.Metadata{Name: "web"}, Templates: []*chart.File{nil, {Name: "templates/a.yaml"}, {Name: "templates/_it.tpl"}}}
+	web.SetDependencies(&chart.Chart{Metadata: &chart.Metadata{Name: "sub"}, Templates: []*chart.File{{Name: "templates/b.yaml"}}})
+	var noted []string
+	marks := newMarks(web, func(place string) { noted = append(noted, place) })
+	for number, known := range map[string]bool{"000001": true, "000002": true, "no number": true} {
+		if got := marks.pass(marks.secret, number); got != known {
+			t.Errorf("%s is a mark: %t", number, got)
+		}
+	}
+	if marks.pass("guessed", "000000") {
+		t.Error("a lookup with another secret is a mark")
+	}
+	if want := []string{"template web/charts/sub/templates/b.yaml"}; !slices.Equal(noted, want) {
+		t.Errorf("noted %q, want %q", noted, want)
+	}
+	if got := marks.corrected(errors.New("other/a.yaml:1:99: no, web/templates/a.yaml:1:5: no")).Error(); got != "other/a.yaml:1:99: no, web/templates/a.yaml:1:5: no" {
+		t.Errorf("places that no mark has moved became %s", got)
 	}
 }

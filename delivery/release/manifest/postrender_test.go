@@ -108,6 +108,8 @@ func TestPostRenderersThatCannotBe(t *testing.T) {
 		"6902, no target":   {"- {op: remove, path: /a}", "needs a target"},
 		"aimed at nothing":  {"apiVersion: v1\nkind: Pod\nmetadata: {name: wbe}", "the chart has no Pod/wbe"},
 		"alias bomb":        {aliasBomb, "YAML aliases stand for more than"},
+		"6902, no patch":    {"- 1", "postRenderers[1].kustomize.patches[0]: it is no JSON 6902 patch"},
+		"no target":         {"- {op: remove, path: /a}", "postRenderers[1].kustomize.patches[0]: target: "},
 		"the object's name": {"", "postRenderers[1].kustomize.patches[0]: Pod/web: "},
 	}
 	for name, test := range tests {
@@ -115,6 +117,12 @@ func TestPostRenderersThatCannotBe(t *testing.T) {
 			p := kustomize.Patch{Patch: test.patch}
 			if name == "the object's name" {
 				p = kustomize.Patch{Patch: "- {op: remove, path: /spec/nowhere}", Target: &kustomize.Selector{}}
+			}
+			switch name {
+			case "6902, no patch":
+				p.Target = &kustomize.Selector{}
+			case "no target":
+				p.Target = &kustomize.Selector{LabelSelector: "a in"}
 			}
 			g := NewGate(stamping, nil, append([]v1alpha1.PostRenderer{{}}, patches(p)...), nil)
 			_, err := g.Run(bytes.NewBufferString(podDocument))

@@ -85,11 +85,23 @@ func TestAnActionIsSupersededOnce(t *testing.T) {
 	if s.IsSuperseded() {
 		t.Error("it is superseded before anything newer is wanted")
 	}
+	if got := s.Action(); got.Name != "upgrading" || !s.Queued() || !s.Busy() {
+		t.Errorf("the action is %+v, queued: %t, busy: %t", got, s.Queued(), s.Busy())
+	}
+	if s.working = true; s.Queued() {
+		t.Error("an action that has a worker is queued")
+	}
+	ends := s.Superseded()
 	for range 2 { // The second call must not close the channel again.
 		s.Supersede()
 	}
 	if !s.IsSuperseded() {
 		t.Error("it is not superseded")
+	}
+	select {
+	case <-ends:
+	default:
+		t.Error("what waits for it is not told")
 	}
 	s.occupy(Action{Name: "upgrading"})
 	if s.IsSuperseded() {

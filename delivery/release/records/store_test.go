@@ -5,8 +5,11 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"errors"
+	"io"
 	"maps"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,12 +21,15 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -256,5 +262,80 @@ func TestARecordThatIsReadIsInTheHistory(t *testing.T) {
 	got := reader.memory.History(decide.StateOf("web", listed(record(3, helm.StatusDeployed))))
 	if len(got) != 1 || got[0].Revision != 3 || got[0].Chart != "web" || got[0].ChartVersion != "1.2.3" {
 		t.Errorf("the history is %+v", got)
+	}
+}
+
+// TestARecordThatWasCopiedIsOfTheNamespaceItIsIn: Helm would otherwise change the objects of the namespace that it came from.
+func TestARecordThatWasCopiedIsOfTheNamespaceItIsIn(t *testing.T) {
+	client := fake.NewClientset().CoreV1().Secrets("team")
+	copied := recorded(1, helm.StatusDeployed)
+	copied.Namespace = "other"
+	if err := storage.Init(driver.NewSecrets(client)).Create(copied); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := storeOn(client).Read(t.Context(), 1)
+	if err != nil || got.Namespace != "team" {
+		t.Errorf("got %+v, %v, want the namespace team", got, err)
+	}
+}
+
+// TestTheLabelsOfARecordAreNotThoseOfTheRelease, which Helm compares with the next ones.
+func TestTheLabelsOfARecordAreNotThoseOfTheRelease(t *testing.T) {
+	rel := recorded(1, helm.StatusDeployed)
+	secret, err := Encode(rel, "createdAt", noon)
+	if err != nil || secret.Labels["owner"] != "helm" || !maps.Equal(rel.Labels, map[string]string{decide.AppLabel: "shop"}) {
+		t.Errorf("the release has the labels %v, the record %v, %v", rel.Labels, secret.Labels, err)
+	}
+}
+
+// TestARecordThatSomeoneElseWroteIsNotDeleted, and one that is gone needs no deletion.
+func TestARecordThatSomeoneElseWroteIsNotDeleted(t *testing.T) {
+	away := errors.New("no API server")
+	for name, c := range map[string]struct{ err, want error }{
+		"it is deleted":   {},
+		"it is gone":      {err: apierrors.NewNotFound(corev1.Resource("secrets"), "web")},
+		"it is changed":   {err: apierrors.NewConflict(corev1.Resource("secrets"), "web", nil), want: fence.ErrFenced},
+		"nobody can tell": {err: away, want: away},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: decide.KeyOf("web", 1), Namespace: "team"}})
+			api.PrependReactor("delete", "secrets", func(kubetesting.Action) (bool, runtime.Object, error) { return c.err != nil, nil, c.err })
+			if err := storeOn(api.CoreV1().Secrets("team")).remove(t.Context(), 1, "7"); !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// TestOnlyTheRecordsOfTheReleaseAreListed, in the namespace of the release and without their payloads.
+func TestOnlyTheRecordsOfTheReleaseAreListed(t *testing.T) {
+	asked := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Path + "?" + r.URL.Query().Encode()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": [{"metadata": {"name": "sh.helm.release.v1.web.v1"}}]}`)
+	}))
+	defer server.Close()
+	list, err := Lister(&rest.Config{Host: server.URL})(t.Context(), "team", "web")
+	if err != nil || len(list) != 1 || list[0].Name != "sh.helm.release.v1.web.v1" {
+		t.Errorf("got %v, %v", list, err)
+	}
+	if want := "/api/v1/namespaces/team/secrets?labelSelector=owner%3Dhelm%2Cname%3Dweb"; asked != want {
+		t.Errorf("asked for %s, want %s", asked, want)
+	}
+}
+
+func TestARevisionThatIsNotKubeopsNamesTheWayToReleaseItAgain(t *testing.T) {
+	rel, app := recorded(1, helm.StatusDeployed), types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}
+	err := CheckGenuine(rel, app)
+	if !errors.Is(err, decide.ErrAltered) || !strings.Contains(err.Error(), "; to release it again, ") || !strings.Contains(err.Error(), "kubeop-acme-shop") || !strings.Contains(err.Error(), "acme") || !strings.Contains(err.Error(), "web") {
+		t.Errorf("got %v", err)
+	}
+	if rel.Labels[decide.ContentLabel], err = decide.Content(rel); err != nil {
+		t.Fatal(err)
+	}
+	rel.Labels[decide.RevisionLabel] = "1"
+	if err := CheckGenuine(rel, app); err != nil {
+		t.Errorf("kubeop's own revision: %v", err)
 	}
 }
