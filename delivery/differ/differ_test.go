@@ -36,8 +36,17 @@ func TestDifferences(t *testing.T) {
 		want, have string
 		changes    []Change
 	}{
-		"none":                  {configMap, configMap, nil},
-		"what the server does":  {configMap + "status: {a: 1}\n", configMap + "status: {a: 2}\n", nil},
+		"none":                 {configMap, configMap, nil},
+		"what the server does": {configMap + "status: {a: 1}\n", configMap + "status: {a: 2}\n", nil},
+		"and its metadata": {
+			"kind: A\nmetadata: {generation: 1, resourceVersion: '1', managedFields: [{manager: a}]}\n", "kind: A\nmetadata: {generation: 2, resourceVersion: '2', managedFields: [{manager: b}]}\n", nil,
+		},
+		"a status that is none": {configMap + "x: {status: 1}\n", configMap + "x: {status: 2}\n", []Change{{"/x/status", "1", "2"}}},
+		"null is not nothing":   {configMap + "x: null\n", configMap, []Change{{"/x", "null", ""}}},
+		"a Secret of others":    {"apiVersion: a.io/v1\nkind: Secret\ndata: {a: b}\n", "apiVersion: a.io/v1\nkind: Secret\ndata: {a: c}\n", []Change{{"/data/a", `"b"`, `"c"`}}},
+		"what a Secret was given": {secret + "stringData: {a: b}\n", secret + "stringData: {a: c}\ndatabase: d\n", []Change{
+			{"/database", "", `"d"`}, {"/stringData/a", "***", "***"},
+		}},
 		"changed":               {configMap + "data: {a: b}\n", configMap + "data: {a: c}\n", []Change{{"/data/a", `"b"`, `"c"`}}},
 		"taken away":            {configMap + "data: {a: b}\n", configMap, []Change{{"/data", `{"a":"b"}`, ""}}},
 		"added":                 {configMap + "data: {a: b}\n", configMap + "data: {a: b, a/b~c: d}\n", []Change{{"/data/a~1b~0c", "", `"d"`}}},
@@ -72,6 +81,19 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// TestOnlySomeDifferencesAreReported: the first of them by their paths.
+func TestOnlySomeDifferencesAreReported(t *testing.T) {
+	var want, have strings.Builder
+	for i := range maxChanges + 5 {
+		fmt.Fprintf(&want, "  f%02d: 1\n", i)
+		fmt.Fprintf(&have, "  f%02d: 2\n", i)
+	}
+	got := Compare(object(t, configMap+"data:\n"+want.String()), object(t, configMap+"data:\n"+have.String()), func(text string) string { return text })
+	if len(got) != 20 || got[0].Path != "/data/f00" || got[19].Path != "/data/f19" {
+		t.Errorf("got %d of them: %v", len(got), got)
+	}
+}
+
 func TestIgnore(t *testing.T) {
 	live := object(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: team, labels: {tier: front}, annotations: {x/y: z}}\nspec: {replicas: 7, list: [{a: 1}, {a: 2}]}\n")
 	want := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1, list: [{a: 1}, {a: 3}]}\n"
@@ -85,12 +107,19 @@ func TestIgnore(t *testing.T) {
 		want  string
 		all   bool
 	}{
-		"no rule":               {nil, want, false},
-		"every object":          {rule("/spec/replicas", nil), yielded, false},
-		"by kind":               {rule("/spec/replicas", &kustomize.Selector{Group: "apps", Kind: "Deploy.*"}), yielded, false},
-		"anchored":              {rule("/spec/replicas", &kustomize.Selector{Kind: "Deploy"}), want, false},
-		"another name":          {rule("/spec/replicas", &kustomize.Selector{Name: "db"}), want, false},
-		"by namespace":          {rule("/spec/replicas", &kustomize.Selector{Namespace: "team"}), yielded, false},
+		"no rule":            {nil, want, false},
+		"every object":       {rule("/spec/replicas", nil), yielded, false},
+		"by kind":            {rule("/spec/replicas", &kustomize.Selector{Group: "apps", Kind: "Deploy.*"}), yielded, false},
+		"anchored":           {rule("/spec/replicas", &kustomize.Selector{Kind: "Deploy"}), want, false},
+		"another name":       {rule("/spec/replicas", &kustomize.Selector{Name: "db"}), want, false},
+		"by namespace":       {rule("/spec/replicas", &kustomize.Selector{Namespace: "team"}), yielded, false},
+		"by version":         {rule("/spec/replicas", &kustomize.Selector{Version: "v1"}), yielded, false},
+		"another version":    {rule("/spec/replicas", &kustomize.Selector{Version: "v2"}), want, false},
+		"another group":      {rule("/spec/replicas", &kustomize.Selector{Group: "batch"}), want, false},
+		"another namespace":  {rule("/spec/replicas", &kustomize.Selector{Namespace: "te"}), want, false},
+		"another annotation": {rule("/spec/replicas", &kustomize.Selector{AnnotationSelector: "x/y=w"}), want, false},
+		"two rules": {append(rule("/spec/replicas", nil), rule("/spec/list/1", nil)...),
+			"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 7, list: [{a: 1}, {a: 2}]}\n", false},
 		"by label":              {rule("/spec/replicas", &kustomize.Selector{LabelSelector: "tier in (front)"}), yielded, false},
 		"by another label":      {rule("/spec/replicas", &kustomize.Selector{LabelSelector: "tier=back"}), want, false},
 		"by annotation":         {rule("/spec/replicas", &kustomize.Selector{AnnotationSelector: "x/y=z"}), yielded, false},

@@ -121,6 +121,13 @@ func TestRecipientsOfRules(t *testing.T) {
 		"pgp.yaml":             {rules, nil, "creation_rules[1] has keys other than those of age"},
 		"list.yaml":            {rules, []string{"age1c"}, ""},
 		"other.yaml":           {rules, nil, ""},
+		"kms.yaml":             {"creation_rules: [{kms: arn}]", nil, RulesFile + ": creation_rules[0] has keys other than those of age"},
+		"gcp.yaml":             {"creation_rules: [{age: age1d, gcp_kms: projects/a}]", nil, "has keys other than those of age"},
+		"azure.yaml":           {"creation_rules: [{age: age1d, azure_keyvault: 'https://a'}]", nil, "has keys other than those of age"},
+		"vault.yaml":           {"creation_rules: [{age: age1d, hc_vault_transit_uri: 'https://a'}]", nil, "has keys other than those of age"},
+		"groups.yaml":          {"creation_rules: [{age: age1d, key_groups: [{age: [age1e]}]}]", nil, "has keys other than those of age"},
+		"spaces.yaml":          {"creation_rules: [{age: ' age1d ,, age1e,'}]", []string{"age1d", "age1e"}, ""},
+		"first.yaml":           {"creation_rules: [{age: age1d}, {age: age1e}]", []string{"age1d"}, ""},
 		"all.yaml":             {"creation_rules: [{age: age1d}]", []string{"age1d"}, ""},
 		"broken.yaml":          {"creation_rules: [{path_regex: '('}]", nil, "path_regex"},
 		"text.yaml":            {"creation_rules: 3", nil, RulesFile},
@@ -129,6 +136,10 @@ func TestRecipientsOfRules(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: %v, want %q: %s", path, err, tc.err, diff)
 		}
+	}
+	text, err := (&Secret{Name: "a"}).Encrypted([]string{recipient(t, testkeys.First)}, time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("CET", 3600)))
+	if want := "\n    lastmodified: \"2026-03-01T12:00:00Z\"\n"; err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), "\ntype:") {
+		t.Errorf("%v, without %q or with a type:\n%s", err, want, text)
 	}
 	if _, err := (&Secret{Name: "a"}).Encrypted([]string{"age1wrong"}, time.Now()); err == nil || !strings.Contains(err.Error(), `"age1wrong" is no age recipient`) {
 		t.Errorf("got %v", err)
