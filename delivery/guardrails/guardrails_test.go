@@ -119,6 +119,94 @@ func TestAViolationSaysWhatIsWrongAndWhereTheRuleIs(t *testing.T) {
 	}
 }
 
+// TestEachRuleSaysWhatTheObjectHasAndWhatIsAllowed, whole: people read nothing else.
+func TestEachRuleSaysWhatTheObjectHasAndWhatIsAllowed(t *testing.T) {
+	const pod, service = "{apiVersion: v1, kind: Pod, spec: {", "{apiVersion: v1, kind: Service, spec: {"
+	for object, c := range map[string]struct {
+		rules v1alpha1.PolicyRules
+		want  []found
+	}{
+		pod + "containers: [{image: a.example/x}]}}": {
+			v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Deny: []string{"a.example", "b.example"}}},
+			[]found{{"images.deny", "has the image a.example/x, which is among the refused ones: a.example, b.example"}},
+		},
+		pod + "containers: [{image: 'x:1'}, {image: z, imagePullPolicy: Never}]}}": {
+			v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{PullPolicies: []string{"Always"}}},
+			[]found{
+				{"images.pullPolicies", "has the image x:1 with imagePullPolicy IfNotPresent; allowed are: Always"},
+				{"images.pullPolicies", "has the image z with imagePullPolicy Never; allowed are: Always"},
+			},
+		},
+		service + "type: LoadBalancer, loadBalancerClass: z, loadBalancerSourceRanges: [192.0.2.0/24]}}": {
+			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{Types: []string{"ClusterIP"}, LoadBalancerClasses: []string{"a", "b"}, LoadBalancerSourceRanges: []string{"10.0.0.0/8", "192.0.2.0/25"}}},
+			[]found{
+				{"services.types", "is of type LoadBalancer; allowed are: ClusterIP"},
+				{"services.loadBalancerClasses", "has loadBalancerClass z; allowed are: a, b"},
+				{"services.loadBalancerSourceRanges", "lets 192.0.2.0/24 connect with loadBalancerSourceRanges; allowed are: 10.0.0.0/8, 192.0.2.0/25"},
+			},
+		},
+		service + "type: LoadBalancer}}": {
+			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{LoadBalancerSourceRanges: []string{"10.0.0.0/8"}}},
+			[]found{{"services.loadBalancerSourceRanges", "has no loadBalancerSourceRanges, so that everybody could connect; allowed are: 10.0.0.0/8"}},
+		},
+		service + "loadBalancerSourceRanges: [10.1.0.0/16]}}": {
+			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{Types: []string{"NodePort"}, LoadBalancerSourceRanges: []string{"192.0.2.0/24"}}},
+			[]found{{"services.types", "is of type ClusterIP; allowed are: NodePort"}},
+		},
+		"{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {ingressClassName: z, defaultBackend: {}, rules: [{host: A.evil.org.}, {host: '*.a.example'}]}}": {
+			v1alpha1.PolicyRules{Hostnames: &v1alpha1.HostnameRules{Suffixes: []string{"a.example"}}, Classes: &v1alpha1.ClassRules{Ingress: []string{"nginx"}}},
+			[]found{
+				{"hostnames.suffixes", EveryHost},
+				{"hostnames.suffixes", "has the host A.evil.org., which is not below the allowed domains: a.example"},
+				{"hostnames.wildcards", "has the host *.a.example, and wildcards are not allowed: name each host in Git"},
+				{"classes.ingress", "has ingressClassName z; allowed are: nginx"},
+			},
+		},
+		"{apiVersion: v1, kind: PersistentVolumeClaim, spec: {storageClassName: slow}}": {
+			v1alpha1.PolicyRules{Classes: &v1alpha1.ClassRules{Storage: []string{"fast"}}, Kinds: &v1alpha1.KindRules{Allow: []string{"Pod", "*.apps"}}},
+			[]found{
+				{"classes.storage", "has storageClassName slow; allowed are: fast"},
+				{"kinds.allow", "is of kind PersistentVolumeClaim, which is not among the allowed ones: Pod, *.apps"},
+			},
+		},
+		"{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, spec: {gatewayClassName: z}}": {
+			v1alpha1.PolicyRules{Classes: &v1alpha1.ClassRules{Gateway: []string{"shared"}}, Kinds: &v1alpha1.KindRules{Deny: []string{"*.gateway.networking.k8s.io"}}},
+			[]found{
+				{"classes.gateway", "has gatewayClassName z; allowed are: shared"},
+				{"kinds.deny", "is of kind Gateway.gateway.networking.k8s.io, which is among the refused ones: *.gateway.networking.k8s.io"},
+			},
+		},
+		"{apiVersion: v1, kind: Pod, metadata: {labels: {a/x: '', b: ''}, annotations: {c: ''}}, spec: {runtimeClassName: z}}": {
+			v1alpha1.PolicyRules{Classes: &v1alpha1.ClassRules{Runtime: []string{"gvisor"}}, Metadata: &v1alpha1.MetadataRules{
+				RequiredLabels: []string{"team", "b"}, ForbiddenLabels: []string{"a/*"}, ForbiddenAnnotations: []string{"c", "d"},
+			}},
+			[]found{
+				{"classes.runtime", "has runtimeClassName z; allowed are: gvisor"},
+				{"metadata.requiredLabels", "lacks the label team"},
+				{"metadata.forbiddenLabels", "has the label a/x, which is among the forbidden ones: a/*"},
+				{"metadata.forbiddenAnnotations", "has the annotation c, which is among the forbidden ones: c, d"},
+			},
+		},
+	} {
+		rules := Of([]v1alpha1.Policy{named("p", false, c.rules)})
+		var got []found
+		for _, v := range Check(parsed(t, object), &rules) {
+			got = append(got, found{v.Field, v.Why})
+		}
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(found{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", object, diff)
+		}
+	}
+}
+
+// TestAnActionThatIsUnknownDenies, because a rule that nobody applies would be worse.
+func TestAnActionThatIsUnknownDenies(t *testing.T) {
+	rules := Of([]v1alpha1.Policy{named("p", false, v1alpha1.PolicyRules{Kinds: &v1alpha1.KindRules{Action: "Ask", Deny: []string{"Pod"}}})})
+	if got := Check(parsed(t, "{apiVersion: v1, kind: Pod}"), &rules); len(got) != 1 || got[0].Action != v1alpha1.DenyAction {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestObjectsWithoutSenseBreakNothing: the API server refuses them for other reasons.
 func TestObjectsWithoutSenseBreakNothing(t *testing.T) {
 	rules := Of([]v1alpha1.Policy{named("p", false, v1alpha1.PolicyRules{

@@ -134,6 +134,12 @@ func of(replicaSet string) func(*corev1.Pod) {
 	}
 }
 
+func ofRevision(hash string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Labels = map[string]string{"app": "web", appsv1.ControllerRevisionHashLabelKey: hash}
+	}
+}
+
 func never(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
 
 func container(state, last corev1.ContainerState) corev1.ContainerStatus {

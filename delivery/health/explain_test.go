@@ -191,6 +191,8 @@ func workloads() map[string]situation {
 		"rollout: the old pods crash":          {deployment(rolling), []client.Object{pod(crashed, of("web-1"), named("web-1-a", 9)), pod(waitingFor("ContainerCreating", ""), of("web-2"))}, nil},
 		"rollout: the new pods crash":          {deployment(rolling), []client.Object{pod(waitingFor("ErrImagePull", "gone"), of("web-1"), named("web-1-a", 9)), pod(crashed, of("web-2"))}, nil},
 		"rollout: newest pods, none named":     {deployment(), []client.Object{pod(waitingFor("ErrImagePull", "gone"), of("web-1")), pod(crashed, of("web-2"), named("web-2-a", 3))}, nil},
+		"rollout: old pods of a DaemonSet":     {daemonSet(2), []client.Object{pod(crashed, ofRevision("old"), named("web-a", 1)), pod(waitingFor("ErrImagePull", "gone"), ofRevision("new"), named("web-b", 2))}, nil},
+		"rollout: pods of a like name":         {deployment(says(appsv1.DeploymentProgressing, corev1.ConditionTrue, "Other", `ReplicaSet "api-2" is progressing.`)), []client.Object{pod(crashed, of("web-2"))}, nil},
 		"rollout: pods that are going":         {deployment(), []client.Object{pod(crashed, func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = new(at(1)), []string{"x/y"} })}, nil},
 		"rollout: evicted and replaced":        {deployment(), []client.Object{pod(evicted)}, nil},
 		"rollout: the change is not seen":      {unseen, []client.Object{pod(crashed)}, nil},

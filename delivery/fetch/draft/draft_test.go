@@ -10,6 +10,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 )
 
@@ -62,6 +64,62 @@ func TestAFirstCommit(t *testing.T) {
 	}
 	if got := unpacked(t, d, "rev-parse", hash+"^{tree}"); strings.TrimSpace(got) != d.Tree() {
 		t.Errorf("the tree is %s, want %s", got, d.Tree())
+	}
+}
+
+// TestACommitIsWhatItWasMadeOf: its parent, its people, its time and its message, as git reads them.
+func TestACommitIsWhatItWasMadeOf(t *testing.T) {
+	d, err := New(parentOf(map[string]string{"a": "1"}), []Change{{Path: "b", Content: []byte("2")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent, at := strings.Repeat("ab", 20), time.Unix(1767225600, 0).In(time.FixedZone("CET", 3600))
+	hash, err := d.Commit(parent, "Change b\n\nBecause.\n", Person{"Ann", "ann@example.com"}, Person{"kubeop", "k@example.com"}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "tree " + d.Tree() + "\nparent " + parent + "\nauthor Ann <ann@example.com> 1767225600 +0100\ncommitter kubeop <k@example.com> 1767225600 +0100\n\nChange b\n\nBecause.\n"
+	if diff := cmp.Diff(want, unpacked(t, d, "cat-file", "-p", hash)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestWhatAChangeDoesNotNameStaysAsItIs: other files and folders keep their content and their mode, and a program stays executable.
+func TestWhatAChangeDoesNotNameStaysAsItIs(t *testing.T) {
+	files := fstest.MapFS{
+		"bin/run": {Data: []byte("old"), Mode: 0o755}, "bin/stop": {Data: []byte("old"), Mode: 0o755}, "bin/note": {Data: []byte("old"), Mode: 0o644},
+		"link": {Data: []byte("bin/run"), Mode: fs.ModeSymlink | 0o777}, "other/file": {Data: []byte("old"), Mode: 0o644},
+	}
+	parent, tree := folder.FromFS(files).Folder("."), strings.Repeat("cd", 20)
+	d, err := New(parent, []Change{{Path: "bin/run", Content: []byte("new")}, {Path: "bin/note", Content: []byte("new")}, {Path: "taken/over", Tree: tree}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashOf := func(name string) string {
+		hash, err := parent.Digest(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hash
+	}
+	const content = "3e5126c4e761fd09582fc517918a1601b218dff0"
+	for folder, want := range map[string]string{
+		":bin":   "100644 blob " + content + "\tnote\n100755 blob " + content + "\trun\n100755 blob " + hashOf("bin/stop") + "\tstop\n",
+		":taken": "040000 tree " + tree + "\tover\n",
+		"":       "040000 tree BIN\tbin\n120000 blob " + hashOf("link") + "\tlink\n040000 tree " + hashOf("other") + "\tother\n040000 tree TAKEN\ttaken\n",
+	} {
+		got := unpacked(t, d, "ls-tree", d.Tree()+folder)
+		if folder == "" {
+			for name, place := range map[string]string{":bin": "BIN", ":taken": "TAKEN"} {
+				want = strings.Replace(want, place, strings.TrimSpace(unpacked(t, d, "rev-parse", d.Tree()+name)), 1)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", folder, diff)
+		}
+	}
+	if text := unpacked(t, d, "cat-file", "-p", content); text != "new" {
+		t.Errorf("the changed files have the content %q", text)
 	}
 }
 
