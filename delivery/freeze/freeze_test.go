@@ -233,3 +233,21 @@ func TestATenantThatIsFrozenHasNoEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestATenantThatIsStoppedHasItsOwnHold, besides that of a frozen one, and a Tenant without a folder is named by its file alone.
+func TestATenantThatIsStoppedHasItsOwnHold(t *testing.T) {
+	stopped := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Stopped: true}}
+	if got, want := Stopped(stopped).String(), "until an administrator of the cluster removes spec.stopped from tenant.yaml of the platform repository in Git"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if hold := ByAdministrators(stopped); hold != nil {
+		t.Errorf("a stopped tenant is frozen: %s", hold)
+	}
+	frozen := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Frozen: true}}
+	if hold := Stopped(frozen); hold != nil {
+		t.Errorf("a frozen tenant is stopped: %s", hold)
+	}
+	if hold := ByAdministrators(frozen); hold == nil || hold.Field != "spec.frozen" {
+		t.Errorf("a frozen tenant has the hold %v", hold)
+	}
+}

@@ -13,6 +13,9 @@ func TestPodsMountOnlyWhatClaimsAndTheirNamespaceHave(t *testing.T) {
 		"a claim":             {"persistentVolumeClaim: {claimName: data}", ""},
 		"a claim of the pod":  {"ephemeral: {volumeClaimTemplate: {spec: {storageClassName: fast}}}", ""},
 		"memory":              {"emptyDir: {medium: Memory}", ""},
+		"a ConfigMap":         {"configMap: {name: a}", ""},
+		"fields of the pod":   {"downwardAPI: {items: []}", ""},
+		"a path of the node":  {"hostPath: {path: /}", ""}, // Pod Security refuses it, in its own words.
 		"a Secret":            {"secret: {secretName: a}", ""},
 		"a token":             {"projected: {sources: [{serviceAccountToken: {path: token}}]}", ""},
 		"an image":            {"image: {reference: web}", ""},

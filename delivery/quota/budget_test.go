@@ -68,6 +68,11 @@ func TestOverByNamesWhatExceedsItsLimit(t *testing.T) {
 			t.Errorf("%s pods: got %q, want %q", used, got, want)
 		}
 	}
+	all := list(map[string]string{"a": "0", "b": "0", "c": "0", "d": "0", "e": "0", "f": "0", "g": "0"})
+	used := list(map[string]string{"a": "1", "b": "1", "c": "1", "d": "1", "e": "1", "f": "1", "g": "1"})
+	if got := OverBy(used, all); !strings.HasPrefix(got, "a over by 1 (1 of 0), b over") || !strings.HasSuffix(got, "e over by 1 (1 of 0), and 2 more") {
+		t.Errorf("of seven resources: %q", got)
+	}
 	if got := OverBy(nil, limits); got != "" {
 		t.Errorf("of nothing: %q", got)
 	}

@@ -82,6 +82,34 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestTheDefaultsOfAProject are those of 50 pods. For more pods, all grow but what does not come with pods, and what all tenants share.
+func TestTheDefaultsOfAProject(t *testing.T) {
+	const constant = "requests.cpu=4 requests.memory=8Gi limits.memory=16Gi requests.storage=20Gi services.loadbalancers=0 services.nodeports=0 count/configmaps=500 count/secrets=500"
+	for pods, defaults := range map[string]string{
+		"50": "requests.ephemeral-storage=100Gi limits.ephemeral-storage=2000Gi count/services=100 count/persistentvolumeclaims=100 count/serviceaccounts=100 count/pods=300 " +
+			"count/deployments.apps=60 count/statefulsets.apps=30 count/daemonsets.apps=10 count/replicasets.apps=700 count/controllerrevisions.apps=450 " +
+			"count/jobs.batch=200 count/cronjobs.batch=40 count/horizontalpodautoscalers.autoscaling=100 count/poddisruptionbudgets.policy=100 count/ingresses.networking.k8s.io=100 " +
+			"count/httproutes.gateway.networking.k8s.io=100 count/roles.rbac.authorization.k8s.io=100 count/rolebindings.rbac.authorization.k8s.io=100 count/leases.coordination.k8s.io=200",
+		"51": "requests.ephemeral-storage=200Gi limits.ephemeral-storage=4000Gi count/services=200 count/persistentvolumeclaims=200 count/serviceaccounts=200 count/pods=600 " +
+			"count/deployments.apps=120 count/statefulsets.apps=60 count/daemonsets.apps=20 count/replicasets.apps=1400 count/controllerrevisions.apps=900 " +
+			"count/jobs.batch=400 count/cronjobs.batch=80 count/horizontalpodautoscalers.autoscaling=200 count/poddisruptionbudgets.policy=200 count/ingresses.networking.k8s.io=200 " +
+			"count/httproutes.gateway.networking.k8s.io=200 count/roles.rbac.authorization.k8s.io=200 count/rolebindings.rbac.authorization.k8s.io=200 count/leases.coordination.k8s.io=400",
+	} {
+		got, err := Of(list(map[string]string{"pods": pods}), list(map[string]string{"pods": "100"}), Usual())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"pods": pods}
+		for _, one := range strings.Fields(constant + " " + defaults) {
+			name, amount, _ := strings.Cut(one, "=")
+			want[name] = amount
+		}
+		if holds(t, got, want); len(got) != len(want) {
+			t.Errorf("of %s pods: %d resources, want %d: %v", pods, len(got), len(want), got)
+		}
+	}
+}
+
 func TestHome(t *testing.T) {
 	kinds := []schema.GroupResource{{Resource: "secrets"}, {Group: "batch", Resource: "jobs"}}
 	holds(t, Home(nil, kinds), map[string]string{"count/secrets": "100", "count/jobs.batch": "50"})
