@@ -202,7 +202,12 @@ func TestObjectsWithDataWaitForConfirmation(t *testing.T) {
 func TestWhichKindsMayOwnClaims(t *testing.T) {
 	for kind, want := range map[schema.GroupKind]bool{
 		{Group: "apps", Kind: "StatefulSet"}: true, {Group: "apps", Kind: "Deployment"}: false, {Kind: "ConfigMap"}: false,
-		{Group: "example.com", Kind: "Database"}: true, {Group: "example.com", Kind: "StatefulSet"}: true,
+		{Group: "batch", Kind: "Job"}: false, {Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: false, {Group: "policy", Kind: "PodDisruptionBudget"}: false,
+		{Group: "networking.k8s.io", Kind: "Ingress"}: false, {Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: false, {Group: "rbac.authorization.k8s.io", Kind: "Role"}: false,
+		{Group: "coordination.k8s.io", Kind: "Lease"}: false, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}: false, {Group: "scheduling.k8s.io", Kind: "PriorityClass"}: false,
+		{Group: "storage.k8s.io", Kind: "StorageClass"}: false, {Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: false,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: false,
+		{Group: "example.com", Kind: "Database"}:                          true, {Group: "example.com", Kind: "StatefulSet"}: true,
 	} {
 		if got := MayOwnClaims(kind); got != want {
 			t.Errorf("%s: %t, want %t", kind, got, want)

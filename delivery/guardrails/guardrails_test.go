@@ -199,6 +199,62 @@ func TestEachRuleSaysWhatTheObjectHasAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// TestEveryRouteServesItsHostNames, and one that names none serves all; listeners of bare connections have none.
+func TestEveryRouteServesItsHostNames(t *testing.T) {
+	const gateway = "{apiVersion: gateway.networking.k8s.io/v1, kind: "
+	for object, want := range map[string][]string{
+		gateway + "HTTPRoute, spec: {hostnames: [a.example, b.example, a.example]}}":                                        {"a.example", "b.example"},
+		gateway + "GRPCRoute, spec: {hostnames: [a.example]}}":                                                              {"a.example"},
+		gateway + "TLSRoute, spec: {hostnames: [a.example]}}":                                                               {"a.example"},
+		gateway + "TLSRoute, spec: {}}":                                                                                     {""},
+		gateway + "TCPRoute, spec: {}}":                                                                                     nil,
+		"{apiVersion: example.com/v1, kind: HTTPRoute, spec: {hostnames: [a.example]}}":                                     nil,
+		gateway + "Gateway, spec: {listeners: [{hostname: a.example, protocol: HTTPS}, {protocol: TCP}, {protocol: UDP}]}}": {"a.example"},
+		gateway + "Gateway, spec: {listeners: [{protocol: HTTP}]}}":                                                         {""},
+		"{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {defaultBackend: {}, rules: [{host: a.example}, {}]}}":     {"", "a.example"},
+	} {
+		if diff := cmp.Diff(want, Hosts(parsed(t, object))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", object, diff)
+		}
+	}
+	var kinds []string
+	for _, kind := range HostKinds {
+		kinds = append(kinds, kind.String())
+	}
+	const routes = "HTTPRoute.gateway.networking.k8s.io GRPCRoute.gateway.networking.k8s.io TLSRoute.gateway.networking.k8s.io"
+	if want := "Ingress.networking.k8s.io Gateway.gateway.networking.k8s.io " + routes; strings.Join(kinds, " ") != want {
+		t.Errorf("the kinds with host names are %v, want %s", kinds, want)
+	}
+}
+
+// TestTheOtherPlacesOfImagesAndClassesCount: volumes of images, the older annotation of an Ingress, and other names of Docker's registry.
+func TestTheOtherPlacesOfImagesAndClassesCount(t *testing.T) {
+	const volume = "{image: {reference: 'a.example/x:1', pullPolicy: Never}}"
+	pod := parsed(t, "{apiVersion: v1, kind: Pod, spec: {volumes: ["+volume+", "+volume+", {emptyDir: {}}], initContainers: [{image: b}]}}")
+	if diff := cmp.Diff([]pulled{{"b", "Always"}, {"a.example/x:1", "Never"}}, imagesOf(pod), cmp.AllowUnexported(pulled{})); diff != "" {
+		t.Errorf("images (-want +got):\n%s", diff)
+	}
+	ingress := parsed(t, "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {annotations: {kubernetes.io/ingress.class: old}}, spec: {ingressClassName: new}}")
+	if diff := cmp.Diff([]string{"new", "old"}, ingressClasses(ingress)); diff != "" {
+		t.Errorf("classes of an Ingress (-want +got):\n%s", diff)
+	}
+	for image, want := range map[string]string{
+		"index.docker.io/nginx": "docker.io/library/nginx", "registry-1.docker.io/a/b": "docker.io/a/b", "registry.hub.docker.com/nginx:1": "docker.io/library/nginx",
+		"a.example:443/x": "a.example/x", "a.example:5000/x": "a.example:5000/x", "localhost/x": "localhost/x", "A/x": "a/x",
+	} {
+		if got := fullName(image); got != want {
+			t.Errorf("%s is %s, want %s", image, got, want)
+		}
+	}
+	for image, want := range map[string]string{
+		"a": "Always", "a:latest": "Always", "a:1": "IfNotPresent", "a@sha256:0": "IfNotPresent", "a:latest@sha256:0": "Always", "a.example:5000/b": "Always",
+	} {
+		if got := pullPolicy(image); got != want {
+			t.Errorf("%s is pulled %s, want %s", image, got, want)
+		}
+	}
+}
+
 // TestAnActionThatIsUnknownDenies, because a rule that nobody applies would be worse.
 func TestAnActionThatIsUnknownDenies(t *testing.T) {
 	rules := Of([]v1alpha1.Policy{named("p", false, v1alpha1.PolicyRules{Kinds: &v1alpha1.KindRules{Action: "Ask", Deny: []string{"Pod"}}})})

@@ -228,17 +228,19 @@ func others() map[string]situation {
 	}(), named("web", 0), never)
 	unscheduled := pod(refusedByScheduler("0/1 nodes are available: 1 node(s) had untolerated taint."), named("web", 0))
 	return map[string]situation{
-		"claim: no storage class":         {data, []client.Object{normal(event(data, 1, "FailedBinding", "no persistent volumes available for this claim and no storage class is set"))}, nil},
-		"claim: the provisioner fails":    {data, []client.Object{event(data, 1, "ProvisioningFailed", `storageclass.storage.k8s.io "fast" not found`), normal(event(data, 5, "ExternalProvisioning", "Waiting for a volume to be created"))}, nil},
-		"claim: nobody uses it":           {data, []client.Object{normal(event(data, 1, "WaitForFirstConsumer", "waiting for first consumer to be created before binding"))}, nil},
-		"claim: without a word":           {data, nil, nil},
-		"load balancer: refused":          {lb, []client.Object{event(lb, 1, "SyncLoadBalancerFailed", "Error syncing load balancer: out of addresses")}, nil},
-		"load balancer: nobody makes one": {lb, nil, nil},
-		"claim: not identified":           {unknown, []client.Object{event(unknown, 1, "ProvisioningFailed", "of another claim")}, nil},
-		"pod: runs and is not ready":      {pod(corev1.PodStatus{Phase: corev1.PodRunning}, named("web", 0)), nil, nil},
-		"pod: failed":                     {alone, nil, map[string]string{"web/main": "1 of 7 checks failed\n"}},
-		"pod: not scheduled":              {unscheduled, nil, nil},
-		"pod: its image is not there":     {pod(waitingFor("ErrImagePull", "not found"), named("web", 0), never), nil, nil},
+		"claim: no storage class":           {data, []client.Object{normal(event(data, 1, "FailedBinding", "no persistent volumes available for this claim and no storage class is set"))}, nil},
+		"claim: the provisioner fails":      {data, []client.Object{event(data, 1, "ProvisioningFailed", `storageclass.storage.k8s.io "fast" not found`), normal(event(data, 5, "ExternalProvisioning", "Waiting for a volume to be created"))}, nil},
+		"claim: nobody uses it":             {data, []client.Object{normal(event(data, 1, "WaitForFirstConsumer", "waiting for first consumer to be created before binding"))}, nil},
+		"claim: a volume that does not fit": {data, []client.Object{event(data, 1, "VolumeMismatch", "the volume is too small")}, nil},
+		"claim: waits for its pod":          {data, []client.Object{normal(event(data, 1, "WaitForPodScheduled", "waiting for pod web-0 to be scheduled")), normal(event(data, 2, "WaitForFirstConsumer", "waiting"))}, nil},
+		"claim: without a word":             {data, nil, nil},
+		"load balancer: refused":            {lb, []client.Object{event(lb, 1, "SyncLoadBalancerFailed", "Error syncing load balancer: out of addresses")}, nil},
+		"load balancer: nobody makes one":   {lb, nil, nil},
+		"claim: not identified":             {unknown, []client.Object{event(unknown, 1, "ProvisioningFailed", "of another claim")}, nil},
+		"pod: runs and is not ready":        {pod(corev1.PodStatus{Phase: corev1.PodRunning}, named("web", 0)), nil, nil},
+		"pod: failed":                       {alone, nil, map[string]string{"web/main": "1 of 7 checks failed\n"}},
+		"pod: not scheduled":                {unscheduled, nil, nil},
+		"pod: its image is not there":       {pod(waitingFor("ErrImagePull", "not found"), named("web", 0), never), nil, nil},
 	}
 }
 

@@ -41,6 +41,27 @@ func TestDependenciesAreCreatedFirst(t *testing.T) {
 	}
 }
 
+// TestEachStageHasItsKinds: one that is in another stage would be created before what it needs, or deleted after it.
+func TestEachStageHasItsKinds(t *testing.T) {
+	for stage, kinds := range []string{
+		0: "Namespace CustomResourceDefinition",
+		1: "ServiceAccount Role ClusterRole ResourceQuota LimitRange NetworkPolicy Tenant Repository",
+		2: "RoleBinding ClusterRoleBinding",
+		3: "ConfigMap Secret PersistentVolumeClaim PodDisruptionBudget Project",
+		4: "Service App",
+		5: "Widget Gateway",
+		6: "Deployment StatefulSet DaemonSet Job CronJob Pod ReplicaSet",
+		7: "HorizontalPodAutoscaler Ingress",
+		8: "MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicyBinding MutatingAdmissionPolicyBinding",
+	} {
+		for _, kind := range strings.Fields(kinds) {
+			if got := stageOf(kind); got != stage {
+				t.Errorf("%s is in stage %d, want %d", kind, got, stage)
+			}
+		}
+	}
+}
+
 // TestDependentsAreDeletedFirst: a Deployment whose ServiceAccount goes first makes pods in vain, and a webhook without its Service
 // refuses all.
 func TestDependentsAreDeletedFirst(t *testing.T) {

@@ -74,6 +74,28 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// TestEachRuleOfBaselineSaysWhatToTakeOut, and where.
+func TestEachRuleOfBaselineSaysWhatToTakeOut(t *testing.T) {
+	const container = "{containers: [{name: a, %s}]}"
+	for spec, want := range map[string]string{
+		fmt.Sprintf(container, "securityContext: {capabilities: {add: [NET_RAW]}}"):                  "rule capabilities … take these capabilities out of the containers in spec.template.spec",
+		fmt.Sprintf(container, "securityContext: {seccompProfile: {type: Unconfined}}"):              "rule seccompProfile … write seccompProfile: {type: RuntimeDefault} in spec.template.spec, or leave it out",
+		fmt.Sprintf(container, "securityContext: {procMount: Unmasked}"):                             "rule procMount … take procMount out of spec.template.spec",
+		fmt.Sprintf(container, "securityContext: {windowsOptions: {hostProcess: true}}"):             "rule windowsHostProcess … take hostProcess out of spec.template.spec",
+		fmt.Sprintf(container, "ports: [{containerPort: 80, hostPort: 80}]"):                         "rule hostPorts … take hostPort out of the ports in spec.template.spec; a Service makes them reachable",
+		fmt.Sprintf(container, "livenessProbe: {httpGet: {host: 127.0.0.1, port: 80}}"):              "rule hostProbesAndHostLifecycle … take host out of the probes and lifecycle hooks in spec.template.spec; without it they reach the pod itself",
+		"{containers: [{name: a}], hostPID: true}":                                                   "rule hostNamespaces … take hostNetwork, hostPID and hostIPC out of spec.template.spec",
+		"{containers: [{name: a}], volumes: [{name: v, hostPath: {path: /}}]}":                       "rule hostPathVolumes … use an emptyDir or a persistentVolumeClaim in place of hostPath in spec.template.spec",
+		"{containers: [{name: a}], securityContext: {sysctls: [{name: kernel.msgmax, value: '1'}]}}": "rule sysctls … take these sysctls out of spec.template.spec",
+	} {
+		err := Judge{Level: "baseline", Version: api.LatestVersion(), Tenant: "acme"}.Check([]*unstructured.Unstructured{parsed(t, deployment(spec))})
+		rule, remedy, _ := strings.Cut(want, " … ")
+		if err == nil || strings.Count(err.Error(), "breaks rule") != 1 || !strings.Contains(err.Error(), "breaks "+rule+" of the Pod Security level baseline: ") || !strings.Contains(err.Error(), "; "+remedy+"; no level") {
+			t.Errorf("%s:\ngot  %v\nwant %s", spec, err, want)
+		}
+	}
+}
+
 func TestARefusalOfThePlatformNamesItsOwnSetting(t *testing.T) {
 	for spec, level := range map[string]string{
 		"{securityContext: {" + podDone + ", runAsUser: 0}, containers: [{name: a, securityContext: {" + containerDone + "}}]}":      "baseline",

@@ -106,6 +106,8 @@ func TestAnnotationsOfAnIngressStayInsideItsApp(t *testing.T) {
 		"a Secret":                      {"nginx.ingress.kubernetes.io/auth-secret", "users", ""},
 		"a Secret of its namespace":     {"nginx.ingress.kubernetes.io/auth-tls-secret", "kubeop-acme-web/ca", ""},
 		"a Secret of another namespace": {"nginx.ingress.kubernetes.io/auth-tls-secret", "beta/ca", "names an object of namespace beta"},
+		"settings of another namespace": {"nginx.ingress.kubernetes.io/proxy-headers-configmap", "beta/headers", "names an object of namespace beta"},
+		"a path with a slash":           {"nginx.ingress.kubernetes.io/app-root", "beta/ca", ""},
 		"headers of another namespace":  {"nginx.ingress.kubernetes.io/custom-headers", "beta/headers", "names an object of namespace beta"},
 		"a rewrite":                     {"nginx.ingress.kubernetes.io/rewrite-target", "/api/$1", ""},
 	} {

@@ -117,6 +117,8 @@ func TestChartsThatCannotBeLoaded(t *testing.T) {
 		"schema is no JSON":                 {Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": "{"})}, "values.schema.json of chart web: unexpected end of JSON input"},
 		"a broken archive in a folder":      {Chart{Files: sources.ChartFolder(map[string]string{"charts/a.tgz": "no archive"})}, "charts/a.tgz: "},
 		"schema reads a file":               {Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": `{"properties":{"a":{"$ref":"file:///etc/passwd"}}}`})}, "refers to file:///etc/passwd"},
+		"schema, dynamically":               {Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": `{"items":[{"$dynamicRef":"other.json#a"}]}`})}, "refers to other.json#a"},
+		"schema, recursively":               {Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": `{"not":{"$recursiveRef":"other.json"}}`})}, "refers to other.json"},
 		"schema calls out":                  {Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": `{"allOf":[{"$ref":"http://169.254.169.254/"}]}`})}, "refers to http://169.254.169.254/"},
 		"a subchart's schema": {
 			Chart{Files: sources.ChartFolder(map[string]string{
@@ -174,7 +176,7 @@ func TestAliasesThatBlowUp(t *testing.T) {
 }
 
 func TestSchemaWithinItself(t *testing.T) {
-	schema := `{"$schema":"https://json-schema.org/draft-07/schema#","definitions":{"a":{}},"properties":{"a":{"$ref":"#/definitions/a"}}}`
+	schema := `{"$schema":"https://json-schema.org/draft-07/schema#","definitions":{"a":{}},"properties":{"a":{"$ref":"#/definitions/a"},"b":{"default":"http://localhost/"},"c":{"$ref":"http://json-schema.org/draft-07/schema"}}}`
 	if _, err := (Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": schema})}).Load(); err != nil {
 		t.Error(err)
 	}

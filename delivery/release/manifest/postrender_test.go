@@ -76,6 +76,25 @@ func TestPostRenderers(t *testing.T) {
 	}
 }
 
+// TestImagesOfVolumesAreReplacedToo, which kustomize itself does not find.
+func TestImagesOfVolumesAreReplacedToo(t *testing.T) {
+	const spec = "{volumes: [{name: v, image: {reference: 'registry/app:1'}}], containers: [{name: a, image: 'registry/app:1'}]}"
+	renderers := []v1alpha1.PostRenderer{{Kustomize: v1alpha1.KustomizePostRenderer{Images: []kustomize.Image{{Name: "registry/app", NewTag: "2", NewName: "mirror/app"}}}}}
+	for _, object := range []string{
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: " + spec + "\n",
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: " + spec + "}}\n",
+		"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: web}\nspec: {jobTemplate: {spec: {template: {spec: " + spec + "}}}}\n",
+	} {
+		out, err := NewGate(anything, nil, renderers, nil).Run(bytes.NewBufferString(object))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(out.String(), ": mirror/app:2") != 2 || strings.Contains(out.String(), "registry/app") {
+			t.Errorf("got\n%s", out)
+		}
+	}
+}
+
 // TestAPatchCannotMoveAnObject to another name, kind or namespace: the object would be another one, which nobody selected.
 func TestAPatchCannotMoveAnObject(t *testing.T) {
 	const document = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: %q}\nspec: {}\n"
