@@ -180,6 +180,16 @@ func TestImageOf(t *testing.T) {
 	if got := ImageOf([]*unstructured.Unstructured{service, empty, deployment}); got != "web:1" {
 		t.Errorf("got %q, want %q", got, "web:1")
 	}
+	pod := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": "first:1"}, map[string]any{"image": "second:1"}}}}
+	for kind, spec := range map[string]map[string]any{
+		"apps/v1 Deployment": {"template": pod}, "batch/v1 Job": {"template": pod}, "batch/v1 CronJob": {"jobTemplate": map[string]any{"spec": map[string]any{"template": pod}}},
+	} {
+		apiVersion, kind, _ := strings.Cut(kind, " ")
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}}
+		if got := ImageOf([]*unstructured.Unstructured{o, deployment}); got != "first:1" {
+			t.Errorf("of a %s: got %q, want that of its first container", kind, got)
+		}
+	}
 	if got := ImageOf([]*unstructured.Unstructured{service}); got != "" {
 		t.Errorf("got %q, want none", got)
 	}

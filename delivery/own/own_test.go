@@ -170,6 +170,10 @@ func TestLabelsOfPodsGoWithAChangeOfTheirTemplate(t *testing.T) {
 
 func TestTheLabelOfPodsHasAPath(t *testing.T) {
 	for kind, want := range map[string]string{
+		"apiVersion: apps/v1, kind: DaemonSet":   "spec template metadata labels paas.kubeop.io/app",
+		"apiVersion: apps/v1, kind: Deployment":  "spec template metadata labels paas.kubeop.io/app",
+		"apiVersion: apps/v1, kind: ReplicaSet":  "spec template metadata labels paas.kubeop.io/app",
+		"apiVersion: a.io/v1, kind: Deployment":  "",
 		"apiVersion: apps/v1, kind: StatefulSet": "spec template metadata labels paas.kubeop.io/app",
 		"apiVersion: batch/v1, kind: CronJob":    "spec jobTemplate spec template metadata labels paas.kubeop.io/app",
 		"apiVersion: batch/v1, kind: Job":        "",

@@ -24,6 +24,7 @@ func TestWrongIndentationIsExplainedByTheLinesAbove(t *testing.T) {
 		"an indented item":          {"x:\n  a: 1\n  - e\n", 3, key + `the line is an item of a list, but line 2, which is indented alike, is a field`},
 		"a field among items":       {"a:\n  - b: 1\n  c: 1\n", 3, item + `the line is a field, but line 2, which is indented alike, is an item of a list`},
 		"the field of an item":      {"a:\n  - b: 1\n   c: 1\n", 3, item + `the line is indented by 3 spaces; indent it by 4, like line 2, or by 2, like line 2`},
+		"less than an item":         {"x:\n   - a: 1\n  b: 2\n", 3, key + `the line is indented by 2 spaces; indent it by 3, like line 2, or by 0, like line 1`},
 		"no colon above":            {"a: 1\nb:\n  c D\n  e: x\n", 4, colon + `line 3 above it has no ":" after its key`},
 		"comments and empty lines":  {"a:\n  b: 1\n\n  # more\n c: 1\n", 5, key + `the line is indented by 1 space; indent it by 2, like line 2, or by 0, like line 1`},
 		"another document above it": {"a: 1\n---\nb:\n  c: 1\n d: 1\n", 5, key + `the line is indented by 1 space; indent it by 2, like line 4, or by 0, like line 3`},

@@ -46,9 +46,10 @@ func TestDecodeReadsAsKubectlDoes(t *testing.T) {
 
 func TestDecodeReportsTheLineInTheStream(t *testing.T) {
 	for name, tc := range map[string]struct{ text, says string }{
-		"a key twice": {"a: 1\na: 2\n", `line 8: key "a" already set in map`},
-		"no YAML":     {"a: 1\nb: [\n", "line 8"},
-		"a bad alias": {"a: 1\nb: *x\n", "unknown anchor 'x' referenced"},
+		"a key twice":           {"a: 1\na: 2\n", `line 8: key "a" already set in map`},
+		"no YAML":               {"a: 1\nb: [\n", "line 8"},
+		"no YAML, with aliases": {"a: &a 1\nb: *a\nc: [\n", "line 9: broken YAML: did not find expected node content"},
+		"a bad alias":           {"a: 1\nb: *x\n", "unknown anchor 'x' referenced"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Text{Line: 7, Data: []byte(tc.text)}.Decode()
@@ -60,6 +61,16 @@ func TestDecodeReportsTheLineInTheStream(t *testing.T) {
 	many := "a: &a " + strings.Repeat("x", 2000) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n"
 	if _, err := (Text{Line: 1, Data: []byte(many)}).Decode(); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("aliases that stand for too much: %v", err)
+	}
+}
+
+func TestThePositionOfAValueIsItsOwn(t *testing.T) {
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte("a: 1\nbc:  d\n"), &document); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := PositionOf(document.Content[0].Content[3]), (Position{Line: 2, Column: 6}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

@@ -82,3 +82,19 @@ func TestNewLabelsRecordTheDecision(t *testing.T) {
 		})
 	}
 }
+
+// TestTheLabelsOfRecordsKeepTheirNames: the records in clusters have them, and an operator that looked for others would release everything again.
+func TestTheLabelsOfRecordsKeepTheirNames(t *testing.T) {
+	for label, want := range map[string]string{
+		AppLabel: "app", RevisionLabel: "release-revision", HolderLabel: "holder", DigestLabel: "digest", TrialLabel: "trial", AttemptLabel: "attempt", InputFailuresLabel: "blame",
+		FaultLabel: "fault", HeldLabel: "held", ActionLabel: "action", ToLabel: "to", RequestLabel: "asked", ProvenLabel: "proven", ContentLabel: "content", TestLabel: "test",
+	} {
+		if label != "paas.kubeop.io/"+want {
+			t.Errorf("%s was paas.kubeop.io/%s", label, want)
+		}
+	}
+	values := []string{FaultEnvironment, FaultInput, ActionInstall, ActionRollback, ActionUninstall, Yes, No, TestSucceeded, TestFailed}
+	if diff := cmp.Diff([]string{"world", "input", "install", "rollback", "uninstall", "true", "false", "Succeeded", "Failed"}, values); diff != "" {
+		t.Errorf("values of labels (-want +got):\n%s", diff)
+	}
+}

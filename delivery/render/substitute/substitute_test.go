@@ -86,6 +86,36 @@ func TestVariables(t *testing.T) {
 	}
 }
 
+// TestVariablesAreFoundAnywhereInAnObject: in the items of lists, at any depth, and in keys.
+func TestVariablesAreFoundAnywhereInAnObject(t *testing.T) {
+	for in, want := range map[string]string{
+		"list: [a, '${NAME}']": "list: [a, web]", "list: [[{a: '${NAME}'}]]": "list: [[{a: web}]]", "map: {'${NAME}': a}": "map: {web: a}", "map: {a: {b: '${NAME}'}}": "map: {a: {b: web}}",
+	} {
+		got, err := substituted(t, rendering.ConfigMap("x")+in+"\n", v1alpha1.Build{Substitute: map[string]string{"NAME": "web"}}, nil)
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		expected, err := manifests.Folder(rendering.Repository(map[string]string{"a.yaml": rendering.ConfigMap("x") + want + "\n"}), ".", budget.App{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(expected[0].Object, got[0].Object); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", in, diff)
+		}
+	}
+}
+
+// TestAnObjectThatCannotBeReadIsNoMissingOne, even an optional one: its values may change what is delivered.
+func TestAnObjectThatCannotBeReadIsNoMissingOne(t *testing.T) {
+	away := errors.New("no API server")
+	with := &v1alpha1.Build{SubstituteFrom: []v1alpha1.SubstituteReference{{Kind: "ConfigMap", Name: "a", Optional: true}}}
+	_, err := Variables(nil, with, func(string, string) (map[string][]byte, error) { return nil, away })
+	if !errors.Is(err, away) || errors.Is(err, render.ErrMissing) || err.Error() != "substituteFrom[0]: reading ConfigMap a: no API server" {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTextWithoutVariablesIsLeftAlone(t *testing.T) {
 	const in = "data: {a: '${NAME}'}\n"
 	values := v1alpha1.Build{Substitute: map[string]string{"NAME": "web"}}
