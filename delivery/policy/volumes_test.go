@@ -10,22 +10,23 @@ import (
 func TestPodsMountOnlyWhatClaimsAndTheirNamespaceHave(t *testing.T) {
 	const typed = "/web has the volume v of type %s, which is mounted past claims and their quotas"
 	for name, c := range map[string]struct{ volume, want string }{
-		"a claim":             {"persistentVolumeClaim: {claimName: data}", ""},
-		"a claim of the pod":  {"ephemeral: {volumeClaimTemplate: {spec: {storageClassName: fast}}}", ""},
-		"memory":              {"emptyDir: {medium: Memory}", ""},
-		"a ConfigMap":         {"configMap: {name: a}", ""},
-		"fields of the pod":   {"downwardAPI: {items: []}", ""},
-		"a path of the node":  {"hostPath: {path: /}", ""}, // Pod Security refuses it, in its own words.
-		"a Secret":            {"secret: {secretName: a}", ""},
-		"a token":             {"projected: {sources: [{serviceAccountToken: {path: token}}]}", ""},
-		"an image":            {"image: {reference: web}", ""},
-		"a field without one": {"nfs: null, emptyDir: {}", ""},
-		"a server":            {"nfs: {server: 10.0.0.1, path: /}", fmt.Sprintf(typed, "nfs")},
-		"a block device":      {"iscsi: {targetPortal: 10.0.0.1}", fmt.Sprintf(typed, "iscsi")},
-		"one yet unknown":     {"somethingNew: {}", fmt.Sprintf(typed, "somethingNew")},
-		"an allowed driver":   {"csi: {driver: secrets-store.csi.k8s.io}", ""},
-		"another driver":      {"csi: {driver: nfs.csi.k8s.io}", "/web has the volume v of the CSI driver nfs.csi.k8s.io, which is mounted past claims and their quotas: use a PersistentVolumeClaim in Git, or ask"},
-		"a driver of no name": {"csi: {}", "/web has the volume v of the CSI driver , which"},
+		"a claim":               {"persistentVolumeClaim: {claimName: data}", ""},
+		"a claim of the pod":    {"ephemeral: {volumeClaimTemplate: {spec: {storageClassName: fast}}}", ""},
+		"memory":                {"emptyDir: {medium: Memory}", ""},
+		"a ConfigMap":           {"configMap: {name: a}", ""},
+		"fields of the pod":     {"downwardAPI: {items: []}", ""},
+		"a path of the node":    {"hostPath: {path: /}", ""}, // Pod Security refuses it, in its own words.
+		"a Secret":              {"secret: {secretName: a}", ""},
+		"a token":               {"projected: {sources: [{serviceAccountToken: {path: token}}]}", ""},
+		"an image":              {"image: {reference: web}", ""},
+		"a field without one":   {"nfs: null, emptyDir: {}", ""},
+		"a server":              {"nfs: {server: 10.0.0.1, path: /}", fmt.Sprintf(typed, "nfs")},
+		"a block device":        {"iscsi: {targetPortal: 10.0.0.1}", fmt.Sprintf(typed, "iscsi")},
+		"one yet unknown":       {"somethingNew: {}", fmt.Sprintf(typed, "somethingNew")},
+		"an allowed driver":     {"csi: {driver: secrets-store.csi.k8s.io}", ""},
+		"another driver":        {"csi: {driver: nfs.csi.k8s.io}", "/web has the volume v of the CSI driver nfs.csi.k8s.io, which is mounted past claims and their quotas: use a PersistentVolumeClaim in Git, or ask"},
+		"a driver on two lines": {`csi: {driver: "a\nb"}`, "/web has the volume v of the CSI driver a?b, which"},
+		"a driver of no name":   {"csi: {}", "/web has the volume v of the CSI driver , which"},
 	} {
 		for kind, of := range map[string]string{"Pod": podOf, "Deployment": deploymentOf, "CronJob": cronJobOf} {
 			t.Run(name+" of a "+kind, func(t *testing.T) {
@@ -89,7 +90,9 @@ func TestDisruptionBudgetsLetNodesBeDrained(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) { judge(t, fmt.Sprintf(of, field), want) })
 	}
-	judge(t, `{apiVersion: example.com/v1, kind: Database, metadata: {name: web}, spec: {maxUnavailable: 0}}`, "")
+	for _, other := range []string{"example.com/v1, kind: Database", "example.com/v1, kind: PodDisruptionBudget", "policy/v1, kind: Eviction"} {
+		judge(t, `{apiVersion: `+other+`, metadata: {name: web}, spec: {maxUnavailable: 0}}`, "")
+	}
 }
 
 // TestAppsOfThePlatformMountWhatTheyNeed: they are agents of storage systems and nodes.

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,16 @@ func TestABudgetNamesOnlyWhatEveryQuotaCounts(t *testing.T) {
 		if text := strings.Join(got, "\n"); (want == "") != (text == "") || !strings.Contains(text, want) {
 			t.Errorf("%q: got %q, want %q", name, text, want)
 		}
+	}
+}
+
+func TestTheUsualKindsAreSorted(t *testing.T) {
+	var names []string
+	for _, kind := range Usual() {
+		names = append(names, kind.String())
+	}
+	if !slices.IsSorted(names) || len(names) != 20 {
+		t.Errorf("got %v", names)
 	}
 }
 

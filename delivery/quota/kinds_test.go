@@ -22,9 +22,14 @@ type cluster struct {
 	served []*metav1.APIResourceList
 	err    error
 	absent bool
+	// away is what reading the role fails with.
+	away error
 }
 
 func (c *cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if c.away != nil && !c.absent {
+		return c.away
+	}
 	if c.absent {
 		return apierrors.NewNotFound(rbacv1.Resource("clusterroles"), key.Name)
 	}
@@ -109,8 +114,9 @@ func TestANewKindIsCountedWhenKubernetesKnowsIt(t *testing.T) {
 	expect("before", "pods")
 	world.served = append(world.served, serving("example.com/v1", "queues"))
 	expect("at once", "pods")
-	now = now.Add(settling)
-	expect("later", "pods", "queues.example.com")
+	now = now.Add(settling - 2*fresh)
+	expect("a moment too early", "pods")
+	expect("two minutes later", "pods", "queues.example.com")
 
 	world.served, world.err = world.served[:1], &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: errors.New("down")}}
 	expect("while its server is down", "pods", "queues.example.com")
@@ -133,7 +139,12 @@ func TestANewKindIsCountedWhenKubernetesKnowsIt(t *testing.T) {
 	if kinds, err := k.List(t.Context()); err == nil {
 		t.Errorf("a version that cannot be read: got %v", kinds)
 	}
-	world.served, world.absent = world.served[:1], true
+	world.served, world.away = world.served[:1], errors.New("no API server")
+	now = now.Add(fresh)
+	if kinds, err := k.List(t.Context()); !errors.Is(err, world.away) || kinds != nil {
+		t.Errorf("a role that cannot be read: got %v, %v", kinds, err)
+	}
+	world.absent = true
 	expect("without the role", "pods")
 
 	world.err = errors.New("offline")
