@@ -3,6 +3,7 @@ package controllers
 import (
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	testsources "github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // policy returns a policy whose rule about images has an action.
@@ -145,4 +147,32 @@ func TestATenantsHostsAreBelowItsDomains(t *testing.T) {
 		"change that in Git, or ask an administrator of the cluster to change spec.domains of the tenant's tenant.yaml in the platform repository")
 	n.push(imageFile("site", spec+"web.domained.example\n"))
 	n.until(site, v1alpha1.AppliedCondition, metav1.ConditionTrue, "")
+}
+
+// TestAppsAreMadeFromTheSourcesThatTheirPolicyAllows: nothing is fetched from another one, by an app or for the dependencies of a chart, and the app is
+// delivered as soon as the policy allows it.
+func TestAppsAreMadeFromTheSourcesThatTheirPolicyAllows(t *testing.T) {
+	n := newTeam(t, "sourced")
+	n.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop")})
+	repo := testsources.NewGitRepo(t)
+	repo.Write("a.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: fetched}}")
+	repo.Push("first")
+	server := testsources.ServeGit(t, repo, httptest.NewServer)
+	rules := &v1alpha1.SourceRules{Action: v1alpha1.DenyAction, Git: &v1alpha1.URLPatterns{Allow: []string{"git.example.com"}}}
+	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "from"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Sources: rules}}})
+	n.push(map[string]string{"projects/shop/apps/web/app.yaml": fmt.Sprintf(
+		"apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: web}\nspec:\n  type: Git\n  git: {url: %q}\n", server.RepoURL())})
+	web := n.app("shop", "web")
+	n.states(web, v1alpha1.SourceReadyCondition, metav1.ConditionFalse, fmt.Sprintf("App/web is fetched from %s, which is not among the allowed sources: git.example.com; "+
+		"change that in Git, or ask an administrator of the cluster to change spec.sources.git.allow of policies/sourced-from.yaml in the platform repository", server.RepoURL()))
+	n.states(web, v1alpha1.ReadyCondition, metav1.ConditionFalse, "App/web is fetched from")
+	live := &v1alpha1.Policy{}
+	n.eventually(func() error {
+		if err := n.admin.Get(t.Context(), client.ObjectKey{Name: "sourced-from"}, live); err != nil {
+			return err
+		}
+		live.Spec.Sources.Git.Allow = []string{"git.example.com", strings.Replace(server.URL, "127.0.0.1", "*", 1)}
+		return n.admin.Update(t.Context(), live)
+	})
+	n.ready(web)
 }

@@ -79,6 +79,9 @@ func withActions(rules *v1alpha1.PolicyRules) {
 	if r := rules.Metadata; r != nil && r.Action == "" {
 		r.Action = v1alpha1.DenyAction
 	}
+	if r := rules.Sources; r != nil && r.Action == "" {
+		r.Action = v1alpha1.DenyAction
+	}
 }
 
 // TestTheAPIServerJudgesByPolicies asks the API server about the cases of package guardrails: it refuses what kubeop refuses, names a policy

@@ -297,7 +297,7 @@ const (
 	DecryptionFailedReason = "DecryptionFailed"
 	// ValuesFailedReason: a values file, or a ConfigMap or Secret with values or variables, is missing or is not YAML.
 	ValuesFailedReason = "ValuesFailed"
-	// NotAllowedReason: an object is cluster-scoped, belongs to another owner, or is of kubeop's own API group.
+	// NotAllowedReason: an object is cluster-scoped, belongs to another owner, is of kubeop's own API group, or breaks a Policy; or a Policy refuses the source.
 	NotAllowedReason = "NotAllowed"
 	// PruneFailedReason: an object that left the source or the chart could not be deleted. The deletion is retried.
 	PruneFailedReason = "PruneFailed"

@@ -27,6 +27,8 @@ type PolicyRules struct {
 	Kinds *KindRules `json:"kinds,omitempty"`
 	// Metadata are the labels and annotations that objects must or may not have.
 	Metadata *MetadataRules `json:"metadata,omitempty"`
+	// Sources are the places from which kubeop may fetch what apps are made from.
+	Sources *SourceRules `json:"sources,omitempty"`
 }
 
 // PolicyAction is what happens to an object that breaks a rule.
@@ -230,6 +232,56 @@ type MetadataRules struct {
 	ForbiddenAnnotations []string `json:"forbiddenAnnotations,omitempty"`
 }
 
+// SourceRules limits from where kubeop fetches the manifests and charts of apps. A list that is not set allows every place of its sort.
+type SourceRules struct {
+	// Action for apps that break this rule: Deny, Warn or Audit. Default Deny.
+	// +kubebuilder:default=Deny
+	Action PolicyAction `json:"action,omitempty"`
+	// Git are the Git repositories.
+	Git *URLPatterns `json:"git,omitempty"`
+	// Helm are the Helm repositories with an https:// or http:// URL, also those of the dependencies of charts in folders.
+	Helm *URLPatterns `json:"helm,omitempty"`
+	// OCI are the registries with charts and artifacts.
+	OCI *RepositoryPatterns `json:"oci,omitempty"`
+}
+
+// URLPatterns are patterns of URLs: a host, or a path and everything below it, as in "git.example.com/acme". "*" stands for any letters of one
+// part between dots or slashes. Without a scheme a pattern is for https:// and ssh:// URLs: http:// has to be written.
+type URLPatterns struct {
+	// Allow are patterns of which a URL has to match one. Default: every URL.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^((https?|ssh)://)?[a-z0-9*.-]+(:[0-9]+)?(/[A-Za-z0-9*._~+-]+)*$`
+	// +listType=set
+	Allow []string `json:"allow,omitempty"`
+	// Deny are patterns of which a URL may match none, also if it matches one of Allow. Capital letters make no difference. Default: none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^((https?|ssh)://)?[a-z0-9*.-]+(:[0-9]+)?(/[A-Za-z0-9*._~+-]+)*$`
+	// +listType=set
+	Deny []string `json:"deny,omitempty"`
+}
+
+// RepositoryPatterns are patterns of repositories in registries, as in ImageRules: "registry.example.com", "ghcr.io/acme".
+type RepositoryPatterns struct {
+	// Allow are patterns of which a repository has to match one. Default: every repository.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^(\*|localhost|[a-z0-9*.-]*[.:*][a-z0-9*.:-]*)(/[a-z0-9*._-]+)*$`
+	// +listType=set
+	Allow []string `json:"allow,omitempty"`
+	// Deny are patterns of which a repository may match none, also if it matches one of Allow. Default: none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^(\*|localhost|[a-z0-9*.-]*[.:*][a-z0-9*.:-]*)(/[a-z0-9*._-]+)*$`
+	// +listType=set
+	Deny []string `json:"deny,omitempty"`
+}
+
 // Policy limits what tenants may have, in policies/<policy>.yaml of the platform repository. A Tenant names the policies that it is under
 // in spec.policies. kubeop checks the objects of apps against them before it applies anything, and the API server checks every other
 // write, also while kubeop does not run.
@@ -244,6 +296,7 @@ type MetadataRules struct {
 // +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.spec.nodes.action`
 // +kubebuilder:printcolumn:name="Kinds",type=string,JSONPath=`.spec.kinds.action`
 // +kubebuilder:printcolumn:name="Metadata",type=string,JSONPath=`.spec.metadata.action`
+// +kubebuilder:printcolumn:name="Sources",type=string,JSONPath=`.spec.sources.action`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="name must be at most 63 lowercase letters, digits and dashes"
 type Policy struct {

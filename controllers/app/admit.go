@@ -68,6 +68,7 @@ func (a *admitter) admit(_ context.Context, s *scope) error {
 	size := budget.Size(s.objects)
 	made, err := a.own(s, s.objects)
 	s.volumes.Retained = made.retained
+	made.broken = slices.Concat(s.found.Broken, made.broken)
 	s.admitted.broken = &made.broken
 	a.noticed.Count(s.App, made.broken)
 	if err == nil {
@@ -108,7 +109,7 @@ func (a *admitter) admitHook(s *scope) hook.Admit {
 // manifests and then for the hooks.
 func (a *admitter) admitRendered(s *scope) func([]*unstructured.Unstructured) error {
 	report := a.rendered.Get(s.App)
-	var found stamped
+	found := stamped{broken: slices.Clip(s.found.Broken)}
 	return func(objects []*unstructured.Unstructured) error {
 		// A Namespace object cannot be left out here. It is refused.
 		if _, err := a.retarget(s, objects); err != nil {

@@ -112,7 +112,11 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 
 // fetch finds the App's source.
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
-	return r.sources.Fetch(ctx, s.Subject, &s.found)
+	err := r.sources.Fetch(ctx, s.Subject, &s.found)
+	if err != nil && len(s.found.Broken) > 0 {
+		r.admitter.noticed.Count(s.App, s.found.Broken)
+	}
+	return err
 }
 
 // preHooks runs the hooks that come before any object of the revision is applied.

@@ -106,6 +106,9 @@ func byAction(rules *v1alpha1.PolicyRules) map[v1alpha1.PolicyAction]v1alpha1.Po
 	if r := rules.Metadata; r != nil {
 		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Metadata = r })
 	}
+	if r := rules.Sources; r != nil {
+		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Sources = r })
+	}
 	return split
 }
 
@@ -129,6 +132,7 @@ const (
 	Nodes     = "Nodes"
 	Kinds     = "Kinds"
 	Metadata  = "Metadata"
+	Sources   = "Sources"
 )
 
 // Violation is a rule that an object breaks.
@@ -151,7 +155,7 @@ func (v Violation) Where() string {
 	return fmt.Sprintf("spec.%s of policies/%s.yaml in the platform repository", v.Field, v.Policy)
 }
 
-// rules are all rules, by their names.
+// rules are the rules about objects, by their names. CheckSource judges by Sources.
 var rules = []struct {
 	name  string
 	check func(*unstructured.Unstructured, *v1alpha1.PolicyRules) []found

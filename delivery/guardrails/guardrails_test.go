@@ -51,13 +51,16 @@ func TestEachRuleIsListedUnderItsAction(t *testing.T) {
 	nodes := selecting("pool", "tenants")
 	kinds := &v1alpha1.KindRules{Action: v1alpha1.WarnAction, Deny: []string{"Secret"}}
 	metadata := &v1alpha1.MetadataRules{Action: v1alpha1.AuditAction, RequiredLabels: []string{"team"}}
+	from := &v1alpha1.SourceRules{Git: &v1alpha1.URLPatterns{Deny: []string{"example.com"}}}
 	got := Of([]v1alpha1.Policy{
-		named("all", false, v1alpha1.PolicyRules{Images: images, Services: services, Hostnames: hostnames, Classes: classes, Nodes: nodes, Kinds: kinds, Metadata: metadata}),
+		named("all", false, v1alpha1.PolicyRules{
+			Images: images, Services: services, Hostnames: hostnames, Classes: classes, Nodes: nodes, Kinds: kinds, Metadata: metadata, Sources: from,
+		}),
 		named("empty", false, v1alpha1.PolicyRules{}),
 		named("one", false, v1alpha1.PolicyRules{Services: services}),
 	})
 	want := v1alpha1.GuardrailsSpec{
-		Deny: []v1alpha1.AppliedPolicy{{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Images: images, Classes: classes, Nodes: nodes}}},
+		Deny: []v1alpha1.AppliedPolicy{{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Images: images, Classes: classes, Nodes: nodes, Sources: from}}},
 		Warn: []v1alpha1.AppliedPolicy{
 			{Policy: "all", PolicyRules: v1alpha1.PolicyRules{Services: services, Kinds: kinds}}, {Policy: "one", PolicyRules: v1alpha1.PolicyRules{Services: services}},
 		},

@@ -104,14 +104,20 @@ func fullName(image string) string {
 		name = hub + "/" + name
 	}
 	host, path, _ := strings.Cut(name, "/")
-	host = strings.TrimSuffix(host, ":443")
-	if slices.Contains(hubAliases, host) {
-		host = hub
-	}
+	host = registryOf(host)
 	if host == hub && !strings.Contains(path, "/") {
 		return library + path
 	}
 	return host + "/" + path
+}
+
+// registryOf returns one name for all names of a registry, given in lower case.
+func registryOf(host string) string {
+	host = strings.TrimSuffix(host, ":443")
+	if slices.Contains(hubAliases, host) {
+		return hub
+	}
+	return host
 }
 
 // matchesAny reports whether a full name matches one of the patterns.

@@ -155,6 +155,11 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 	policy.Spec.Nodes = &v1alpha1.NodeRules{Action: v1alpha1.WarnAction, Selector: map[string]v1alpha1.LabelValue{"pool": "tenants", "disk": "ssd"}}
 	policy.Spec.Kinds = &v1alpha1.KindRules{Action: v1alpha1.AuditAction, Allow: []string{"apps/Deployment"}, Deny: []string{"batch/*", "Secret"}}
 	policy.Spec.Metadata = &v1alpha1.MetadataRules{Action: v1alpha1.DenyAction, RequiredLabels: []string{"team"}, ForbiddenLabels: []string{"a"}, ForbiddenAnnotations: []string{"b"}}
+	policy.Spec.Sources = &v1alpha1.SourceRules{
+		Action: v1alpha1.DenyAction, Git: &v1alpha1.URLPatterns{Allow: []string{"git.example.com"}, Deny: []string{"evil.org"}},
+		Helm: &v1alpha1.URLPatterns{Allow: []string{"charts.example.com"}, Deny: []string{"old.example.com"}},
+		OCI:  &v1alpha1.RepositoryPatterns{Allow: []string{"ghcr.io/acme"}, Deny: []string{"ghcr.io/acme/old"}},
+	}
 	tenant := func(name string, policies ...string) *v1alpha1.Tenant {
 		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: before(60)}, Spec: v1alpha1.TenantSpec{Policies: policies}}
 	}
@@ -163,7 +168,8 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 	wantShown(t, out, err, "Policy baseline", "Created 60m ago", "Declared in policies/baseline.yaml", "Default yes: it holds for tenants that name no policy",
 		"Rules", "images Deny allow a.example.com, b.example.com only by digest", "services Warn types ClusterIP", "hostnames Audit in example.com also with wildcards",
 		"classes Deny storage fast runtime gvisor", "nodes Warn with disk=ssd, pool=tenants", "kinds Audit allow apps/Deployment deny batch/*, Secret",
-		"metadata Deny required labels team forbidden labels a forbidden annotations b", "Tenants that are under it", "acme", "beta")
+		"metadata Deny required labels team forbidden labels a forbidden annotations b",
+		"sources Deny Git git.example.com no Git evil.org Helm charts.example.com no Helm old.example.com OCI ghcr.io/acme no OCI ghcr.io/acme/old", "Tenants that are under it", "acme", "beta")
 	if strings.Contains(out, "rival") {
 		t.Errorf("a tenant under another policy is shown:\n%s", out)
 	}

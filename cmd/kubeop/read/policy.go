@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -71,6 +72,10 @@ func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
 	}
 	if of := rules.Metadata; of != nil {
 		describeRule(page, "metadata", of.Action, "required labels", of.RequiredLabels, "forbidden labels", of.ForbiddenLabels, "forbidden annotations", of.ForbiddenAnnotations)
+	}
+	if of := rules.Sources; of != nil {
+		git, helm, oci := cmp.Or(of.Git, &v1alpha1.URLPatterns{}), cmp.Or(of.Helm, &v1alpha1.URLPatterns{}), cmp.Or(of.OCI, &v1alpha1.RepositoryPatterns{})
+		describeRule(page, "sources", of.Action, "Git", git.Allow, "no Git", git.Deny, "Helm", helm.Allow, "no Helm", helm.Deny, "OCI", oci.Allow, "no OCI", oci.Deny)
 	}
 }
 

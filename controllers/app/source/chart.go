@@ -101,7 +101,9 @@ func (f *Fetcher) chartFolder(ctx context.Context, p *pass, from chart.Folder) e
 
 // dependencies fetches the dependencies that are not vendored in a chart's folder. If all are vendored, it makes no request.
 func (f *Fetcher) dependencies(ctx context.Context, p *pass, from chart.Folder) ([]chart.Dependency, error) {
+	from.Allow = p.allowChart
 	missing, err := from.Missing()
+	from.Allow = nil // All were judged, and the fetch goes on beside the Reconcile.
 	if err != nil || missing == "" {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
+	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release/charts"
 )
 
@@ -90,8 +91,9 @@ type Found struct {
 	// written is the condition ImageWriteFailed; the zero Note if nothing is known about it.
 	written step.Note
 	stale   stale
-	// freeze says until when a freeze keeps the App at its revision, and frozenAt names that; "" without one.
-	freeze, frozenAt string
+	freeze  freezing
+	// Broken are the rules of policies that the source breaks, whatever their action.
+	Broken []policy.Notice
 }
 
 // Files are the files of a Git App: of a commit, of an artifact of a registry, or of a Flux artifact.
@@ -129,7 +131,10 @@ func (f *Fetcher) Fetch(ctx context.Context, s *subject.Subject, found *Found) e
 	if known {
 		found.reads = last.(folder.Reads)
 	}
-	err := f.bring(ctx, p)
+	err := p.allowDeclared()
+	if err == nil {
+		err = f.bring(ctx, p)
+	}
 	if err == nil {
 		p.keep()
 	}

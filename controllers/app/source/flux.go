@@ -49,6 +49,9 @@ func (f *Fetcher) fromFlux(ctx context.Context, p *pass, ref *v1alpha1.FluxSourc
 	if version == "" {
 		return Files{}, notReady("%s %s/%s does not exist: %s", ref.Kind, p.App.Namespace, ref.Name, createSource(ref.Kind, p.App.Namespace, ref.Name))
 	}
+	if err := f.allowFlux(ctx, p, mapping.GroupVersionKind, ref.Name); err != nil {
+		return Files{}, err
+	}
 	query, err := f.query(ctx, p, "")
 	if err != nil {
 		return Files{}, err

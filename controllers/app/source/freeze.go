@@ -14,32 +14,35 @@ import (
 	"github.com/kubeop/kubeop/delivery/freeze"
 )
 
+// freezing is what keeps an App at a revision: until says how long, and at names the revision; "" without a freeze.
+type freezing struct{ until, at string }
+
 // hold keeps the App at the last revision of its source while a freeze of its tenant is in force. An App that was not delivered with its present
 // spec yet is not held: the commit that changed it was accepted. Nor is a source that has only one revision.
 func (p *pass) hold() {
 	status := &p.App.Status
 	if p.Frozen.ByAdministrators() {
-		p.found.freeze = p.Frozen.String()
+		p.found.freeze.until = p.Frozen.String()
 	}
-	if len(p.Freeze) == 0 && p.found.freeze == "" || !moves(&p.App.Spec) || status.ObservedGeneration != p.App.Generation || status.LastAttemptedRevision == "" {
+	if len(p.Freeze) == 0 && p.found.freeze.until == "" || !moves(&p.App.Spec) || status.ObservedGeneration != p.App.Generation || status.LastAttemptedRevision == "" {
 		return
 	}
 	hold, err := freeze.InForce(p.Freeze, p.Now())
 	switch {
-	case p.found.freeze != "":
+	case p.found.freeze.until != "":
 	case err != nil:
-		p.found.freeze = "while nobody can tell whether a freeze is in force: " + err.Error()
+		p.found.freeze.until = "while nobody can tell whether a freeze is in force: " + err.Error()
 	case hold == nil:
 		return
 	default:
-		p.found.freeze = hold.String()
+		p.found.freeze.until = hold.String()
 		p.LookAgain(hold.Until.Sub(p.Now()))
 	}
 	p.pin = status.LastAttemptedRevision
 	if status.Image != nil {
-		p.found.frozenAt = status.Image.Tag
+		p.found.freeze.at = status.Image.Tag
 	}
-	p.found.frozenAt = cmp.Or(p.found.frozenAt, step.ShortRevision(p.pin))
+	p.found.freeze.at = cmp.Or(p.found.freeze.at, step.ShortRevision(p.pin))
 }
 
 // moves reports whether a source can have a new revision without a change of the App.
@@ -96,11 +99,11 @@ func (p *pass) keep() {
 // freezeNote is the condition that says at which revision a freeze keeps the App.
 func (f *Found) freezeNote() step.Note {
 	note := step.Note{Condition: v1alpha1.FrozenCondition}
-	if f.freeze != "" {
+	if f.freeze.until != "" {
 		note.Status, note.Reason = metav1.ConditionTrue, v1alpha1.FrozenReason
-		note.Message = fmt.Sprintf("its source stays at %s %s", f.frozenAt, f.freeze)
-		if f.frozenAt == "" {
-			note.Message = "nobody else changes anything of it " + f.freeze
+		note.Message = fmt.Sprintf("its source stays at %s %s", f.freeze.at, f.freeze.until)
+		if f.freeze.at == "" {
+			note.Message = "nobody else changes anything of it " + f.freeze.until
 		}
 	}
 	return note

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
+	"github.com/kubeop/kubeop/delivery/policy"
 )
 
 // stale says why a source could not be reached, so that its last answer is used.
@@ -35,7 +36,8 @@ func (f *Fetcher) end(p *pass, err error) error {
 	}
 	outcome := outcomeOf(err)
 	p.found.InLine = errors.Is(err, failure.ErrBusy)
-	if !delivered(p.App) || errors.Is(err, failure.ErrSignature) || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) {
+	if !delivered(p.App) || errors.Is(err, failure.ErrSignature) || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) ||
+		errors.As(err, new(*policy.Violation)) {
 		return outcome
 	}
 	p.found.Kept = true
@@ -87,6 +89,8 @@ func outcomeOf(err error) error {
 	switch {
 	case err == nil, step.Ended(err):
 		return err
+	case errors.As(err, new(*policy.Violation)):
+		return step.Stop(v1alpha1.NotAllowedReason, err)
 	case errors.Is(err, failure.ErrBusy):
 		return step.Wait(reason, time.Minute, "%w", err) // The App is woken when its fetch may begin.
 	case errors.Is(err, failure.ErrNotReady):

@@ -49,13 +49,14 @@ var fluxKind = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Versio
 // world is a Fetcher between real servers and a fake API server.
 type world struct {
 	*Fetcher
-	t        *testing.T
-	api      client.WithWatch
-	subjects *subject.Subjects
-	clock    *clocktesting.FakeClock
-	queue    *queued
-	dir      string
-	freeze   []v1alpha1.FreezeWindow
+	t          *testing.T
+	api        client.WithWatch
+	subjects   *subject.Subjects
+	clock      *clocktesting.FakeClock
+	queue      *queued
+	dir        string
+	freeze     []v1alpha1.FreezeWindow
+	guardrails *v1alpha1.GuardrailsSpec
 }
 
 // queued collects the Apps that are added to the work queue.
@@ -168,7 +169,7 @@ func (w *world) fetch(app *v1alpha1.App) (*Found, string) {
 	w.t.Helper()
 	for {
 		s := w.subjects.New(app)
-		s.Client, s.Owner.Tenant, s.Freeze = w.api, "acme", w.freeze
+		s.Client, s.Owner.Tenant, s.Freeze, s.Guardrails = w.api, "acme", w.freeze, w.guardrails
 		found := &Found{}
 		err := w.Fetch(w.t.Context(), s, found)
 		if err == nil || err.Error() != "under way" {

@@ -28,6 +28,8 @@ type Folder struct {
 	URL  string
 	// Tenant for whom it is fetched, see Chart.
 	Tenant string
+	// Allow returns an error if a dependency may not be fetched from a repository; nil allows all.
+	Allow func(repository, chart string) error
 }
 
 // Dependency is a chart that another one needs and does not have in its charts/: an archive, or a folder of the same Root.
@@ -144,7 +146,7 @@ func (c Folder) plan() ([]missingDependency, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := planner{root: c.Root}
+	p := planner{root: c.Root, allow: c.Allow}
 	missing, err := p.folder(at, 0)
 	if err != nil {
 		return nil, fmt.Errorf("reading the chart's dependencies: %w", err)
@@ -154,6 +156,7 @@ func (c Folder) plan() ([]missingDependency, error) {
 
 type planner struct {
 	root  *folder.Folder
+	allow func(repository, chart string) error
 	count int
 }
 
@@ -193,11 +196,14 @@ func (p *planner) folder(at string, depth int) ([]missingDependency, error) {
 	return missing, nil
 }
 
-// local follows a dependency to a folder of the same root.
+// local follows a dependency to a folder of the same root. It asks whether any other may be fetched.
 func (p *planner) local(l missingDependency, from string, depth int) (missingDependency, error) {
 	to, local := strings.CutPrefix(l.Repository, "file://")
 	if !local {
-		return l, nil
+		if p.allow == nil {
+			return l, nil
+		}
+		return l, p.allow(l.Repository, l.Name)
 	}
 	at := path.Join(from, to)
 	if strings.HasPrefix(to, "/") || !fs.ValidPath(at) {

@@ -1,0 +1,63 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/delivery/guardrails"
+	"github.com/kubeop/kubeop/delivery/policy"
+)
+
+// allow judges a source by the tenant's policies before anything is fetched from it. It records what the source breaks, and returns a *policy.Violation if
+// a policy denies it.
+func (p *pass) allow(object string, source guardrails.Source) error {
+	var broken []policy.Notice
+	for _, v := range guardrails.CheckSource(source, p.Guardrails) {
+		n := policy.Notice{Object: object, Violation: v}
+		broken = append(broken, n)
+		if !slices.Contains(p.found.Broken, n) {
+			p.found.Broken = append(p.found.Broken, n)
+		}
+	}
+	return policy.Refusal(broken)
+}
+
+// allowDeclared judges the source that the App's spec names.
+func (p *pass) allowDeclared() error {
+	source, fetched := guardrails.SourceOf(&p.App.Spec)
+	if !fetched {
+		return nil
+	}
+	return p.allow("App/"+p.App.Name, source)
+}
+
+// allowChart judges the repository of a dependency of the App's chart.
+func (p *pass) allowChart(repository, name string) error {
+	return p.allow("Chart/"+name, guardrails.ChartSource(repository, name))
+}
+
+// fluxSources are the kinds of Flux sources that are fetched by a URL which policies can judge.
+var fluxSources = map[string]guardrails.SourceSort{"GitRepository": guardrails.GitRepository, "OCIRepository": guardrails.OCIRepository}
+
+// allowFlux judges the URL of a Flux source. It reads the source only if a policy has rules about sources.
+func (f *Fetcher) allowFlux(ctx context.Context, p *pass, kind schema.GroupVersionKind, name string) error {
+	sort, judged := fluxSources[kind.Kind]
+	if !judged || !guardrails.LimitsSources(p.Guardrails) {
+		return nil
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	if err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.App.Namespace, Name: name}, object); err != nil {
+		return fmt.Errorf("reading %s %s/%s: %w", kind.Kind, p.App.Namespace, name, err)
+	}
+	url, _, err := unstructured.NestedString(object.Object, "spec", "url")
+	if err != nil {
+		return fmt.Errorf("reading the URL of %s %s/%s: %w", kind.Kind, p.App.Namespace, name, err)
+	}
+	return p.allow(kind.Kind+"/"+name, guardrails.Source{Sort: sort, URL: url})
+}
