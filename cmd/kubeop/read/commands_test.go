@@ -212,6 +212,46 @@ func TestDescribeShowsPreviewsPlansAndPromotions(t *testing.T) {
 		"Promotions that wait for a confirmation", "1a2b3c4d db: helm.version: 1 → 2", "What to do", "kubeop confirm project acme/live # promote what waits for approval")
 }
 
+// TestDescribeShowsWhatHoldsInAProject: the rules of each policy together, whatever their actions.
+func TestDescribeShowsWhatHoldsInAProject(t *testing.T) {
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "live", CreationTimestamp: before(60)}}
+	project.Status.Namespace = "kubeop-acme-live"
+	applied := func(policy string, rules v1alpha1.PolicyRules) v1alpha1.AppliedPolicy {
+		return v1alpha1.AppliedPolicy{Policy: policy, PolicyRules: rules}
+	}
+	rules := &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-live", Name: v1alpha1.GuardrailsName}, Spec: v1alpha1.GuardrailsSpec{
+		Deny: []v1alpha1.AppliedPolicy{
+			applied("standard", v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Action: v1alpha1.DenyAction, Allow: []string{"ghcr.io"}}}),
+			applied("tenant.yaml", v1alpha1.PolicyRules{Hostnames: &v1alpha1.HostnameRules{Action: v1alpha1.DenyAction, Suffixes: []string{"example.com"}}}),
+		},
+		Warn:      []v1alpha1.AppliedPolicy{applied("new", v1alpha1.PolicyRules{Kinds: &v1alpha1.KindRules{Action: v1alpha1.WarnAction, Deny: []string{"Secret"}}})},
+		Audit:     []v1alpha1.AppliedPolicy{applied("standard", v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{Action: v1alpha1.AuditAction, Types: []string{"ClusterIP"}}})},
+		Hostnames: &v1alpha1.ClaimedHostnames{Names: []string{"shop.example.com", "www.example.com"}},
+	}}
+	s := memory.Serve(t, project, rules)
+	out, _, err := show(t, s, Describe, "project", "acme/live")
+	wantShown(t, out, err, "Project acme/live", "Created 60m ago", "Namespace kubeop-acme-live", "Steps", "Host names", "shop.example.com", "www.example.com",
+		"Rules of policy new", "kinds Warn deny Secret", "Rules of policy standard", "images Deny allow ghcr.io", "services Audit types ClusterIP",
+		"Rules of the tenant's tenant.yaml", "hostnames Deny in example.com")
+	for code, want := range map[int]string{http.StatusNotFound: "", http.StatusForbidden: "Rules Your role does not show them.", http.StatusInternalServerError: "reading the rules that hold in namespace kubeop-acme-live"} {
+		s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/guardrails/"+v1alpha1.GuardrailsName) {
+				w.WriteHeader(code)
+				return true
+			}
+			return false
+		}
+		out, _, err := show(t, s, Describe, "project", "acme/live")
+		shown := strings.Join(strings.Fields(out), " ")
+		switch {
+		case code == http.StatusInternalServerError && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%d: %v", code, err)
+		case code != http.StatusInternalServerError && (err != nil || !strings.Contains(shown, want) || strings.Contains(shown, "Host names")):
+			t.Errorf("%d: %v:\n%s", code, err, out)
+		}
+	}
+}
+
 func TestTreeMarksEachObject(t *testing.T) {
 	out, _, err := show(t, broken(t), Tree, "acme/shop/web")
 	wantShown(t, out, err, "app acme/shop/web Not ready Deployment/web: crashes",

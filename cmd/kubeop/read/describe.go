@@ -35,7 +35,8 @@ func Describe(c *call.Call) *cobra.Command {
 		Use:   "describe [KIND] NAME",
 		Short: "Show an app, project, tenant, policy or repository on one page, and what to do",
 		Long: `Show an app, project, tenant, policy or repository on one page: where it is declared, what runs, each step from Git to the pods in order, what is
-wrong with its objects, the last deliveries and events, and what to do next. Of a policy, it shows the rules and the tenants that are under it.`,
+wrong with its objects, the last deliveries and events, and what to do next. Of a policy, it shows the rules and the tenants that are under it; of a
+project, its host names and the rules that hold in it.`,
 		Example: `  # An app of the project shop of the tenant acme
   kubeop describe acme/shop/web
 
@@ -80,6 +81,9 @@ func (d *describe) run(ctx context.Context) error {
 		d.steps(o.Status.Conditions)
 		d.refused(o.Status.Refused)
 		d.list("Last promotions", promotions(o.Status.Promoted))
+		if err := describeGuardrails(ctx, d.page, reader, o.Status.Namespace); err != nil {
+			return err
+		}
 	case *v1alpha1.Tenant:
 		d.page.Field("Namespace", o.Status.Namespace)
 		d.page.Field("Policies", strings.Join(o.Spec.Policies, ", "))

@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
 // describePolicy shows the rules of a policy and, to those who may list tenants, the tenants that are under it.
@@ -21,6 +23,7 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 	if policy.Spec.Default {
 		page.Field("Default", "yes: it holds for tenants that name no policy")
 	}
+	page.Title("Rules")
 	describeRules(page, &policy.Spec.PolicyRules)
 	tenants := &v1alpha1.TenantList{}
 	err := reader.List(ctx, tenants)
@@ -45,9 +48,52 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 	return nil
 }
 
+// describeGuardrails shows the host names that a project has, and the rules that hold in it, by the policies that they are written in.
+func describeGuardrails(ctx context.Context, page *output.Page, reader client.Client, namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	live := &v1alpha1.Guardrails{}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GuardrailsName}, live)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err): // The project is new: its condition GuardrailsReady says so. Or kubeop in the cluster is older.
+		return nil
+	case apierrors.IsForbidden(err):
+		page.Title("Rules")
+		page.Line("Your role does not show them.")
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading the rules that hold in namespace %s: %w", namespace, err)
+	}
+	if claimed := live.Spec.Hostnames; claimed != nil && len(claimed.Names) > 0 {
+		page.Title("Host names")
+		for _, name := range claimed.Names {
+			page.Line(name)
+		}
+	}
+	all := slices.Concat(live.Spec.Deny, live.Spec.Warn, live.Spec.Audit)
+	slices.SortStableFunc(all, func(a, b v1alpha1.AppliedPolicy) int { return cmp.Compare(a.Policy, b.Policy) })
+	last := ""
+	for i := range all {
+		if of := all[i].Policy; of != last {
+			page.Title("Rules of %s", writtenIn(of))
+			last = of
+		}
+		describeRules(page, &all[i].PolicyRules)
+	}
+	return nil
+}
+
+// writtenIn names where the rules of Guardrails are written.
+func writtenIn(policy string) string {
+	if policy == guardrails.TenantFile {
+		return "the tenant's " + policy
+	}
+	return "policy " + policy
+}
+
 // describeRules shows the rules of a policy.
 func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
-	page.Title("Rules")
 	if of := rules.Images; of != nil {
 		describeRule(page, "images", of.Action, "allow", of.Allow, "deny", of.Deny, "", when(of.RequireDigest, "only by digest"), "pull policies", of.PullPolicies)
 	}
