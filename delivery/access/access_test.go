@@ -106,6 +106,12 @@ func TestTheDeployerIsBoundInItsNamespaceAndInTheClusterByName(t *testing.T) {
 			"metadata": map[string]any{"name": "kubeop-deployer", "namespace": "kubeop-a-b", "labels": map[string]any{"l": "v"}},
 			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubeop-deployer"},
 		}},
+		"for an app of the platform": {Platform("edge", "kubeop-system", labels), map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": v1alpha1.PlatformDeployer, "namespace": "kubeop-system"}},
+			"metadata": map[string]any{"name": "kubeop-deployer", "namespace": "edge", "labels": map[string]any{"l": "v"}},
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": v1alpha1.PlatformDeployer},
+		}},
 		"in the cluster": {Cluster("kubeop-cluster-a-b", "kubeop-a-b", labels), map[string]any{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "subjects": subject,
 			"metadata": map[string]any{"name": "kubeop-cluster-a-b", "labels": map[string]any{"l": "v"}},
