@@ -85,7 +85,7 @@ func TestAnObjectOfNoRepositoryIsCurrent(t *testing.T) {
 
 func TestALongPathIsShortenedInFront(t *testing.T) {
 	report := Report{Refused: &v1alpha1.Refused{Place: strings.Repeat("deep/", 200) + "app.yaml:7", Problem: "wrong"}}
-	if got := report.Heading(); len(got) > 150 || !strings.HasSuffix(got, "deep/app.yaml:7; ") {
+	if got := report.Heading(); len(got) > 150 || got != "A newer version is refused at …deep/deep/deep/deep/deep/deep/deep/deep/deep/deep/deep/deep/deep/deep/deep/deep/deep/deep/app.yaml:7; " {
 		t.Errorf("the heading is %q", got)
 	}
 }

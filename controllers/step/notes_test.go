@@ -57,7 +57,7 @@ func TestNotes(t *testing.T) {
 	if diff := cmp.Diff(want, told(b.app)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
-	if got, want := <-b.events.Events, "DriftDetected spec.replicas"; !strings.Contains(got, want) {
+	if got, want := <-b.events.Events, "Warning DriftDetected spec.replicas"; got != want {
 		t.Errorf("the event says %q, want %q in it", got, want)
 	}
 	run(drifted)
@@ -93,7 +93,7 @@ func TestDetailsAreInTheEventOnly(t *testing.T) {
 	if _, err := b.Run(t.Context(), b.app, f, Of("First", f, stop)); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-b.events.Events; !strings.HasSuffix(got, "no\nline 1\nline 2") {
+	if got := <-b.events.Events; got != "Warning UpgradeFailed no\nline 1\nline 2" {
 		t.Errorf("the event says %q", got)
 	}
 	b.read(t, b.app)
@@ -139,7 +139,7 @@ func TestAHeadingIsInFrontOfReadyAndInNoEvent(t *testing.T) {
 	if n := len(b.events.Events); n != 1 {
 		t.Errorf("%d events, want the one failure", n)
 	}
-	if got := <-b.events.Events; !strings.HasSuffix(got, "no") || strings.Contains(got, "Refused") {
+	if got := <-b.events.Events; got != "Warning UpgradeFailed no" {
 		t.Errorf("the event says %q", got)
 	}
 }

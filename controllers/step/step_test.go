@@ -357,7 +357,7 @@ func TestSuccessIsAnEventAfterAFailure(t *testing.T) {
 		t.Fatalf("%d events, want the failure and its end", n)
 	}
 	<-b.events.Events
-	if got := <-b.events.Events; !strings.HasPrefix(got, "Normal Succeeded") {
+	if got := <-b.events.Events; got != "Normal Succeeded Applied main@sha1:1" {
 		t.Errorf("the second event says %q", got)
 	}
 }

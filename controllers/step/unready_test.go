@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -35,7 +34,7 @@ func TestAListThatIsUnderWay(t *testing.T) {
 	}
 	result, err = b.run(t, nil, began(listLimit))
 	b.read(t, b.app)
-	if err != nil || result.RequeueAfter != listLook || !strings.Contains(conditions.GetMessage(b.app, v1alpha1.ReadyCondition), "watching ConfigMap: the first list has not arrived yet") ||
+	if err != nil || result.RequeueAfter != listLook || conditions.GetMessage(b.app, v1alpha1.ReadyCondition) != "applying: watching ConfigMap: the first list has not arrived yet" ||
 		conditions.GetReason(b.app, v1alpha1.ReadyCondition) != v1alpha1.ProgressingReason {
 		t.Errorf("got %+v, %v, told %v", result, err, told(b.app))
 	}

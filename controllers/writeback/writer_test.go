@@ -226,7 +226,7 @@ func TestABranchOfOthersIsNotProposed(t *testing.T) {
 	f := newFixture(t)
 	f.mode = v1alpha1.WritePullRequest
 	f.bare("branch", "kubeop/shop-web-1-1-0", "main")
-	if written, message := f.asks(); written != nil || !strings.Contains(message, "the branch kubeop/shop-web-1-1-0 exists with other content of projects/shop/apps/web/app.yaml: who may push to the repository may delete it: git push origin --delete kubeop/shop-web-1-1-0") {
+	if written, message := f.asks(); written != nil || message != "writing 1.1.0 to projects/shop/apps/web/app.yaml: the branch kubeop/shop-web-1-1-0 exists with other content of projects/shop/apps/web/app.yaml: who may push to the repository may delete it: git push origin --delete kubeop/shop-web-1-1-0" {
 		t.Errorf("%+v, %q", written, message)
 	}
 }
@@ -243,11 +243,11 @@ func TestWhatCannotBeWrittenIsReported(t *testing.T) {
 			}
 		}, "main is protected"},
 		"signed commits only": {func(f *fixture) { f.repository.Spec.Verify = &v1alpha1.GitVerification{} }, "accepts signed commits only (spec.verify), and those of kubeop have no signature: write PullRequest"},
-		"a tag":               {func(f *fixture) { f.repository.Spec.Ref = &sourcev1.GitRepositoryRef{Tag: "v1"} }, "the repository acme follows no branch"},
+		"a tag":               {func(f *fixture) { f.repository.Spec.Ref = &sourcev1.GitRepositoryRef{Tag: "v1"} }, "writing 1.1.0 to projects/shop/apps/web/app.yaml: the repository acme follows no branch, so there is nothing to commit to: name one in its spec.ref.branch in Git, or write nothing"},
 		"a preview": {func(f *fixture) {
 			f.app.Annotations[v1alpha1.PreviewOfAnnotation], f.app.Annotations[v1alpha1.BranchAnnotation] = "shop", "feature/x"
-		}, "its file is in the branch feature/x"},
-		"no folder":          {func(f *fixture) { f.app.Annotations = nil }, "the file of the app is not known"},
+		}, "writing 1.1.0 to projects/shop/apps/web/app.yaml: the app is one of a preview: its file is in the branch feature/x, and only people write to that"},
+		"no folder":          {func(f *fixture) { f.app.Annotations = nil }, "writing 1.1.0 to app.yaml: the file of the app is not known"},
 		"another tenant":     {func(f *fixture) { f.declaring = errors.New("repository acme cannot declare apps") }, "repository acme cannot declare apps"},
 		"a change of others": {func(f *fixture) { f.app.Spec.Image.Reference = "example.com/web:0.9.0" }, `another commit changed spec.image.reference from "example.com/web:0.9.0" to "` + old + `"`},
 		"no such file": {func(f *fixture) {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -135,9 +136,9 @@ func TestEditsAreMadeOnWhatOthersPushed(t *testing.T) {
 		"the same field in the same":   {map[string]string{appFile: other}, replicas(7), nil, "", true},
 		"the same field is gone":       {map[string]string{appFile: strings.Replace(appText, "    reference: 'web:1.0'\n", "", 1)}, Set{File: appFile, Fields: []Field{{Path: field(t, "spec.image.reference"), Delete: true}}}, nil, "", true},
 		"the file is gone":             {map[string]string{appFile: ""}, replicas(3), ErrConflict, appFile + " was deleted by another commit", false},
-		"the file is broken":           {map[string]string{appFile: "a: [\n"}, replicas(3), ErrInvalidEdit, "line 1", false},
+		"the file is broken":           {map[string]string{appFile: "a: [\n"}, replicas(3), ErrInvalidEdit, appFile + ": reading spec.image.replicas: line 1: broken YAML: did not find expected node content", false},
 		"another file was created":     {map[string]string{"x": "1"}, Create{"y", []byte("2")}, nil, "", false},
-		"the same file was created":    {map[string]string{"y": "1"}, Create{"y", []byte("2")}, ErrConflict, "y was created by another commit, with other content", false},
+		"the same file was created":    {map[string]string{"y": "1"}, Create{"y", []byte("2")}, ErrConflict, "y was created by another commit, with other content: look at it, and change it there", false},
 		"with the same content":        {map[string]string{"y": "2"}, Create{"y", []byte("2")}, nil, "", true},
 		"what is deleted was changed":  {map[string]string{appFile: other}, Delete{"projects/shop"}, ErrConflict, "another commit changed projects/shop: look at it, and delete it again", false},
 		"what is deleted is gone":      {map[string]string{appFile: "", "projects/shop/apps/web/values.yaml": ""}, Delete{"projects/shop"}, nil, "", true},
@@ -220,23 +221,23 @@ func TestImpossibleRequests(t *testing.T) {
 		err   error
 		says  string
 	}{
-		"a file that exists":      {[]Edit{Create{appFile, nil}}, ErrExists, "nothing is overwritten"},
+		"a file that exists":      {[]Edit{Create{appFile, nil}}, ErrExists, "projects/shop/apps/web/app.yaml exists: nothing is overwritten"},
 		"a file that does not":    {[]Edit{Set{File: "none.yaml"}}, ErrMissing, "none.yaml does not exist"},
-		"a file twice":            {[]Edit{Create{"a", nil}, Create{"a", nil}}, ErrInvalidEdit, "a is edited twice"},
+		"a file twice":            {[]Edit{Create{"a", nil}, Create{"a", nil}}, ErrInvalidEdit, "a is edited twice in one commit"},
 		"a folder as a file":      {[]Edit{Set{File: "projects"}}, ErrInvalidEdit, "projects: is a folder, not a file"},
-		"a field below a scalar":  {[]Edit{Set{File: appFile, Fields: []Field{{Path: field(t, "kind.x"), Value: 1}}}}, ErrInvalidEdit, appFile},
-		"a field that is not":     {[]Edit{Set{File: appFile, Fields: []Field{{Path: field(t, "spec.none"), Delete: true}}}}, ErrInvalidEdit, "deleting spec.none: the file has no such field"},
-		"out of the repository":   {[]Edit{Create{"../x", nil}}, ErrInvalidEdit, "../x"},
-		"in a folder that is not": {[]Edit{Create{"a", nil}}, ErrInvalidEdit, "the folder none of the repository cannot be read"},
-		"below a file":            {[]Edit{Create{appFile + "/x", nil}}, nil, "is no folder"},
+		"a field below a scalar":  {[]Edit{Set{File: appFile, Fields: []Field{{Path: field(t, "kind.x"), Value: 1}}}}, ErrInvalidEdit, appFile + `: setting kind.x: "x" is a field of an object, and what is there is none`},
+		"a field that is not":     {[]Edit{Set{File: appFile, Fields: []Field{{Path: field(t, "spec.none"), Delete: true}}}}, ErrInvalidEdit, "projects/shop/apps/web/app.yaml: deleting spec.none: the file has no such field"},
+		"out of the repository":   {[]Edit{Create{"../x", nil}}, ErrInvalidEdit, "../x: invalid argument"},
+		"in a folder that is not": {[]Edit{Create{"a", nil}}, ErrInvalidEdit, "the folder none of the repository cannot be read: sub none: no such file or folder"},
+		"below a file":            {[]Edit{Create{appFile + "/x", nil}}, nil, "making a commit for " + strings.TrimSuffix(s.remote().Name(), " main") + ": " + appFile + " is no folder"},
 	} {
 		r := request("r", tc.edits...)
 		if name == "in a folder that is not" {
 			r.Folder = "none"
 		}
 		_, err := (&Writer{Clock: clock.RealClock{}}).Write(t.Context(), s.remote(), r)
-		if err == nil || tc.err != nil && !errors.Is(err, tc.err) || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%s: got %v", name, err)
+		if err == nil || tc.err != nil && !errors.Is(err, tc.err) || err.Error() != tc.says {
+			t.Errorf("%s: got %v, want %s", name, err, tc.says)
 		}
 	}
 	if s.bare("rev-parse", "main") != s.first {
@@ -246,6 +247,7 @@ func TestImpossibleRequests(t *testing.T) {
 
 // TestAServerThatFails is tried again a few times, and the end of the context is an error that says what was tried.
 func TestAServerThatFails(t *testing.T) {
+	attempted := regexp.MustCompile(`^the commit could not be pushed in time: context deadline exceeded after [1-9][0-9]* attempts$`)
 	s := serve(t)
 	failures := 0
 	fail := func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
@@ -290,7 +292,7 @@ func TestAServerThatFails(t *testing.T) {
 	ctx, end := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer end()
 	_, err = w.Write(ctx, busy{s.remote(), newest}, request("r", Create{"c", []byte("1")}))
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "attempts") {
+	if !errors.Is(err, context.DeadlineExceeded) || !attempted.MatchString(err.Error()) {
 		t.Errorf("a branch that others move without end: %v", err)
 	}
 }

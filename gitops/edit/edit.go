@@ -108,6 +108,9 @@ func parse(data []byte) (any, error) {
 	d := document.Parse("", data)
 	if len(d.Findings) > 0 {
 		f := d.Findings[0]
+		if f.Line == 0 { // The finding is about the file as a whole.
+			return nil, errors.New(f.Why)
+		}
 		return nil, fmt.Errorf("line %d: %s", f.Line, f.Why)
 	}
 	return d.Value, nil

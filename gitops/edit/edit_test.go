@@ -127,6 +127,8 @@ func TestADeletionTakesTheLinesOfTheField(t *testing.T) {
 		"not written":     {app, "spec.none", strings.Replace(app, "  none:\n", "", 1)},
 		"text":            {app, "spec.text", strings.Replace(app, "  text: |\n    one\n\n    two\n", "", 1)},
 		"no break at end": {"a: 1\nb: 2", "b", "a: 1"},
+		"field of item":   {"a:\n  - {x: 1}\n  - b: 2\n    x: 3\n", "a[1].x", "a:\n  - {x: 1}\n  - b: 2\n"},
+		"item of item":    {"a:\n  - - 1\n    - 2\n", "a[0][1]", "a:\n  - - 1\n"},
 		"CRLF":            {"a: 1\r\nb: 2\r\nc: 3", "c", "a: 1\r\nb: 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,27 +153,32 @@ func TestAnEditThatIsNotSafeIsRefused(t *testing.T) {
 		del         bool
 		want        string
 	}{
-		"alias":               {"a: &x\n  c: 1\nb: *x\n", "b.c", false, "setting b.c: line 3: an anchor or alias holds the field"},
-		"anchor":              {"a: &x\n  c: 1\nb: *x\n", "a.c", false, "setting a.c: line 1: an anchor or alias holds the field"},
-		"anchored text":       {"a: &x 1\nb: *x\n", "a", false, "anchors, aliases and tags cannot be edited"},
-		"tag":                 {"a: !!str 1\n", "a", false, "anchors, aliases and tags cannot be edited"},
-		"two documents":       {"a: 1\n---\nb: 1\n", "a", false, "a second document begins here"},
-		"broken":              {"a: 1\n b: 2\n", "a", false, "line 2: broken YAML"},
-		"empty":               {"", "a", false, "the file is empty"},
-		"text of lines":       {"a: b\n  c\n", "a", false, "texts of several lines cannot be edited"},
-		"object of lines":     {"a:\n  b: 1\n", "a", false, "an object or list of several lines cannot be replaced"},
-		"a list's field":      {"a: [1]\n", "a.b", false, "is a field of an object"},
-		"an object's item":    {"a: {b: 1}\n", "a[0]", false, "is an item of a list"},
-		"beyond the list":     {"a: [1]\n", "a[2]", false, "the list has 1 items"},
-		"an item's field":     {"a: [x]\n", "a[0].b", false, "is a field of an object"},
-		"text has no fields":  {"a: b\n", "a.c", false, "is a field of an object"},
-		"byte order mark":     {"\ufeffa: 1\n", "a", false, "a byte order mark"},
-		"empty document":      {"---\n---\na: 1\n", "a", false, "begins with an empty document"},
-		"too large":           {"a: " + strings.Repeat("x", 1<<20), "a", false, "larger than 1024 KiB"},
-		"delete the only one": {"a:\n  b: 1\n", "a.b", true, "line 2: it is the only one there"},
-		"delete in a flow":    {"a: {b: 1, c: 2}\n", "a.b", true, "fields between brackets cannot be deleted"},
-		"delete of an item":   {"a:\n- b: 1\n  c: 2\n", "a[0].b", true, "it is on the line of the item that holds it"},
-		"delete nothing":      {"a: 1\n", "b", true, ErrNoField.Error()},
+		"alias":         {"a: &x\n  c: 1\nb: *x\n", "b.c", false, "setting b.c: line 3: an anchor or alias holds the field; edit the file by hand"},
+		"anchor":        {"a: &x\n  c: 1\nb: *x\n", "a.c", false, "setting a.c: line 1: an anchor or alias holds the field; edit the file by hand"},
+		"anchored text": {"a: &x 1\nb: *x\n", "a", false, "setting a: line 1: anchors, aliases and tags cannot be edited; edit the file by hand"},
+		"tag":           {"a: !!str 1\n", "a", false, "setting a: line 1: anchors, aliases and tags cannot be edited; edit the file by hand"},
+		"two documents": {"a: 1\n---\nb: 1\n", "a", false, "setting a: line 3: a second document begins here; each file holds exactly one"},
+		"broken": {"a: 1\n b: 2\n", "a", false, "setting a: line 2: broken YAML: " +
+			`mapping values are not allowed in this context: the line is indented by 1 space, so it continues line 1, which is indented by 0; indent it alike, or end line 1 with ":"`},
+		"empty":               {"", "a", false, "setting a: the file is empty"},
+		"text of lines":       {"a: b\n  c\n", "a", false, "setting a: line 1: texts of several lines cannot be edited; edit the file by hand"},
+		"object of lines":     {"a:\n  b: 1\n", "a", false, "setting a: line 2: an object or list of several lines cannot be replaced; set or delete its fields"},
+		"a list's field":      {"a: [1]\n", "a.b", false, `setting a.b: "b" is a field of an object, and what is there is none`},
+		"an object's item":    {"a: {b: 1}\n", "a[0]", false, "setting a[0]: [0] is an item of a list, and what is there is none"},
+		"beyond the list":     {"a: [1]\n", "a[2]", false, "setting a[2]: [2]: the list has 1 items: the file has no such field"},
+		"an item's field":     {"a: [x]\n", "a[0].b", false, `setting a[0].b: "b" is a field of an object, and what is there is none`},
+		"text has no fields":  {"a: b\n", "a.c", false, `setting a.c: "c" is a field of an object, and what is there is none`},
+		"byte order mark":     {"\ufeffa: 1\n", "a", false, "setting a: the file has a byte order mark, or line breaks other than LF and CRLF; remove them"},
+		"empty document":      {"---\n---\na: 1\n", "a", false, "setting a: the file begins with an empty document; remove it"},
+		"too large":           {"a: " + strings.Repeat("x", 1<<20), "a", false, "setting a: the file is larger than 1024 KiB"},
+		"key without a colon": {"? a\n? b\n", "b", false, "setting b: " + errLayout.Error()},
+		"braces without one":  {"a: {b, c: d}\n", "a.b", false, "setting a.b: " + errLayout.Error()},
+		"delete the only one": {"a:\n  b: 1\n", "a.b", true, "deleting a.b: line 2: it is the only one there; delete the field around it"},
+		"delete in a flow":    {"a: {b: 1, c: 2}\n", "a.b", true, "deleting a.b: line 1: fields between brackets cannot be deleted; edit the file by hand"},
+		"delete of an item":   {"a:\n- b: 1\n  c: 2\n", "a[0].b", true, "deleting a[0].b: line 2: it is on the line of the item that holds it; edit the file by hand"},
+		"delete beyond":       {"a: [1, 2]\n", "a[2]", true, "deleting a[2]: the file has no such field"},
+		"delete within":       {"a: [1, 2]\n", "a[1].b", true, "deleting a[1].b: the file has no such field"},
+		"delete nothing":      {"a: 1\n", "b", true, "deleting b: the file has no such field"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, err := ParsePath(c.field)
@@ -182,32 +189,90 @@ func TestAnEditThatIsNotSafeIsRefused(t *testing.T) {
 			if c.del {
 				got, err = Delete([]byte(c.text), path)
 			}
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %q, error %v, want %s", got, err, c.want)
+			if err == nil || err.Error() != c.want {
+				t.Errorf("got %q, error %q, want %q", got, err, c.want)
 			}
 		})
+	}
+}
+
+// TestAValueBehindOneThatIsNotWritten is set below it, or before the bracket.
+func TestAValueBehindOneThatIsNotWritten(t *testing.T) {
+	for before, want := range map[string]string{
+		"a:\n- b\n-\nc: 1\n": "a:\n- b\n-\n- 5\nc: 1\n", "a:\n- b\n-": "a:\n- b\n-\n- 5", "a:\n- b:\n- c:\n  d:\ne: 1\n": "a:\n- b:\n- c:\n  d:\n- 5\ne: 1\n",
+		"a: [b, 1, # x\n]\nc: 2\n": "a: [b, 1, 5, # x\n]\nc: 2\n",
+	} {
+		if got, err := Set([]byte(before), Path{"a", 2}, 5); err != nil || string(got) != want {
+			t.Errorf("%q: got %q, %v; want %q", before, got, err, want)
+		}
+	}
+}
+
+// TestTheSameValueLeavesTheTextAsItIs: the result is a copy of the text, however the file writes the value.
+func TestTheSameValueLeavesTheTextAsItIs(t *testing.T) {
+	before := []byte("a: 0x10  # sixteen\n")
+	got, err := Set(before, Path{"a"}, 16)
+	if err != nil || !bytes.Equal(got, before) || &got[0] == &before[0] {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestAValueOrPathThatJSONDoesNotHaveIsRefused before the text is read.
+func TestAValueOrPathThatJSONDoesNotHaveIsRefused(t *testing.T) {
+	_, large := Set([]byte("a: 1\n"), Path{"a"}, strings.Repeat("x", 1<<20))
+	_, set := Set([]byte("a: 1\n"), Path{1.5}, 2)
+	_, deleted := Delete([]byte("a: 1\n"), Path{1.5})
+	for want, err := range map[string]error{
+		"setting a: the value: the file is larger than 1024 KiB":         large,
+		"setting [1.5]: a step of a path is a key or an index, not 1.5":  set,
+		"deleting [1.5]: a step of a path is a key or an index, not 1.5": deleted,
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestAFieldIsRead through objects and lists; a field that is not there has no value.
+func TestAFieldIsRead(t *testing.T) {
+	for field, want := range map[string]any{"a[1].b": "x", "a[0]": int64(1), "a[2]": nil, "a.b": nil, "b": nil, "a[1].c": nil} {
+		path, err := ParsePath(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, has, err := Get([]byte("a: [1, {b: x}]\n"), path)
+		if err != nil || got != want || has != (want != nil) {
+			t.Errorf("%s: got %v (%T), %t, %v", field, got, got, has, err)
+		}
+	}
+	if _, _, err := Get([]byte("[]"), Path{"a"}); err == nil || !strings.HasPrefix(err.Error(), "reading a: line 1: ") {
+		t.Errorf("got %v", err)
 	}
 }
 
 func TestPathsAreReadAndWritten(t *testing.T) {
 	for text, want := range map[string]Path{
 		"a": {"a"}, "a.b[0].c": {"a", "b", 0, "c"}, "a[b.c]": {"a", "b.c"}, "a[b.c][1]": {"a", "b.c", 1},
-		"": nil, "a.": nil, ".a": nil, "a..b": nil, "a[": nil, "a[]": nil, "a[0]b": nil, "a[0]bc": nil,
 	} {
 		got, err := ParsePath(text)
-		if (err == nil) != (want != nil) || !reflect.DeepEqual(got, want) {
+		if err != nil || !reflect.DeepEqual(got, want) || got.String() != text {
 			t.Errorf("%q: got %v, %v", text, got, err)
 		}
-		if want != nil && got.String() != text {
-			t.Errorf("%q is written %s", text, got)
+	}
+	for text, want := range map[string]string{
+		"": "the field is empty", "a.": `"a." is not a field: a key is empty`, ".a": `".a" is not a field: a key is empty`, "a..b": `"a..b" is not a field: a key is empty`,
+		"a[": `"a[" is not a field: a bracket holds an index or a key, and is closed`, "a[]": `"a[]" is not a field: a bracket holds an index or a key, and is closed`,
+		"a[0]b": `"a[0]b" is not a field: a dot must follow each bracket`, "a[0]bc": `"a[0]bc" is not a field: a dot must follow each bracket`,
+	} {
+		if got, err := ParsePath(text); got != nil || err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, %v", text, got, err)
 		}
 	}
-	for name, change := range map[string]func() ([]byte, error){
-		"set": func() ([]byte, error) { return Set([]byte("a: 1\n"), nil, 1) }, "delete": func() ([]byte, error) { return Delete([]byte("a: 1\n"), nil) },
-	} {
-		if got, err := change(); err == nil {
-			t.Errorf("%s without a path: %s", name, got)
-		}
+	if got, err := Set([]byte("a: 1\n"), nil, map[string]any{"a": 2}); err == nil || err.Error() != "setting : the path is empty" {
+		t.Errorf("set without a path: %q, %v", got, err)
+	}
+	if got, err := Delete([]byte("a: 1\n"), nil); err == nil || err.Error() != "deleting : the path is empty" {
+		t.Errorf("delete without a path: %q, %v", got, err)
 	}
 	if _, err := Delete([]byte("a: 1\n"), Path{"b"}); !errors.Is(err, ErrNoField) {
 		t.Errorf("got %v", err)

@@ -174,13 +174,14 @@ func TestPullRequests(t *testing.T) {
 func TestAnOpenPullRequestIsNotOpenedAgain(t *testing.T) {
 	const others = `{"number": 5, "state": "open", "head": {"ref": "scale", "repo": {"full_name": "acme/shop"}}, "base": {"ref": "next"}, "html_url": "5"},
 		{"number": 6, "state": "open", "head": {"ref": "other", "repo": {"full_name": "acme/shop"}}, "base": {"ref": "main"}, "html_url": "6"}`
+	const refused = "0  opening a pull request of acme/shop: the host does not accept it (422): A pull request already exists"
 	for name, tc := range map[string]struct {
 		open string
 		want string
 	}{
-		"open":     {others + `, {"number": 7, "state": "open", "head": {"ref": "scale", "repo": {"full_name": "acme/shop"}}, "base": {"ref": "main"}, "html_url": "https://example.com/7"}`, "7 https://example.com/7"},
-		"not open": {others, "does not accept it (422)"},
-		"a fork's": {others + `, {"number": 7, "state": "open", "head": {"ref": "scale", "repo": {"full_name": "eve/shop"}}, "base": {"ref": "main"}, "html_url": "7"}`, "does not accept it (422)"},
+		"open":     {others + `, {"number": 7, "state": "open", "head": {"ref": "scale", "repo": {"full_name": "acme/shop"}}, "base": {"ref": "main"}, "html_url": "https://example.com/7"}`, "7 https://example.com/7 <nil>"},
+		"not open": {others, refused},
+		"a fork's": {others + `, {"number": 7, "state": "open", "head": {"ref": "scale", "repo": {"full_name": "eve/shop"}}, "base": {"ref": "main"}, "html_url": "7"}`, refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -192,8 +193,9 @@ func TestAnOpenPullRequestIsNotOpenedAgain(t *testing.T) {
 				fmt.Fprint(w, "["+tc.open+"]")
 			}))
 			defer server.Close()
-			number, link, err := open(t, server, GitHub, transport.Auth{BearerToken: "t"}).OpenPullRequest(t.Context(), PullRequest{Title: "Scale", From: "scale", Into: "main"})
-			if got := fmt.Sprint(number, " ", link, " ", err); !strings.Contains(got, tc.want) {
+			number, link, err := open(t, server, GitHub, transport.Auth{BearerToken: "t0ken"}).OpenPullRequest(t.Context(), PullRequest{Title: "Scale", From: "scale", Into: "main"})
+			got := fmt.Sprint(number, " ", link, " ", err)
+			if got = strings.ReplaceAll(got, server.Listener.Addr().String(), "the host"); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
@@ -241,6 +243,7 @@ func TestACommentReplacesTheLastOne(t *testing.T) {
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
+	const setting = "setting the commit status of acme/shop: "
 	tests := map[string]struct {
 		kind   Type
 		status int
@@ -248,15 +251,16 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		is     error
 		says   string
 	}{
-		"GitHub, a token without the scope": {GitHub, 403, `{"message":"Resource not accessible by personal access token"}`, failure.ErrAuthentication, "repo:status"},
-		"GitHub, an expired token":          {GitHub, 401, `{"message":"Bad credentials"}`, failure.ErrAuthentication, "may have expired"},
-		"GitHub, a commit that is gone":     {GitHub, 422, `{"message":"No commit found for SHA"}`, failure.ErrInvalid, "No commit found for SHA"},
-		"GitHub, a private repository":      {GitHub, 404, `{"message":"Not Found"}`, failure.ErrNotFound, "repo:status"},
-		"GitLab, a token without the scope": {GitLab, 403, `{"error":"insufficient_scope"}`, failure.ErrAuthentication, "scope api"},
-		"Gitea, a token without the scope":  {Gitea, 403, `{"message":"token does not have"}`, failure.ErrAuthentication, "write:repository"},
-		"Bitbucket Server, no rights":       {BitbucketServer, 401, `{"errors":[]}`, failure.ErrAuthentication, "Repository write"},
-		"a host that is down":               {Gitea, 502, `<html>`, failure.ErrServer, "502"},
-		"a token in an answer":              {GitLab, 400, `{"error":"t0ken-of-mine is bad"}`, failure.ErrInvalid, "***"},
+		"GitHub, a token without the scope": {GitHub, 403, `{"message":"Resource not accessible by personal access token"}`, failure.ErrAuthentication, setting + `the token may not do this at the host (403, "Resource not accessible by personal access token"): its user may make another there: ` + ofGitHub},
+		"GitHub, an expired token":          {GitHub, 401, `{"message":"Bad credentials"}`, failure.ErrAuthentication, setting + `the host rejected the token (401): it may have expired; its user may make another there: ` + ofGitHub},
+		"GitHub, a commit that is gone":     {GitHub, 422, `{"message":"No commit found for SHA"}`, failure.ErrInvalid, setting + "the host does not accept it (422): No commit found for SHA"},
+		"GitHub, a private repository":      {GitHub, 404, `{"message":"Not Found"}`, failure.ErrNotFound, setting + `the host has no such repository or commit, or the token may not see it (404): its user may make another there: ` + ofGitHub},
+		"GitLab, a token without the scope": {GitLab, 403, `{"error":"insufficient_scope"}`, failure.ErrAuthentication, setting + `the token may not do this at the host (403, "{\"error\":\"insufficient_scope\"}"): its user may make another there: it needs the scope api, and at least the role Developer in the project` + ofSecret},
+		"Gitea, a token without the scope":  {Gitea, 403, `{"message":"token does not have"}`, failure.ErrAuthentication, setting + `the token may not do this at the host (403, "Forbidden"): its user may make another there: ` + ofGitea},
+		"Bitbucket Server, no rights":       {BitbucketServer, 401, `{"errors":[]}`, failure.ErrAuthentication, setting + `the host rejected the token (401): it may have expired; its user may make another there: it needs the permission "Repository write"` + ofSecret},
+		"Bitbucket, no rights":              {Bitbucket, 403, `{"error":{"message":"no"}}`, failure.ErrAuthentication, setting + `the token may not do this at the host (403, "no"): its user may make another there: it needs the permissions "Repositories: Write" and "Pull requests: Write"` + ofSecret},
+		"a host that is down":               {Gitea, 502, `<html>`, failure.ErrServer, setting + "the host answered 502 Bad Gateway"},
+		"a token in an answer":              {GitLab, 400, `{"error":"t0ken-of-mine is bad"}`, failure.ErrInvalid, setting + `the host does not accept it (400): {"error":"*** is bad"}`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -266,14 +270,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			})
 			auth := transport.Auth{BearerToken: "t0ken-of-mine", Secret: "kubeop-system/acme"}
 			err := open(t, server, tc.kind, auth).SetStatus(t.Context(), Status{Commit: hash, State: Success})
-			if !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("got %v, want %v that says %q", err, tc.is, tc.says)
+			if !errors.Is(err, tc.is) {
+				t.Fatalf("got %v, want %v", err, tc.is)
 			}
-			if strings.Contains(err.Error(), "t0ken") {
-				t.Errorf("the message has the token: %v", err)
-			}
-			if errors.Is(tc.is, failure.ErrAuthentication) && !strings.Contains(err.Error(), "kubeop-system/acme") {
-				t.Errorf("the message does not name the Secret: %v", err)
+			if got := strings.ReplaceAll(err.Error(), server.Listener.Addr().String(), "the host"); got != tc.says {
+				t.Errorf("got %q, want %q", got, tc.says)
 			}
 		})
 	}
@@ -365,27 +366,12 @@ func TestHostileHosts(t *testing.T) {
 	})
 }
 
-func TestOpenWantsAToken(t *testing.T) {
-	for name, auth := range map[string]transport.Auth{
-		"nothing":                        {},
-		"an SSH key and its passphrase":  {Identity: []byte("key"), Password: "passphrase"},
-		"only a certificate's authority": {CA: []byte("ca")},
-	} {
-		if _, err := Open(loopback, Place{URL: "https://github.com/acme/shop"}, auth, time.Now); !errors.Is(err, failure.ErrInvalid) {
-			t.Errorf("%s: got %v", name, err)
-		}
-	}
-}
-
 // TestAGitHubAppIsForGitHub: another host has no API for it.
 func TestAGitHubAppIsForGitHub(t *testing.T) {
 	app := &transport.GitHubApp{ID: "7", Installation: "42"}
 	auth, err := forAPI(transport.Auth{App: app, KnownHosts: []byte("x"), Secret: "acme/git"}, GitHub)
 	if err != nil || auth.App != app || auth.KnownHosts != nil || auth.Secret != "acme/git" {
 		t.Errorf("%+v, %v", auth, err)
-	}
-	if _, err := forAPI(transport.Auth{App: app, Secret: "acme/git"}, GitLab); !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "the Git host is not GitHub") {
-		t.Errorf("GitLab: %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,21 +118,62 @@ func TestSignatures(t *testing.T) {
 	if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); got.signature != want || got.authorization != "" {
 		t.Errorf("got the signature %q and the authorization %q, want %q and none", got.signature, got.authorization, want)
 	}
-	if err := Send(t.Context(), loopback, Receiver{Type: GenericHMAC, Address: server.URL}, Batch{"acme", some, noon}); !errors.Is(err, failure.ErrInvalid) {
+	err := Send(t.Context(), loopback, Receiver{Type: GenericHMAC, Address: server.URL, Auth: transport.Auth{Secret: "acme/chat"}}, Batch{"acme", some, noon})
+	want := "the Secret has no key token, by which messages are signed: add it; an administrator of the cluster may run: " +
+		"kubectl create secret generic chat -n acme --from-literal=address=... --from-literal=token=... --dry-run=client -o yaml | kubectl apply -f -"
+	if !errors.Is(err, failure.ErrInvalid) || err.Error() != want {
 		t.Errorf("without a key: %v", err)
+	}
+}
+
+// TestAnUnknownTypeIsNotSent: nobody knows what such a receiver would understand.
+func TestAnUnknownTypeIsNotSent(t *testing.T) {
+	server, got := serve(t, http.StatusOK, "")
+	err := Send(t.Context(), loopback, Receiver{Type: "fax", Address: server.URL}, Batch{"acme", some, noon})
+	if !errors.Is(err, errType) || err.Error() != "encoding the message: unknown type of receiver" || got.path != "" {
+		t.Errorf("got %v, and the server %+v", err, got)
+	}
+}
+
+// TestManyNoticesAreCutInAChat: people read the first ones, and how many more there are.
+func TestManyNoticesAreCutInAChat(t *testing.T) {
+	line := "❌ acme/shop/web: Unhealthy: no image\n"
+	for n, want := range map[int]string{20: strings.TrimSpace(strings.Repeat(line, 20)), 23: strings.Repeat(line, 20) + "and 3 more"} {
+		notices := slices.Repeat([]Notice{{App: "shop/web", Severity: Error, Reason: "Unhealthy", Message: "no image"}}, n)
+		if got := text("acme", notices, func(s string) string { return s }); got != want {
+			t.Errorf("%d notices are told as %s", n, got)
+		}
 	}
 }
 
 // TestErrorsHideTheAddress: the address of a webhook is a secret by itself.
 func TestErrorsHideTheAddress(t *testing.T) {
 	const secret = "/services/T0/B0/s3cr3t"
-	for status, want := range map[int]error{
-		400: failure.ErrInvalid, 401: failure.ErrAuthentication, 403: failure.ErrAuthentication, 404: failure.ErrNotFound, 410: failure.ErrNotFound, 503: failure.ErrServer, 302: failure.ErrInvalid,
+	const run = "an administrator of the cluster may run: kubectl create secret generic chat -n acme --from-literal=address=... --dry-run=client -o yaml | kubectl apply -f -"
+	withToken := strings.Replace(run, " --dry-run", " --from-literal=token=... --dry-run", 1)
+	for status, want := range map[int]struct {
+		is   error
+		says string
+	}{
+		300: {failure.ErrInvalid, `the host does not take the message (300): no service at *** for ***`},
+		302: {failure.ErrInvalid, `the host does not take the message (302): no service at *** for ***`},
+		400: {failure.ErrInvalid, `the host does not take the message (400): no service at *** for ***`},
+		401: {failure.ErrAuthentication, `the host does not take the message (401, "no service at *** for ***"): check the address and the token in the Secret; ` + withToken},
+		403: {failure.ErrAuthentication, `the host does not take the message (403, "no service at *** for ***"): check the address and the token in the Secret; ` + withToken},
+		404: {failure.ErrNotFound, `the host has no such webhook (404, "no service at *** for ***"): it may have been deleted; check the address in the Secret; ` + run},
+		410: {failure.ErrNotFound, `the host has no such webhook (410, "no service at *** for ***"): it may have been deleted; check the address in the Secret; ` + run},
+		429: {nil, "the host limits the number of messages"},
+		500: {failure.ErrServer, "the host answered 500 Internal Server Error"},
+		503: {failure.ErrServer, "the host answered 503 Service Unavailable"},
 	} {
 		server, _ := serve(t, status, "no service at "+secret+" for a-token\n")
-		err := Send(t.Context(), loopback, Receiver{Type: Slack, Address: server.URL + secret, Token: "a-token"}, Batch{"acme", some, noon})
-		if !errors.Is(err, want) || strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), "a-token") {
-			t.Errorf("%d: got %v, want %v", status, err, want)
+		to := Receiver{Type: Slack, Address: server.URL + secret, Token: "a-token", Auth: transport.Auth{Secret: "acme/chat"}}
+		err := Send(t.Context(), loopback, to, Batch{"acme", some, noon})
+		if err == nil || want.is != nil && !errors.Is(err, want.is) {
+			t.Fatalf("%d: got %v, want %v", status, err, want.is)
+		}
+		if got := strings.ReplaceAll(err.Error(), server.Listener.Addr().String(), "the host"); got != want.says {
+			t.Errorf("%d: got %s, want %s", status, got, want.says)
 		}
 	}
 	server, _ := serve(t, 200, "")
@@ -140,7 +182,9 @@ func TestErrorsHideTheAddress(t *testing.T) {
 		t.Errorf("a server that is down: %v", err)
 	}
 	for _, address := range []string{"", "file:///etc/passwd", "::", "https:///x", "slack"} {
-		if err := Send(t.Context(), loopback, Receiver{Type: Slack, Address: address}, Batch{"acme", some, noon}); !errors.Is(err, failure.ErrInvalid) {
+		want := "the address of the receiver is not an http or https URL: write it as address into the Secret; " + run
+		to := Receiver{Type: Slack, Address: address, Auth: transport.Auth{Secret: "acme/chat"}}
+		if err := Send(t.Context(), loopback, to, Batch{"acme", some, noon}); !errors.Is(err, failure.ErrInvalid) || err.Error() != want {
 			t.Errorf("the address %q: %v", address, err)
 		}
 	}

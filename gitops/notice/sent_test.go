@@ -41,6 +41,8 @@ func TestNews(t *testing.T) {
 	second.Delivery, unsettled.Unsettled = "d2", true
 	other := broken
 	other.Reason = "RenderFailed"
+	doubtful := other
+	doubtful.Unsettled = true
 	text := broken
 	text.Message = "another text"
 	web := func(s State) States { return States{"shop/web": s} }
@@ -71,6 +73,8 @@ func TestNews(t *testing.T) {
 			[][]string{{"shop/api Unhealthy"}, {"shop/web Unhealthy"}}},
 		"alerts are sent again":            {Filter{Alerts: true}, web(ready), []States{web(broken), web(broken), web(broken), web(broken), web(broken), web(broken)}, [][]string{{"shop/web Unhealthy"}, nil, nil, nil, nil, {"shop/web Unhealthy"}}},
 		"alerts that go on are sent along": {Filter{Alerts: true}, web(ready), []States{web(broken), {"shop/web": broken, "shop/api": broken}}, [][]string{{"shop/web Unhealthy"}, {"shop/api Unhealthy", "shop/web Unhealthy"}}},
+		"alerts are sorted behind the new ones": {Filter{Alerts: true}, States{}, []States{{"b/b": broken, "c/c": broken}, {"b/b": doubtful, "c/c": broken, "d/d": broken}},
+			[][]string{{"b/b Unhealthy", "c/c Unhealthy"}, {"d/d Unhealthy", "b/b Unhealthy", "c/c Unhealthy"}}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

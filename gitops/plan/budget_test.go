@@ -129,7 +129,7 @@ func TestARefusalSaysWhatIsLeftAndWhoHasTheRest(t *testing.T) {
 		t.Errorf("the fields are %s and %s", fresh, shop)
 	}
 	over := (Budget{Tenant: "acme", Limit: amounts("pods 5"), Shares: []Share{share("a: pods 9"), {Project: "b", Wants: amounts("pods 50")}}}).Fit().Refused["b"]
-	if want := "pods 50 (the default), with nothing of 5 left (the others have 9: a 9);"; over == nil || !strings.Contains(over.Error(), want) || over.Field() != "spec.quota" {
+	if want := "the quota of project b does not fit into the budget of tenant acme: pods 50 (the default), with nothing of 5 left (the others have 9: a 9); ask for at most what is left in spec.quota of project.yaml, shrink another project, or ask an administrator of the cluster for more with spec.budget of the Tenant, in tenant.yaml of the platform repository"; over == nil || over.Error() != want || over.Field() != "spec.quota" {
 		t.Errorf("got %v, want %q", over, want)
 	}
 }

@@ -174,6 +174,21 @@ func TestABranchThatCannotBeReadIsNoPreview(t *testing.T) {
 	if got, err := shared.ReadPreview(branchFiles(map[string]string{"kubeop.yaml": "layout: v1\n"}), ofTeam, previewOf("a", ""), nil); err == nil {
 		t.Errorf("a branch without the project has the preview %v", got)
 	}
+	got, err := shared.ReadPreview(&failing{mainFiles(), "projects/shop"}, ofTeam, previewOf("a", ""), nil)
+	if want := "open projects/shop: permission denied"; got != nil || err == nil || err.Error() != want {
+		t.Errorf("a folder that cannot be listed: %v, %v", got, err)
+	}
+}
+
+// TestAProjectThatWasDeclaredIsReadAnewAsAPreview of the same name.
+func TestAProjectThatWasDeclaredIsReadAnewAsAPreview(t *testing.T) {
+	files := mainFiles()
+	files["projects/shop-pr-a/project.yaml"] = text(strings.Replace(shop, "shop", "shop-pr-a", 1))
+	before := fresh(files, ofTeam)
+	got := readPreview(t, mainFiles(), previewOf("a", ""), before)
+	if len(got.Apps) != 1 || got.Origin() == nil || got.Origin().Branch != "feature/a" || before.OriginOf(got.Ref()) != nil {
+		t.Errorf("the preview has %d apps, from %+v", len(got.Apps), got.Origin())
+	}
 }
 
 func TestPreviewsInThePlatformRepositoryAreRefused(t *testing.T) {

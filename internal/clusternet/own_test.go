@@ -3,7 +3,6 @@ package clusternet
 import (
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,14 +47,16 @@ var (
 
 func TestWhat(t *testing.T) {
 	unset, named := cluster(Options{Private: private, Always: always}), cluster(Options{Private: private, Always: always, Named: prefixes("10.244.0.0/16")})
+	const node, pods, services, apiServer = "the address of a node", "an address of pods", "an address of Services", "an address of the API server"
+	const privateOne = "an address of a private network, where the cluster's own are"
 	for address, want := range map[string][2]string{
-		"10.0.1.5": {"node", "node"}, "203.0.113.7": {"node", "node"}, "fd00:1::5": {"node", "node"}, "10.244.1.9": {"pods", "pods"},
-		"fd00:244::9": {"pods", "pods"}, "10.244.200.9": {"private", "the cluster's networks"}, "10.96.0.1": {"Services", "Services"},
-		"198.51.100.9": {"the API server", "the API server"}, "10.9.9.9": {"private", ""}, "192.168.1.1": {"private", ""}, "fd12::1": {"private", ""},
-		"203.0.113.8": {"", ""}, "2001:db8::1": {"", ""},
+		"10.0.1.5": {node, node}, "203.0.113.7": {node, node}, "fd00:1::5": {node, node}, "10.244.1.9": {pods, pods},
+		"fd00:244::9": {pods, pods}, "10.244.200.9": {privateOne, "an address of the cluster's networks"}, "10.96.0.1": {services, services},
+		"198.51.100.9": {apiServer, apiServer}, "10.9.9.9": {privateOne, ""}, "192.168.1.1": {privateOne, ""}, "fd12::1": {privateOne, ""},
+		"203.0.113.8": {"", ""}, "169.254.1.1": {"an address that no pod may reach", "an address that no pod may reach"}, "2001:db8::1": {"", ""},
 	} {
 		for i, o := range []*own{unset, named} {
-			if got := o.what(netip.MustParseAddr(address)); (want[i] == "") != (got == "") || !strings.Contains(got, want[i]) {
+			if got := o.what(netip.MustParseAddr(address)); got != want[i] {
 				t.Errorf("%s is %q, want %q (networks named: %t)", address, got, want[i], i == 1)
 			}
 		}

@@ -94,7 +94,8 @@ func schema(t *testing.T, definition *unstructured.Unstructured) map[string]any 
 }
 
 func TestWithoutFilesNothingIsClaimed(t *testing.T) {
-	if err := Apply(t.Context(), nil, fstest.MapFS{}, "crds/*.yaml"); err == nil {
-		t.Error("no file was found, and there is no error")
+	err := Apply(t.Context(), nil, fstest.MapFS{}, "crds/*.yaml")
+	if want := "finding the CustomResourceDefinitions: no file is called crds/*.yaml"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

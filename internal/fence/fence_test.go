@@ -109,15 +109,15 @@ func TestTheMorePessimisticClockCounts(t *testing.T) {
 func TestWritesAreRefusedBeforeTheElection(t *testing.T) {
 	clocks := newClocks()
 	f := newFence(clocks.now)
-	if err := f.Check(); !errors.Is(err, ErrFenced) {
+	if err := f.Check(); !errors.Is(err, ErrFenced) || err.Error() != "this operator does not hold the lease home/lease yet: another one leads" {
 		t.Errorf("before the election: %v", err)
 	}
 	away := errors.New("away")
 	lock := f.Lock(&record{before: func() error { return away }}, duration)
-	if err := lock.Create(t.Context(), held("us", 0)); !errors.Is(err, away) {
+	if err := lock.Create(t.Context(), held("us", 0)); !errors.Is(err, away) || err.Error() != "away" {
 		t.Errorf("creating the lease: %v", err)
 	}
-	if err := f.Check(); !errors.Is(err, ErrFenced) {
+	if err := f.Check(); !errors.Is(err, ErrFenced) || err.Error() != "this operator does not hold the lease home/lease yet: another one leads" {
 		t.Errorf("after a try that failed: %v", err)
 	}
 }
@@ -138,7 +138,7 @@ func TestARenewalCountsFromItsBeginning(t *testing.T) {
 		t.Errorf("right after a slow renewal: %v", err)
 	}
 	clocks.pass(1, 1)
-	if err := f.Check(); !errors.Is(err, ErrFenced) {
+	if err := f.Check(); !errors.Is(err, ErrFenced) || err.Error() != "this operator does not hold the lease home/lease any more: it last renewed the lease 12s ago and others may have taken over" {
 		t.Errorf("the time that the slow renewal took was added to the lease: %v", err)
 	}
 	kept.before = nil
@@ -154,7 +154,7 @@ func TestARenewalCountsFromItsBeginning(t *testing.T) {
 		t.Fatal("the renewal did not fail")
 	}
 	clocks.pass(valid/2, valid/2)
-	if err := f.Check(); !errors.Is(err, ErrFenced) {
+	if err := f.Check(); !errors.Is(err, ErrFenced) || err.Error() != "this operator does not hold the lease home/lease for certain: its last renewal got no answer" {
 		t.Errorf("a renewal that failed counted: %v", err)
 	}
 }
@@ -209,7 +209,7 @@ func TestReleaseClosesTheFenceFirst(t *testing.T) {
 	if !errors.Is(during, ErrFenced) {
 		t.Errorf("a write during the release of the lease: %v", during)
 	}
-	if err := lock.Update(t.Context(), held("us", 0)); !errors.Is(err, ErrFenced) {
+	if err := lock.Update(t.Context(), held("us", 0)); !errors.Is(err, ErrFenced) || err.Error() != "this operator does not hold the lease home/lease: it may not take the lease a second time" {
 		t.Errorf("taking it again: %v", err)
 	}
 }
@@ -235,7 +235,7 @@ func TestAnothersLeaseIsNotReleased(t *testing.T) {
 	if kept.kept != held("them", 1) {
 		t.Errorf("the lease is %+v", kept.kept)
 	}
-	if err := f.Check(); !errors.Is(err, ErrFenced) {
+	if err := f.Check(); !errors.Is(err, ErrFenced) || err.Error() != "this operator does not hold the lease home/lease any more: it gave the lease up" {
 		t.Errorf("a write: %v", err)
 	}
 }

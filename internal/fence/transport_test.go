@@ -142,7 +142,7 @@ func TestAWriteWithoutABodyIsRefusedToo(t *testing.T) {
 			return err
 		}
 		sent, f.phase = 0, standby
-		if err := send(); !errors.Is(err, ErrFenced) || sent != 0 {
+		if err := send(); !errors.Is(err, ErrFenced) || err.Error() != "this operator does not hold the lease home/lease yet: another one leads" || sent != 0 {
 			t.Errorf("on standby: %v, sent %d times", err, sent)
 		}
 		if err := f.Lock(&record{}, duration).Create(t.Context(), held("us", 0)); err != nil {
@@ -204,7 +204,7 @@ func TestTheFenceIsCheckedWhenABodyIsSentAgain(t *testing.T) {
 		_, err = io.ReadAll(again)
 		return nil, err
 	})).RoundTrip(request)
-	if !errors.Is(err, ErrFenced) {
+	if !errors.Is(err, ErrFenced) || err.Error() != "this operator does not hold the lease home/lease any more: it last renewed the lease 12s ago and others may have taken over" {
 		t.Errorf("got %v, want ErrFenced", err)
 	}
 }

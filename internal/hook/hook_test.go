@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -128,24 +130,27 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // TestTheBodyIsReadOnlyForASignature: no body is read if its call cannot be valid.
 func TestTheBodyIsReadOnlyForASignature(t *testing.T) {
+	const none, wrong = "the call carries no signature, or one that is malformed\n", "the call is not signed with this repository's key\n"
+	tooLong, past := fmt.Sprintf("the body is larger than %d bytes\n", maxBody), "reading the body: http: request body too large\n"
 	cases := map[string]struct {
 		path, header, value string
 		size                int64
 		code                int
 		read                int64
+		says, outcome       string
 	}{
-		"no signature":                       {"/hook/acme", "X-Other", "00", 1 << 20, 401, 0},
-		"one that is no hex":                 {"/hook/acme", "X-Hub-Signature-256", "sha256=zz", 1 << 20, 401, 0},
-		"one that is too short":              {"/hook/acme", "X-Gitea-Signature", "00", 1 << 20, 401, 0},
-		"a wrong token":                      {"/hook/acme", "X-Gitlab-Token", "wrong", 1 << 20, 401, 0},
-		"a wrong one":                        {"/hook/acme", "X-Signature", strings.Repeat("00", 32), 1 << 20, 401, 1 << 20},
-		"a wrong one of no repository":       {"/hook/other", "X-Signature", strings.Repeat("00", 32), 1 << 20, 401, 1 << 20},
-		"a body past the bound":              {"/hook/acme", "X-Signature", strings.Repeat("00", 32), 1 << 40, 413, maxBody + 1},
-		"a body past the bound, by token":    {"/hook/acme", "X-Gitlab-Token", key, 1 << 40, 413, maxBody + 1},
-		"a body past it of no repository":    {"/hook/other", "X-Signature", strings.Repeat("00", 32), 1 << 40, 413, maxBody + 1},
-		"a genuine token, read to its end":   {"/hook/acme", "X-Gitlab-Token", key, 1 << 20, 202, 1 << 20},
-		"a genuine token of another's place": {"/hook/closed", "X-Gitlab-Token", key, 1 << 20, 401, 0},
-		"a length past the bound":            {"/hook/acme", "X-Signature", strings.Repeat("00", 32), -1, 413, 0},
+		"no signature":                       {"/hook/acme", "X-Other", "00", 1 << 20, 401, 0, none, unsigned},
+		"one that is no hex":                 {"/hook/acme", "X-Hub-Signature-256", "sha256=zz", 1 << 20, 401, 0, none, unsigned},
+		"one that is too short":              {"/hook/acme", "X-Gitea-Signature", "00", 1 << 20, 401, 0, none, unsigned},
+		"a wrong token":                      {"/hook/acme", "X-Gitlab-Token", "wrong", 1 << 20, 401, 0, wrong, refused},
+		"a wrong one":                        {"/hook/acme", "X-Signature", strings.Repeat("00", 32), 1 << 20, 401, 1 << 20, wrong, refused},
+		"a wrong one of no repository":       {"/hook/other", "X-Signature", strings.Repeat("00", 32), 1 << 20, 401, 1 << 20, wrong, refused},
+		"a body past the bound":              {"/hook/acme", "X-Signature", strings.Repeat("00", 32), 1 << 40, 413, maxBody + 1, past, tooLarge},
+		"a body past the bound, by token":    {"/hook/acme", "X-Gitlab-Token", key, 1 << 40, 413, maxBody + 1, past, tooLarge},
+		"a body past it of no repository":    {"/hook/other", "X-Signature", strings.Repeat("00", 32), 1 << 40, 413, maxBody + 1, past, tooLarge},
+		"a genuine token, read to its end":   {"/hook/acme", "X-Gitlab-Token", key, 1 << 20, 202, 1 << 20, "", accepted},
+		"a genuine token of another's place": {"/hook/closed", "X-Gitlab-Token", key, 1 << 20, 401, 0, wrong, refused},
+		"a length past the bound":            {"/hook/acme", "X-Signature", strings.Repeat("00", 32), -1, 413, 0, tooLong, tooLarge},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +161,11 @@ func TestTheBodyIsReadOnlyForASignature(t *testing.T) {
 				request.ContentLength = maxBody + 1
 			}
 			answer := httptest.NewRecorder()
+			before := testutil.ToFloat64(counted.WithLabelValues(c.outcome))
 			s.Handler().ServeHTTP(answer, request)
+			if got := answer.Body.String(); got != c.says || testutil.ToFloat64(counted.WithLabelValues(c.outcome)) != before+1 {
+				t.Errorf("it says %q, want %q, and counts as %s", got, c.says, c.outcome)
+			}
 			if answer.Code != c.code || sent.read != c.read {
 				t.Errorf("answered %d after %d bytes, want %d after %d", answer.Code, sent.read, c.code, c.read)
 			}

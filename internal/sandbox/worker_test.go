@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,12 +15,25 @@ import (
 
 // TestServeRefusesArgumentsThatAreNoSize: a person may start the command by hand, and gets the usage and not a confined process.
 func TestServeRefusesArgumentsThatAreNoSize(t *testing.T) {
-	for name, args := range map[string][]string{
-		"none": nil, "two": {"1", "2"}, "no number": {"much"}, "zero": {"0"}, "negative": {"-1"},
+	usage := "usage: operator " + Command + " <bytes of memory>; the operator starts it by itself\n"
+	for name, tc := range map[string]struct {
+		args []string
+		says string
+	}{
+		"none": {nil, usage}, "two": {[]string{"1", "2"}, usage}, "no number": {[]string{"much"}, "the bytes of memory are no number: much\n"},
+		"zero": {[]string{"0"}, "the bytes of memory are no number: 0\n"}, "negative": {[]string{"-1"}, "the bytes of memory are no number: -1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if code := Serve(args, nil); code != 2 {
-				t.Errorf("the exit code is %d, want 2", code)
+			file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stderr := os.Stderr
+			os.Stderr = file
+			code := Serve(tc.args, nil)
+			os.Stderr = stderr
+			if said, err := os.ReadFile(file.Name()); code != 2 || err != nil || string(said) != tc.says {
+				t.Errorf("the exit code is %d, and it says %q, %v; want 2 and %q", code, said, err, tc.says)
 			}
 		})
 	}
