@@ -288,7 +288,7 @@ func TestNothingIsDeletedOneByOneInANamespaceThatIsBeingDeleted(t *testing.T) {
 	leaving := shop()
 	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: deletedAt}, []string{"kubernetes"}
 	b := newFixture(t, leaving, dataClaim("data"), emptyClaim("scratch"), roleBinding("kubeop-admin"))
-	if got := b.remove(b.removal()); !strings.HasPrefix(got, "waits Deleting: namespace kubeop-acme-shop is being deleted") {
+	if got := b.remove(b.removal()); got != "waits Deleting: namespace kubeop-acme-shop is being deleted, after 1s" {
 		t.Errorf("got %q", got)
 	}
 	if b.has(closed()) || !b.has(emptyClaim("scratch")) || !b.has(roleBinding("kubeop-admin")) || b.namespace().Labels[v1alpha1.RetainedLabel] != "" {

@@ -239,9 +239,9 @@ func TestWhichHostsAreRefused(t *testing.T) {
 // TestTheAPIServerDecidesARace: the claims of others are not in the cache yet.
 func TestTheAPIServerDecidesARace(t *testing.T) {
 	for name, c := range map[string]struct{ theirs, ours, want string }{
-		"for a name":           {"a.example", "a.example", "another tenant has;"},
-		"under their wildcard": {"*.example", "a.example", "another tenant has with a wildcard;"},
-		"over their name":      {"a.example", "*.example", "has names that another tenant has;"},
+		"for a name":           {"a.example", "a.example", "Ingress/web has the host a.example, which another tenant has; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"},
+		"under their wildcard": {"*.example", "a.example", "Ingress/web has the host a.example, which another tenant has with a wildcard; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"},
+		"over their name":      {"a.example", "*.example", "Ingress/web has the host *.example, which has names that another tenant has; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t)
@@ -257,7 +257,7 @@ func TestTheAPIServerDecidesARace(t *testing.T) {
 			if err := b.api.Create(t.Context(), held(c.theirs, beta, false, 1)); err != nil {
 				t.Fatal(err)
 			}
-			if got := b.claims(shop, c.ours); !strings.Contains(got, c.want) {
+			if got := b.claims(shop, c.ours); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			if got := b.all(); got != hostname.ClaimName(c.theirs)+"=beta/shop" {
@@ -276,7 +276,7 @@ func TestAProjectHasABoundedNumberOfHosts(t *testing.T) {
 		claims = append(claims, held(fmt.Sprintf("h%d.example", i), shop, true, 1))
 	}
 	b := newFixture(t, claims...)
-	if got := b.claims(shop, "one.example", "h1.example"); !strings.Contains(got, "which is one too many: a project can have 256 host names, and with those of this app it would have 257; use a wildcard") {
+	if got := b.claims(shop, "one.example", "h1.example"); got != "Ingress/web has the host one.example, which is one too many: a project can have 256 host names, and with those of this app it would have 257; use a wildcard, or move apps to another project, in Git" {
 		t.Errorf("got %s", got)
 	}
 	if got := b.claims(shop, "h1.example"); got != "pending" {

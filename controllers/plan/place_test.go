@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -125,7 +124,7 @@ func TestAnAppIsHomelessUntilItsNamespaceExists(t *testing.T) {
 				}
 				return nil
 			}, tc.there...)
-			if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+			if (err != nil) != (tc.fails != "") || err != nil && err.Error() != tc.fails {
 				t.Fatalf("the error is %v, want %q", err, tc.fails)
 			}
 			if err == nil && (d.homeless != tc.homeless || d.at.Client == nil || d.at.Owner.Namespace != tc.namespace) {

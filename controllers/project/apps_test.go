@@ -185,7 +185,7 @@ func TestTheFormerTenantIsKnownByTheHomeNamespaceWhenItIsGone(t *testing.T) {
 		t.Errorf("after it: %v, %v", tenant, err)
 	}
 	b = newFixture(t)
-	if tenant, err := b.formerTenant(t.Context(), b.newScope(shop())); err == nil || tenant != nil || !strings.HasPrefix(err.Error(), "finding the tenant of project shop: ") {
+	if tenant, err := b.formerTenant(t.Context(), b.newScope(shop())); err == nil || tenant != nil || err.Error() != `finding the tenant of project shop: namespaces "kubeop-acme" not found` {
 		t.Errorf("with neither: %v, %v", tenant, err)
 	}
 	b = newFixture(t, home)

@@ -60,7 +60,7 @@ func TestWhatIsPromoted(t *testing.T) {
 			a.Spec.Image.Policy = &v1alpha1.ImagePolicy{SemVer: "^1", Write: v1alpha1.WriteCommit}
 			a.Status.Image = &v1alpha1.ImageStatus{Reference: "web:1.2@sha256:aa"}
 		}), to: imageApp("web:1.0"), want: "image.reference: web:1.0 → web:1.1"},
-		"to one with a policy": {from: imageApp("web:1.1"), to: with(imageApp("web:1.0"), func(a *v1alpha1.App) { a.Spec.Image.Policy = &v1alpha1.ImagePolicy{} }), want: "remove the policy"},
+		"to one with a policy": {from: imageApp("web:1.1"), to: with(imageApp("web:1.0"), func(a *v1alpha1.App) { a.Spec.Image.Policy = &v1alpha1.ImagePolicy{} }), want: "its image is chosen by spec.image.policy: remove the policy from its file, so that a version can be promoted"},
 		"other types":          {from: imageApp("web:1.1"), to: helmApp("1.0.0", "{}"), want: "its type is Helm, and that of staging/web is Image"},
 		"a chart's version":    {from: helmApp("1.1.0", `{"replicas": 1}`), to: helmApp("1.0.0", `{"replicas": 3}`), want: "helm.version: 1.0.0 → 1.1.0"},
 		"a range": {from: with(helmApp("1.x", "{}"), func(a *v1alpha1.App) {
@@ -71,13 +71,13 @@ func TestWhatIsPromoted(t *testing.T) {
 			to:   with(helmApp("1.0.0", "{}"), func(a *v1alpha1.App) { a.Spec.Helm.Digest = "sha256:aa" }),
 			want: "helm.version: 1.0.0 → 1.1.0; helm.digest: sha256:aa → sha256:bb",
 		},
-		"a digest that only one has": {from: helmApp("1.1.0", "{}"), to: with(helmApp("1.0.0", "{}"), func(a *v1alpha1.App) { a.Spec.Helm.Digest = "sha256:aa" }), want: "its file has helm.digest, and the file of staging/web has none"},
+		"a digest that only one has": {from: helmApp("1.1.0", "{}"), to: with(helmApp("1.0.0", "{}"), func(a *v1alpha1.App) { a.Spec.Helm.Digest = "sha256:aa" }), want: "its file has helm.digest, and the file of staging/web has none: in Git, write it there, too, or remove it here"},
 		"values": {
 			p: fields, from: helmApp("1.0.0", `{"image": {"tag": "v2"}, "replicas": 2}`), to: helmApp("1.0.0", `{"replicas": 3}`),
 			want: "helm.values.image.tag: nothing → v2; helm.values.replicas: 3 → 2",
 		},
 		"values that are not there":      {p: fields, from: helmApp("1.0.0", "{}"), to: helmApp("1.0.0", `{"replicas": 3}`)},
-		"no path":                        {p: &v1alpha1.Promotion{From: "staging", Fields: []string{"helm..values"}}, from: helmApp("1.0.0", "{}"), to: helmApp("1.0.0", "{}"), want: `"helm..values" is no path of a field`},
+		"no path":                        {p: &v1alpha1.Promotion{From: "staging", Fields: []string{"helm..values"}}, from: helmApp("1.0.0", "{}"), to: helmApp("1.0.0", "{}"), want: `spec.promotion.fields: "helm..values" is no path of a field, such as helm.values.image.tag: "spec.helm..values" is not a field: a key is empty`},
 		"a tag":                          {from: gitApp(&sourcev1.GitRepositoryRef{Tag: "v2"}), to: gitApp(&sourcev1.GitRepositoryRef{Tag: "v1"}), want: "git.ref.tag: v1 → v2"},
 		"a branch to a commit":           {from: gitApp(&sourcev1.GitRepositoryRef{Branch: "main"}), to: gitApp(&sourcev1.GitRepositoryRef{Commit: "beef"}), want: "git.ref.commit: beef → c0ffee"},
 		"a branch to a branch":           {from: gitApp(&sourcev1.GitRepositoryRef{Branch: "main"}), to: gitApp(&sourcev1.GitRepositoryRef{Branch: "stable"})},
@@ -105,7 +105,7 @@ func TestWhatIsPromoted(t *testing.T) {
 			if err != nil {
 				got = err.Error()
 			}
-			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) || (v.Version == "") != (len(v.Changes) == 0) || v.Waits != "" {
+			if got != tc.want || (v.Version == "") != (len(v.Changes) == 0) || v.Waits != "" {
 				t.Errorf("got %q, version %q, waits %q; want %q", got, v.Version, v.Waits, tc.want)
 			}
 		})
@@ -150,22 +150,22 @@ func TestOnlyWhatIsHealthyIsPromoted(t *testing.T) {
 		"delivered long ago": {change: delivered(v1alpha1.DeliverySucceeded, 20*time.Minute)},
 		"just delivered":     {change: delivered(v1alpha1.DeliverySucceeded, 4*time.Minute), waits: "staging/web is healthy since 13:42:40 UTC, and has to be for 10m0s", again: 6 * time.Minute},
 		"at the limit":       {change: delivered(v1alpha1.DeliverySucceeded, 10*time.Minute)},
-		"a limit of its own": {p: v1alpha1.Promotion{HealthyFor: &metav1.Duration{Duration: 2 * time.Hour}}, change: func(*v1alpha1.App) {}, waits: "has to be for 2h0m0s", again: time.Hour},
-		"being delivered":    {change: delivered(v1alpha1.DeliveryProgressing, time.Hour), waits: "is being delivered"},
+		"a limit of its own": {p: v1alpha1.Promotion{HealthyFor: &metav1.Duration{Duration: 2 * time.Hour}}, change: func(*v1alpha1.App) {}, waits: "staging/web is healthy since 12:46:40 UTC, and has to be for 2h0m0s", again: time.Hour},
+		"being delivered":    {change: delivered(v1alpha1.DeliveryProgressing, time.Hour), waits: "staging/web is being delivered"},
 		"not ready": {change: ready(func(c *metav1.Condition) {
 			c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Unhealthy", "no\nmore"
 		}), waits: "staging/web is not ready: Unhealthy: no"},
-		"an older generation": {change: ready(func(c *metav1.Condition) { c.ObservedGeneration = 1 }), waits: "is not delivered yet"},
-		"no condition":        {change: func(a *v1alpha1.App) { a.Status.Conditions = nil }, waits: "is not delivered yet"},
-		"another folder":      {change: func(a *v1alpha1.App) { a.Annotations = map[string]string{v1alpha1.TreeAnnotation: "new"} }, waits: "is not delivered yet"},
+		"an older generation": {change: ready(func(c *metav1.Condition) { c.ObservedGeneration = 1 }), waits: "staging/web is not delivered yet"},
+		"no condition":        {change: func(a *v1alpha1.App) { a.Status.Conditions = nil }, waits: "staging/web is not delivered yet"},
+		"another folder":      {change: func(a *v1alpha1.App) { a.Annotations = map[string]string{v1alpha1.TreeAnnotation: "new"} }, waits: "staging/web is not delivered yet"},
 		"suspended for now": {change: func(a *v1alpha1.App) {
 			a.Status.Conditions = append(a.Status.Conditions, metav1.Condition{Type: v1alpha1.SuspendedCondition, Status: metav1.ConditionTrue})
 		}, waits: "is suspended"},
 		"not yet recorded as delivered": {change: func(a *v1alpha1.App) {
 			a.Status.Deliveries = []v1alpha1.DeliveryRecord{{Result: v1alpha1.DeliverySucceeded}}
-		}, waits: "is being delivered"},
-		"suspended":     {change: func(a *v1alpha1.App) { a.Spec.Suspend = true }, waits: "is suspended"},
-		"being deleted": {change: func(a *v1alpha1.App) { a.DeletionTimestamp = &metav1.Time{Time: now} }, waits: "is being deleted"},
+		}, waits: "staging/web is being delivered"},
+		"suspended":     {change: func(a *v1alpha1.App) { a.Spec.Suspend = true }, waits: "staging/web is suspended"},
+		"being deleted": {change: func(a *v1alpha1.App) { a.DeletionTimestamp = &metav1.Time{Time: now} }, waits: "staging/web is being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.p.From = "staging"

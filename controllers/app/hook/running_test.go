@@ -77,7 +77,7 @@ func TestARunningHookIsReportedAfterAWhile(t *testing.T) {
 		"it just began":           {[]client.Object{crashing}, 0, "soon, after 2s", "", false},
 		"it will end soon":        {[]client.Object{crashing}, 1500 * time.Millisecond, "soon, after 500ms", "", false},
 		"it runs without trouble": {nil, 2 * time.Second, "waits Progressing: running pre hook migrate, after 15s", "", true},
-		"its container crashes":   {[]client.Object{crashing}, 2 * time.Second, "waits Progressing: running pre hook migrate: ", "cannot log in with ***", true},
+		"its container crashes":   {[]client.Object{crashing}, 2 * time.Second, "waits Progressing: running pre hook migrate: Job/web-migrate-15438896: its last pod crashes with exit code 1: cannot log in with ***, after 15s", "Job/web-migrate-15438896: its last pod crashes with exit code 1: cannot log in with ***", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newHookFixture(hook, "")
@@ -86,11 +86,11 @@ func TestARunningHookIsReportedAfterAWhile(t *testing.T) {
 			b.s.Waited("hook " + job.Name)
 			b.clock.SetTime(b.clock.Now().Add(c.waited))
 			got := steptest.Outcome(t, b.runPhase(t.Context(), b.s, b.plan, jobs.Pre, nil))
-			if !strings.HasPrefix(got, c.end) || !strings.Contains(got, c.why) || strings.Contains(got, "pa55-w0rd") {
+			if got != c.end || !strings.Contains(got, c.why) || strings.Contains(got, "pa55-w0rd") {
 				t.Errorf("got  %q\nwant %q and %q", got, c.end, c.why)
 			}
 			running := b.plan.running
-			if (running != nil) != c.reported || c.reported && (running.Job != job.Name || (running.Message != "") != (c.why != "") || !strings.Contains(running.Message, c.why)) {
+			if (running != nil) != c.reported || c.reported && (running.Job != job.Name || running.Message != c.why) {
 				t.Errorf("reported as running is %+v", running)
 			}
 		})
@@ -223,7 +223,7 @@ func TestPreAndPostRunTheirOwnPhase(t *testing.T) {
 	if diff := cmp.Diff([]string{plan.runs[0].Name(), plan.runs[1].Name()}, admitted); diff != "" {
 		t.Errorf("the Jobs (-want +got):\n%s", diff)
 	}
-	if got := steptest.Outcome(t, b.Pre(t.Context(), b.s, &Plan{}, Revision{Delivered: func() {}}, nil)); !strings.HasPrefix(got, "stopped PreHookFailed: ") {
+	if got := steptest.Outcome(t, b.Pre(t.Context(), b.s, &Plan{}, Revision{Delivered: func() {}}, nil)); got != "stopped PreHookFailed: encoding what is delivered: json: unsupported type: func()" {
 		t.Errorf("a revision without a digest: %q", got)
 	}
 }

@@ -240,7 +240,7 @@ func TestAConfirmedDeletionKeepsTheRestInTheInventory(t *testing.T) {
 		return map[string]string{"wanted": "app api", "early": "app worker"}[id.Name], nil
 	}
 	removed, err := b.Prune(t.Context(), b.s, what)
-	if !step.Waits(err) || !strings.Contains(err.Error(), "waits for ConfigMap/blocked, which the finalizer example.com/wait holds") {
+	if !step.Waits(err) || err.Error() != "waits for ConfigMap/blocked, which the finalizer example.com/wait holds to be gone" {
 		t.Errorf("error %v", err)
 	}
 	if b.has(&corev1.ConfigMap{}, "free") || !b.has(&corev1.ConfigMap{}, "wanted") || !b.has(&corev1.ConfigMap{}, "early") {

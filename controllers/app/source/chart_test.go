@@ -176,7 +176,7 @@ func TestAChartInTheAppsFolderHasItsDeclaredRevision(t *testing.T) {
 		}
 	}
 	w.Folder = func(context.Context, *v1alpha1.App) (*folder.Folder, error) { return nil, errors.New("away") }
-	if _, end := w.fetch(appOf("web", v1alpha1.AppSpec{Type: v1alpha1.AppRaw, Raw: &v1alpha1.RawSource{Path: "manifests"}})); !strings.HasSuffix(end, "away") {
+	if _, end := w.fetch(appOf("web", v1alpha1.AppSpec{Type: v1alpha1.AppRaw, Raw: &v1alpha1.RawSource{Path: "manifests"}})); end != "failed FetchFailed: away" {
 		t.Errorf("the folder cannot be read: %s", end)
 	}
 }

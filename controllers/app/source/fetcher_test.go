@@ -45,13 +45,13 @@ func TestHowAFetchEnds(t *testing.T) {
 		after    time.Duration
 		failed   bool
 	}{
-		"busy":            {answered: busy, reason: v1alpha1.WaitingForTurnReason, says: "git.example", after: time.Minute},
+		"busy":            {answered: busy, reason: v1alpha1.WaitingForTurnReason, says: "fetching https://git.example/a: busy", after: time.Minute},
 		"refused":         {answered: failure.ErrAuthentication, reason: v1alpha1.AuthenticationFailedReason, after: interval},
 		"not there":       {answered: failure.ErrNotFound, reason: v1alpha1.SourceNotFoundReason, after: interval},
 		"too large":       {answered: failure.ErrTooLarge, reason: v1alpha1.InvalidSourceReason, after: interval},
 		"unreachable":     {answered: context.DeadlineExceeded, reason: v1alpha1.FetchFailedReason, failed: true},
-		"a bad URL":       {url: "ftp://git.example", reason: v1alpha1.InvalidSourceReason, says: "ftp", after: interval},
-		"no secret there": {url: "https://git.example", secret: true, reason: v1alpha1.FetchFailedReason, says: "secret ns/git of secretRef does not exist: create it", failed: true},
+		"a bad URL":       {url: "ftp://git.example", reason: v1alpha1.InvalidSourceReason, says: `fetching ftp://git.example: the scheme "ftp" is not supported: use https, http or ssh in the URL in Git`, after: interval},
+		"no secret there": {url: "https://git.example", secret: true, reason: v1alpha1.FetchFailedReason, says: "secret ns/git of secretRef does not exist: create it; an administrator of the cluster may run: kubectl create secret generic git -n ns --from-literal=username=... --from-literal=password=...", failed: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
