@@ -75,3 +75,84 @@ func TestEgressExcludesTheNetworksOfTheCluster(t *testing.T) {
 		return nil
 	})
 }
+
+// TestPoliciesDecideWhereAllProjectsOfATenantConnect: a connection has to be in every policy. A change of one is written once to each project of the
+// tenants under it, and not to other projects.
+func TestPoliciesDecideWhereAllProjectsOfATenantConnect(t *testing.T) {
+	t.Parallel()
+	n, other := teamOf(t, "outward"), teamOf(t, "inward")
+	for _, team := range []*team{n, other} {
+		team.push(shopFiles("shop"))
+		team.ready(team.project("shop"))
+	}
+	policyOf := func(name string, ports []v1alpha1.EgressPort, ranges ...string) v1alpha1.Policy {
+		return v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PolicySpec{Egress: &v1alpha1.EgressRules{CIDRs: ranges, Ports: ports}}}
+	}
+	egress := func(of *team) (*networkingv1.NetworkPolicy, string) {
+		found := &networkingv1.NetworkPolicy{}
+		if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: of.namespace(), Name: "kubeop"}, found); err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, rule := range found.Spec.Egress {
+			for _, peer := range rule.To {
+				if peer.IPBlock != nil {
+					all = append(all, peer.IPBlock.CIDR)
+				}
+			}
+			for _, port := range rule.Ports {
+				if len(rule.To) > 0 && rule.To[0].IPBlock != nil {
+					all = append(all, fmt.Sprint(*port.Protocol, port.Port))
+				}
+			}
+		}
+		return found, strings.Join(all, " ")
+	}
+	reaches := func(want string) {
+		t.Helper()
+		n.eventually(func() error {
+			if _, got := egress(n); got != want {
+				return fmt.Errorf("pods reach %q, want %q", got, want)
+			}
+			return nil
+		})
+	}
+	https := []v1alpha1.EgressPort{{Port: 443}}
+	n.under(policyOf("web", https, "198.18.0.0/15", "2001:db8::/32"), policyOf("office", nil, "198.18.7.0/24", "203.0.113.0/24"))
+	reaches("198.18.7.0/24 TCP443")
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Egress = []string{"192.0.2.0/24"} })
+	reaches("")
+	n.until(n.project("shop"), v1alpha1.ReadyCondition, metav1.ConditionTrue, "")
+	n.eventually(func() error {
+		project := n.project("shop")
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(project), project); err != nil {
+			return err
+		}
+		want := "nothing outside of the cluster can be reached, because no address and port is in spec.egress of all of: tenant.yaml, policies/outward-office.yaml, policies/outward-web.yaml"
+		if got := conditions.GetMessage(project, v1alpha1.ReadyCondition); !strings.Contains(got, want) {
+			return fmt.Errorf("it says %q, want %q in it", got, want)
+		}
+		return nil
+	})
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Egress = nil })
+	reaches("198.18.7.0/24 TCP443")
+
+	before, _ := egress(n)
+	others, _ := egress(other)
+	office := &v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "outward-office"}}
+	n.eventually(func() error {
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(office), office); err != nil {
+			return err
+		}
+		office.Spec.Egress.CIDRs = []string{"198.18.8.0/24"}
+		return n.admin.Update(t.Context(), office)
+	})
+	reaches("198.18.8.0/24 TCP443")
+	after, _ := egress(n)
+	if after.Generation != before.Generation+1 {
+		t.Errorf("one change made %d writes", after.Generation-before.Generation)
+	}
+	if same, _ := egress(other); same.ResourceVersion != others.ResourceVersion {
+		t.Error("the network policy of a tenant under no policy was written")
+	}
+}

@@ -69,7 +69,8 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$`
 	// +listType=set
 	CSIDrivers []string `json:"csiDrivers,omitempty"`
-	// Egress are the address ranges outside the cluster that the tenant's pods may connect to. Default: none.
+	// Egress are the address ranges outside the cluster that the tenant's pods may connect to, if egress of its policies allows them too.
+	// Default: what its policies allow, and none if they have no egress.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.all(c, isCIDR(c))",message="every entry of egress must be a CIDR, such as 203.0.113.0/24"

@@ -31,6 +31,7 @@ func TestTheAPIServerRefuses(t *testing.T) {
 	const app = "{apiVersion: paas.kubeop.io/v1alpha1, kind: App, metadata: {name: %s, namespace: default}, spec: %s}"
 	const repository = "{apiVersion: paas.kubeop.io/v1alpha1, kind: Repository, metadata: {name: %s}, spec: %s}"
 	const tenant = "{apiVersion: paas.kubeop.io/v1alpha1, kind: Tenant, metadata: {name: %s}, spec: %s}"
+	const policy = "{apiVersion: paas.kubeop.io/v1alpha1, kind: Policy, metadata: {name: p}, spec: %s}"
 	const project = "{apiVersion: paas.kubeop.io/v1alpha1, kind: Project, metadata: {name: %s, namespace: default}, spec: %s}"
 	cases := map[string]struct {
 		// first is created, then changed to second; with second empty, first itself is refused. want is "" for no error.
@@ -81,6 +82,9 @@ func TestTheAPIServerRefuses(t *testing.T) {
 		"a reserved tenant":                {fmt.Sprintf(tenant, "system", "{}"), "", "reserved"},
 		"an owner that is Kubernetes":      {fmt.Sprintf(tenant, "a", "{owners: [{kind: Group, name: \"system:masters\"}]}"), "", "belong to Kubernetes"},
 		"an egress that is no range":       {fmt.Sprintf(tenant, "a", "{egress: [everywhere]}"), "", "CIDR"},
+		"a policy's egress, no range":      {fmt.Sprintf(policy, "{egress: {cidrs: [203.0.113.0]}}"), "", "every entry of cidrs must be a CIDR"},
+		"a policy's egress, backwards":     {fmt.Sprintf(policy, "{egress: {cidrs: [0.0.0.0/0], ports: [{port: 9, endPort: 8}]}}"), "", "endPort must not be below port"},
+		"a policy's egress":                {fmt.Sprintf(policy, "{egress: {cidrs: [0.0.0.0/0, \"::/0\"], ports: [{port: 8, endPort: 8}]}}"), "", ""},
 		"a repository for another tenant":  {fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: a}"), fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: b}"), "equal to its name"},
 		"a repository at another address":  {fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: a}"), fmt.Sprintf(repository, "a", "{url: \"https://b.example\", tenant: a}"), ""},
 		"the platform's repository":        {fmt.Sprintf(repository, "platform", "{url: \"https://a.example\"}"), "", ""},

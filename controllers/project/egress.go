@@ -22,30 +22,56 @@ type Networks interface {
 	OnChange(f func())
 }
 
-// egress returns the ranges to which the tenant's pods may connect. Summary reports ranges that are completely forbidden.
-func (r *Reconciler) egress(ctx context.Context, s *scope) ([]isolation.Range, error) {
-	var ranges []isolation.Range
-	s.closed = nil
-	for _, text := range s.tenant.Spec.Egress {
-		within, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("reading egress %q of tenant %s: %w", text, s.tenant.Name, err)
-		}
+// network is what is known of the connections of a project.
+type network struct {
+	// policies are those that the tenant is under, set by enforce.
+	policies []v1alpha1.Policy
+	// closed are ranges of the egress that are completely forbidden, and disjoint the files whose rules about egress have nothing in common; set by
+	// guard.
+	closed, disjoint []string
+}
+
+// egress returns the ranges and ports to which the project's pods may connect: what spec.egress of the tenant and of each of its policies allow,
+// those that have it. Summary reports ranges that are completely forbidden, and rules that have nothing in common.
+func (r *Reconciler) egress(ctx context.Context, s *scope) (ranges []isolation.Range, ports []isolation.Ports, err error) {
+	rules, of := s.egressRules()
+	reach, err := isolation.Strictest(rules...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the egress of tenant %s: %w", s.tenant.Name, err)
+	}
+	s.network.closed, s.network.disjoint = nil, nil
+	if len(rules) > 0 && len(reach.Ranges) == 0 {
+		s.network.disjoint = of
+	}
+	for _, within := range reach.Ranges {
 		except, all, err := r.Networks.Except(ctx, within)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if all {
-			s.closed = append(s.closed, text)
+			s.network.closed = append(s.network.closed, within.String())
 			continue
 		}
-		open := isolation.Range{CIDR: text}
+		open := isolation.Range{CIDR: within.String()}
 		for _, network := range except {
 			open.Except = append(open.Except, network.String())
 		}
 		ranges = append(ranges, open)
 	}
-	return ranges, nil
+	return ranges, reach.Ports, nil
+}
+
+// egressRules returns the rules about egress that hold for the tenant, and the files that have them.
+func (s *scope) egressRules() (rules []v1alpha1.EgressRules, files []string) {
+	if ranges := s.tenant.Spec.Egress; len(ranges) > 0 {
+		rules, files = append(rules, v1alpha1.EgressRules{CIDRs: ranges}), append(files, "tenant.yaml")
+	}
+	for i := range s.network.policies {
+		if rule := s.network.policies[i].Spec.Egress; rule != nil {
+			rules, files = append(rules, *rule), append(files, fmt.Sprintf("policies/%s.yaml", s.network.policies[i].Name))
+		}
+	}
+	return rules, files
 }
 
 // onNetworks wakes all projects when the networks of the cluster have changed.

@@ -55,11 +55,11 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 		WithSpec(core.LimitRangeSpec().WithLimits(core.LimitRangeItem().WithType(corev1.LimitTypeContainer).
 			WithDefault(quota.Over(defaultLimits, spec.Limits.Default)).
 			WithDefaultRequest(quota.Over(defaultRequests, spec.Limits.DefaultRequest))))
-	egress, err := r.egress(ctx, s)
+	egress, ports, err := r.egress(ctx, s)
 	if err != nil {
 		return err
 	}
-	rules := isolation.Rules{IngressNamespace: r.IngressNamespace, Egress: egress}
+	rules := isolation.Rules{IngressNamespace: r.IngressNamespace, Egress: egress, Ports: ports}
 	policy := isolation.Policy(s.namespace, s.labels(), rules)
 	if err := s.made.Apply(ctx, counted, limits, noSystemPriority(s), policy); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)

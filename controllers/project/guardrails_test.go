@@ -44,7 +44,7 @@ func TestEgressLeavesOutTheClustersOwnNetworks(t *testing.T) {
 		"nothing of it":        {egress: []string{"203.0.113.0/24"}, want: []isolation.Range{{CIDR: "203.0.113.0/24"}}},
 		"a part of it":         {egress: []string{"10.0.0.0/8"}, want: []isolation.Range{{CIDR: "10.0.0.0/8", Except: []string{"10.0.1.5/32"}}}},
 		"all of it":            {egress: []string{"10.96.0.0/12", "203.0.113.0/24"}, want: []isolation.Range{{CIDR: "203.0.113.0/24"}}, closed: []string{"10.96.0.0/12"}},
-		"no range":             {egress: []string{"10.0.0.0/33"}, fails: `reading egress "10.0.0.0/33" of tenant acme: netip.ParsePrefix("10.0.0.0/33"): prefix length out of range`},
+		"no range":             {egress: []string{"10.0.0.0/33"}, fails: `reading the egress of tenant acme: reading egress "10.0.0.0/33": netip.ParsePrefix("10.0.0.0/33"): prefix length out of range`},
 		"networks are unknown": {egress: []string{"10.0.0.0/8"}, err: errAway, fails: errAway.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestEgressLeavesOutTheClustersOwnNetworks(t *testing.T) {
 			b.networks.except = map[string][]netip.Prefix{"10.0.0.0/8": {node}}
 			b.networks.all, b.networks.err = map[string]bool{"10.96.0.0/12": true}, c.err
 			s := b.with(shop(), reaching(c.egress...))
-			s.closed = []string{"of before"}
-			got, err := b.egress(t.Context(), s)
+			s.network.closed = []string{"of before"}
+			got, ports, err := b.egress(t.Context(), s)
 			if (err != nil) != (c.fails != "") || (err != nil && err.Error() != c.fails) {
 				t.Fatalf("got %v, want %s", err, c.fails)
 			}
@@ -63,8 +63,58 @@ func TestEgressLeavesOutTheClustersOwnNetworks(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(c.closed, s.closed); diff != "" {
+			if len(ports) > 0 {
+				t.Errorf("only ports %v", ports)
+			}
+			if diff := cmp.Diff(c.closed, s.network.closed); diff != "" {
 				t.Errorf("closed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPoliciesNarrowTheEgressOfATenant, and give one to a tenant that has none of its own.
+func TestPoliciesNarrowTheEgressOfATenant(t *testing.T) {
+	https := []v1alpha1.EgressPort{{Port: 443}}
+	policy := func(name string, rule *v1alpha1.EgressRules) v1alpha1.Policy {
+		return v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PolicySpec{Egress: rule}}
+	}
+	web := policy("web", &v1alpha1.EgressRules{CIDRs: []string{"0.0.0.0/0"}, Ports: https})
+	for name, c := range map[string]struct {
+		egress   []string
+		policies []v1alpha1.Policy
+		want     []isolation.Range
+		ports    []isolation.Ports
+		summary  string
+	}{
+		"no rule about egress": {policies: []v1alpha1.Policy{policy("images", nil)}},
+		"nothing in common": {egress: []string{"203.0.113.0/24"}, policies: []v1alpha1.Policy{policy("office", &v1alpha1.EgressRules{CIDRs: []string{"198.51.100.0/24"}})},
+			summary: "; nothing outside of the cluster can be reached, because no address and port is in spec.egress of all of: tenant.yaml, policies/office.yaml"},
+		"a policy, and a tenant that says nothing": {policies: []v1alpha1.Policy{web},
+			want: []isolation.Range{{CIDR: "0.0.0.0/0", Except: []string{"10.0.0.0/8"}}}, ports: []isolation.Ports{{Protocol: "TCP", First: 443, Last: 443}}},
+		"a policy and a tenant": {egress: []string{"203.0.113.0/24"}, policies: []v1alpha1.Policy{web},
+			want: []isolation.Range{{CIDR: "203.0.113.0/24"}}, ports: []isolation.Ports{{Protocol: "TCP", First: 443, Last: 443}}},
+		"the cluster's own": {policies: []v1alpha1.Policy{policy("wide", &v1alpha1.EgressRules{CIDRs: []string{"10.96.0.0/12"}})},
+			summary: "; the egress of tenant acme to 10.96.0.0/12 is not let through, because all of it is the cluster's own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			b.networks.except = map[string][]netip.Prefix{"0.0.0.0/0": {netip.MustParsePrefix("10.0.0.0/8")}}
+			b.networks.all = map[string]bool{"10.96.0.0/12": true}
+			s := b.with(shop(), reaching(c.egress...))
+			s.network.policies = c.policies
+			got, ports, err := b.egress(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.ports, ports); diff != "" {
+				t.Errorf("ports (-want +got):\n%s", diff)
+			}
+			if got, want := s.Summary(), "Apps live in namespace kubeop-acme-shop"+c.summary; got != want {
+				t.Errorf("it says %q, want %q", got, want)
 			}
 		})
 	}
@@ -190,15 +240,15 @@ func TestTheSummaryNamesClosedAndLoweredGuardrails(t *testing.T) {
 	b := newFixture(t)
 	s := b.with(shop(), acme())
 	for _, c := range []struct {
-		closed  []string
+		network network
 		lowered bool
 		want    string
 	}{
 		{want: "Apps live in namespace kubeop-acme-shop"},
-		{closed: []string{"10.0.0.0/16", "fd00::/8"}, want: "Apps live in namespace kubeop-acme-shop; the egress of tenant acme to 10.0.0.0/16, fd00::/8 is not let through, because all of it is the cluster's own"},
+		{network: network{closed: []string{"10.0.0.0/16", "fd00::/8"}}, want: "Apps live in namespace kubeop-acme-shop; the egress of tenant acme to 10.0.0.0/16, fd00::/8 is not let through, because all of it is the cluster's own"},
 		{lowered: true, want: "Apps live in namespace kubeop-acme-shop; its quota lets fewer objects be made than usual, because those of tenant acme are near spec.limits.storeBytes of the Tenant"},
 	} {
-		s.closed, s.lowered = c.closed, c.lowered
+		s.network, s.lowered = c.network, c.lowered
 		if got := s.Summary(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}

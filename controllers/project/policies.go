@@ -30,6 +30,7 @@ func (r *Reconciler) enforce(ctx context.Context, s *scope) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading the guardrails of namespace %s: %w", s.namespace, err)
 	}
+	s.network.policies = selected
 	spec := guardrails.For(s.tenant, selected)
 	if len(missing) > 0 {
 		spec = live.Spec

@@ -24,9 +24,8 @@ type scope struct {
 	// namespace is the project's namespace, named after the tenant and the project.
 	namespace string
 	// made records which objects were applied.
-	made *apply.Ledger
-	// closed are the ranges of the tenant's egress that are completely forbidden, set by guard.
-	closed []string
+	made    *apply.Ledger
+	network network
 	// lowered: the quota is lower than the project's own, because the tenant's other projects have many objects; set by guard.
 	lowered bool
 	// excess says by how much the project uses more than its quota, which was lowered; set by guard.
@@ -89,8 +88,11 @@ func (s *scope) Record() {
 // Summary is the message of the condition Ready.
 func (s *scope) Summary() string {
 	summary := fmt.Sprintf("Apps live in namespace %s", s.namespace)
-	if len(s.closed) > 0 {
-		summary += fmt.Sprintf("; the egress of tenant %s to %s is not let through, because all of it is the cluster's own", s.tenant.Name, strings.Join(s.closed, ", "))
+	if len(s.network.closed) > 0 {
+		summary += fmt.Sprintf("; the egress of tenant %s to %s is not let through, because all of it is the cluster's own", s.tenant.Name, strings.Join(s.network.closed, ", "))
+	}
+	if len(s.network.disjoint) > 0 {
+		summary += fmt.Sprintf("; nothing outside of the cluster can be reached, because no address and port is in spec.egress of all of: %s", strings.Join(s.network.disjoint, ", "))
 	}
 	if s.lowered {
 		summary += fmt.Sprintf("; its quota lets fewer objects be made than usual, because those of tenant %s are near spec.limits.%s of the Tenant", s.tenant.Name, budget.StoreBytes.Name)

@@ -13,8 +13,9 @@ import (
 type Rules struct {
 	// IngressNamespace is the namespace of the ingress controller, which may reach all pods; "" means that no ingress controller may.
 	IngressNamespace string
-	// Egress are the address ranges pods may connect to.
+	// Egress are the address ranges pods may connect to, at Ports; at every port if Ports has none.
 	Egress []Range
+	Ports  []Ports
 }
 
 // Range is a range of addresses, except some ranges within it, each as a CIDR.
@@ -42,7 +43,7 @@ func Policy(namespace string, labels map[string]string, rules Rules) *networking
 		spec.WithIngress(networking.NetworkPolicyIngressRule().WithFrom(inNamespace(rules.IngressNamespace)))
 	}
 	if len(rules.Egress) > 0 { // A rule without peers would allow everything.
-		spec.WithEgress(to(rules.Egress))
+		spec.WithEgress(to(rules.Egress, rules.Ports))
 	}
 	return networking.NetworkPolicy(name, namespace).WithLabels(labels).WithSpec(spec)
 }
@@ -56,10 +57,17 @@ func dns() *networking.NetworkPolicyEgressRuleApplyConfiguration {
 	return rule
 }
 
-func to(ranges []Range) *networking.NetworkPolicyEgressRuleApplyConfiguration {
+func to(ranges []Range, ports []Ports) *networking.NetworkPolicyEgressRuleApplyConfiguration {
 	rule := networking.NetworkPolicyEgressRule()
 	for _, r := range ranges {
 		rule.WithTo(networking.NetworkPolicyPeer().WithIPBlock(networking.IPBlock().WithCIDR(r.CIDR).WithExcept(r.Except...)))
+	}
+	for _, p := range ports {
+		port := networking.NetworkPolicyPort().WithProtocol(p.Protocol).WithPort(intstr.FromInt32(p.First))
+		if p.Last > p.First {
+			port.WithEndPort(p.Last)
+		}
+		rule.WithPorts(port)
 	}
 	return rule
 }

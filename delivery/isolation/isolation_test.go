@@ -29,6 +29,15 @@ func TestPolicy(t *testing.T) {
 			`{"podSelector":{},"ingress":[{"from":[` + within + `]}],"egress":[{"to":[` + within + `]},` + dnsTo +
 				`,{"to":[{"ipBlock":{"cidr":"0.0.0.0/0","except":["10.0.0.0/8","169.254.0.0/16"]}},{"ipBlock":{"cidr":"203.0.113.0/24"}}]}],` + both + `}`,
 		},
+		"to ports of ranges": {
+			Rules{Egress: []Range{{CIDR: "203.0.113.0/24"}}, Ports: []Ports{{"TCP", 443, 443}, {"UDP", 8000, 8999}}},
+			`{"podSelector":{},"ingress":[{"from":[` + within + `]}],"egress":[{"to":[` + within + `]},` + dnsTo +
+				`,{"ports":[{"protocol":"TCP","port":443},{"protocol":"UDP","port":8000,"endPort":8999}],"to":[{"ipBlock":{"cidr":"203.0.113.0/24"}}]}],` + both + `}`,
+		},
+		// Ports without ranges would be these ports of everything.
+		"ports without ranges": {
+			Rules{Ports: []Ports{{"TCP", 443, 443}}}, `{"podSelector":{},"ingress":[{"from":[` + within + `]}],"egress":[{"to":[` + within + `]},` + dnsTo + `],` + both + `}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := json.Marshal(Policy("kubeop-acme-shop", nil, tc.rules).Spec)

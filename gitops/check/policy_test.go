@@ -31,8 +31,19 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		"twice":              {head + "  services:\n    types: [ClusterIP, ClusterIP]\n", []string{`6: spec.services.types[1]: "ClusterIP" is there twice: keep one`}},
 		"a class of balancer": {head + "  services:\n    loadBalancerClasses: [a b]\n", []string{
 			"6: spec.services.loadBalancerClasses[0]: must be a name, which may have a domain before it, such as pool or example.org/pool"}},
-		"no suffixes": {head + "  hostnames:\n    wildcards: true\n", []string{"5: spec.hostnames.suffixes is required"}},
-		"a class":     {head + "  classes:\n    storage: [Fast]\n", []string{"6: spec.classes.storage[0]: must be a name of lowercase letters, digits, dashes and dots, such as tenants-high"}},
+		"egress":            {head + "  egress: {cidrs: [203.0.113.0/24, '2001:db8::/32'], ports: [{port: 443}, {protocol: UDP, port: 8000, endPort: 8999}]}\n", nil},
+		"egress to nothing": {head + "  egress:\n    ports: [{port: 443}]\n", []string{"5: spec.egress.cidrs is required"}},
+		"egress to no range": {head + "  egress:\n    cidrs:\n    - 203.0.113.0\n", []string{
+			"6: spec.egress.cidrs: every entry of cidrs must be a CIDR, such as 203.0.113.0/24 or 2001:db8::/32"}},
+		"egress to a name": {head + "  egress:\n    cidrs: [example.com]\n", []string{
+			"6: spec.egress.cidrs: every entry of cidrs must be a CIDR, such as 203.0.113.0/24 or 2001:db8::/32"}},
+		"egress to no port":           {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports:\n    - port: 65536\n", []string{"8: spec.egress.ports[0].port: must be less than or equal to 65535"}},
+		"egress to ports backwards":   {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports:\n    - {port: 90, endPort: 80}\n", []string{"8: spec.egress.ports[0]: endPort must not be below port"}},
+		"egress by no protocol":       {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports: [{port: 1, protocol: ICMP}]\n", []string{`7: spec.egress.ports[0].protocol: "ICMP" is not one of TCP, UDP, SCTP`}},
+		"egress as a list of numbers": {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports: [443]\n", []string{"7: spec.egress.ports[0]: must be of type object, not integer"}},
+		"an action of egress":         {head + "  egress: {action: Warn, cidrs: [0.0.0.0/0]}\n", []string{"5: unknown field spec.egress.action"}},
+		"no suffixes":                 {head + "  hostnames:\n    wildcards: true\n", []string{"5: spec.hostnames.suffixes is required"}},
+		"a class":                     {head + "  classes:\n    storage: [Fast]\n", []string{"6: spec.classes.storage[0]: must be a name of lowercase letters, digits, dashes and dots, such as tenants-high"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, got := findings(t, identity.Ref{Policy: "baseline"}, c.text, false)

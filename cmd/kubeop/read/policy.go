@@ -25,6 +25,9 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 	}
 	page.Title("Rules")
 	describeRules(page, &policy.Spec.PolicyRules)
+	if of := policy.Spec.Egress; of != nil {
+		describeRule(page, "egress", "", "to", of.CIDRs, "ports", portsOf(of.Ports))
+	}
 	tenants := &v1alpha1.TenantList{}
 	err := reader.List(ctx, tenants)
 	switch {
@@ -143,4 +146,17 @@ func when(is bool, words string) []string {
 		return []string{words}
 	}
 	return nil
+}
+
+// portsOf names ports, such as "443/TCP" and "8000-8999/UDP".
+func portsOf(ports []v1alpha1.EgressPort) []string {
+	var names []string
+	for _, p := range ports {
+		name := fmt.Sprint(p.Port)
+		if p.EndPort > p.Port {
+			name += fmt.Sprint("-", p.EndPort)
+		}
+		names = append(names, name+"/"+cmp.Or(p.Protocol, "TCP"))
+	}
+	return names
 }
