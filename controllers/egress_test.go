@@ -156,3 +156,67 @@ func TestPoliciesDecideWhereAllProjectsOfATenantConnect(t *testing.T) {
 		t.Error("the network policy of a tenant under no policy was written")
 	}
 }
+
+// TestProjectsOfATenantConnectWhenOneAllowsIt, and those of another tenant never do, also if they have the name.
+func TestProjectsOfATenantConnectWhenOneAllowsIt(t *testing.T) {
+	t.Parallel()
+	n, other := teamOf(t, "neighbours"), teamOf(t, "strangers")
+	other.push(shopFiles("web"))
+	other.ready(other.project("web"))
+	files := shopFiles("shop")
+	files["projects/shop/project.yaml"] += "spec: {network: {allowFrom: [web, none]}}\n"
+	n.push(files)
+	n.ready(n.project("shop"))
+	peers := func(of *team, project string) (from, to string) {
+		found := &networkingv1.NetworkPolicy{}
+		if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(of.name, project), Name: "kubeop"}, found); err != nil {
+			return err.Error(), ""
+		}
+		names := func(peers []networkingv1.NetworkPolicyPeer) (text string) {
+			for _, peer := range peers {
+				if peer.NamespaceSelector != nil {
+					text += " " + peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"]
+				}
+			}
+			return text
+		}
+		for _, rule := range found.Spec.Ingress {
+			from += names(rule.From)
+		}
+		for _, rule := range found.Spec.Egress {
+			to += names(rule.To)
+		}
+		return from, to
+	}
+	connects := func(project, from, to string) {
+		t.Helper()
+		n.eventually(func() error {
+			if gotFrom, gotTo := peers(n, project); gotFrom != " ingress"+from || gotTo != " kube-system"+to {
+				return fmt.Errorf("%s: from%s, to%s; want from ingress%s, to kube-system%s", project, gotFrom, gotTo, from, to)
+			}
+			return nil
+		})
+	}
+	connects("shop", "", "")
+	n.eventually(func() error {
+		project := n.project("shop")
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(project), project); err != nil {
+			return err
+		}
+		want := "; spec.network.allowFrom names projects that tenant neighbours does not have: web, none; each can connect once it is in Git"
+		if got := conditions.GetMessage(project, v1alpha1.ReadyCondition); !strings.HasSuffix(got, want) {
+			return fmt.Errorf("it says %q, want %q at its end", got, want)
+		}
+		return nil
+	})
+	n.push(shopFiles("web"))
+	n.ready(n.project("web"))
+	connects("web", "", " kubeop-neighbours-shop")
+	connects("shop", " kubeop-neighbours-web", "")
+	if from, to := peers(other, "web"); from != " ingress" || to != " kube-system" {
+		t.Errorf("the other tenant's project connects from%s, to%s", from, to)
+	}
+	n.push(shopFiles("shop"))
+	connects("shop", "", "")
+	connects("web", "", "")
+}

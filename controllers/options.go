@@ -33,8 +33,8 @@ type Options struct {
 	Concurrency, HelmWorkers int
 	// TenantLimits are for tenants without limits of their own.
 	TenantLimits v1alpha1.TenantLimits
-	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods; with "", no pod may.
-	IngressNamespace string
+	// Admitted are labels of namespaces whose pods may reach every project's pods, such as those of the ingress controller and of monitoring.
+	Admitted []map[string]string
 	// Gateway is the Gateway that serves the hosts of Image Apps, as "namespace/name" or "namespace/name/section"; with "", an Ingress
 	// serves them.
 	Gateway string

@@ -138,7 +138,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
-		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Quotas: project.Quotas{Kinds: s.kinds, Grants: s.grants, Store: s.store},
+		Steps: s.steps("project"), Admitted: o.Admitted, Networks: s.own, Refusals: repositories.Refusals, Quotas: project.Quotas{Kinds: s.kinds, Grants: s.grants, Store: s.store},
 		Promotions: promoter.StatusOf, Hosts: hosts,
 	}
 	images := &source.ImageWriter{Writes: writes, Wake: func(key types.NamespacedName) { s.wake("app", key) }}

@@ -33,8 +33,22 @@ type ProjectSpec struct {
 	// Previews gives branches of the tenant's own repository a project of their own, named <project>-pr-<branch>. It is refused in the platform
 	// repository.
 	Previews *ProjectPreviews `json:"previews,omitempty"`
+	// Network are the connections between this project and others of the tenant. It is refused in a project of the platform itself, which has no
+	// NetworkPolicy.
+	Network ProjectNetwork `json:"network,omitzero"`
 
 	Pace `json:",inline"`
+}
+
+// ProjectNetwork are the connections of a project to others of the same tenant.
+type ProjectNetwork struct {
+	// AllowFrom are projects of the same tenant whose pods may connect to the pods of this one. Projects of other tenants can never connect.
+	// Default: none.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=35
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$`
+	// +listType=set
+	AllowFrom []string `json:"allowFrom,omitempty"`
 }
 
 // Promotion writes the versions of another project's apps to the files of the apps with the same names in this project.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers"
+	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/definitions"
 	"github.com/kubeop/kubeop/internal/heap"
@@ -82,14 +83,27 @@ func options(c *config.Operator) (controllers.Options, error) {
 	cluster, also := c.Cluster()
 	tokens, too := c.Tokens()
 	limits, as := c.Limits()
+	admitted, why := admitted(c)
 	return controllers.Options{
 		Process:     controllers.Process{DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, Drain: c.GracefulTimeout},
 		Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers, TenantLimits: limits,
-		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, IngressClass: c.IngressClass, FlowControl: c.FlowControl, OwnerRequests: c.OwnerRequests,
+		Admitted: admitted, Gateway: c.Gateway, IngressClass: c.IngressClass, FlowControl: c.FlowControl, OwnerRequests: c.OwnerRequests,
 		PlatformApps: c.PlatformApps, Platform: controllers.Platform(c.Platform),
 		Network: controllers.Network{
 			AllowedAddresses: allowed, ClusterNetworks: cluster, TokenServices: tokens, OwnService: c.Service,
 			FluxArtifactHosts: c.FluxArtifactHosts, PlainRegistries: c.PlainRegistries,
 		},
-	}, errors.Join(err, also, too, as)
+	}, errors.Join(err, also, too, as, why)
+}
+
+// admitted returns labels of the namespaces whose pods may reach every project's pods.
+func admitted(c *config.Operator) (all []map[string]string, err error) {
+	for _, of := range []struct{ name, setting string }{{"INGRESS_NAMESPACE", c.IngressNamespace}, {"MONITORING_NAMESPACE", c.MonitoringNamespace}} {
+		marks, why := isolation.Namespaces(of.setting)
+		if why != nil {
+			err = errors.Join(err, fmt.Errorf("reading %s: %w", of.name, why))
+		}
+		all = append(all, marks...)
+	}
+	return all, err
 }

@@ -31,8 +31,8 @@ type Reconciler struct {
 	Quotas
 	// Forget drops the data in memory about a deleted namespace.
 	Forget func(namespace string)
-	// IngressNamespace is the namespace of the ingress controller, whose pods may reach every project; with "", none may.
-	IngressNamespace string
+	// Admitted are labels of namespaces whose pods may reach every project, such as those of the ingress controller and of monitoring.
+	Admitted []map[string]string
 	// Networks are the addresses that no tenant's pods may reach.
 	Networks Networks
 	// Refusals reports whether a newer version of a project is refused.

@@ -29,6 +29,8 @@ type network struct {
 	// closed are ranges of the egress that are completely forbidden, and disjoint the files whose rules about egress have nothing in common; set by
 	// guard.
 	closed, disjoint []string
+	// absent are names in spec.network.allowFrom for which the tenant has no project, set by guard.
+	absent []string
 }
 
 // egress returns the ranges and ports to which the project's pods may connect: what spec.egress of the tenant and of each of its policies allow,

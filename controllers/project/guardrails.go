@@ -59,7 +59,11 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	rules := isolation.Rules{IngressNamespace: r.IngressNamespace, Egress: egress, Ports: ports}
+	from, to, err := r.peers(ctx, s)
+	if err != nil {
+		return err
+	}
+	rules := isolation.Rules{Admitted: r.Admitted, From: from, To: to, Egress: egress, Ports: ports}
 	policy := isolation.Policy(s.namespace, s.labels(), rules)
 	if err := s.made.Apply(ctx, counted, limits, noSystemPriority(s), policy); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)

@@ -94,6 +94,10 @@ func (s *scope) Summary() string {
 	if len(s.network.disjoint) > 0 {
 		summary += fmt.Sprintf("; nothing outside of the cluster can be reached, because no address and port is in spec.egress of all of: %s", strings.Join(s.network.disjoint, ", "))
 	}
+	if len(s.network.absent) > 0 {
+		summary += fmt.Sprintf("; spec.network.allowFrom names projects that tenant %s does not have: %s; each can connect once it is in Git", s.tenant.Name,
+			strings.Join(s.network.absent, ", "))
+	}
 	if s.lowered {
 		summary += fmt.Sprintf("; its quota lets fewer objects be made than usual, because those of tenant %s are near spec.limits.%s of the Tenant", s.tenant.Name, budget.StoreBytes.Name)
 	}

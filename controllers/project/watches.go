@@ -22,12 +22,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
-// SetupWithManager adds the controller. These events wake a project: a change of its Project, of an object created for it, of its tenant,
+// SetupWithManager adds the controller. These events wake a project: a change of its Project, of a project with which spec.network connects it, of an object created for it, of its tenant,
 // of a policy that its tenant is under, of its claims of host names, of the cluster's networks, of the tenant's remaining number of objects or of what is left of its budget; and an app that is created or deleted, or whose readiness
 // or delivery changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.connected), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.projectsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Policy{}, handler.EnqueueRequestsFromMapFunc(r.under), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.HostnameClaim{}, handler.EnqueueRequestsFromMapFunc(hostclaims.ProjectOf)).

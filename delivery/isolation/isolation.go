@@ -2,8 +2,12 @@
 package isolation
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	meta "k8s.io/client-go/applyconfigurations/meta/v1"
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
@@ -11,8 +15,10 @@ import (
 
 // Rules are the connections that a project's pods may have with peers outside of the project.
 type Rules struct {
-	// IngressNamespace is the namespace of the ingress controller, which may reach all pods; "" means that no ingress controller may.
-	IngressNamespace string
+	// Admitted are labels of namespaces whose pods may reach all pods, such as those of the ingress controller and of monitoring.
+	Admitted []map[string]string
+	// From and To are the namespaces of other projects of the tenant whose pods may connect to the project's pods, and to which these may connect.
+	From, To []string
 	// Egress are the address ranges pods may connect to, at Ports; at every port if Ports has none.
 	Egress []Range
 	Ports  []Ports
@@ -39,10 +45,14 @@ func Policy(namespace string, labels map[string]string, rules Rules) *networking
 		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
 		WithIngress(networking.NetworkPolicyIngressRule().WithFrom(within)).
 		WithEgress(networking.NetworkPolicyEgressRule().WithTo(within), dns())
-	if rules.IngressNamespace != "" {
-		spec.WithIngress(networking.NetworkPolicyIngressRule().WithFrom(inNamespace(rules.IngressNamespace)))
+	// A rule without peers would allow everything.
+	if from := append(labelled(rules.Admitted...), named(rules.From)...); len(from) > 0 {
+		spec.WithIngress(networking.NetworkPolicyIngressRule().WithFrom(from...))
 	}
-	if len(rules.Egress) > 0 { // A rule without peers would allow everything.
+	if len(rules.To) > 0 {
+		spec.WithEgress(networking.NetworkPolicyEgressRule().WithTo(named(rules.To)...))
+	}
+	if len(rules.Egress) > 0 {
 		spec.WithEgress(to(rules.Egress, rules.Ports))
 	}
 	return networking.NetworkPolicy(name, namespace).WithLabels(labels).WithSpec(spec)
@@ -50,7 +60,7 @@ func Policy(namespace string, labels map[string]string, rules Rules) *networking
 
 // dns lets pods query the cluster's DNS, which runs in kube-system everywhere.
 func dns() *networking.NetworkPolicyEgressRuleApplyConfiguration {
-	rule := networking.NetworkPolicyEgressRule().WithTo(inNamespace("kube-system"))
+	rule := networking.NetworkPolicyEgressRule().WithTo(named([]string{"kube-system"})...)
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
 		rule.WithPorts(networking.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(53)))
 	}
@@ -72,6 +82,34 @@ func to(ranges []Range, ports []Ports) *networking.NetworkPolicyEgressRuleApplyC
 	return rule
 }
 
-func inNamespace(name string) *networking.NetworkPolicyPeerApplyConfiguration {
-	return networking.NetworkPolicyPeer().WithNamespaceSelector(meta.LabelSelector().WithMatchLabels(map[string]string{nameLabel: name}))
+// named returns the pods of namespaces with these names.
+func named(namespaces []string) (all []*networking.NetworkPolicyPeerApplyConfiguration) {
+	for _, namespace := range namespaces {
+		all = append(all, labelled(map[string]string{nameLabel: namespace})...)
+	}
+	return all
+}
+
+// labelled returns the pods of namespaces with these labels.
+func labelled(namespaces ...map[string]string) (all []*networking.NetworkPolicyPeerApplyConfiguration) {
+	for _, marks := range namespaces {
+		all = append(all, networking.NetworkPolicyPeer().WithNamespaceSelector(meta.LabelSelector().WithMatchLabels(marks)))
+	}
+	return all
+}
+
+// Namespaces reads which namespaces a setting means: the name of one, or labels such as "monitoring=true,team=a"; "" means none.
+func Namespaces(setting string) ([]map[string]string, error) {
+	setting = strings.TrimSpace(setting)
+	switch {
+	case setting == "":
+		return nil, nil
+	case !strings.Contains(setting, "="):
+		setting = nameLabel + "=" + setting
+	}
+	marks, err := labels.ConvertSelectorToLabelsMap(setting)
+	if err != nil {
+		return nil, fmt.Errorf("%q is neither the name of a namespace nor labels such as monitoring=true: %w", setting, err)
+	}
+	return []map[string]string{marks}, nil
 }

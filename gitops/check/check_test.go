@@ -155,6 +155,7 @@ func TestProjectsOfThePlatformHaveOtherFields(t *testing.T) {
 		"the platform's":                  {ofPlatform, "{}", nil},
 		"the platform's with a namespace": {ofPlatform, "{namespace: {adopt: true}}", nil},
 		"the platform's with a quota":     {ofPlatform, "{quota: {hard: {cpu: 1}}}", []string{"4: spec.quota: a project of the platform itself has no quota and no limits; remove it"}},
+		"the platform's with a network":   {ofPlatform, "{network: {allowFrom: [a]}}", []string{"4: spec.network: a project of the platform itself has no network policy; remove it"}},
 		"the platform's with limits":      {ofPlatform, "{limits: {}}", []string{"4: spec.limits: a project of the platform itself has no quota and no limits; remove it"}},
 		"a tenant's with a namespace":     {aProject, "{namespace: {adopt: true}}", []string{"4: spec.namespace: only projects of the platform itself, in platform/<project>/ of the platform repository, may set it; remove it"}},
 	} {

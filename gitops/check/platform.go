@@ -35,6 +35,9 @@ func (d *Result) checkPlatform(at identity.Ref) {
 		}
 		return
 	}
+	if _, set := spec["network"]; set {
+		d.AddAt(code.WrongScope, "spec.network", "spec.network: a project of the platform itself has no network policy; remove it")
+	}
 	for _, field := range []string{"quota", "limits"} {
 		if _, set := spec[field]; set {
 			d.AddAt(code.WrongScope, "spec."+field, "spec.%s: a project of the platform itself has no quota and no limits; remove it", field)

@@ -38,7 +38,8 @@ var inWords = map[string]string{
 	`^([A-Z][A-Za-z0-9]*|(\*|[A-Z][A-Za-z0-9]*)\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`: "must be a kind, such as Secret or CronJob.batch, or all kinds of a group, such as *.apps",
 	`^([-A-Za-z0-9._*]+/)?[-A-Za-z0-9._*]+$`:                                                                        "must be a pattern of names of labels or annotations, such as team or *.example.com/*",
 	`^((https?|ssh)://)?[a-z0-9*.-]+(:[0-9]+)?(/[A-Za-z0-9*._~+-]+)*$`:                                              "must be a host, or a path at a host, such as git.example.com/acme or https://charts.example.com, with the host in lowercase",
-	`^sha256:[0-9a-f]{64}$`: "must be a digest, as sha256: and 64 hexadecimal digits",
+	`^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$`:                                                                          "must be the name of a project of the same tenant, such as shop; projects of other tenants can have no connections to it",
+	`^sha256:[0-9a-f]{64}$`:                                                                                         "must be a digest, as sha256: and 64 hexadecimal digits",
 }
 
 // grammar corrects the grammar of the validators' messages about lengths.

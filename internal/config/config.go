@@ -112,8 +112,10 @@ type Tenants struct {
 	// TenantLimits are the default limits of tenants, in JSON with the fields of a Tenant's spec.limits. Fields that are missing have the
 	// defaults of package delivery/budget.
 	TenantLimits string `env:"TENANT_LIMITS"`
-	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods.
-	IngressNamespace string `env:"INGRESS_NAMESPACE"`
+	// IngressNamespace is the namespace of the ingress controller, and MonitoringNamespace that of what scrapes metrics of pods, which may reach every
+	// project's pods: each the name of one, or labels of several such as "use=monitoring"; "" is none.
+	IngressNamespace    string `env:"INGRESS_NAMESPACE"`
+	MonitoringNamespace string `env:"MONITORING_NAMESPACE"`
 	// Gateway is the Gateway of the Gateway API that serves the hosts of Image apps, as "namespace/name", or as
 	// "namespace/name/section" to attach to one of its listeners. With "", the default, Ingresses serve them.
 	Gateway string `env:"GATEWAY"`
