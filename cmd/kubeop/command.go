@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/migrate"
 	"github.com/kubeop/kubeop/cmd/kubeop/offline"
 	"github.com/kubeop/kubeop/cmd/kubeop/plan"
+	"github.com/kubeop/kubeop/cmd/kubeop/reach"
 	"github.com/kubeop/kubeop/cmd/kubeop/read"
 )
 
@@ -72,7 +73,7 @@ Exit codes: 0 for success, 1 for an error, 2 if differences or problems were fou
 	root.SetCompletionCommandGroupID("other")
 	c.AddFlags(root.PersistentFlags())
 	for group, commands := range map[string][]*cobra.Command{
-		"read":    {read.Get(c), read.Describe(c), read.Tree(c), read.Trace(c), read.History(c), read.Blame(c), read.Events(c), read.Logs(c)},
+		"read":    {read.Get(c), read.Describe(c), read.Tree(c), read.Trace(c), read.History(c), read.Blame(c), read.Events(c), read.Logs(c), reach.Net(c)},
 		"offline": {offline.Validate(c), offline.Init(c), offline.Create(c), offline.Set(c), offline.Add(c), offline.Delete(c), offline.Schema(c), offline.Explain(c), migrate.Import(c, offline.Problems)},
 		"plan":    {plan.Command(c), plan.Diff(c)},
 		"act":     {act.Reconcile(c), act.Force(c), act.Reset(c), act.Suspend(c), act.Resume(c), act.Confirm(c), act.Rollback(c), act.Wait(c)},
