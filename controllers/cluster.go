@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/registry"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fingerprint"
@@ -43,6 +44,8 @@ type cluster struct {
 	applier *apply.Applier
 	// clients are clients with the rights of the projects' deployers.
 	clients *kube.Clients
+	// registries keep the pull Secrets of projects.
+	registries *registry.Provider
 	// served and mapper know the kinds that the API server serves. The manager's own mapper keeps deleted kinds; this one forgets them, and
 	// shares the results of discovery with Helm.
 	served discovery.CachedDiscoveryInterface

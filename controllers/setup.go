@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/promotion"
+	"github.com/kubeop/kubeop/controllers/registry"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/tenant"
 	"github.com/kubeop/kubeop/controllers/volumes"
@@ -67,6 +68,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"repository", controller(k.repository), leader},
 		{"tenant", controller(k.tenant), leader},
 		{"project", controller(k.project), leader},
+		{"registry", controller(k.registry), leader},
 		{"app", controller(k.app), leader},
 		{"report", controller(k.report), leader},
 		{"notification", controller(k.notification), leader},
@@ -114,7 +116,7 @@ func (s *shared) parts(k *reconcilers) []part {
 }
 
 // reconcilers are the functions that add the controller of each kind to the manager.
-type reconcilers struct{ volumes, repository, tenant, project, app, report, notification, promotion func() error }
+type reconcilers struct{ volumes, repository, tenant, project, registry, app, report, notification, promotion func() error }
 
 // reconcilers creates the controllers.
 func (s *shared) reconcilers() (*reconcilers, error) {
@@ -139,8 +141,9 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
 		Steps: s.steps("project"), Admitted: o.Admitted, Networks: s.own, Refusals: repositories.Refusals, Quotas: project.Quotas{Kinds: s.kinds, Grants: s.grants, Store: s.store},
-		Promotions: promoter.StatusOf, Hosts: hosts,
+		Promotions: promoter.StatusOf, Hosts: hosts, Registries: s.registries,
 	}
+	registries := &registry.Reconciler{Client: mgr.GetClient(), Secrets: s.registries.Secrets, Steps: s.steps("registry")}
 	images := &source.ImageWriter{Writes: writes, Wake: func(key types.NamespacedName) { s.wake("app", key) }}
 	apps := app.New(app.Options{
 		Cluster: app.Cluster{
@@ -170,7 +173,8 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 			return repositories.SetupWithManager(mgr, s.secrets, s.hookKeys(), s.options("repository", byItself))
 		},
 		tenant:       func() error { return tenants.SetupWithManager(mgr, s.options("tenant", byItself)) },
-		project:      func() error { return projects.SetupWithManager(mgr, s.options("project", s.tenantOf)) },
+		project:      func() error { return projects.SetupWithManager(mgr, s.secrets, s.options("project", s.tenantOf)) },
+		registry:     func() error { return registries.SetupWithManager(mgr, s.secrets, s.options("registry", byItself)) },
 		app:          func() error { return apps.SetupWithManager(mgr, s.released, s.options("app", s.tenantOf)) },
 		report:       func() error { return s.reporter.SetupWithManager(mgr, s.options("report", byItself)) },
 		promotion:    func() error { return promoter.SetupWithManager(mgr, s.options("promotion", s.tenantOf)) },
@@ -180,7 +184,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 
 // installed fails if the API server does not serve the kinds of this API.
 func installed(mapper meta.RESTMapper) error {
-	for _, name := range []string{v1alpha1.RepositoryKind, v1alpha1.TenantKind, v1alpha1.ProjectKind, v1alpha1.AppKind, v1alpha1.PolicyKind, v1alpha1.GuardrailsKind, v1alpha1.HostnameClaimKind} {
+	for _, name := range []string{v1alpha1.RepositoryKind, v1alpha1.TenantKind, v1alpha1.ProjectKind, v1alpha1.AppKind, v1alpha1.PolicyKind, v1alpha1.GuardrailsKind, v1alpha1.HostnameClaimKind, v1alpha1.RegistryKind} {
 		kind := v1alpha1.GroupVersion.WithKind(name)
 		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		switch {

@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/pushes"
 	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/registry"
 	"github.com/kubeop/kubeop/controllers/report"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -81,6 +82,10 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		Wake: func(key types.NamespacedName) { s.wake("repository", key) },
 	}
 	s.releases = s.engine()
+	s.registries = &registry.Provider{
+		Client: mgr.GetClient(), Direct: s.direct, Applier: s.applier, Deployer: s.clients.As, Version: s.local.Version, OnChange: s.local.OnChange,
+		Secrets: registry.NewSecrets(mgr.GetClient(), s.direct, s.secrets, o.Namespace, s.clock),
+	}
 	s.notifier = &report.Notifier{
 		Reader: mgr.GetClient(), Queue: s.reports, Network: s.network, Clock: s.clock, Namespace: o.Namespace,
 		Wake: func(key types.NamespacedName) { s.wake("tenant", key) },
@@ -123,6 +128,7 @@ func (s *shared) forget(namespace string) {
 	s.releases.Forget(namespace)
 	s.clients.Forget(namespace)
 	s.local.Forget(namespace)
+	s.registries.Forget(namespace)
 	s.durations.DeleteDuration(corev1.ObjectReference{Kind: v1alpha1.AppKind, Namespace: namespace})
 }
 

@@ -54,8 +54,16 @@ const (
 	RepositoryBoundCondition = "RepositoryBound"
 	// DomainsReadyCondition: the tenant's domains overlap with none of another tenant.
 	DomainsReadyCondition = "DomainsReady"
+	// RegistriesReadyCondition: the project has the credentials of all Registries that its tenant may use. Ready does not depend on it.
+	RegistriesReadyCondition = "RegistriesReady"
 	// KeyReadyCondition: the tenant has the key that spec.sops asks for.
 	KeyReadyCondition = "KeyReady"
+)
+
+// Step of a Registry.
+const (
+	// SecretReadyCondition: the Secret that the Registry names is there, and has credentials for its host.
+	SecretReadyCondition = "SecretReady"
 )
 
 // Conditions of a Tenant beside its steps.
@@ -83,6 +91,12 @@ const (
 	// PromotionPendingCondition is present, and True, while versions of the project in spec.promotion.from are not in this one yet. The message
 	// says which, and what they wait for. Nothing else depends on it.
 	PromotionPendingCondition = "PromotionPending"
+)
+
+// Step of the removal of a Registry.
+const (
+	// CredentialsRemovedCondition: no project has the credentials any more.
+	CredentialsRemovedCondition = "CredentialsRemoved"
 )
 
 // Steps of the removal of a Tenant and a Project, in order.
@@ -356,4 +370,14 @@ const (
 	WriteFailedReason = "WriteFailed"
 	// UnhealthyReason: an object failed, or did not become healthy within the timeout. The message says which and why.
 	UnhealthyReason = "Unhealthy"
+)
+
+// Reasons of a Registry and a Project.
+const (
+	// SecretInvalidReason: the Secret of a Registry has no credentials for its host, or they cannot be used. The message says which key is wrong.
+	SecretInvalidReason = "SecretInvalid"
+	// PullSecretRefusedReason: a Secret that kubeop did not make has the name of a pull Secret, or the API server refuses the pull Secret.
+	PullSecretRefusedReason = "PullSecretRefused"
+	// AccountDeliveredReason: an app delivers the default service account with imagePullSecrets, so kubeop does not change them.
+	AccountDeliveredReason = "AccountDelivered"
 )

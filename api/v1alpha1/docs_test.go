@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	kinds = []string{"Repository", "Tenant", "Project", "App"}
+	kinds = []string{"Repository", "Registry", "Tenant", "Project", "App"}
 	// kindPattern finds the kinds a group of constants is for, as in "Steps of a Tenant and a Project".
-	kindPattern = regexp.MustCompile(`\b(Repository|Tenant|Project|App)\b`)
+	kindPattern = regexp.MustCompile(`\b(Repository|Registry|Tenant|Project|App)\b`)
 	// usePattern finds the reasons and conditions that code uses.
 	usePattern = regexp.MustCompile(`\bv1alpha1\.(\w+)(Condition|Reason)\b`)
 )
@@ -49,6 +49,7 @@ func TestReasonsOfAKindAreDocumented(t *testing.T) {
 	pages := readPages(t)
 	packages := map[string][]string{
 		"Repository": {"repository", "pushes"},
+		"Registry":   {"registry"},
 		"Tenant":     {"tenant", "home", "volumes"},
 		"Project":    {"project", "delivered", "home", "volumes", "refusal"},
 		"App":        {"app", "refusal"},

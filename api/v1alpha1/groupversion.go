@@ -32,11 +32,12 @@ const (
 	GuardrailsKind = "Guardrails"
 
 	HostnameClaimKind = "HostnameClaim"
+	RegistryKind      = "Registry"
 )
 
 func addKinds(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Repository{}, &RepositoryList{}, &Tenant{}, &TenantList{}, &Project{}, &ProjectList{}, &App{}, &AppList{},
-		&Policy{}, &PolicyList{}, &Guardrails{}, &GuardrailsList{}, &HostnameClaim{}, &HostnameClaimList{})
+		&Policy{}, &PolicyList{}, &Guardrails{}, &GuardrailsList{}, &HostnameClaim{}, &HostnameClaimList{}, &Registry{}, &RegistryList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // The step runner needs the schedule and the common status, including conditions, of every kind.
 
@@ -22,6 +26,14 @@ func (o *Project) GetSchedule() *Schedule               { return &Schedule{Pace:
 func (o *Project) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 func (o *Project) GetConditions() []metav1.Condition    { return o.Status.Conditions }
 func (o *Project) SetConditions(c []metav1.Condition)   { o.Status.Conditions = c }
+
+// GetSchedule returns the default interval: events report what changes.
+func (o *Registry) GetSchedule() *Schedule {
+	return &Schedule{Pace: Pace{Interval: metav1.Duration{Duration: 10 * time.Minute}}}
+}
+func (o *Registry) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+func (o *Registry) GetConditions() []metav1.Condition    { return o.Status.Conditions }
+func (o *Registry) SetConditions(c []metav1.Condition)   { o.Status.Conditions = c }
 
 func (o *App) GetSchedule() *Schedule               { return &o.Spec.Schedule }
 func (o *App) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }

@@ -214,6 +214,11 @@ type ProjectStatus struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Refused is the newer version that condition Current reports. It is unset if there is none.
 	Refused *Refused `json:"refused,omitempty"`
+	// PullSecrets are the Secrets with credentials of Registries that kubeop keeps in the namespace, sorted by registry. The default service
+	// account and the pods of Image apps name them.
+	// +listType=map
+	// +listMapKey=registry
+	PullSecrets []PullSecret `json:"pullSecrets,omitempty"`
 	// Inventory lists the objects that were created for the project.
 	Inventory       Inventory `json:"inventory,omitzero"`
 	PromotionStatus `json:",inline"`

@@ -57,7 +57,7 @@ func (r *renderer) imageSettings(s *scope) workload.Settings {
 	if s.found.Folder != nil {
 		settings.Files = s.found.Folder
 	}
-	settings.Reference = s.found.Reference
+	settings.Reference, settings.PullSecrets = s.found.Reference, s.PullSecrets
 	return settings
 }
 

@@ -55,7 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.Gener
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		// The App's own spec and annotations: suspension, requests, confirmations, the commit that declares it.
 		For(&v1alpha1.App{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		// The App's project becomes ready, the limits of its tenant or the policies of its project change, or its source repository has a new push.
+		// The App's project becomes ready or has other pull Secrets, the limits of its tenant or the policies of its project change, or its source repository has a new push.
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.ofProject), builder.WithPredicates(project.ReadyChanged)).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(w.ofTenant), builder.WithPredicates(project.TermsChanged)).
 		Watches(&v1alpha1.Guardrails{}, handler.EnqueueRequestsFromMapFunc(w.ofGuardrails), builder.WithPredicates(hostclaims.RulesChanged)).

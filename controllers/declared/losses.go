@@ -64,7 +64,7 @@ type below struct {
 // namespaces returns the project namespaces of an object.
 func (b *below) namespaces(ctx context.Context, ref identity.Ref) ([]string, error) {
 	switch {
-	case ref.App != "", ref.Policy != "":
+	case ref.App != "", ref.OneFile():
 		return nil, nil
 	case ref.Project != "":
 		return []string{v1alpha1.ProjectNamespace(ref.Tenant, ref.Project)}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/delivered"
 	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/registry"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -41,6 +42,8 @@ type Reconciler struct {
 	Deliveries delivered.Reporter
 	// Hosts has the host names of projects.
 	Hosts *hostclaims.Claims
+	// Registries keep the pull Secrets of projects.
+	Registries *registry.Provider
 	// Promotions returns the condition about promotions to a project, and what was promoted or is held.
 	Promotions func(*v1alpha1.Project) (step.Note, v1alpha1.PromotionStatus)
 }
@@ -73,5 +76,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (
 		step.Of(v1alpha1.NamespaceReadyCondition, s, r.makeNamespace),
 		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.stop), // Before guard, which fails for what the tenant writes into its quota.
 		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.guard),
-		step.Of(v1alpha1.AccessReadyCondition, s, r.grant))
+		step.Of(v1alpha1.AccessReadyCondition, s, r.grant),
+		step.Of(v1alpha1.RegistriesReadyCondition, s, r.provide)) // As the deployer, which grant makes.
 }

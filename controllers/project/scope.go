@@ -10,10 +10,12 @@ import (
 	"github.com/kubeop/kubeop/controllers/delivered"
 	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/registry"
 	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // scope holds the facts of one Reconcile.
@@ -39,13 +41,20 @@ type scope struct {
 	cluster error
 	// current reports whether a newer version of the project is refused.
 	current refusal.Report
-	// promotion is the condition about promotions, and promotions their status.
-	promotion  step.Note
-	promotions v1alpha1.PromotionStatus
+	// promotion is what is promoted to the project.
+	promotion promotion
 	// again is when to look whether a host name can be released; 0 for none.
 	again time.Duration
 	// stopped is set by stop.
 	stopped halt
+	// pulls are the pull Secrets of the project.
+	pulls registry.Held
+}
+
+// promotion is the condition about promotions, and their status.
+type promotion struct {
+	note   step.Note
+	status v1alpha1.PromotionStatus
 }
 
 // halt is the condition Stopped, and when to look again because of it; 0 for its interval.
@@ -55,14 +64,15 @@ type halt struct {
 }
 
 func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
-	promotion, promotions := r.Promotions(project)
+	note, promotions := r.Promotions(project)
+	pulls, rest := registry.HeldBy(&project.Status)
 	return &scope{
-		promotion:  promotion,
-		promotions: promotions,
-		project:    project,
-		namespace:  v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
-		made:       apply.NewLedger(r.Applier, r.Direct, project.Status.Inventory),
-		current:    r.Refusals.Report(v1alpha1.ProjectKind, project, project.Status.Refused),
+		promotion: promotion{note, promotions},
+		project:   project,
+		namespace: v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
+		made:      apply.NewLedger(r.Applier, r.Direct, rest),
+		pulls:     pulls,
+		current:   r.Refusals.Report(v1alpha1.ProjectKind, project, project.Status.Refused),
 	}
 }
 
@@ -81,8 +91,9 @@ func (s *scope) Record() {
 		s.apps.Record(&s.project.Status.AppCounts)
 	}
 	s.project.Status.Refused = s.current.Refused
-	s.project.Status.PromotionStatus = s.promotions
-	s.project.Status.Inventory = s.made.Inventory()
+	s.project.Status.PromotionStatus = s.promotion.status
+	s.project.Status.PullSecrets = s.pulls.Secrets
+	s.project.Status.Inventory = inventory.Join(s.made.Inventory().Entries, s.pulls.Entries)
 }
 
 // Summary is the message of the condition Ready.
@@ -109,7 +120,7 @@ func (s *scope) Summary() string {
 
 // Notes returns the conditions other than those of the steps.
 func (s *scope) Notes() []step.Note {
-	notes := append(slices.Clone(s.current.Notes), s.promotion)
+	notes := append(slices.Clone(s.current.Notes), s.promotion.note)
 	if s.tenant != nil {
 		frozen, _ := home.Frozen(s.tenant)
 		notes = append(notes, frozen)

@@ -2,11 +2,14 @@ package project
 
 import (
 	"context"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -15,22 +18,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/controllers/delivered"
 	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/controllers/hostclaims"
+	"github.com/kubeop/kubeop/controllers/registry"
 	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/delivery/guardrails"
+	"github.com/kubeop/kubeop/delivery/pullsecret"
 )
 
-// SetupWithManager adds the controller. These events wake a project: a change of its Project, of a project with which spec.network connects it, of an object created for it, of its tenant,
-// of a policy that its tenant is under, of its claims of host names, of the cluster's networks, of the tenant's remaining number of objects or of what is left of its budget; and an app that is created or deleted, or whose readiness
+// SetupWithManager adds the controller. These events wake a project: a change of its Project, of a project with which spec.network connects it, of an object
+// created for it, of its tenant, of a policy that its tenant is under, of a Registry that its tenant may use or its Secret (in secrets), of its pull Secrets and
+// its default service account, of its claims of host names, of the cluster's networks, of the tenant's remaining number of objects or of what is left of its
+// budget; and an app that is created or deleted, or whose readiness
 // or delivery changes.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.connected), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.projectsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Policy{}, handler.EnqueueRequestsFromMapFunc(r.under), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Registry{}, handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Kind(secrets, credentials.MetadataOnly(), handler.TypedEnqueueRequestsFromMapFunc(r.rotated))).
+		WatchesRawSource(r.onPullSecrets()).
 		Watches(&v1alpha1.HostnameClaim{}, handler.EnqueueRequestsFromMapFunc(hostclaims.ProjectOf)).
 		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(predicate.Or(rollup.Changed, delivered.Changed))).
 		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
@@ -117,4 +128,45 @@ func requestOf(labels map[string]string) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: v1alpha1.HomeNamespace(tenant), Name: project}}}
+}
+
+// using maps a Registry to the projects of the tenants that may use it. If listing them fails, the error is logged, and the projects are
+// reconciled at their interval.
+func (r *Reconciler) using(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+	tenants, policies := &v1alpha1.TenantList{}, &v1alpha1.PolicyList{}
+	for _, list := range []client.ObjectList{tenants, policies} {
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing the tenants that may use a registry that changed; their projects are reconciled at their interval", "registry", o.GetName())
+			return nil
+		}
+	}
+	for i := range tenants.Items {
+		if pullsecret.May(&tenants.Items[i], policies.Items, o.(*v1alpha1.Registry)) {
+			requests = append(requests, r.projectsOf(ctx, &tenants.Items[i])...)
+		}
+	}
+	return requests
+}
+
+// rotated maps a Secret of the operator's namespace to the projects of the tenants that may use a Registry with its credentials.
+func (r *Reconciler) rotated(ctx context.Context, secret *metav1.PartialObjectMetadata) (requests []reconcile.Request) {
+	for _, of := range r.Registries.Secrets.Changed(ctx, secret) {
+		requests = append(requests, r.using(ctx, &of)...)
+	}
+	return requests
+}
+
+// onPullSecrets wakes a project when somebody changes one of its pull Secrets, or the service account that names them.
+func (r *Reconciler) onPullSecrets() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.Registries.OnChange(func(namespace, kind, name string, _ map[string]string) {
+			if !registry.Concerns(kind, name) {
+				return
+			}
+			tenant := v1alpha1.TenantOf(namespace)
+			project := strings.TrimPrefix(namespace, v1alpha1.ProjectNamespace(tenant, ""))
+			queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: v1alpha1.HomeNamespace(tenant), Name: project}})
+		})
+		return nil
+	})
 }

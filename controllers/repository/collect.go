@@ -8,6 +8,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,7 +111,7 @@ func (s *scope) mayDeclare(ref identity.Ref) bool {
 // live returns an object from the cache, nil if there is none.
 func (r *Reconciler) live(ctx context.Context, ref identity.Ref) (client.Object, error) {
 	live := map[string]client.Object{
-		v1alpha1.PolicyKind: &v1alpha1.Policy{}, v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
+		v1alpha1.PolicyKind: &v1alpha1.Policy{}, v1alpha1.RegistryKind: &v1alpha1.Registry{}, v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
 	}[ref.Kind()]
 	err := r.Client.Get(ctx, ref.Key(), live)
 	if apierrors.IsNotFound(err) {
@@ -175,7 +177,7 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	}
 	losses, apps, err := declared.Losses(ctx, r.Client, r.Direct, lost)
 	if err == nil {
-		err = declared.CountTenants(ctx, r.Direct, losses, lost, s.found.Declared)
+		err = declared.CountUsers(ctx, r.Direct, losses, lost, s.found.Declared)
 	}
 	if err != nil {
 		return plan.Verdict{}, err
@@ -264,11 +266,11 @@ func (s *scope) samePlace() bool { return s.repository.Status.AppliedSource == p
 
 // fromGit reports whether an object was declared from a folder or a file: either kubeop's field manager applied it, or it was restored from a backup,
 // which keeps the annotations and may drop the managed fields. If the name differs from that of the folder, or of the
-// file of a Policy, a person made a copy.
+// file of a Policy or a Registry, a person made a copy.
 func fromGit(o client.Object) bool {
 	name := path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation])
-	if _, policy := o.(*v1alpha1.Policy); policy {
-		name = layout.PolicyName(name)
+	if ref, _ := identity.Of(o); ref.OneFile() {
+		name = layout.NameOf(name)
 	}
 	return fieldmanager.Applied(o) || name == o.GetName()
 }
@@ -284,23 +286,17 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[identity.
 		}
 	}
 	of := client.MatchingFields{byRepository: name}
-	policies, tenants, projects, apps := &v1alpha1.PolicyList{}, &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}
-	for _, list := range []client.ObjectList{policies, tenants, projects, apps} {
+	lists := []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.RegistryList{}, &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}}
+	for _, list := range lists {
 		if err := r.Client.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing what repository %s declared: %w", name, err)
 		}
-	}
-	for i := range policies.Items {
-		add(&policies.Items[i])
-	}
-	for i := range tenants.Items {
-		add(&tenants.Items[i])
-	}
-	for i := range projects.Items {
-		add(&projects.Items[i])
-	}
-	for i := range apps.Items {
-		add(&apps.Items[i])
+		// The items of these lists are always objects, so the function returns no error.
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			o, _ := item.(client.Object)
+			add(o)
+			return nil
+		})
 	}
 	return there, nil
 }

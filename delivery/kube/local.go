@@ -27,10 +27,12 @@ const refusals = 8
 // local are the kinds that a LocalWatch covers besides the sources of Flux.
 var local = map[string]schema.GroupVersionResource{
 	"ConfigMap": corev1.SchemeGroupVersion.WithResource("configmaps"), "Secret": corev1.SchemeGroupVersion.WithResource("secrets"),
+	"ServiceAccount": corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
 }
 
-// LocalWatch holds the metadata of Secrets, ConfigMaps and, where they are served, the sources of Flux in the namespaces of projects. It
-// watches each namespace as that namespace's deployer, because the operator itself may not read Secrets. The watch of a kind in a namespace
+// LocalWatch holds the metadata of Secrets, ConfigMaps, service accounts and, where they are served, the sources of Flux in the namespaces of
+// projects. It watches each namespace as that namespace's deployer, because the operator itself may not read Secrets, and watches only what has
+// its labels, which the service accounts that Kubernetes makes do not have. The watch of a kind in a namespace
 // starts with the first read and ends with Forget. It costs one watch request, and the memory for the packed metadata without annotations.
 //
 // No read waits. Until the first list has arrived, a read returns *Unready, which contains the API server's error if it keeps refusing, and
@@ -90,7 +92,7 @@ func (w *LocalWatch) Releases(_ context.Context, namespace, app string) ([]strin
 	return secrets.releases(app), nil
 }
 
-// Version returns the resourceVersion of a ConfigMap, Secret or source of Flux as last seen, "" if there is none of that name.
+// Version returns the resourceVersion of a ConfigMap, Secret, service account or source of Flux as last seen, "" if there is none of that name.
 func (w *LocalWatch) Version(_ context.Context, namespace, kind, name string) (string, error) {
 	objects, err := w.known(place{namespace, kind})
 	if err != nil {
@@ -183,7 +185,7 @@ func (w *LocalWatch) resource(kind string) (schema.GroupVersionResource, error) 
 		return resource, nil
 	}
 	if w.Mapper == nil {
-		return schema.GroupVersionResource{}, fmt.Errorf("objects of the kind %s are not watched here: only ConfigMaps and Secrets are", kind)
+		return schema.GroupVersionResource{}, fmt.Errorf("objects of the kind %s are not watched here: only ConfigMaps, Secrets and service accounts are", kind)
 	}
 	mapping, err := w.Mapper.RESTMapping(schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: kind})
 	if err != nil {

@@ -91,7 +91,7 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 	return d
 }
 
-// Name says why no object can have the name of the folder or, for a Policy, of the file; "" if one can.
+// Name says why no object can have the name of the folder or, for a Policy or a Registry, of the file; "" if one can.
 func (kinds Kinds) Name(at identity.Ref) string {
 	why := cmp.Or(kinds[at.Kind()].wrongName(at.Key().Name), reservedNamespace(at))
 	if why == "" {

@@ -66,7 +66,7 @@ func (d *Result) identify(at identity.Ref) {
 
 // placeOf is what gives an object its name: the folder that its file is in, or the file itself.
 func placeOf(at identity.Ref) string {
-	if at.Policy != "" {
+	if at.OneFile() {
 		return "file"
 	}
 	return "folder"
@@ -76,6 +76,10 @@ func (d *Result) wrongKind(at identity.Ref) {
 	kind := d.Value["kind"]
 	if kind == v1alpha1.PolicyKind && d.Value["apiVersion"] == v1alpha1.GroupVersion.String() {
 		d.AddAt(code.WrongKind, "kind", "Policies are declared in policies/<policy>.yaml of the platform repository only")
+		return
+	}
+	if kind == v1alpha1.RegistryKind && d.Value["apiVersion"] == v1alpha1.GroupVersion.String() {
+		d.AddAt(code.WrongKind, "kind", "Registries are declared in registries/<registry>.yaml of the platform repository only")
 		return
 	}
 	if kind == v1alpha1.TenantKind && at.Kind() != v1alpha1.TenantKind {

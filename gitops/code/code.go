@@ -99,6 +99,10 @@ const (
 	WrongPath Code = "wrong-path"
 	// UnknownPolicy: a tenant names a policy that no file declares.
 	UnknownPolicy Code = "unknown-policy"
+	// UnknownTenant: a registry names a tenant that no folder declares.
+	UnknownTenant Code = "unknown-tenant"
+	// SecondRegistry: two registries give credentials for the same host to one tenant.
+	SecondRegistry Code = "second-registry"
 	// OverlappingDomain: a domain of a tenant is one of another tenant, or is below or above one.
 	OverlappingDomain Code = "overlapping-domain"
 	// WriteRefused: the file is valid, and the object could not be written to the cluster.

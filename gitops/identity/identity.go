@@ -1,4 +1,4 @@
-// Package identity identifies the Policies, Tenants, Projects and Apps of repositories by their place in the repository. The key of the object in the
+// Package identity identifies the Policies, Registries, Tenants, Projects and Apps of repositories by their place in the repository. The key of the object in the
 // cluster follows from the place.
 package identity
 
@@ -10,15 +10,20 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Ref identifies a Policy, a Tenant, a Project or an App. Of a Policy, only Policy is set. Of a Tenant, Project and App are empty; of a Project,
-// App is.
-type Ref struct{ Tenant, Project, App, Policy string }
+// Ref identifies a Policy, a Registry, a Tenant, a Project or an App. Of a Policy, only Policy is set, and of a Registry only Registry. Of a
+// Tenant, Project and App are empty; of a Project, App is.
+type Ref struct{ Tenant, Project, App, Policy, Registry string }
+
+// OneFile reports whether the object is declared by a file of its own, which has its name, and not by a folder: a Policy or a Registry.
+func (r Ref) OneFile() bool { return r.Policy != "" || r.Registry != "" }
 
 // Kind of the object.
 func (r Ref) Kind() string {
 	switch {
 	case r.Policy != "":
 		return v1alpha1.PolicyKind
+	case r.Registry != "":
+		return v1alpha1.RegistryKind
 	case r.App != "":
 		return v1alpha1.AppKind
 	case r.Project != "":
@@ -30,8 +35,8 @@ func (r Ref) Kind() string {
 // Key of the object. A namespace is named after its tenant and project, see ProjectNamespace.
 func (r Ref) Key() client.ObjectKey {
 	switch {
-	case r.Policy != "":
-		return client.ObjectKey{Name: r.Policy}
+	case r.OneFile():
+		return client.ObjectKey{Name: r.Policy + r.Registry}
 	case r.App != "":
 		return client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(r.Tenant, r.Project), Name: r.App}
 	case r.Project != "":
@@ -40,11 +45,11 @@ func (r Ref) Key() client.ObjectKey {
 	return client.ObjectKey{Name: r.Tenant}
 }
 
-// Path is "tenant", "tenant/project" or "tenant/project/app", or the name of a Policy, which can be that of a Tenant, too. Sorted by Path, an
-// object comes after its parent.
+// Path is "tenant", "tenant/project" or "tenant/project/app", or the name of a Policy or a Registry, which can be that of a Tenant, too. Sorted by
+// Path, an object comes after its parent.
 func (r Ref) Path() string {
-	if r.Policy != "" {
-		return r.Policy
+	if r.OneFile() {
+		return r.Key().Name
 	}
 	return strings.TrimRight(r.Tenant+"/"+r.Project+"/"+r.App, "/")
 }
@@ -54,7 +59,7 @@ func (r Ref) String() string {
 	return r.Kind() + " " + strings.TrimPrefix(r.Key().String(), "/")
 }
 
-// Parent is the Project of an App or the Tenant of a Project; the zero Ref for a Tenant or a Policy.
+// Parent is the Project of an App or the Tenant of a Project; the zero Ref for the others.
 func (r Ref) Parent() Ref {
 	switch {
 	case r.App != "":
@@ -73,6 +78,8 @@ func Of(o client.Object) (Ref, bool) {
 	switch o.(type) {
 	case *v1alpha1.Policy:
 		return Ref{Policy: o.GetName()}, true
+	case *v1alpha1.Registry:
+		return Ref{Registry: o.GetName()}, true
 	case *v1alpha1.Tenant:
 		return Ref{Tenant: o.GetName()}, true
 	case *v1alpha1.Project:

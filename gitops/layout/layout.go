@@ -17,13 +17,17 @@ const (
 	TenantFile  = "tenant.yaml"
 	ProjectFile = "project.yaml"
 	AppFile     = "app.yaml"
-	// policyFile is a name that people give a policy in a wrong folder. In PoliciesFolder, the files have the names of their policies.
-	policyFile = "policy.yaml"
+	// policyFile and registryFile are names that people give a policy or a registry in a wrong folder. In PoliciesFolder and RegistriesFolder,
+	// the files have the names of their objects.
+	policyFile   = "policy.yaml"
+	registryFile = "registry.yaml"
 
 	TenantsFolder = "tenants"
 	// PoliciesFolder holds the policies, each in a file of its own, in the platform repository only.
 	PoliciesFolder = "policies"
-	ProjectsFolder = "projects"
+	// RegistriesFolder holds the registries in the same way.
+	RegistriesFolder = "registries"
+	ProjectsFolder   = "projects"
 	// PlatformFolder holds the projects of the platform itself, in the platform repository only.
 	PlatformFolder = "platform"
 	AppsFolder     = "apps"
@@ -85,16 +89,35 @@ func Declares(file string) bool {
 	return slices.ContainsFunc([]string{TenantFile, ProjectFile, AppFile}, func(name string) bool { return Nearly(path.Base(file), name) })
 }
 
-// DeclaresPolicy reports whether a file looks like one that declares a Policy: by its name, or by the name of its folder.
-func DeclaresPolicy(file string) bool {
-	return Nearly(path.Base(file), policyFile) || IsYAML(file) && slices.Contains(strings.Split(strings.ToLower(path.Dir(file)), "/"), PoliciesFolder)
+// DeclaresByName reports whether a file looks like one that declares a Policy or a Registry: by its name, or by the name of its folder.
+func DeclaresByName(file string) bool {
+	return slices.ContainsFunc(byName, func(k kindByName) bool { return k.looksLike(file) })
 }
+
+// kindByName is a kind whose objects are files of one folder of the platform repository.
+type kindByName struct{ kind, plural, folder, file string }
+
+var byName = []kindByName{
+	{"Policy", "Policies", PoliciesFolder, policyFile},
+	{"Registry", "Registries", RegistriesFolder, registryFile},
+}
+
+func (k kindByName) looksLike(file string) bool {
+	return Nearly(path.Base(file), k.file) || IsYAML(file) && slices.Contains(strings.Split(strings.ToLower(path.Dir(file)), "/"), k.folder)
+}
+
+// place is where the kind's files belong: "policies/<policy>.yaml".
+func (k kindByName) place() string { return Join(k.folder, "<"+stem(k.file)+">.yaml") }
 
 // PolicyFile is the path of the file that declares a Policy.
 func PolicyFile(name string) string { return Join(PoliciesFolder, name+".yaml") }
 
-// PolicyName returns the name of the Policy that a file of PoliciesFolder is about, whether the spelling of its extension is right or not.
-func PolicyName(file string) string { return stem(path.Base(file)) }
+// RegistryFile is the path of the file that declares a Registry.
+func RegistryFile(name string) string { return Join(RegistriesFolder, name+".yaml") }
+
+// NameOf returns the name of the object that a file of PoliciesFolder or RegistriesFolder is about, whether the spelling of its extension is
+// right or not.
+func NameOf(file string) string { return stem(path.Base(file)) }
 
 // Belongs returns why nothing is read from a file and where the file belongs. platform: it lies in the platform repository, not in one of a
 // tenant.
@@ -110,8 +133,8 @@ func Belongs(file string, platform bool) string {
 	case Nearly(name, TenantFile):
 		return nothing + "a Tenant belongs in " + prefix + "tenant.yaml"
 	}
-	if policy := belongsToPolicies(file, platform); policy != "" {
-		return nothing + policy
+	if place := belongsByName(file, platform); place != "" {
+		return nothing + place
 	}
 	projects := prefix + ProjectsFolder
 	if tool := toolOf(file); tool != "" {
@@ -120,14 +143,16 @@ func Belongs(file string, platform bool) string {
 	return belongs(name, projects)
 }
 
-// belongsToPolicies says where a file belongs that looks like one of a Policy; "" for any other.
-func belongsToPolicies(file string, platform bool) string {
-	folder := strings.HasPrefix(strings.ToLower(file), PoliciesFolder+"/")
-	switch {
-	case !platform && (folder || Nearly(path.Base(file), policyFile)):
-		return "Policies are declared in policies/<policy>.yaml of the platform repository only"
-	case platform && DeclaresPolicy(file):
-		return "a Policy belongs in policies/<policy>.yaml, a file of its own directly in that folder of the root"
+// belongsByName says where a file belongs that looks like one of a Policy or a Registry; "" for any other.
+func belongsByName(file string, platform bool) string {
+	for _, k := range byName {
+		folder := strings.HasPrefix(strings.ToLower(file), k.folder+"/")
+		switch {
+		case !platform && (folder || Nearly(path.Base(file), k.file)):
+			return k.plural + " are declared in " + k.place() + " of the platform repository only"
+		case platform && k.looksLike(file):
+			return "a " + k.kind + " belongs in " + k.place() + ", a file of its own directly in that folder of the root"
+		}
 	}
 	return ""
 }

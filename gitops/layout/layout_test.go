@@ -170,11 +170,11 @@ func TestAFileLooksLikeAPolicyByItsNameOrItsFolder(t *testing.T) {
 		"policy.yaml": true, "a/Policy.yml": true, "policies/baseline.yml": true, "tenants/policies/baseline.yaml": true, "Policies/a/b.yaml": true,
 		"policies/README.md": false, "policy/baseline.yaml": false, "policies.yaml": false,
 	} {
-		if got := DeclaresPolicy(file); got != want {
+		if got := DeclaresByName(file); got != want {
 			t.Errorf("%s: %t, want %t", file, got, want)
 		}
 	}
-	if got := PolicyFile(PolicyName("policies/baseline.YML")); got != "policies/baseline.yaml" {
+	if got := PolicyFile(NameOf("policies/baseline.YML")); got != "policies/baseline.yaml" {
 		t.Errorf("the policy of policies/baseline.YML is in %s", got)
 	}
 }

@@ -29,6 +29,8 @@ type Loss struct {
 	Apps, Pods int
 	// Tenants is how many tenants are under the object, if it is a Policy.
 	Tenants int
+	// Projects is how many projects have the credentials of the object, if it is a Registry.
+	Projects int
 	// Preview: the object belongs to a preview, which goes with its branch. Only its data is a reason to ask.
 	Preview bool
 }
@@ -57,7 +59,7 @@ type Commit struct {
 
 // Verdict says which objects are deleted, and which deletions are held.
 type Verdict struct {
-	// Go are the objects to delete, in this order: Apps, then Projects, then Tenants, then Policies.
+	// Go are the objects to delete, in this order: Apps, then Projects, then Tenants, then Policies and Registries.
 	Go []Loss
 	// Held are the objects whose deletion waits for a confirmation. Why is the reason, Lines list the objects and their claims, and Token is
 	// the value that confirms the deletion.
@@ -94,7 +96,8 @@ func (c Commit) Weigh(confirmation string) Verdict {
 	return v
 }
 
-// outermost returns the losses without those that are deleted with their project or tenant, sorted: Apps, then Projects, then Tenants, then Policies.
+// outermost returns the losses without those that are deleted with their project or tenant, sorted: Apps, then Projects, then Tenants, then Policies
+// and Registries.
 func (c Commit) outermost() []Loss {
 	going := map[identity.Ref]bool{}
 	for _, l := range c.Losses {
@@ -117,7 +120,7 @@ func rank(r identity.Ref) int {
 		return 0
 	case r.Project != "":
 		return 1
-	case r.Policy != "":
+	case r.OneFile():
 		return 3
 	}
 	return 2
@@ -135,6 +138,8 @@ func (c Commit) doubt(l Loss) string {
 		return "it removes a tenant"
 	case l.Tenants > 0: // Their apps may have more without it.
 		return "it removes a policy that " + l.under()
+	case l.Projects > 0: // Their pods could no longer pull images.
+		return "it removes a registry whose credentials " + l.used()
 	case len(l.Claims) > 0:
 		return "it removes a project that holds data"
 	case l.Preview:
@@ -178,7 +183,7 @@ func (c Commit) token(held []Loss) string {
 	return commit[:min(len(commit), 12)] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// lines list what is held: first the claims, then the objects, Policies before Tenants before Projects before Apps.
+// lines list what is held: first the claims, then the objects, Policies and Registries before Tenants before Projects before Apps.
 func lines(held []Loss) []string {
 	var data, objects []string
 	for _, l := range slices.Backward(held) {
@@ -202,10 +207,21 @@ func (l Loss) under() string {
 	return fmt.Sprintf("%d tenants are under", l.Tenants)
 }
 
+// used says how many projects have the credentials of a Registry.
+func (l Loss) used() string {
+	if l.Projects == 1 {
+		return "1 project has"
+	}
+	return fmt.Sprintf("%d projects have", l.Projects)
+}
+
 // below describes what is deleted with an object, or loses by it.
 func (l Loss) below() string {
 	if l.Tenants > 0 {
 		return ": " + l.under() + " it"
+	}
+	if l.Projects > 0 {
+		return ": " + l.used() + " its credentials"
 	}
 	var parts []string
 	for _, p := range []struct {

@@ -93,6 +93,12 @@ func TestTheSamplesFitTheSchemas(t *testing.T) {
 			}
 		}
 	}
+	// No sample has one, because it would need a Secret.
+	const registry = "{apiVersion: paas.kubeop.io/v1alpha1, kind: Registry, metadata: {name: ghcr}, spec: {host: ghcr.io, secretRef: {name: ghcr}, tenants: [acme], policies: [standard]}}"
+	checked["registry"]++
+	if err := validate(t, compiled(t, "registry"), registry); err != nil {
+		t.Error(err)
+	}
 	for name := range Names() {
 		if checked[name] == 0 {
 			t.Errorf("no sample of %s was checked", name)
@@ -152,7 +158,7 @@ func TestRulesAreDescribed(t *testing.T) {
 }
 
 func TestAnUnknownSchema(t *testing.T) {
-	if _, err := Of("pod"); err == nil || err.Error() != `there is no schema "pod"; there are app, project, tenant, policy and kubeop` {
+	if _, err := Of("pod"); err == nil || err.Error() != `there is no schema "pod"; there are app, project, tenant, policy, registry and kubeop` {
 		t.Errorf("got %v", err)
 	}
 }

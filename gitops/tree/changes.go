@@ -2,15 +2,17 @@ package tree
 
 import "github.com/kubeop/kubeop/gitops/identity"
 
-// Changes calls changed with every object whose folder is new, changed or deleted: first the policies, then the others in the order of Git, parents first. before is nil if
-// there is no earlier tree. Unchanged folders are not visited.
+// Changes calls changed with every object whose folder is new, changed or deleted: first the policies, then the registries, then the others in the order
+// of Git, parents first. before is nil if there is no earlier tree. Unchanged folders are not visited.
 func Changes(before, after *Tree, changed func(identity.Ref)) {
 	var was []*Tenant
-	var policies []*Policy
+	var policies, registries []*Definition
 	if before != nil && before.Scope == after.Scope {
-		was, policies = before.Tenants, before.Policies
+		was, policies, registries = before.Tenants, before.Policies, before.Registries
 	}
-	both(policies, after.Policies, func(b, a *Policy) { changed(refOf(b, a)) })
+	file := func(b, a *Definition) { changed(refOf(b, a)) }
+	both(policies, after.Policies, file)
+	both(registries, after.Registries, file)
 	both(was, after.Tenants, func(b, a *Tenant) {
 		var projects, earlier []*Project
 		if b != nil {
@@ -93,10 +95,11 @@ func (t *Tree) Shares(other *Tree) (shared bool) {
 	return shared
 }
 
-// Walk calls f with the node of every object, until f returns false: first the policies, then the others in the order of Git.
+// Walk calls f with the node of every object, until f returns false: first the policies, then the registries, then the others in the
+// order of Git.
 func (t *Tree) Walk(f func(Node) bool) {
-	for _, policy := range t.Policies {
-		if !f(policy) {
+	for _, d := range t.definitions() {
+		if !f(d) {
 			return
 		}
 	}

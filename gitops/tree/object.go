@@ -40,6 +40,8 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 	switch {
 	case ref.Policy != "":
 		object = decode(self, &v1alpha1.Policy{})
+	case ref.Registry != "":
+		object = decode(self, &v1alpha1.Registry{})
 	case ref.App != "":
 		object = decode(self, &v1alpha1.App{})
 		labels[v1alpha1.ProjectLabel], labels[v1alpha1.AppLabel] = ref.Project, ref.App
@@ -87,8 +89,11 @@ func (t *Tree) DeclaredPolicies() []v1alpha1.Policy {
 
 // File returns the path of the file that declares an object, from the root of the repository.
 func (t *Tree) File(n Node) string {
-	if n.Ref().Policy != "" {
-		return path.Join(t.Scope.Path, layout.PolicyFile(n.Ref().Policy))
+	switch ref := n.Ref(); {
+	case ref.Policy != "":
+		return path.Join(t.Scope.Path, layout.PolicyFile(ref.Policy))
+	case ref.Registry != "":
+		return path.Join(t.Scope.Path, layout.RegistryFile(ref.Registry))
 	}
 	name := map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[n.Ref().Kind()]
 	return path.Join(t.Scope.Path, n.self().dir, name)

@@ -47,5 +47,5 @@ func (p *pass) misplaced(file string) document.Finding {
 	if p.scope.Tenant == "" && layout.OfPlatform(file) {
 		why = layout.BelongsToPlatform(file, p.platform)
 	}
-	return document.Finding{File: file, Code: code.MisplacedFile, Why: why, Misplaced: layout.Declares(file) || p.scope.Tenant == "" && layout.DeclaresPolicy(file)}
+	return document.Finding{File: file, Code: code.MisplacedFile, Why: why, Misplaced: layout.Declares(file) || p.scope.Tenant == "" && layout.DeclaresByName(file)}
 }

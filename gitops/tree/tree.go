@@ -1,4 +1,4 @@
-// Package tree reads what a commit declares: Policies, Tenants, Projects and Apps. Each is checked against its path in the repository and against the
+// Package tree reads what a commit declares: Policies, Registries, Tenants, Projects and Apps. Each is checked against its path in the repository and against the
 // CustomResourceDefinition of its kind. The package reads only files: no network, no cluster, no clock.
 //
 // A Tree is persistent: a folder that did not change between two commits is the same node in both trees. So reading a commit costs as much
@@ -49,9 +49,12 @@ type Tree struct {
 	// Strays report files and folders from which nothing is read. They do not keep any object from changing.
 	Strays []Problem
 	// Policies are sorted by name. Only the platform repository has some.
-	Policies []*Policy
+	Policies []*Definition
 	// PoliciesUnknown: the folder of the policies could not be read, so the commit may declare policies that Policies does not have.
 	PoliciesUnknown bool
+	// Registries and RegistriesUnknown are the same for registries.
+	Registries        []*Definition
+	RegistriesUnknown bool
 	// Tenants are sorted by name. The tenant of its own repository and the platform itself are listed without a Tenant object.
 	Tenants []*Tenant
 	// Unknown: the folder of the tenants could not be read, so the commit may declare objects that Tenants does not have.
@@ -102,7 +105,7 @@ type App struct {
 	asRead *App
 }
 
-// node is a folder that stands for an object. The node of a Policy is its file.
+// node is a folder that stands for an object. The node of a Policy or a Registry is its file.
 type node struct {
 	ref identity.Ref
 	dir string
@@ -110,7 +113,7 @@ type node struct {
 	digest string
 	// file is the digest of the file that declares the object. An App is checked as a whole, so for an App it is the digest of its folder.
 	file string
-	// object is the Policy, Tenant, Project or App as JSON, which takes a tenth of the memory of the typed object. Nil if there is no such object
+	// object is the Policy, Registry, Tenant, Project or App as JSON, which takes a tenth of the memory of the typed object. Nil if there is no such object
 	// or it has problems.
 	object   []byte
 	problems []Problem
@@ -131,7 +134,7 @@ func (n *node) Declared() bool { return n.object != nil }
 // Problems are what is wrong with the object. If there is one, the object in the cluster stays as the last valid commit declared it.
 func (n *node) Problems() []Problem { return n.problems }
 
-// Node is a folder that stands for an object: a *Tenant, *Project or *App; or a file that does: a *Policy.
+// Node is a folder that stands for an object: a *Tenant, *Project or *App; or a file that does: a *Definition.
 type Node interface {
 	Ref() identity.Ref
 	Declared() bool
@@ -142,10 +145,11 @@ type Node interface {
 func (n *node) self() *node { return n }
 
 // Counts are how many objects of each kind a folder declares, and how many problems it has.
-type Counts struct{ Policies, Tenants, Projects, Apps, Problems int }
+type Counts struct{ Policies, Registries, Tenants, Projects, Apps, Problems int }
 
 func (c *Counts) add(o Counts) {
 	c.Policies += o.Policies
+	c.Registries += o.Registries
 	c.Tenants += o.Tenants
 	c.Projects += o.Projects
 	c.Apps += o.Apps
@@ -156,7 +160,7 @@ func (c *Counts) add(o Counts) {
 func (t *Tree) Counts() Counts { return t.counts }
 
 // Objects is the number of all objects.
-func (c Counts) Objects() int { return c.Policies + c.Tenants + c.Projects + c.Apps }
+func (c Counts) Objects() int { return c.Policies + c.Registries + c.Tenants + c.Projects + c.Apps }
 
 // Problem is one thing wrong with a commit: an invalid file, or something in it.
 type Problem struct {
@@ -196,8 +200,8 @@ func (t *Tree) All(f func(Problem) bool) {
 	if t.counts.Problems == 0 || !all(t.Problems, t.Strays) {
 		return
 	}
-	for _, policy := range t.Policies {
-		if !all(policy.problems) {
+	for _, d := range t.definitions() {
+		if !all(d.problems) {
 			return
 		}
 	}
@@ -251,14 +255,21 @@ func (t *Tree) Misplaced() (file string) {
 	return file
 }
 
+// definitions are the policies and the registries.
+func (t *Tree) definitions() []*Definition { return slices.Concat(t.Policies, t.Registries) }
+
 // Usable reports whether the commit as a whole can be used.
 func (t *Tree) Usable() bool { return len(t.Problems) == 0 }
 
 // Find returns the folder that stands for an object; false when there is none.
 func (t *Tree) Find(ref identity.Ref) (Node, bool) {
-	if ref.Policy != "" {
-		policy := find(t.Policies, ref.Policy)
-		return policy, policy != nil
+	if ref.OneFile() {
+		list := t.Policies
+		if ref.Registry != "" {
+			list = t.Registries
+		}
+		found := find(list, ref.Key().Name)
+		return found, found != nil
 	}
 	tenant := find(t.Tenants, ref.Tenant)
 	switch {
@@ -281,8 +292,11 @@ func (t *Tree) Find(ref identity.Ref) (Node, bool) {
 // Covers reports whether the absence of an object from the tree means that the commit does not declare it. It does not if a folder on the
 // object's path could not be read.
 func (t *Tree) Covers(ref identity.Ref) bool {
-	if ref.Policy != "" {
+	switch {
+	case ref.Policy != "":
 		return t.Usable() && !t.PoliciesUnknown
+	case ref.Registry != "":
+		return t.Usable() && !t.RegistriesUnknown
 	}
 	if !t.Usable() || t.Unknown || ref.Tenant == v1alpha1.PlatformTenant && !t.Platform {
 		return false
@@ -336,9 +350,13 @@ func (t *Tree) count() {
 	sortProblems(t.Problems)
 	sortProblems(t.Strays)
 	t.counts = Counts{Problems: len(t.Problems) + len(t.Strays)}
-	for _, policy := range t.Policies {
-		t.counts.Problems += len(policy.problems)
-		if policy.Declared() {
+	for _, d := range t.definitions() {
+		t.counts.Problems += len(d.problems)
+		switch {
+		case !d.Declared():
+		case d.ref.Registry != "":
+			t.counts.Registries++
+		default:
 			t.counts.Policies++
 		}
 	}

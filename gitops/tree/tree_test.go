@@ -90,7 +90,7 @@ func problems(t *Tree) []Problem {
 
 const revision = "main@sha1:c0ffee"
 
-// objects are what the tree declares: Policies, then Tenants, then Projects, then Apps.
+// objects are what the tree declares: Policies, then Registries, then Tenants, then Projects, then Apps.
 func objects(t *Tree) []client.Object {
 	byKind := map[string][]client.Object{}
 	t.Walk(func(n Node) bool {
@@ -99,7 +99,7 @@ func objects(t *Tree) []client.Object {
 		}
 		return true
 	})
-	return slices.Concat(byKind[v1alpha1.PolicyKind], byKind[v1alpha1.TenantKind], byKind[v1alpha1.ProjectKind], byKind[v1alpha1.AppKind])
+	return slices.Concat(byKind[v1alpha1.PolicyKind], byKind[v1alpha1.RegistryKind], byKind[v1alpha1.TenantKind], byKind[v1alpha1.ProjectKind], byKind[v1alpha1.AppKind])
 }
 
 func apps(t *Tree) []*v1alpha1.App {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// readRoot reads the layout version, and then all policies, all tenants and the platform's projects, or the projects of one tenant.
+// readRoot reads the layout version, and then all policies, registries and tenants, and the platform's projects, or the projects of one tenant.
 func (p *pass) readRoot(t, before *Tree) {
 	l, err := p.list(".")
 	if err != nil {
@@ -31,10 +31,12 @@ func (p *pass) readRoot(t, before *Tree) {
 		}
 	}
 	if p.scope.Tenant == "" {
-		p.readPolicies(t, before, l)
+		t.Policies, t.PoliciesUnknown = p.readDefinitions(t, policyKind, before.Policies, l)
+		t.Registries, t.RegistriesUnknown = p.readDefinitions(t, registryKind, before.Registries, l)
 		p.readTenants(t, before, l.folder(tops[0]))
 		p.readPlatform(t, before, l)
 		p.refuseTenants(t, before)
+		p.refuseRegistries(t, before)
 		return
 	}
 	t.Tenants = []*Tenant{p.readImplicit(p.scope.Tenant, tops[0], l, before)}
@@ -46,9 +48,9 @@ func (p *pass) tops() []string {
 	case p.scope.Tenant != "":
 		return []string{layout.ProjectsFolder}
 	case p.platform:
-		return []string{layout.TenantsFolder, layout.PoliciesFolder, layout.PlatformFolder}
+		return []string{layout.TenantsFolder, layout.PoliciesFolder, layout.RegistriesFolder, layout.PlatformFolder}
 	}
-	return []string{layout.TenantsFolder, layout.PoliciesFolder}
+	return []string{layout.TenantsFolder, layout.PoliciesFolder, layout.RegistriesFolder}
 }
 
 // readImplicit reads the projects of a tenant that the repository does not declare, from a folder of the root.

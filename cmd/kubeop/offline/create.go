@@ -354,5 +354,5 @@ func ofNewPlatform(root string, kind target.Kind, name string) bool {
 	if hasFolder(os.DirFS(root), layout.ProjectsFolder) {
 		return false
 	}
-	return kind.Name == v1alpha1.TenantKind || kind.Name == v1alpha1.PolicyKind || strings.HasPrefix(name, v1alpha1.PlatformTenant+"/") && strings.Count(name, "/") == len(kind.Path)-1
+	return kind.Name == v1alpha1.TenantKind || fileOf[kind.Name] != nil || strings.HasPrefix(name, v1alpha1.PlatformTenant+"/") && strings.Count(name, "/") == len(kind.Path)-1
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
@@ -22,14 +21,14 @@ func Delete(c *call.Call) *cobra.Command {
 	d := &destination{Call: c}
 	command := &cobra.Command{
 		Use:   "delete KIND NAME",
-		Short: "Delete the folder of an app, project or tenant, or the file of a policy",
-		Long: `Delete the folder that declares an app, a project or a tenant, with everything in it, or the file of a policy, from the repository that the current
+		Short: "Delete the folder of an app, project or tenant, or the file of a policy or a registry",
+		Long: `Delete the folder that declares an app, a project or a tenant, with everything in it, or the file of a policy or a registry, from the repository that the current
 folder is in. What has changes that are not committed is not deleted, so that Git has everything that is lost.
 
-What the cluster does is decided there: a commit that deletes a tenant, a project or volumes with data, or a policy of tenants, waits until
+What the cluster does is decided there: a commit that deletes a tenant, a project or volumes with data, a policy of tenants or a registry in use, waits until
 kubeop confirm.
 
-KIND is app, project, tenant or policy. NAME is as in kubeop create.`,
+KIND is app, project, tenant, policy or registry. NAME is as in kubeop create.`,
 		Example: `  # The files of the clone, to be looked at and committed
   kubeop delete app shop/web
 
@@ -37,12 +36,12 @@ KIND is app, project, tenant or policy. NAME is as in kubeop create.`,
   kubeop delete project shop --pull-request`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, kind := range []target.Kind{target.App, target.Project, target.Tenant, target.Policy} {
+			for _, kind := range []target.Kind{target.App, target.Project, target.Tenant, target.Policy, target.Registry} {
 				if args[0] == kind.Singular() {
 					return deleteFolder(cmd.Context(), d, kind, args[1])
 				}
 			}
-			return fmt.Errorf("%q is no kind: write app, project, tenant or policy", args[0])
+			return fmt.Errorf("%q is no kind: write app, project, tenant, policy or registry", args[0])
 		},
 	}
 	d.addFlags(command)
@@ -56,7 +55,7 @@ func deleteFolder(ctx context.Context, d *destination, kind target.Kind, name st
 		return err
 	}
 	of := path.Dir(place)
-	if kind.Name == v1alpha1.PolicyKind {
+	if fileOf[kind.Name] != nil {
 		of = place
 	}
 	if !d.commits && !d.pullRequest {

@@ -211,7 +211,7 @@ func (v *validate) checkNew(ctx context.Context, root, place string) error {
 }
 
 // problemsOf returns what is wrong with a file of a repository, and with what is beside it. Beside a policy are other policies, so it is what is wrong
-// with the tenants that name one.
+// with those that name one.
 func (v *validate) problemsOf(ctx context.Context, root string, files tree.Files, place string) ([]tree.Problem, error) {
 	var err error
 	if v.reader, err = tree.NewReader(); err != nil {
@@ -225,8 +225,11 @@ func (v *validate) problemsOf(ctx context.Context, root string, files tree.Files
 	var problems []tree.Problem
 	found.All(func(p tree.Problem) bool {
 		beside := strings.HasPrefix(p.File, path.Dir(place)+"/")
-		if path.Dir(place) == layout.PoliciesFolder {
-			beside = p.Code == code.UnknownPolicy
+		switch path.Dir(place) {
+		case layout.PoliciesFolder:
+			beside = p.Code == code.UnknownPolicy || p.Code == code.SecondRegistry
+		case layout.RegistriesFolder:
+			beside = p.Code == code.SecondRegistry
 		}
 		if p.File == place || beside {
 			problems = append(problems, p)

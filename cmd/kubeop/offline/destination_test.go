@@ -191,7 +191,7 @@ func TestDeleteKeepsWhatGitDoesNotHave(t *testing.T) {
 	if _, err := live(t, Delete, "app", "shop/web"); err == nil || !strings.Contains(err.Error(), "no app shop/web is declared here") {
 		t.Errorf("again: %v", err)
 	}
-	if _, err := live(t, Delete, "pod", "x"); err == nil || !strings.Contains(err.Error(), "write app, project, tenant or policy") {
+	if _, err := live(t, Delete, "pod", "x"); err == nil || !strings.Contains(err.Error(), "write app, project, tenant, policy or registry") {
 		t.Errorf("another kind: %v", err)
 	}
 	root := write(t, repository(nil))

@@ -20,8 +20,8 @@ func placeOf(kind target.Kind, name string, platform bool) (string, error) {
 		}
 	}
 	wanted := kind.Path
-	if kind.Name == v1alpha1.PolicyKind {
-		return placeOfPolicy(name, platform)
+	if file := fileOf[kind.Name]; file != nil {
+		return placeByName(kind, file, name, platform)
 	}
 	if !platform {
 		wanted = wanted[1:]
@@ -47,12 +47,15 @@ func placeOf(kind target.Kind, name string, platform bool) (string, error) {
 	return path.Join(place, map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[kind.Name]), nil
 }
 
-func placeOfPolicy(name string, platform bool) (string, error) {
+// fileOf returns the file of an object of a kind that is declared by a file of its own.
+var fileOf = map[string]func(name string) string{v1alpha1.PolicyKind: layout.PolicyFile, v1alpha1.RegistryKind: layout.RegistryFile}
+
+func placeByName(kind target.Kind, file func(string) string, name string, platform bool) (string, error) {
 	switch {
 	case !platform:
-		return "", errors.New("policies are declared in the platform repository, and this is one of a tenant: it has a folder projects")
+		return "", fmt.Errorf("%s are declared in the platform repository, and this is one of a tenant: it has a folder projects", kind.Plural)
 	case strings.Contains(name, "/"):
-		return "", fmt.Errorf("%q does not name one policy: write POLICY", name)
+		return "", fmt.Errorf("%q does not name one %s: write %s", name, kind.Singular(), kind.Path[0])
 	}
-	return layout.PolicyFile(name), nil
+	return file(name), nil
 }

@@ -22,8 +22,8 @@ func Set(c *call.Call) *cobra.Command {
 	d := &destination{Call: c}
 	command := &cobra.Command{
 		Use:   "set [KIND] NAME FIELD=VALUE...",
-		Short: "Change fields in the file of an app, project, tenant or policy",
-		Long: `Change fields in the file that declares an app, project, tenant or policy, in the repository that the current folder is in, and check it.
+		Short: "Change fields in the file of an app, project, tenant, policy or registry",
+		Long: `Change fields in the file that declares an app, project, tenant, policy or registry, in the repository that the current folder is in, and check it.
 Everything else in the file stays as it is: comments, order, quotes.
 
 With --commit or --pull-request, the change is not made in the clone, but on the newest commit of the branch at the server, and pushed. It is made
@@ -32,7 +32,7 @@ again on what others push meanwhile. Only a field that another commit changed, t
 FIELD is a path such as spec.image.replicas, spec.image.ports[0].port or spec.quota[requests.cpu]. An index that equals the length of a list
 appends to it. VALUE is YAML: 2 is a number, "2" with quotes a text, {name: http, port: 80} an object.
 
-KIND is app (the default), project, tenant or policy. NAME is as in kubeop create.`,
+KIND is app (the default), project, tenant, policy or registry. NAME is as in kubeop create.`,
 		Example: `  # Another image and more pods
   kubeop set shop/web spec.image.reference=registry.example.com/web:1.1.0 spec.image.replicas=3
 
@@ -59,7 +59,7 @@ KIND is app (the default), project, tenant or policy. NAME is as in kubeop creat
 // changesOf reads the arguments of the command.
 func changesOf(args, unset []string) (kind target.Kind, name string, changes []commit.Field, err error) {
 	kind = target.App
-	for _, other := range []target.Kind{target.App, target.Project, target.Tenant, target.Policy} {
+	for _, other := range []target.Kind{target.App, target.Project, target.Tenant, target.Policy, target.Registry} {
 		if args[0] == other.Singular() {
 			kind, args = other, args[1:]
 			break

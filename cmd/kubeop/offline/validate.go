@@ -185,10 +185,10 @@ func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files
 	return found, nil
 }
 
-// scope says what the repository declares. One with a folder tenants/ or platform/, or with policies/ and no projects/, is the platform's. base is the name of the repository's folder.
+// scope says what the repository declares. One with a folder tenants/ or platform/, or with policies/ or registries/ and no projects/, is the platform's. base is the name of the repository's folder.
 func (v *validate) scope(base string, files fs.FS) tree.Scope {
 	platform := hasFolder(files, layout.TenantsFolder) || hasFolder(files, layout.PlatformFolder) ||
-		hasFolder(files, layout.PoliciesFolder) && !hasFolder(files, layout.ProjectsFolder)
+		(hasFolder(files, layout.PoliciesFolder) || hasFolder(files, layout.RegistriesFolder)) && !hasFolder(files, layout.ProjectsFolder)
 	if (v.Tenant == "" || v.Tenant == v1alpha1.PlatformTenant) && platform {
 		return tree.Scope{Repository: v1alpha1.PlatformRepository}
 	}
@@ -258,11 +258,16 @@ func countsText(c tree.Counts) string {
 	if c.Tenants > 0 {
 		text = step.Count(c.Tenants, "tenant") + ", " + text
 	}
-	switch {
-	case c.Policies == 1:
-		text = "1 policy, " + text
-	case c.Policies > 1:
-		text = fmt.Sprintf("%d policies, %s", c.Policies, text)
+	for _, of := range []struct {
+		n         int
+		one, many string
+	}{{c.Registries, "registry", "registries"}, {c.Policies, "policy", "policies"}} {
+		switch {
+		case of.n == 1:
+			text = "1 " + of.one + ", " + text
+		case of.n > 1:
+			text = fmt.Sprintf("%d %s, %s", of.n, of.many, text)
+		}
 	}
 	return text
 }

@@ -33,8 +33,8 @@ type describe struct {
 func Describe(c *call.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe [KIND] NAME",
-		Short: "Show an app, project, tenant, policy or repository on one page, and what to do",
-		Long: `Show an app, project, tenant, policy or repository on one page: where it is declared, what runs, each step from Git to the pods in order, what is
+		Short: "Show an app, project, tenant, policy, registry or repository on one page, and what to do",
+		Long: `Show an app, project, tenant, policy, registry or repository on one page: where it is declared, what runs, each step from Git to the pods in order, what is
 wrong with its objects, the last deliveries and events, and what to do next. Of a policy, it shows the rules and the tenants that are under it; of a
 project, its host names and the rules that hold in it.`,
 		Example: `  # An app of the project shop of the tenant acme
@@ -97,6 +97,12 @@ func (d *describe) run(ctx context.Context) error {
 		if err := describePolicy(ctx, d.page, reader, o); err != nil {
 			return err
 		}
+	case *v1alpha1.Registry:
+		d.page.Field("Host", o.Spec.Host)
+		d.page.Field("Tenants", strings.Join(o.Spec.Tenants, ", "))
+		d.page.Field("Policies", strings.Join(o.Spec.Policies, ", "))
+		d.page.Field("Projects", fmt.Sprint(o.Status.Projects))
+		d.steps(o.Status.Conditions)
 	case *v1alpha1.Repository:
 		d.page.Field("URL", o.Spec.URL)
 		d.page.Field("Newest commit", step.ShortRevision(o.Status.LastAttemptedRevision))

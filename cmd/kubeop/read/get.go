@@ -38,8 +38,8 @@ func Get(c *call.Call) *cobra.Command {
 	g := &get{Call: c}
 	command := &cobra.Command{
 		Use:   "get KIND [NAME...]",
-		Short: "List apps, projects, tenants, policies or repositories",
-		Long: `List apps, projects, tenants, policies or repositories, with the columns of kubectl get.
+		Short: "List apps, projects, tenants, policies, registries or repositories",
+		Long: `List apps, projects, tenants, policies, registries or repositories, with the columns of kubectl get.
 
 Without names, it lists the objects of the tenant and project that --tenant, --project or the namespace name: with a tenant alone, the apps of all its
 projects. Only administrators can list the objects of all tenants. With --watch, projects that are created later are
@@ -160,7 +160,7 @@ func (g *get) list(ctx context.Context) error {
 func (g *get) place() string {
 	within := g.Within()
 	switch {
-	case g.all || within.Tenant == "" || g.kind.Name == v1alpha1.PolicyKind:
+	case g.all || within.Tenant == "" || len(g.kind.Path) == 1:
 		return ""
 	case g.kind.Name == v1alpha1.AppKind && within.Project != "":
 		return fmt.Sprintf(" in the project %s of the tenant %s", within.Project, within.Tenant)

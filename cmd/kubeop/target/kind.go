@@ -41,14 +41,18 @@ var (
 		Name: v1alpha1.PolicyKind, Plural: "policies", Path: []string{"POLICY"}, short: []string{"pol"},
 		New: func() client.Object { return &v1alpha1.Policy{} }, NewList: func() client.ObjectList { return &v1alpha1.PolicyList{} },
 	}
+	Registry = Kind{
+		Name: v1alpha1.RegistryKind, Plural: "registries", Path: []string{"REGISTRY"}, short: []string{"reg"},
+		New: func() client.Object { return &v1alpha1.Registry{} }, NewList: func() client.ObjectList { return &v1alpha1.RegistryList{} },
+	}
 	Repository = Kind{
 		Name: v1alpha1.RepositoryKind, Plural: "repositories", Path: []string{"REPOSITORY"}, short: []string{"repo", "repos"},
 		New: func() client.Object { return &v1alpha1.Repository{} }, NewList: func() client.ObjectList { return &v1alpha1.RepositoryList{} },
 	}
-	Kinds = []Kind{App, Project, Tenant, Policy, Repository}
+	Kinds = []Kind{App, Project, Tenant, Policy, Registry, Repository}
 
 	// Reconciled are the kinds whose status says how far kubeop is with an object. A Policy has none: it holds from when it is written.
-	Reconciled = []Kind{App, Project, Tenant, Repository}
+	Reconciled = []Kind{App, Project, Tenant, Registry, Repository}
 )
 
 // Singular is the name of the kind as an argument: "app".
@@ -61,7 +65,7 @@ func KindOf(arg string) (Kind, error) {
 		return name == k.Singular() || name == k.Plural || slices.Contains(k.short, name)
 	})
 	if i < 0 {
-		return Kind{}, fmt.Errorf("kubeop has no kind %q; its kinds are app, project, tenant, policy and repository", arg)
+		return Kind{}, fmt.Errorf("kubeop has no kind %q; its kinds are app, project, tenant, policy, registry and repository", arg)
 	}
 	return Kinds[i], nil
 }

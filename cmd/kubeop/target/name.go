@@ -66,8 +66,11 @@ func (c *Connection) Named(kind Kind, name string) (Object, error) {
 				name, strings.ToLower(kind.Path[i]), kind.Singular(), strings.Join(kind.Path[i:missing], "/"), name)
 		}
 	}
-	if kind.Name == v1alpha1.PolicyKind {
+	switch kind.Name {
+	case v1alpha1.PolicyKind:
 		return Object{Kind: kind, Ref: identity.Ref{Policy: full[0]}}, nil
+	case v1alpha1.RegistryKind:
+		return Object{Kind: kind, Ref: identity.Ref{Registry: full[0]}}, nil
 	}
 	full = append(full, "", "")
 	return Object{Kind: kind, Ref: identity.Ref{Tenant: full[0], Project: full[1], App: full[2]}}, nil

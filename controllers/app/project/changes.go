@@ -25,10 +25,10 @@ var TermsChanged = predicate.Funcs{
 	},
 }
 
-// ReadyChanged passes updates of a Project that change whether it is ready.
+// ReadyChanged passes updates of a Project that change whether it is ready, or its pull Secrets.
 var ReadyChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Project), e.ObjectNew.(*v1alpha1.Project)
-		return conditions.IsReady(was) != conditions.IsReady(is)
+		return conditions.IsReady(was) != conditions.IsReady(is) || !slices.Equal(was.Status.PullSecrets, is.Status.PullSecrets)
 	},
 }

@@ -70,7 +70,7 @@ func (f *Finder) Find(ctx context.Context, s *subject.Subject, recorded []v1alph
 		return step.Stop(v1alpha1.DependencyNotReadyReason, fmt.Errorf(
 			"namespace %s has the labels of project %s of tenant %s, but not the name of that project's namespace", s.App.Namespace, project, tenant))
 	}
-	if err := f.awaitProject(ctx, tenant, project); err != nil {
+	if err := f.awaitProject(ctx, s, tenant, project); err != nil {
 		return err
 	}
 	if err := f.allow(ctx, s, tenant, live); err != nil {
@@ -116,7 +116,7 @@ func (f *Finder) awaitWatches(s *subject.Subject, recorded []v1alpha1.InventoryE
 }
 
 // awaitProject waits for the project: until it was ready once, there is no deployer, and no quota that limits the App.
-func (f *Finder) awaitProject(ctx context.Context, tenant, name string) error {
+func (f *Finder) awaitProject(ctx context.Context, s *subject.Subject, tenant, name string) error {
 	project := &v1alpha1.Project{}
 	key := client.ObjectKey{Namespace: v1alpha1.HomeNamespace(tenant), Name: name}
 	err := f.Client.Get(ctx, key, project)
@@ -126,6 +126,7 @@ func (f *Finder) awaitProject(ctx context.Context, tenant, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading project %s: %w", key, err)
 	}
+	s.PullSecrets = project.Status.PullSecrets
 	// The project binds the deployer last. So once the deployer is bound, quota and policies exist. A project that is being repaired does
 	// not stop its Apps.
 	binding := types.NamespacedName{Namespace: project.Status.Namespace, Name: v1alpha1.Deployer}

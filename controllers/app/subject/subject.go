@@ -32,6 +32,8 @@ type Subject struct {
 	ClusterKinds []string
 	Limits       budget.Limits
 	Exceptions
+	// PullSecrets are those with the credentials of Registries in the App's namespace.
+	PullSecrets []v1alpha1.PullSecret
 	// Guardrails are the rules of the policies that hold in the App's project; nil for none.
 	Guardrails *v1alpha1.GuardrailsSpec
 	Holds

@@ -19,6 +19,8 @@ type Settings struct {
 	Files fs.FS
 	// Reference is the image that the image policy selected; "" renders spec.image.reference.
 	Reference string
+	// PullSecrets are Secrets with credentials of registries. A pod names those of the registries of its images.
+	PullSecrets []v1alpha1.PullSecret
 	// Gateway serves the hosts; with the zero value, an Ingress does.
 	Gateway Gateway
 	// IngressClass is the class of Ingresses of apps that name none; "" leaves the class to the cluster.

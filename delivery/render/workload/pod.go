@@ -1,11 +1,14 @@
 package workload
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/reference"
 )
 
 // Pod returns a pod that runs one image until it ends, as restricted as the pods of an app of type Image. Its one container has the given
@@ -47,9 +50,7 @@ func (i *image) podSpec() corev1.PodSpec {
 	if pod.SecurityContext.FSGroup == nil {
 		pod.SecurityContext.FSGroup = i.Security.RunAsGroup
 	}
-	for _, s := range i.PullSecrets {
-		pod.ImagePullSecrets = append(pod.ImagePullSecrets, corev1.LocalObjectReference{Name: s.Name})
-	}
+	i.namePullSecrets(&pod)
 	return pod
 }
 
@@ -92,4 +93,24 @@ func (i *image) spread() []corev1.TopologySpreadConstraint {
 		})
 	}
 	return constraints
+}
+
+// namePullSecrets names the Secrets that the app names, and those of the registries of the pod's images. Admission adds the ones of the service
+// account only to a pod that names none.
+func (i *image) namePullSecrets(pod *corev1.PodSpec) {
+	var images, names []string
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		images = append(images, c.Image)
+	}
+	for _, s := range i.PullSecrets {
+		names = append(names, s.Name)
+	}
+	for _, name := range reference.PullSecrets(i.settings.PullSecrets, images...) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		pod.ImagePullSecrets = append(pod.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	}
 }

@@ -1,0 +1,18 @@
+package project
+
+import (
+	"context"
+
+	"github.com/kubeop/kubeop/controllers/registry"
+	"github.com/kubeop/kubeop/controllers/step"
+)
+
+// provide keeps the pull Secrets of the Registries that the tenant may use.
+func (r *Reconciler) provide(ctx context.Context, s *scope) (err error) {
+	record := func(ctx context.Context, held registry.Held) error {
+		s.pulls = held
+		return step.Checkpoint(ctx)
+	}
+	s.pulls, err = r.Registries.Provide(ctx, registry.Place{Tenant: s.tenant, Namespace: s.namespace, Labels: s.labels(), Held: s.pulls, Record: record})
+	return err
+}
