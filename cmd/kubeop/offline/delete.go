@@ -22,11 +22,11 @@ func Delete(c *call.Call) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "delete KIND NAME",
 		Short: "Delete the folder of an app, project or tenant, or the file of a policy or a registry",
-		Long: `Delete the folder that declares an app, a project or a tenant, with everything in it, or the file of a policy or a registry, from the repository that the current
-folder is in. What has changes that are not committed is not deleted, so that Git has everything that is lost.
+		Long: `Delete the folder that declares an app, a project or a tenant, with everything in it, or the file of a policy or a registry, from the
+repository that the current folder is in. What has changes that are not committed is not deleted, so that Git has everything that is lost.
 
-What the cluster does is decided there: a commit that deletes a tenant, a project or volumes with data, a policy of tenants or a registry in use, waits until
-kubeop confirm.
+What the cluster does is decided there: a commit that deletes a tenant, a project or volumes with data, a policy of tenants or a registry in
+use, waits until kubeop confirm.
 
 KIND is app, project, tenant, policy or registry. NAME is as in kubeop create.`,
 		Example: `  # The files of the clone, to be looked at and committed

@@ -34,9 +34,9 @@ func Describe(c *call.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe [KIND] NAME",
 		Short: "Show an app, project, tenant, policy, registry or repository on one page, and what to do",
-		Long: `Show an app, project, tenant, policy, registry or repository on one page: where it is declared, what runs, each step from Git to the pods in order, what is
-wrong with its objects, the last deliveries and events, and what to do next. Of a policy, it shows the rules and the tenants that are under it; of a
-project, its host names and the rules that hold in it.`,
+		Long: `Show an app, project, tenant, policy, registry or repository on one page: where it is declared, what runs, each step from Git to the pods in
+order, what is wrong with its objects, the last deliveries and events, and what to do next. Of a policy, it shows the rules and the tenants
+that are under it; of a project, its host names and the rules that hold in it.`,
 		Example: `  # An app of the project shop of the tenant acme
   kubeop describe acme/shop/web
 
