@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -27,6 +28,10 @@ func TestAnObjectNearTheSizeLimitSaysSo(t *testing.T) {
 				t.Fatal("an object near the limit is not marked")
 			}
 			data, err := marshalMarked(app)
+			if c := conditions.Get(app, v1alpha1.NearSizeLimitCondition); tc.expect && (c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.TooLargeReason ||
+				c.Message != "takes 1.0 MiB of the 1.5 MiB that the API server stores: split it in Git into several before it is full") {
+				t.Errorf("the condition is %+v", c)
+			}
 			if got := strings.Contains(string(data), v1alpha1.NearSizeLimitCondition); err != nil || got != tc.expect {
 				t.Errorf("what is sent has the condition: %t, %v, want %t", got, err, tc.expect)
 			}

@@ -97,6 +97,14 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestAScalarAtAPathHasItsType: charts compare numbers and booleans.
+func TestAScalarAtAPathHasItsType(t *testing.T) {
+	got, err := Merge(helm(t, `{valuesFrom: [{kind: Secret, name: creds, valuesKey: number, targetPath: replicas}]}`), appFolder, lookup)
+	if err != nil || got["replicas"] != int64(42) {
+		t.Errorf("replicas is %#v, %v", got["replicas"], err)
+	}
+}
+
 func TestMergeErrors(t *testing.T) {
 	const notMapping = "the content is not a YAML mapping"
 	tests := map[string]struct {
