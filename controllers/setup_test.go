@@ -39,7 +39,7 @@ func TestAllRunnablesAreAddedByTheListOfParts(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"controllers/part.go": 1, "controllers/app": 1, "controllers/project": 1, "controllers/promotion": 1, "controllers/report": 1, "controllers/repository": 1, "controllers/tenant": 1, "controllers/volumes": 1,
+		"controllers/part.go": 1, "controllers/app": 1, "controllers/project": 1, "controllers/promotion": 1, "controllers/registry": 1, "controllers/report": 1, "controllers/repository": 1, "controllers/tenant": 1, "controllers/volumes": 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("files that start something (-want +got):\n%s", diff)
