@@ -131,3 +131,17 @@ func TestThePolicyOfTenantsIsNotDeletedWithoutAConfirmation(t *testing.T) {
 		t.Error("the tenants were not counted, and yet there is a verdict")
 	}
 }
+
+// TestARegistryInUseIsNotDeletedWithoutAConfirmation: pods of projects that have its credentials could not pull their images any more.
+func TestARegistryInUseIsNotDeletedWithoutAConfirmation(t *testing.T) {
+	for projects, why := range map[int]string{0: "", 1: "it removes a registry whose credentials 1 project has", 3: "it removes a registry whose credentials 3 projects have"} {
+		registry := &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "ghcr", Labels: map[string]string{v1alpha1.RepositoryLabel: "platform"}}}
+		registry.Status.Projects = projects
+		k := newCluster(t, registry.DeepCopy())
+		left := platformTree(t, map[string][3]string{"policies/other.yaml": {"Policy", "other", "{}"}})
+		verdict, err := k.verdict(t.Context(), k.ofPlatform(left), map[identity.Ref]client.Object{{Registry: "ghcr"}: registry}, "")
+		if err != nil || verdict.Why != why || (len(verdict.Go) == 0) != (why != "") {
+			t.Errorf("%d: %q, %v goes, %v; want %q", projects, verdict.Why, verdict.Go, err, why)
+		}
+	}
+}
