@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -270,10 +271,13 @@ func TestAProjectHasTheCredentialsOfItsRegistries(t *testing.T) {
 		n.copyHas(name, host, "")
 		n.accountHas("another", "own")
 		n.eventually(func() error {
-			if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(registry), registry); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("the Registry is there: %v", err)
+			switch err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(registry), registry); {
+			case apierrors.IsNotFound(err):
+				return nil
+			case err != nil:
+				return err
 			}
-			return nil
+			return errors.New("the Registry is there")
 		})
 	})
 	for _, password := range []string{"first-password", "second-password", "third-password", "fourth-password", "of-another-host"} {

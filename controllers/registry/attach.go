@@ -92,6 +92,6 @@ func merged(list []corev1.LocalObjectReference, want, gone []string) []corev1.Lo
 // applied reports whether kubeop applied the list for an app.
 func applied(account *corev1.ServiceAccount) bool {
 	return slices.ContainsFunc(account.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == v1alpha1.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil && strings.Contains(string(f.FieldsV1.Raw), `"f:imagePullSecrets"`)
+		return f.Manager == v1alpha1.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:imagePullSecrets"`)
 	})
 }

@@ -48,7 +48,7 @@ func TestWhetherAnAppDeliversTheList(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
-				{Manager: c.manager, Operation: c.operation, FieldsV1: &metav1.FieldsV1{Raw: []byte(c.fields)}},
+				{Manager: c.manager, Operation: c.operation, FieldsV1: metav1.NewFieldsV1(c.fields)},
 			}}}
 			if got := applied(account); got != c.want {
 				t.Errorf("got %t", got)
