@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -55,14 +56,19 @@ func Apply(ctx context.Context, c client.Client, files fs.FS, pattern string) er
 
 func apply(ctx context.Context, c client.Client, definition *unstructured.Unstructured) error {
 	live := definition.DeepCopy()
-	err := c.Get(ctx, client.ObjectKeyFromObject(definition), live)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading it: %w", err)
-	}
-	if !apierrors.IsNotFound(err) {
-		if err := takeOver(ctx, c, live); err != nil {
-			return err
+	// The API server writes the status of a definition, also between the two requests.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		err := c.Get(ctx, client.ObjectKeyFromObject(definition), live)
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
+		if err != nil {
+			return fmt.Errorf("reading it: %w", err)
+		}
+		return takeOver(ctx, c, live)
+	})
+	if err != nil {
+		return err
 	}
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition), client.FieldOwner(owner), client.ForceOwnership); err != nil {
 		return err

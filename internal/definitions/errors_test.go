@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -59,5 +60,31 @@ func TestErrorsNameTheDefinitionAndTheAct(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
+	}
+}
+
+// TestADefinitionThatChangedMeanwhileIsReadAgain: the API server writes the status of a new definition at any time.
+func TestADefinitionThatChangedMeanwhileIsReadAgain(t *testing.T) {
+	live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+	live.SetName("apps.example.com")
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: "helm", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "apiextensions.k8s.io/v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:group":{}}}`),
+	}})
+	patches, applied := 0, errors.New("applied")
+	c := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithReturnManagedFields().WithObjects(live).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			if patches++; patches == 1 {
+				return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonConflict}}
+			}
+			return nil
+		},
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return applied
+		},
+	}).Build()
+	err := Apply(t.Context(), c, fstest.MapFS{"crds/apps.yaml": &fstest.MapFile{Data: []byte(crd)}}, "crds/*.yaml")
+	if !errors.Is(err, applied) || patches != 2 {
+		t.Errorf("after %d patches: %v", patches, err)
 	}
 }
