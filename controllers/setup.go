@@ -19,6 +19,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/promotion"
 	"github.com/kubeop/kubeop/controllers/registry"
+	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/tenant"
 	"github.com/kubeop/kubeop/controllers/volumes"
@@ -144,7 +145,6 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Promotions: promoter.StatusOf, Hosts: hosts, Registries: s.registries,
 	}
 	registries := &registry.Reconciler{Client: mgr.GetClient(), Secrets: s.registries.Secrets, Steps: s.steps("registry")}
-	images := &source.ImageWriter{Writes: writes, Wake: func(key types.NamespacedName) { s.wake("app", key) }}
 	apps := app.New(app.Options{
 		Cluster: app.Cluster{
 			Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Watch: s.watch,
@@ -156,11 +156,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 			Builder: &build.Builder{Apart: s.apart, Services: s.keyService, Clock: s.clock.Now, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
 		},
 		Tenants: app.Tenants{Limits: s.limits.usual, Weight: s.weights.of, Store: s.store, Rendered: s.rendered, Hosts: hosts, Refusals: repositories.Refusals, Keys: keys},
-		Sources: &source.Fetcher{
-			Folder: repositories.Folder, Git: s.stores.Git, Charts: s.stores.Charts, Artifacts: s.stores.Artifacts,
-			Images: images, Tags: image.NewStore(s.network, s.clock.Now, o.PlainRegistries, s.apart),
-			Answers: source.NewAnswers(s.fetches, s.clock),
-		},
+		Sources: s.fetcher(repositories, writes),
 		Gateway: workload.GatewayOf(o.Gateway), IngressClass: o.IngressClass, Steps: s.steps("app"), Clock: s.clock, Seal: s.seal,
 	})
 	repositories.WakeApps(apps.Wake)
@@ -180,6 +176,16 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		promotion:    func() error { return promoter.SetupWithManager(mgr, s.options("promotion", s.tenantOf)) },
 		notification: func() error { return s.notifier.SetupWithManager(mgr, s.options("notification", byItself)) },
 	}, nil
+}
+
+// fetcher returns the Fetcher of the sources of Apps.
+func (s *shared) fetcher(repositories *repository.Reconciler, writes *writeback.Writer) *source.Fetcher {
+	return &source.Fetcher{
+		Folder: repositories.Folder, Git: s.stores.Git, Charts: s.stores.Charts, Artifacts: s.stores.Artifacts,
+		Images:  &source.ImageWriter{Writes: writes, Wake: func(key types.NamespacedName) { s.wake("app", key) }},
+		Tags:    image.NewStore(s.network, s.clock.Now, s.PlainRegistries, s.apart),
+		Answers: source.NewAnswers(s.fetches, s.clock),
+	}
 }
 
 // installed fails if the API server does not serve the kinds of this API.

@@ -235,7 +235,7 @@ type MetadataRules struct {
 	ForbiddenAnnotations []string `json:"forbiddenAnnotations,omitempty"`
 }
 
-// SourceRules limits from where kubeop fetches the manifests and charts of apps. A list that is not set allows every place of its sort.
+// SourceRules limits from where kubeop fetches the manifests and charts of apps. A list that is not set allows every place of its type.
 type SourceRules struct {
 	// Action for apps that break this rule: Deny, Warn or Audit. Default Deny.
 	// +kubebuilder:default=Deny

@@ -14,20 +14,20 @@ import (
 
 // Source is a place from which something of an app is fetched.
 type Source struct {
-	// Sort says by which patterns it is judged.
-	Sort SourceSort
+	// Type says by which patterns it is judged.
+	Type SourceType
 	// URL of the Git repository, the Helm repository, or the chart or artifact in a registry.
 	URL string
 }
 
-// SourceSort is a sort of sources: the name of its field in SourceRules.
-type SourceSort string
+// SourceType is a type of sources: the name of its field in SourceRules.
+type SourceType string
 
-// The sorts of sources.
+// The types of sources.
 const (
-	GitRepository  SourceSort = "git"
-	HelmRepository SourceSort = "helm"
-	OCIRepository  SourceSort = "oci"
+	GitRepository  SourceType = "git"
+	HelmRepository SourceType = "helm"
+	OCIRepository  SourceType = "oci"
 )
 
 const ociScheme = "oci://"
@@ -82,17 +82,17 @@ func sources(source Source, rule *v1alpha1.SourceRules) (found, bool) {
 	var allow, deny []string
 	switch {
 	case rule == nil:
-	case source.Sort == GitRepository && rule.Git != nil:
+	case source.Type == GitRepository && rule.Git != nil:
 		allow, deny = rule.Git.Allow, rule.Git.Deny
-	case source.Sort == HelmRepository && rule.Helm != nil:
+	case source.Type == HelmRepository && rule.Helm != nil:
 		allow, deny = rule.Helm.Allow, rule.Helm.Deny
-	case source.Sort == OCIRepository && rule.OCI != nil:
+	case source.Type == OCIRepository && rule.OCI != nil:
 		allow, deny = rule.OCI.Allow, rule.OCI.Deny
 	}
 	if len(allow)+len(deny) == 0 {
 		return found{}, false
 	}
-	field, quoted := "sources."+string(source.Sort), few.Line(withoutUser(source.URL), maxQuoted)
+	field, quoted := "sources."+string(source.Type), few.Line(withoutUser(source.URL), maxQuoted)
 	at, plain := placeOf(source)
 	switch {
 	case !plain && len(allow) > 0:
@@ -107,7 +107,7 @@ func sources(source Source, rule *v1alpha1.SourceRules) (found, bool) {
 	return found{}, false
 }
 
-// unclear is why a source breaks each rule that has patterns for its sort.
+// unclear is why a source breaks each rule that has patterns for its type.
 const unclear = "is fetched from %s, which servers may read in several ways: write it in Git in ASCII letters, without query, fragment, percent signs, and dots or nothing between slashes"
 
 // place is a source as patterns are compared with it. at is the host in lowercase, without the port that its scheme has anyway, and the path without

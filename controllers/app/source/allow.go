@@ -42,11 +42,11 @@ func (p *pass) allowChart(repository, name string) error {
 }
 
 // fluxSources are the kinds of Flux sources that are fetched by a URL which policies can judge.
-var fluxSources = map[string]guardrails.SourceSort{"GitRepository": guardrails.GitRepository, "OCIRepository": guardrails.OCIRepository}
+var fluxSources = map[string]guardrails.SourceType{"GitRepository": guardrails.GitRepository, "OCIRepository": guardrails.OCIRepository}
 
 // allowFlux judges the URL of a Flux source. It reads the source only if a policy has rules about sources.
 func (f *Fetcher) allowFlux(ctx context.Context, p *pass, kind schema.GroupVersionKind, name string) error {
-	sort, judged := fluxSources[kind.Kind]
+	of, judged := fluxSources[kind.Kind]
 	if !judged || !guardrails.LimitsSources(p.Guardrails) {
 		return nil
 	}
@@ -59,5 +59,5 @@ func (f *Fetcher) allowFlux(ctx context.Context, p *pass, kind schema.GroupVersi
 	if err != nil {
 		return fmt.Errorf("reading the URL of %s %s/%s: %w", kind.Kind, p.App.Namespace, name, err)
 	}
-	return p.allow(kind.Kind+"/"+name, guardrails.Source{Sort: sort, URL: url})
+	return p.allow(kind.Kind+"/"+name, guardrails.Source{Type: of, URL: url})
 }
