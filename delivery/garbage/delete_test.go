@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -325,5 +327,36 @@ func TestManyObjectsAreDeleted(t *testing.T) {
 	left := &corev1.ConfigMapList{}
 	if err := api.List(t.Context(), left); err != nil || len(left.Items) > 0 {
 		t.Errorf("%d objects stay: %v", len(left.Items), err)
+	}
+}
+
+// TestWhatWasAppliedFirstIsDeletedLast: what pods need goes after them, in whatever order it is recorded. There are more of each kind than are
+// deleted at once.
+func TestWhatWasAppliedFirstIsDeletedLast(t *testing.T) {
+	var objects []client.Object
+	var recorded []v1alpha1.InventoryEntry
+	for _, kind := range []string{"ServiceAccount", "Pod", "Service"} {
+		for i := range concurrency + 1 {
+			o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprint("one-", i), Labels: webLabels}}
+			o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+			objects = append(objects, o)
+			recorded = append(recorded, v1alpha1.InventoryEntry{ID: fmt.Sprintf("%s_one-%d__%s", shop, i, kind), Version: "v1"})
+		}
+	}
+	var mu sync.Mutex
+	var order []string
+	api := fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(ctx context.Context, api client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, o.GetObjectKind().GroupVersionKind().Kind)
+			return api.Delete(ctx, o)
+		},
+	}).Build()
+	if removed, err := Remove(t.Context(), removal(api, recorded)); err != nil || len(removed.Left) > 0 {
+		t.Fatalf("left are %v, %v", removed.Left, err)
+	}
+	if got := slices.Compact(slices.Clone(order)); len(order) != len(recorded) || !slices.Equal(got, []string{"Pod", "Service", "ServiceAccount"}) {
+		t.Errorf("deleted in the order %v", order)
 	}
 }

@@ -2,11 +2,13 @@ package plan
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/controllers/plan"
 )
 
@@ -88,5 +90,36 @@ Plan: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run,
 		return p.text(&plan.Plan{Apps: []plan.App{{App: "a/b/c"}}, Frozen: "until noon"})
 	}); got != "Plan: no changes\n" {
 		t.Errorf("a plan without changes is printed as %q", got)
+	}
+}
+
+// terminal returns the Paint for a terminal with colours.
+func terminal(t *testing.T) output.Paint {
+	t.Helper()
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "") // So that it is set as before afterwards.
+	if err := os.Unsetenv("NO_COLOR"); err != nil {
+		t.Fatal(err)
+	}
+	device, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = device.Close() })
+	return output.PaintFor(device)
+}
+
+// TestSignsHaveTheColourOfTheirAction: a terminal shows what is lost or refused in red.
+func TestSignsHaveTheColourOfTheirAction(t *testing.T) {
+	on := terminal(t)
+	for action, want := range map[plan.Action]string{
+		plan.Create: on.Green("+"),
+		plan.Update: on.Yellow("~"), plan.Recreate: on.Yellow("±"), plan.Move: on.Yellow(">"), plan.Hold: on.Yellow("!"),
+		plan.Delete: on.Red("-"), plan.Refuse: on.Red("x"),
+		plan.Run: "*", plan.Keep: "=",
+	} {
+		if got := paint(on, action); got != want || action == plan.Create && got == "+" {
+			t.Errorf("%s is painted as %q, want %q", action, got, want)
+		}
 	}
 }

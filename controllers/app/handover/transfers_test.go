@@ -288,3 +288,21 @@ func TestAnAppWhoseObjectsBelongToASiblingIsWoken(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAppThatIsRemovedLooksAgainLater: after half of the time waited, from a second to five minutes, and at the end of its timeout.
+func TestAnAppThatIsRemovedLooksAgainLater(t *testing.T) {
+	p := newProject(t, has())
+	p.web.App.DeletionTimestamp = &metav1.Time{Time: p.clock.Now()}
+	p.web.App.Spec.Timeout.Duration = 90 * time.Second
+	passed := time.Duration(0)
+	for _, c := range []struct{ at, want time.Duration }{
+		{0, time.Second}, {2 * time.Second, time.Second}, {40 * time.Second, 20 * time.Second}, {80 * time.Second, 10 * time.Second},
+		{90 * time.Second, 45 * time.Second}, {time.Hour, 5 * time.Minute},
+	} {
+		p.after(c.at - passed)
+		passed = c.at
+		if got := p.NextLook(p.web); got != c.want {
+			t.Errorf("after %s it looks again in %s, want %s", c.at, got, c.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -40,12 +41,19 @@ func TestOnlyServicesWithCredentialsAreReached(t *testing.T) {
 		"GCP's storage":               {all, "GET", "https://storage.googleapis.com/a", false},
 		"GCP's metadata":              {all, "GET", "http://169.254.169.254/computeMetadata/v1/", false},
 		"Azure Key Vault":             {all, "POST", "https://shop.vault.azure.net/keys/a/b/decrypt", true},
+		"Azure's hardware modules":    {all, "POST", "https://shop.managedhsm.azure.net/keys/a/b/decrypt", true},
+		"Azure for governments":       {all, "POST", "https://shop.vault.usgovcloudapi.net/keys/a/b/decrypt", true},
 		"Azure's login":               {all, "POST", "https://login.microsoftonline.com/x/oauth2/v2.0/token", true},
+		"Azure's login in China":      {all, "POST", "https://login.chinacloudapi.cn/x/oauth2/v2.0/token", true},
+		"another login":               {all, "POST", "https://login.evil.com/x/oauth2/v2.0/token", false},
 		"a vault below a vault":       {all, "POST", "https://a.b.vault.azure.net/keys", false},
 		"Azure's metadata":            {all, "GET", "https://169.254.169.254/metadata/identity/oauth2/token", false},
 		"Vault":                       {all, "PUT", "https://vault.example.com:8200" + decrypts, true},
 		"Vault in a namespace":        {all, "PUT", "https://vault.example.com/v1/acme/transit/decrypt/shop", true},
 		"Vault without TLS":           {all, "PUT", "http://vault.example.com:8200" + decrypts, false},
+		"Vault's decrypt, but read":   {all, "GET", "https://vault.example.com:8200" + decrypts, false},
+		"Vault's encrypt":             {all, "PUT", "https://vault.example.com:8200/v1/transit/encrypt/shop", false},
+		"Vault's decrypt, and more":   {all, "PUT", "https://vault.example.com:8200" + decrypts + "/more", false},
 		"Vault's secrets":             {all, "GET", "https://vault.example.com:8200/v1/secret/data/shop", false},
 		"Vault by another way":        {all, "PUT", "https://vault.example.com:8200/v1/transit/decrypt/../../auth/decrypt/x", false},
 		"Vault with a question":       {all, "PUT", "https://vault.example.com:8200" + decrypts + "?a=b", false},
@@ -146,6 +154,23 @@ func TestAnAnswerAsLongAsItMayBe(t *testing.T) {
 	})
 	if got, err := put(NewProxy(client, data, time.Now), at); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("an answer that breaks off: %q, %v", got, err)
+	}
+}
+
+// TestAnAnswerThatStallsIsNotAwaited: its headers and a part of its body came in time.
+func TestAnAnswerThatStallsIsNotAwaited(t *testing.T) {
+	ended := make(chan struct{})
+	at, data, client := vaultAt(t, true, func(out http.ResponseWriter, _ *http.Request) {
+		_, _ = out.Write([]byte("torn"))
+		_ = http.NewResponseController(out).Flush()
+		<-ended
+	})
+	defer close(ended)
+	slow := NewProxy(client, data, time.Now)
+	slow.left = 300 * time.Millisecond
+	const want = "it gave no answer in time: key services have 10s for all files of an app"
+	if got, err := put(slow, at); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %q, %v; want %s", got, err, want)
 	}
 }
 
@@ -256,4 +281,22 @@ func FuzzDo(f *testing.F) {
 		client := func(*url.URL, []byte) (*http.Client, error) { return nil, errors.New("no network") }
 		_, _ = NewProxy(client, map[string][]byte{Vault: []byte("x")}, time.Now).Do(context.Background(), question)
 	})
+}
+
+// TestWhyAServiceIsNotReached.
+func TestWhyAServiceIsNotReached(t *testing.T) {
+	data := map[string][]byte{Vault: []byte("x"), VaultAddress: []byte(" https://vault.example.com/ ")}
+	long := strings.Repeat("a", 101)
+	for at, want := range map[string]string{
+		"http://vault.example.com/v1/transit/decrypt/a":  "a key service is called at https:// only",
+		"https://vault.example.com/v1/auth/token":        "vault.example.com is no key service for which the Secret has credentials",
+		"https://" + long + "/":                          long[1:] + " is no key service for which the Secret has credentials",
+		"https://vault.evil.com/v1/transit/decrypt/a":    "vault.evil.com is another Vault than sops.vault-address of the Secret names",
+		"https://" + long + "/v1/transit/decrypt/a":      long[1:] + " is another Vault than sops.vault-address of the Secret names",
+		"https://vault.example.com/v1/transit/decrypt/a": "<nil>",
+	} {
+		if _, err := NewProxy(nil, data, time.Now).allowed(http.MethodPut, at); fmt.Sprint(err) != want {
+			t.Errorf("%s: got %v, want %s", at, err, want)
+		}
+	}
 }

@@ -207,3 +207,47 @@ func TestThePoolsErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsForgottenWhileItIsRefusedIsNotCanceled: there is nothing to cancel yet, and the pool accepts nothing.
+func TestWhatIsForgottenWhileItIsRefusedIsNotCanceled(t *testing.T) {
+	clock := &watchedClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1000, 0)), read: func() {}}
+	s := &source{t: t, clock: clock.FakeClock, woken: newWoken()}
+	s.Answers = NewRecent[int](pool.New(pool.Options{Reach: pool.ReachOf}, clock), clock.FakeClock)
+	s.Wake = func(caller types.NamespacedName) { s.woken <- caller }
+	s.err = refusedBy("connection refused")
+	for i := range 3 {
+		_, _ = s.query(fmt.Sprint(i), Question{MaxAge: time.Hour}) // This opens the circuit breaker.
+	}
+	forgotten := make(chan struct{})
+	clock.read = func() {
+		clock.read = func() {}
+		go func() {
+			s.Forget("a")
+			close(forgotten)
+		}()
+		for known := true; known; time.Sleep(time.Millisecond) {
+			s.mu.Lock()
+			_, known = s.memory.known["a"]
+			s.mu.Unlock()
+		}
+	}
+	if _, err := s.Get(Query{Caller: caller("a"), Key: "a", Host: "host:443", Question: Question{MaxAge: time.Hour}}, s.prepare); !errors.Is(err, failure.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	<-forgotten
+	if s.asked.Load() != 3 {
+		t.Errorf("the source was asked %d times", s.asked.Load())
+	}
+}
+
+// watchedClock calls read before it tells the time to a pool.
+type watchedClock struct {
+	*clocktesting.FakeClock
+	read func()
+}
+
+// Now implements clock.Clock.
+func (c *watchedClock) Now() time.Time {
+	c.read()
+	return c.FakeClock.Now()
+}
