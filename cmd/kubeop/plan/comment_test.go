@@ -56,6 +56,11 @@ func TestAPlanIsACommentOnItsPullRequest(t *testing.T) {
 	if want := "<!-- kubeop plan of acme -->\n" + made.Markdown(); posted != want {
 		t.Errorf("posted\n%s\nwant\n%s", posted, want)
 	}
+	// A pull request may have the plan of its commit and the one of its preview.
+	p.preview = "7"
+	if err := p.publish(t.Context(), made); err != nil || !strings.HasPrefix(posted, "<!-- kubeop plan of acme preview -->\n") {
+		t.Errorf("the plan of a preview: %v, posted\n%s", err, posted)
+	}
 	p.host.TokenFile = filepath.Join(t.TempDir(), "none")
 	if err := p.publish(t.Context(), made); err == nil || !strings.Contains(err.Error(), "--token-file: ") {
 		t.Errorf("without the file of the token: %v", err)

@@ -3,11 +3,13 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,6 +67,37 @@ func TestTheRepositoryOfAClone(t *testing.T) {
 			}
 			if err == nil && got.Name != tc.want {
 				t.Errorf("got %s, want %s", got.Name, tc.want)
+			}
+		})
+	}
+}
+
+// TestWhoMayActAsTheDeployersOfProjects, which the API server is asked about once.
+func TestWhoMayActAsTheDeployersOfProjects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		allowed bool
+		fails   error
+		want    string
+	}{
+		"an administrator": {true, nil, "true <nil>"},
+		"a tenant":         {false, nil, "false <nil>"},
+		"nobody knows":     {true, errors.New("away"), "false asking what you may do: away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+					review := o.(*authorizationv1.SelfSubjectAccessReview)
+					want := authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "serviceaccounts", Name: "kubeop-deployer"}
+					if asked := review.Spec.ResourceAttributes; *asked != want {
+						t.Errorf("asked about %+v", asked)
+					}
+					review.Status.Allowed = tc.allowed
+					return tc.fails
+				},
+			}).Build()
+			itself, err := mayImpersonate(t.Context(), api)
+			if got := fmt.Sprint(itself, " ", err); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
 	}

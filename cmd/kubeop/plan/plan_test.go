@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -204,7 +206,19 @@ func TestADiffIsOfOneApp(t *testing.T) {
 func TestAClonesRepositoryIsThePlatforms(t *testing.T) {
 	d := newClone(t)
 	d.Write("tenants/beta/tenant.yaml", "")
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	if _, err := d.do(Command); err == nil || !strings.HasPrefix(err.Error(), "reading repository "+v1alpha1.PlatformRepository+", ") {
 		t.Errorf("got %v", err)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) != 0 {
+		t.Errorf("left behind are %v, %v", left, err)
+	}
+	if err := os.RemoveAll(filepath.Join(d.Work, "tenants")); err != nil {
+		t.Fatal(err)
+	}
+	d.Write("tenants", "a file")
+	if _, err := d.do(Command); err == nil || !strings.HasPrefix(err.Error(), "reading repository "+filepath.Base(d.Work)+", ") {
+		t.Errorf("with a file of that name: %v", err)
 	}
 }

@@ -376,3 +376,13 @@ func TestOverlayCleansThePath(t *testing.T) {
 		sources.WantError(t, err, failure.ErrInvalid, "leads out of the folder")
 	}
 }
+
+// TestAChartIsMadeFromItsFolderAndThoseOfItsDependencies, also from those of dependencies of dependencies, and not from archives.
+func TestAChartIsMadeFromItsFolderAndThoseOfItsDependencies(t *testing.T) {
+	got := Reads("./charts/web/", []Dependency{
+		{Name: "redis", Version: "1.0.0"}, {Name: "db", Path: "charts/db", Needs: []Dependency{{Name: "lib", Path: "lib"}}},
+	})
+	if diff := cmp.Diff(folder.Reads{"charts/web/", "charts/db/", "lib/"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

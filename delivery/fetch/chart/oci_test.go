@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -73,6 +74,7 @@ func TestChartFromRegistryUnhappy(t *testing.T) {
 	gone := pushChart(t, server, "3.0.0-gone", chartMediaType)
 	delete(server.Blobs, gone)
 	server.Manifests["3.0.0-huge"] = []byte(`{"schemaVersion":2,"layers":[{"mediaType":"` + chartMediaType + `","digest":"` + gone + `","size":99999999999}]}`)
+	server.Manifests["3.0.0-long"] = bytes.Repeat([]byte(" "), 4*limit.MiB+1)
 	server.Manifests["3.0.0-text"] = []byte(`text`)
 	cases := map[string]struct {
 		name, version string
@@ -88,6 +90,7 @@ func TestChartFromRegistryUnhappy(t *testing.T) {
 		"damaged":                {"web", "3.0.0-damaged", failure.ErrServer, "has the digest"},
 		"blob gone":              {"web", "3.0.0-gone", failure.ErrNotFound, "there is no chart archive"},
 		"huge":                   {"web", "3.0.0-huge", failure.ErrTooLarge, "the chart is larger than the limit of 20 MiB"},
+		"a long manifest":        {"web", "3.0.0-long", failure.ErrTooLarge, "the chart's manifest is larger than the limit of 4 MiB"},
 		"no manifest":            {"web", "3.0.0-text", failure.ErrInvalid, "is not JSON"},
 	}
 	for name, tc := range cases {

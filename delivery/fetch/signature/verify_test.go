@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -268,5 +269,54 @@ func TestWhichModesWantASignedTag(t *testing.T) {
 		if got := (Verification{Mode: mode}).WantsTag(); got != want {
 			t.Errorf("%q: %v, want %v", mode, got, want)
 		}
+	}
+}
+
+// TestAnOpenPGPSignatureThatDoesNotCountAnyMore: the key is known, and the signature is one of this content.
+func TestAnOpenPGPSignatureThatDoesNotCountAnyMore(t *testing.T) {
+	content := []byte(commitHead + message)
+	for name, tc := range map[string]struct {
+		// lifetime is that of the signature in seconds; 0 is for ever.
+		lifetime uint32
+		revoked  bool
+		want     string
+	}{
+		"it counts":             {0, false, ""},
+		"it has not expired":    {3601, false, ""},
+		"it expired":            {3599, false, "commit c has a signature by key %016X that expired: sign it again, and push it"},
+		"its key was revoked":   {0, true, "commit c is signed by key %016X, which was revoked: sign with another key, and push it"},
+		"both, which is of age": {3599, true, "commit c is signed by key %016X, which was revoked: sign with another key, and push it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := &packet.Config{Algorithm: packet.PubKeyAlgoEdDSA, SigLifetimeSecs: tc.lifetime, Time: func() time.Time { return now.Add(-time.Hour) }}
+			entity, err := openpgp.NewEntity("dev", "", "dev@example.com", &packet.Config{Algorithm: packet.PubKeyAlgoEdDSA, Time: config.Time})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var signature, public bytes.Buffer
+			if err := openpgp.ArmoredDetachSign(&signature, entity, bytes.NewReader(content), config); err != nil {
+				t.Fatal(err)
+			}
+			if tc.revoked {
+				if err := entity.RevokeKey(packet.KeyCompromised, "", config); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err := armor.Encode(&public, openpgp.PublicKeyType, nil)
+			if err := errors.Join(err, entity.Serialize(out), out.Close()); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if err := signersOf(t, map[string][]byte{"a.asc": public.Bytes()}).Commit("c", signedCommit(append(signature.Bytes(), '\n'))); err != nil {
+				got = err.Error()
+			}
+			want := tc.want
+			if want != "" {
+				want = fmt.Sprintf(want, entity.PrimaryKey.KeyId)
+			}
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 func TestCallerWhoGivesUpDoesNotAnswerForOthers(t *testing.T) {
@@ -85,5 +87,52 @@ func TestQuestionsDoNotWaitForEachOther(t *testing.T) {
 	})
 	if got != 7 || err != nil {
 		t.Errorf("got %d, %v", got, err)
+	}
+}
+
+// TestACallerThatEndsWhileItWaitsAsksNothing, and leaves the others their answer.
+func TestACallerThatEndsWhileItWaitsAsksNothing(t *testing.T) {
+	group := Group[int]{Clock: &atomic.Int64{}}
+	gone, cancel := context.WithCancel(t.Context())
+	got, err := group.Do(t.Context(), "x", group.Clock.Add(1), func() (int, error) {
+		if n := group.Waiting("x"); n != 1 || group.Waiting("y") != 0 {
+			t.Errorf("%d wait for x, %d for y", n, group.Waiting("y"))
+		}
+		cancel()
+		got, err := group.Do(gone, "x", group.Clock.Add(1), func() (int, error) { t.Error("it asks"); return 8, nil })
+		if got != 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller that ended got %d, %v", got, err)
+		}
+		return 7, nil
+	})
+	if got != 7 || err != nil || group.Waiting("x") != 0 {
+		t.Errorf("got %d, %v, and %d wait", got, err, group.Waiting("x"))
+	}
+}
+
+// TestASourceThatIsTooSlowIsSoForAll: that ends the context of the caller who asks, and yet it is an answer.
+func TestASourceThatIsTooSlowIsSoForAll(t *testing.T) {
+	for cause, asked := range map[error]int{failure.ErrSlow: 1, context.Canceled: 2} {
+		group := Group[int]{Clock: &atomic.Int64{}}
+		first, second, n := group.Clock.Add(1), group.Clock.Add(1), 0
+		ctx, end := context.WithCancelCause(t.Context())
+		began, other := make(chan struct{}), make(chan error)
+		go func() {
+			<-began
+			_, err := group.Do(t.Context(), "x", second, func() (int, error) { n++; return n, errors.New("away") })
+			other <- err
+		}()
+		_, _ = group.Do(ctx, "x", first, func() (int, error) {
+			close(began)
+			for group.Waiting("x") < 2 {
+				runtime.Gosched()
+			}
+			n++
+			end(cause)
+			return 0, cause
+		})
+		if err := <-other; n != asked || errors.Is(err, cause) != (asked == 1) {
+			t.Errorf("after %v: asked %d times, and the other gets %v", cause, n, err)
+		}
 	}
 }
