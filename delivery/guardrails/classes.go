@@ -14,6 +14,9 @@ import (
 // ingressClassAnnotation is the older way to name the class of an Ingress, which controllers still read.
 const ingressClassAnnotation = "kubernetes.io/ingress.class"
 
+// storageClassAnnotation is the older way to name the class of a claim. Kubernetes still reads it, before the field.
+const storageClassAnnotation = "volume.beta.kubernetes.io/storage-class"
+
 // classes: an object may name only classes that the policy allows. One that names none gets the cluster's default from the API server.
 func classes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {
 	rule := rules.Classes
@@ -43,23 +46,28 @@ func classes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []f
 func storageClasses(object *unstructured.Unstructured) []string {
 	kind := object.GroupVersionKind()
 	var all []string
-	add := func(claim map[string]any, fields ...string) {
-		if class, _, _ := unstructured.NestedString(claim, fields...); !slices.Contains(all, class) {
-			all = append(all, class)
+	add := func(claim map[string]any) {
+		class, _, _ := unstructured.NestedString(claim, "spec", "storageClassName")
+		annotation, _, _ := unstructured.NestedString(claim, "metadata", "annotations", storageClassAnnotation)
+		for _, named := range []string{class, annotation} {
+			if !slices.Contains(all, named) {
+				all = append(all, named)
+			}
 		}
 	}
 	if kind.Group == "" && kind.Kind == "PersistentVolumeClaim" {
-		add(object.Object, "spec", "storageClassName")
+		add(object.Object)
 	}
 	if kind.Group == "apps" && kind.Kind == "StatefulSet" {
 		spec, _ := object.Object["spec"].(map[string]any)
 		for _, claim := range mappings(spec["volumeClaimTemplates"]) {
-			add(claim, "spec", "storageClassName")
+			add(claim)
 		}
 	}
 	if pod := podspec.Of(object); pod != nil {
 		for _, volume := range mappings(pod.Spec["volumes"]) {
-			add(volume, "ephemeral", "volumeClaimTemplate", "spec", "storageClassName")
+			template, _, _ := unstructured.NestedMap(volume, "ephemeral", "volumeClaimTemplate")
+			add(template)
 		}
 	}
 	return all

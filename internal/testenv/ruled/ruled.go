@@ -34,7 +34,7 @@ type Case struct {
 
 // written is a case as the file has it: fields of one object besides kind, labels, annotations and refused.
 type written struct {
-	Kind, Claim, Template, IngressAnnotation, Gateway string
+	Kind, Claim, IngressAnnotation, Gateway string
 
 	Host                *string
 	Service, Ingress    map[string]any
@@ -42,6 +42,15 @@ type written struct {
 	Labels, Annotations map[string]string
 	Refused             []string
 	ofPod
+	ofTemplate
+}
+
+// ofTemplate are the fields of a case about a template.
+type ofTemplate struct {
+	// Template is the class of a claim of a StatefulSet; OldClass is one in an annotation of the template of a claim.
+	Template, OldClass string
+	// Marked is an annotation of the template of a claim, or of the pods if there is none.
+	Marked string
 }
 
 // ofPod are the fields of a case about a pod.
@@ -127,7 +136,7 @@ func (w *written) object() *unstructured.Unstructured {
 		return w.gateway()
 	case w.Template != "":
 		set := w.workload("StatefulSet")
-		set.Object["spec"].(map[string]any)["volumeClaimTemplates"] = []any{map[string]any{"metadata": map[string]any{"name": "data"}, "spec": claim(w.Template)}}
+		set.Object["spec"].(map[string]any)["volumeClaimTemplates"] = []any{w.claimTemplate(w.Template)}
 		return set
 	case w.Kind == "" && w.Image == "" && w.InitImage == "" && w.ImageVolume == "" && w.Ephemeral == "" && w.Runtime == "":
 		return object("v1", "PersistentVolumeClaim", nil, claim(w.Claim))
@@ -159,6 +168,18 @@ func claim(class string) map[string]any {
 	return spec
 }
 
+// claimTemplate returns a template of a claim with a class, "" for none.
+func (w *written) claimTemplate(class string) map[string]any {
+	metadata := map[string]any{"name": "data"}
+	if w.Marked != "" {
+		metadata["annotations"] = map[string]any{w.Marked: "x"}
+	}
+	if w.OldClass != "" {
+		metadata["annotations"] = map[string]any{"volume.beta.kubernetes.io/storage-class": w.OldClass}
+	}
+	return map[string]any{"metadata": metadata, "spec": claim(class)}
+}
+
 func object(apiVersion, kind string, annotations, spec map[string]any) *unstructured.Unstructured {
 	metadata := map[string]any{"name": "x"}
 	if annotations != nil {
@@ -172,6 +193,9 @@ func (w *written) workload(kind string) *unstructured.Unstructured {
 	pod := w.pod()
 	labels := map[string]any{"x": "x"}
 	template := map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod}
+	if w.Marked != "" && w.Ephemeral == "" && w.Template == "" {
+		template["metadata"].(map[string]any)["annotations"] = map[string]any{w.Marked: "x"}
+	}
 	spec := map[string]any{"template": template}
 	switch kind {
 	case "Pod":
@@ -223,7 +247,8 @@ func (w *written) pod() map[string]any {
 		pod["volumes"] = []any{map[string]any{"name": "v", "image": map[string]any{"reference": w.ImageVolume}}}
 	}
 	if w.Ephemeral != "" {
-		template := map[string]any{"spec": claim(w.Ephemeral)}
+		template := w.claimTemplate(w.Ephemeral)
+		delete(template["metadata"].(map[string]any), "name")
 		pod["volumes"] = []any{map[string]any{"name": "v", "ephemeral": map[string]any{"volumeClaimTemplate": template}}}
 	}
 	return pod
