@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/few"
+	"github.com/kubeop/kubeop/delivery/podspec"
 )
 
 // kinds: an object may be only of kinds that the policy allows.
@@ -50,20 +51,20 @@ func metadata(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []
 		return nil
 	}
 	var broken []found
-	labels, annotations := marksOf(object, "labels"), marksOf(object, "annotations")
 	if slices.Contains(workloads, object.GroupVersionKind().GroupKind()) {
 		for _, label := range rule.RequiredLabels {
-			if !slices.Contains(labels, label) {
+			if _, has := object.GetLabels()[label]; !has {
 				broken = append(broken, found{"metadata.requiredLabels", fmt.Sprintf("lacks the label %s", label)})
 			}
 		}
 	}
+	places := placesOf(object)
 	for _, of := range []struct {
 		field, what      string
 		there, forbidden []string
 	}{
-		{"metadata.forbiddenLabels", "label", labels, rule.ForbiddenLabels},
-		{"metadata.forbiddenAnnotations", "annotation", annotations, rule.ForbiddenAnnotations},
+		{"metadata.forbiddenLabels", "label", marksOf(places, "labels"), rule.ForbiddenLabels},
+		{"metadata.forbiddenAnnotations", "annotation", marksOf(places, "annotations"), rule.ForbiddenAnnotations},
 	} {
 		for _, key := range of.there {
 			if slices.ContainsFunc(of.forbidden, func(pattern string) bool { return keyed(pattern, key) }) {
@@ -80,11 +81,37 @@ var workloads = []schema.GroupKind{
 	{Group: "batch", Kind: "CronJob"}, {Group: "batch", Kind: "Job"},
 }
 
-// marksOf returns the keys of the labels or annotations of an object, sorted.
-func marksOf(object *unstructured.Unstructured, field string) []string {
-	metadata, _ := object.Object["metadata"].(map[string]any)
-	marks, _ := metadata[field].(map[string]any)
-	return slices.Sorted(maps.Keys(marks))
+// placesOf returns the metadata of an object and that of its templates: Kubernetes' controllers make pods, Jobs and claims with it.
+func placesOf(object *unstructured.Unstructured) []any {
+	places := []any{object.Object["metadata"]}
+	spec, _ := object.Object["spec"].(map[string]any)
+	if job, ok := spec["jobTemplate"].(map[string]any); ok {
+		places = append(places, job["metadata"])
+	}
+	for _, claim := range mappings(spec["volumeClaimTemplates"]) {
+		places = append(places, claim["metadata"])
+	}
+	if pod := podspec.Of(object); pod != nil {
+		places = append(places, pod.Metadata)
+		for _, volume := range mappings(pod.Spec["volumes"]) {
+			template, _, _ := unstructured.NestedMap(volume, "ephemeral", "volumeClaimTemplate")
+			places = append(places, template["metadata"])
+		}
+	}
+	return places
+}
+
+// marksOf returns the keys of the labels or annotations in some metadata, sorted. Each is returned once.
+func marksOf(places []any, field string) []string {
+	keys := map[string]bool{}
+	for _, place := range places {
+		metadata, _ := place.(map[string]any)
+		marks, _ := metadata[field].(map[string]any)
+		for key := range marks {
+			keys[key] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
 }
 
 // keyed reports whether a key matches a pattern, in which "*" stands for any characters. The schema allows only characters of keys in it.
