@@ -126,6 +126,12 @@ func Hosts(object *unstructured.Unstructured) []string {
 			rule, _ := one.(map[string]any)
 			add(rule["host"])
 		}
+		for _, certificate := range mappings(spec["tls"]) { // cert-manager makes a certificate for these.
+			names, _ := certificate["hosts"].([]any)
+			for _, name := range names {
+				add(name)
+			}
+		}
 	case kind.Group == gatewayGroup && kind.Kind == "Gateway":
 		for _, listener := range mappings(spec["listeners"]) {
 			if protocol := listener["protocol"]; protocol != "TCP" && protocol != "UDP" {
