@@ -78,6 +78,8 @@ func TestIngressesStayInsideTheirApp(t *testing.T) {
 		"haproxy-ingress.github.io/config-backend": "writes configuration of the Ingress controller",
 		nginx + "auth-url":                         "leads the Ingress controller to what is not the app's",
 		"alb.ingress.kubernetes.io/group.name":     "leads the Ingress controller to what is not the app's",
+		"nginx.ingress.kubernetes.io/Server-Alias": "names a host that is not in the rules of the Ingress",
+		"cert-manager.io/common-name":              "names a host that is not in the rules of the Ingress",
 		nginx + "auth-tls-secret":                  "names an object of another namespace",
 	} {
 		n.denied(try(key, "other/x"), "IngressAnnotation: Ingress/x has the annotation "+key+", which "+want)

@@ -15,6 +15,10 @@ import (
 // not the app's own: auth-url and mirror-target of ingress-nginx, group.name of the AWS Load Balancer Controller.
 var ledElsewhere = []string{"auth-url", "mirror-target", "group.name"}
 
+// naming are names of annotations with which an Ingress serves host names that are not in its rules, or gets a certificate for one: server-alias of
+// ingress-nginx and HAProxy, server-alias-regex of HAProxy, common-name of cert-manager. HostnameClaims are about rules and tls only.
+var naming = []string{"server-alias", "server-alias-regex", "common-name"}
+
 // ingressAnnotation: the Ingress has an annotation that reaches beyond the app, and the tenant may not have it. Snippets are text in the
 // configuration of the controller, which serves all tenants (CVE-2021-25742).
 func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace string) string {
@@ -46,6 +50,8 @@ func reachesBeyond(key, value, namespace string) string {
 		return "writes configuration of the Ingress controller, which all tenants share"
 	case slices.Contains(ledElsewhere, name):
 		return "leads the Ingress controller to what is not the app's"
+	case slices.Contains(naming, name):
+		return "names a host that is not in the rules of the Ingress, which kubeop checks"
 	case refers && names && other != namespace:
 		return "names an object of namespace " + oneLine(other)
 	}

@@ -92,6 +92,7 @@ func TestPodsAreScheduled(t *testing.T) {
 func TestAnnotationsOfAnIngressStayInsideItsApp(t *testing.T) {
 	const of = `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web, annotations: {%s: "%s"}}}`
 	const writes, leads = "writes configuration of the Ingress controller, which all tenants share", "leads the Ingress controller to what is not the app's"
+	const names = "names a host that is not in the rules of the Ingress, which kubeop checks"
 	for name, c := range map[string]struct{ key, value, want string }{
 		"a size":                        {"nginx.ingress.kubernetes.io/proxy-body-size", "8m", ""},
 		"an issuer":                     {"cert-manager.io/cluster-issuer", "letsencrypt", ""},
@@ -103,6 +104,8 @@ func TestAnnotationsOfAnIngressStayInsideItsApp(t *testing.T) {
 		"another URL":                   {"nginx.ingress.kubernetes.io/auth-url", "http://a.beta.svc", leads},
 		"a mirror":                      {"nginx.ingress.kubernetes.io/mirror-target", "http://a.beta.svc", leads},
 		"a shared balancer":             {"alb.ingress.kubernetes.io/group.name", "all", leads},
+		"another host name":             {"nginx.ingress.kubernetes.io/server-alias", "www.beta.example", names},
+		"another one in a certificate":  {"cert-manager.io/Common-Name", "www.beta.example", names},
 		"a Secret":                      {"nginx.ingress.kubernetes.io/auth-secret", "users", ""},
 		"a Secret of its namespace":     {"nginx.ingress.kubernetes.io/auth-tls-secret", "kubeop-acme-web/ca", ""},
 		"a Secret of another namespace": {"nginx.ingress.kubernetes.io/auth-tls-secret", "beta/ca", "names an object of namespace beta"},
