@@ -157,6 +157,7 @@ func TestPoliciesRefuseDirectAPICalls(t *testing.T) {
 		"a label of jobs":                 {bot, place("batch/v1", "CronJob", "schedule: '* * * * *', jobTemplate: {metadata: {"+marked+"}, spec: {template: {spec: {restartPolicy: Never, "+podSpec+"}}}}"), []string{"ForgedMark: CronJob/x"}},
 		"a label of claims":               {bot, place("apps/v1", "StatefulSet", plain+", volumeClaimTemplates: [{"+strings.Replace(claim, "{", "{name: v, ", 1)+"}]"), []string{"ForgedMark: StatefulSet/x"}},
 		"a label of a pod's claims":       {bot, place("v1", "Pod", claims), []string{"ForgedMark: Pod/x"}},
+		"a label of claims of jobs":       {bot, place("batch/v1", "CronJob", "schedule: '* * * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, "+claims+"}}}}"), []string{"ForgedMark: CronJob/x"}},
 		"a label of its pods' claims":     {bot, place("apps/v1", "Deployment", strings.Replace(plain, podSpec, claims, 1)), []string{"ForgedMark: Deployment/x"}},
 	}
 	for name, c := range cases {
