@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -206,6 +207,15 @@ func TestGracePeriodsAreLimited(t *testing.T) {
 		err := n.admin.List(t.Context(), pods, client.InNamespace(n.namespace()), client.MatchingLabels{"x": "z"})
 		if err == nil && len(pods.Items) == 0 {
 			err = errors.New("the older Deployment has no pods")
+	evict := func(seconds int64) func() error {
+		return func() error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "x"}}
+			eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: &seconds}}
+			return bot.SubResource("eviction").Create(t.Context(), pod, eviction, &client.SubResourceCreateOptions{CreateOptions: client.CreateOptions{DryRun: []string{metav1.DryRunAll}}})
+		}
+	}
+	n.denied(evict(1_000_000), "GracePeriod: Pod/x is not evicted with a grace period of 1000000 seconds")
+	n.passes(evict(3600))
 		}
 		return err
 	})
