@@ -132,6 +132,18 @@ func TestATooLargeObjectMayShrink(t *testing.T) {
 		}
 	}
 	n.denied(change(310_000), "ObjectSize: ConfigMap/big")
+	revision := n.object(n.namespace(), "{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: x}, revision: 1, data: {x: "+strings.Repeat("x", 20_000)+"}}")
+	if err := n.masterful("system:kube-controller-manager").Create(t.Context(), revision); err != nil {
+		t.Fatal(err)
+	}
+	noted := func(size int) func() error {
+		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"note": %q}}}`, strings.Repeat("x", size))
+		return func() error {
+			return bot.Patch(t.Context(), revision.DeepCopy(), client.RawPatch("application/merge-patch+json", patch), client.DryRunAll)
+		}
+	}
+	n.denied(noted(9_000), "ObjectSize: ControllerRevision/x is larger than the 8192 bytes")
+	n.passes(noted(7_000))
 	n.passes(change(290_000))
 	n.passes(change(10))
 }
@@ -195,6 +207,15 @@ func TestGracePeriodsAreLimited(t *testing.T) {
 	}
 	n.denied(kill(1_000_000), "GracePeriod: Pod/x is not deleted with a grace period of 1000000 seconds")
 	n.passes(kill(3600))
+	evict := func(seconds int64) func() error {
+		return func() error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "x"}}
+			eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: &seconds}}
+			return bot.SubResource("eviction").Create(t.Context(), pod, eviction, &client.SubResourceCreateOptions{CreateOptions: client.CreateOptions{DryRun: []string{metav1.DryRunAll}}})
+		}
+	}
+	n.denied(evict(1_000_000), "GracePeriod: Pod/x is not evicted with a grace period of 1000000 seconds")
+	n.passes(evict(3600))
 
 	// A Deployment that is older than the policy still makes pods, and administrators may allow longer periods.
 	old := n.object(n.namespace(), workload("Deployment", 7200))
@@ -207,15 +228,6 @@ func TestGracePeriodsAreLimited(t *testing.T) {
 		err := n.admin.List(t.Context(), pods, client.InNamespace(n.namespace()), client.MatchingLabels{"x": "z"})
 		if err == nil && len(pods.Items) == 0 {
 			err = errors.New("the older Deployment has no pods")
-	evict := func(seconds int64) func() error {
-		return func() error {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "x"}}
-			eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: &seconds}}
-			return bot.SubResource("eviction").Create(t.Context(), pod, eviction, &client.SubResourceCreateOptions{CreateOptions: client.CreateOptions{DryRun: []string{metav1.DryRunAll}}})
-		}
-	}
-	n.denied(evict(1_000_000), "GracePeriod: Pod/x is not evicted with a grace period of 1000000 seconds")
-	n.passes(evict(3600))
 		}
 		return err
 	})
