@@ -76,7 +76,7 @@ func (p *Planner) Forget(name string) {
 	delete(p.records, name)
 	p.mu.Unlock()
 	if rec != nil {
-		p.Queue.Drop(keyOf(rec.uid, 0))
+		p.Queue.DropAll(keyOf(rec.uid, 0))
 	}
 }
 

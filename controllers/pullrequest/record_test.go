@@ -1,14 +1,21 @@
 package pullrequest
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/gitops/host"
+	gitreport "github.com/kubeop/kubeop/gitops/report"
 )
 
 // TestAPlanThatWasOvertakenIsNotRecorded: the pull request was closed, or has a newer commit, while the plan was written.
@@ -33,5 +40,62 @@ func TestAPlanThatWasOvertakenIsNotRecorded(t *testing.T) {
 		if _, tried := rec.tries[7]; tried != (tc.want == nil) {
 			t.Errorf("%s: the attempts are kept: %t", name, tried)
 		}
+	}
+}
+
+// TestAClosedPullRequestDropsOnlyItsOwnPlan: the number of another may begin with its number. An error of the list closes none.
+func TestAClosedPullRequestDropsOnlyItsOwnPlan(t *testing.T) {
+	open := []host.PullRequest{{Number: 12, Commit: "aaaa"}, {Number: 13, Commit: "bbbb", Fork: true}}
+	for name, tc := range map[string]struct {
+		err   error
+		sent  []int
+		plans []v1alpha1.PullRequestPlan
+		left  []int
+	}{
+		"the list": {nil, []int{12}, []v1alpha1.PullRequestPlan{{Number: 12, Message: "1 to update"}, {Number: 13, Message: fromFork}}, []int{12}},
+		"an error": {errors.New("away"), []int{1, 12}, []v1alpha1.PullRequestPlan{{Number: 1, Message: "1 to update"}, {Number: 12, Message: "1 to update"}}, []int{1, 12}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
+			queue := gitreport.NewQueue(clock, nil)
+			sent := make(chan int, 10)
+			rec := &record{uid: "u", asked: map[int]string{}, tries: map[int]try{}, troubles: map[int]trouble{}}
+			for _, number := range []int{1, 12} {
+				rec.set(v1alpha1.PullRequestPlan{Number: number, Message: "1 to update"})
+				rec.asked[number], rec.tries[number], rec.troubles[number] = "cccc", try{}, trouble{}
+				if !queue.Put(gitreport.Message{
+					Key: keyOf("u", number), Kind: gitreport.PullRequest, Host: fmt.Sprint(number), Done: func(error) {},
+					Send: func(context.Context) error { sent <- number; return nil },
+				}) {
+					t.Fatal("there is no room")
+				}
+			}
+			rec.listed(open, tc.err, queue)
+			var got []int
+			for range tc.sent {
+				clock.Step(time.Minute)
+				select {
+				case number := <-sent:
+					got = append(got, number)
+				case <-time.After(20 * time.Second):
+					t.Fatalf("sent are the plans of %v, want %v", got, tc.sent)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, tc.sent) {
+				t.Errorf("sent are the plans of %v, want %v", got, tc.sent)
+			}
+			if diff := cmp.Diff(tc.plans, rec.plans); diff != "" || !rec.answered {
+				t.Errorf("answered: %t; -want +got:\n%s", rec.answered, diff)
+			}
+			delete(rec.troubles, 0)
+			for what, left := range map[string][]int{
+				"asked for": slices.Sorted(maps.Keys(rec.asked)), "tried": slices.Sorted(maps.Keys(rec.tries)), "in trouble": slices.Sorted(maps.Keys(rec.troubles)),
+			} {
+				if !slices.Equal(left, tc.left) {
+					t.Errorf("%s are %v, want %v", what, left, tc.left)
+				}
+			}
+		})
 	}
 }

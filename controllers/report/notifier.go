@@ -70,7 +70,7 @@ func (n *Notifier) forget(tenant string) {
 	delete(n.tenants, tenant)
 	n.mu.Unlock()
 	if a != nil {
-		n.Queue.Drop(receiverKey(a.uid, ""))
+		n.Queue.DropAll(receiverKey(a.uid, ""))
 	}
 }
 

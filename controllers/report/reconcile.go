@@ -73,7 +73,7 @@ func (r *Reporter) adapt(rec *record, repository *v1alpha1.Repository) {
 		return
 	}
 	rec.spec, rec.accepted, rec.asked = spec, nil, map[string]v1alpha1.ReportedStatus{}
-	r.Queue.Drop(keyOf(rec.uid, ""))
+	r.Queue.DropAll(keyOf(rec.uid, ""))
 }
 
 // specOf makes specs comparable.

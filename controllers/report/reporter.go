@@ -88,7 +88,7 @@ func (r *Reporter) forget(name string) {
 	delete(r.records, name)
 	r.mu.Unlock()
 	if rec != nil {
-		r.Queue.Drop(keyOf(rec.uid, ""))
+		r.Queue.DropAll(keyOf(rec.uid, ""))
 	}
 }
 

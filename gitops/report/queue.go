@@ -83,8 +83,17 @@ func (q *Queue) Put(m Message) bool {
 	return true
 }
 
-// Drop removes the messages whose keys have the beginning. One that is being sent is not tried again.
-func (q *Queue) Drop(beginning string) {
+// Drop removes the message of a key. If it is being sent, it is not tried again.
+func (q *Queue) Drop(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[key]; e != nil {
+		q.remove(e)
+	}
+}
+
+// DropAll is Drop for all messages whose keys have the beginning.
+func (q *Queue) DropAll(beginning string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for key, e := range q.entries {

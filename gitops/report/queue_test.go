@@ -231,7 +231,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if !b.putOf("other", "1", "y") {
 		t.Error("another tenant found no room")
 	}
-	b.Drop("0@")
+	b.Drop("0@a")
 	if !b.put("more@a", "x") {
 		t.Error("what was dropped still takes room")
 	}
@@ -254,8 +254,23 @@ func TestDroppedMessagesAreNotTriedAgain(t *testing.T) {
 	b.answers["a"] = []error{errors.New("down")}
 	b.put("r1 c1@a", "x")
 	b.after(0, "x")
-	b.Drop("r1 ")
+	b.DropAll("r1 ")
 	b.after(time.Hour, "x")
+}
+
+// TestAMessageIsDroppedByItsWholeKey: the key of another may begin with it.
+func TestAMessageIsDroppedByItsWholeKey(t *testing.T) {
+	b := newBed(t)
+	b.put("r1 1", "one")
+	b.put("r1 12", "twelve")
+	b.Drop("r1 1")
+	b.Drop("r1 2")
+	b.after(0, "twelve")
+	b.put("r1 1", "one")
+	b.put("r1 12", "twelve again")
+	b.put("r2 1", "another")
+	b.DropAll("r1 ")
+	b.after(gap, "twelve", "another")
 }
 
 func TestMetricsHaveHelpAndNoNamesOfTenants(t *testing.T) {
