@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -46,6 +47,8 @@ type bed struct {
 	// planned are the hashes of the commits that were planned, fails is why the next ones cannot be.
 	planned []string
 	fails   error
+	// keys are those that have to sign commits; nil for none.
+	keys *signature.Verification
 	// running counts the plans that are made, most is how many there were at once, and hold makes them wait.
 	running, most int
 	hold          chan struct{}
@@ -94,7 +97,7 @@ func (b *bed) planner(store *git.Store, network *transport.Network) *Planner {
 }
 
 func (b *bed) SignedSource(_ context.Context, repository *v1alpha1.Repository) (git.Source, error) {
-	return git.Source{URL: repository.Spec.URL}, nil
+	return git.Source{URL: repository.Spec.URL, Signers: b.keys}, nil
 }
 
 func (b *bed) APIAuth(context.Context, *v1alpha1.Repository) (transport.Auth, error) {

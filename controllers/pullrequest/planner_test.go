@@ -10,9 +10,11 @@ import (
 	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/gitops/host"
 )
 
@@ -249,6 +251,8 @@ func TestWithoutPreviewsNothingIsAsked(t *testing.T) {
 	for _, change := range []func(*v1alpha1.RepositorySpec){
 		func(s *v1alpha1.RepositorySpec) { s.Previews = v1alpha1.PreviewsNone },
 		func(s *v1alpha1.RepositorySpec) { s.Ref = &sourcev1.GitRepositoryRef{Tag: "v1"} },
+		func(s *v1alpha1.RepositorySpec) { s.Ref = &sourcev1.GitRepositoryRef{SemVer: "1.x"} },
+		func(s *v1alpha1.RepositorySpec) { s.Ref = &sourcev1.GitRepositoryRef{Name: "refs/heads/main"} },
 		func(s *v1alpha1.RepositorySpec) { s.Ref = &sourcev1.GitRepositoryRef{Branch: "main", Commit: one} },
 	} {
 		repository := b.repository.DeepCopy()
@@ -279,8 +283,31 @@ func TestForksDisplaceNoPullRequest(t *testing.T) {
 	if want := []string{"101", "102", "103", "104", "105", "106", "107", "108", "109", "110"}; !slices.Equal(numbers, want) {
 		t.Errorf("planned are %v, want %v", numbers, want)
 	}
-	if got := len(into(found, "main")); got > maxPlans {
-		t.Errorf("%d pull requests are in the status", got)
+	if got := into(found, "main"); len(got) != maxPlans || !slices.IsSortedFunc(got, func(a, b host.PullRequest) int { return a.Number - b.Number }) {
+		t.Errorf("%d pull requests are in the status: %v", len(got), got)
+	}
+}
+
+func TestWhichPullRequestsAreIntoABranch(t *testing.T) {
+	found := []host.PullRequest{
+		{Number: 3, Into: "main", Commit: "c"}, {Number: 2, Into: "next", Commit: "c"}, {Number: 0, Into: "main", Commit: "c"}, {Number: -1, Into: "main", Commit: "c"},
+		{Number: 4, Into: "main"}, {Number: 1, Into: "main", Commit: "c"},
+	}
+	if diff := cmp.Diff([]host.PullRequest{{Number: 1, Into: "main", Commit: "c"}, {Number: 3, Into: "main", Commit: "c"}}, into(found, "main")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestACommitWithoutASignatureIsNotPlanned: its content would be rendered in the cluster. Only another commit helps, so it is said at once.
+func TestACommitWithoutASignatureIsNotPlanned(t *testing.T) {
+	b := newBed(t)
+	one := b.push("one", "1")
+	b.propose(1, "one", one, "acme/shop", "main")
+	b.keys = &signature.Verification{Keys: map[string][]byte{"a.pub": []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPKtT1Yv3m1ZLSmuHxCwFkzLwPWsXGbYzV0CKTyhrCw a")}, Now: b.clock.Now}
+	b.Fetched(b.repository, b.main)
+	b.until("", "1 one "+one[:8]+" it cannot be planned: commit "+one+": ")
+	if len(b.planned) != 0 {
+		t.Errorf("planned are %v", b.planned)
 	}
 }
 
