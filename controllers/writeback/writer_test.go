@@ -2,6 +2,7 @@ package writeback
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,17 +18,21 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/writeback/update"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/gitops/commit"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -123,6 +128,16 @@ func (f *fixture) host(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/repos/acme/shop/pulls") || r.Header.Get("Authorization") == "" {
 		w.WriteHeader(http.StatusNotFound)
 		return
+	}
+	in := map[string]string{}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		f.Error(err)
+	}
+	want := map[string]string{
+		"title": "Update shop/web to 1.1.0", "body": "The policy chose it. A newer one gets a pull request of its own.", "head": "kubeop/shop-web-1-1-0", "base": "main",
+	}
+	if diff := cmp.Diff(want, in); diff != "" {
+		f.Errorf("the pull request (-want +got):\n%s", diff)
 	}
 	if f.opened.Add(1) <= f.refuse.Load() {
 		w.WriteHeader(http.StatusBadGateway)
@@ -220,6 +235,9 @@ func TestAChosenImageBecomesAPullRequest(t *testing.T) {
 	if main, proposed := f.commits("main"), f.commits(branch); main != "1" || proposed != "2" || f.opened.Load() != 2 {
 		t.Errorf("main has %s commits, want 1, the branch %s, want 2; %d pull requests were opened, want 2", main, proposed, f.opened.Load())
 	}
+	if err := f.api.Get(t.Context(), client.ObjectKeyFromObject(f.repository), f.repository); err != nil || f.repository.Annotations != nil {
+		t.Errorf("the repository is fetched although nobody merged: %v, %v", f.repository.Annotations, err)
+	}
 }
 
 func TestABranchOfOthersIsNotProposed(t *testing.T) {
@@ -293,5 +311,111 @@ func TestTheBranchThatTheServerNames(t *testing.T) {
 	f.from.Ref = nil
 	if written, message := f.asks(); message != "" || written.Commit != f.bare("rev-parse", "main") {
 		t.Errorf("%+v, %q", written, message)
+	}
+}
+
+// TestWhichFailuresAreReported: those that only people can end, at once, and others if they last.
+func TestWhichFailuresAreReported(t *testing.T) {
+	away := failure.New(failure.ErrUnavailable, "connection refused")
+	for name, tc := range map[string]struct {
+		failure  error
+		failures int
+		reason   string
+	}{
+		"a server that is away":        {away, 1, ""},
+		"away for longer":              {away, patience, v1alpha1.WriteFailedReason},
+		"refused credentials":          {failure.New(failure.ErrAuthentication, "no"), 1, v1alpha1.AuthenticationFailedReason},
+		"a refused push":               {fmt.Errorf("pushing: %w", git.ErrRefused), 1, v1alpha1.WriteFailedReason},
+		"a file of another content":    {fmt.Errorf("editing: %w", commit.ErrInvalidEdit), 1, v1alpha1.WriteFailedReason},
+		"what can never be written":    {notWritable("it follows no branch"), 1, v1alpha1.WriteFailedReason},
+		"a file of a commit meanwhile": {fmt.Errorf("pushing: %w", git.ErrMoved), 1, ""},
+		"nothing":                      {nil, patience, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := New(Options{})
+			u := update.Update{Key: "image web", What: "1.1.0", App: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.FolderAnnotation: "web"}}}}
+			w.pending[u.Key] = &pending{Update: u, failure: tc.failure, failures: tc.failures, answered: true}
+			want := step.Note{Condition: "Failed"}
+			if tc.reason != "" {
+				want.Status, want.Reason, want.Event = metav1.ConditionTrue, tc.reason, "Warning"
+				want.Message = "writing 1.1.0 to web/app.yaml: " + tc.failure.Error()
+			}
+			got := w.Note(u.Key, "Failed", &metav1.Condition{Status: metav1.ConditionTrue, Message: "earlier"})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOnlyTheLastUpdateOfAKeyCounts: the end of an attempt for another one is told to nobody.
+func TestOnlyTheLastUpdateOfAKeyCounts(t *testing.T) {
+	told := 0
+	ask := func(change func(*update.Update)) update.Update {
+		u := update.Update{Key: "image web", Version: "1", Mode: v1alpha1.WriteCommit, App: &v1alpha1.App{}, Done: func() { told++ }}
+		change(&u)
+		return u
+	}
+	for name, change := range map[string]func(*update.Update){
+		"another version": func(u *update.Update) { u.Version = "2" },
+		"another file":    func(u *update.Update) { u.App.Annotations = map[string]string{v1alpha1.FolderAnnotation: "web"} },
+		"another mode":    func(u *update.Update) { u.Mode = v1alpha1.WritePullRequest },
+	} {
+		t.Run(name, func(t *testing.T) {
+			told = 0
+			w := New(Options{Queue: gitreport.NewQueue(clocktesting.NewFakeClock(time.Unix(1000, 0)), nil)})
+			w.Ask(ask(func(*update.Update) {}))
+			first := w.pending["image web"]
+			first.written = &update.Written{Commit: "c"}
+			if again := w.Ask(ask(func(*update.Update) {})); again != first.written || w.pending["image web"] != first {
+				t.Errorf("the same again: %v", again)
+			}
+			if got := w.Ask(ask(change)); got != nil || w.pending["image web"] == first {
+				t.Errorf("got %v: it was not asked for", got)
+			}
+			w.done(first, errors.New("away"))
+			if note := w.Note("image web", "Failed", nil); told != 0 || note.Status != "" || first.answered {
+				t.Errorf("told %d times; %+v", told, note)
+			}
+			now := w.pending["image web"]
+			w.done(now, errors.New("away"))
+			w.done(now, nil)
+			if told != 2 || !now.answered || now.failure != nil || now.failures != 2 {
+				t.Errorf("told %d times; %+v", told, now)
+			}
+		})
+	}
+}
+
+func TestWhichRepositoriesAreWrittenTo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ref     *sourcev1.GitRepositoryRef
+		verify  bool
+		mode    v1alpha1.WriteMode
+		refused bool
+	}{
+		"no ref":                            {nil, false, v1alpha1.WriteCommit, false},
+		"a branch":                          {&sourcev1.GitRepositoryRef{Branch: "main"}, false, v1alpha1.WriteCommit, false},
+		"a tag":                             {&sourcev1.GitRepositoryRef{Branch: "main", Tag: "v1"}, false, v1alpha1.WriteCommit, true},
+		"a range of versions":               {&sourcev1.GitRepositoryRef{SemVer: "1.x"}, false, v1alpha1.WritePullRequest, true},
+		"a commit":                          {&sourcev1.GitRepositoryRef{Branch: "main", Commit: "c0ffee"}, false, v1alpha1.WriteCommit, true},
+		"a ref by name":                     {&sourcev1.GitRepositoryRef{Name: "refs/heads/main"}, false, v1alpha1.WriteCommit, true},
+		"signed commits":                    {nil, true, v1alpha1.WriteCommit, true},
+		"signed commits, by a pull request": {nil, true, v1alpha1.WritePullRequest, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{Ref: tc.ref}}
+			if tc.verify {
+				repository.Spec.Verify = &v1alpha1.GitVerification{}
+			}
+			u := update.Update{Mode: tc.mode, App: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{v1alpha1.FolderAnnotation: "apps/web"}}}}
+			if err := writable(u, repository); errors.Is(err, errNotWritable) != tc.refused {
+				t.Errorf("got %v", err)
+			}
+			u.App.Name = "api"
+			if err := writable(u, repository); err == nil || err.Error() != "the file of the app is not known" {
+				t.Errorf("of another app: %v", err)
+			}
+		})
 	}
 }
