@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/blame"
+	"github.com/kubeop/kubeop/controllers/guards"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/delivery/kube"
@@ -115,6 +117,8 @@ func ManagerOptions(scheme *runtime.Scheme) ctrl.Options {
 		Logger: blame.Logger(ctrl.Log),
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
 		Cache: cache.Options{DefaultTransform: fieldmanager.SlimFields, ByObject: map[client.Object]cache.ByObject{
+			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}: {Label: guards.Chart},
+			guards.NewPolicy(): {Label: guards.Chart},
 			// This role lists what the tenants' accounts can create. No other role is read from the cache.
 			&rbacv1.ClusterRole{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.Deployer)},
 		}},

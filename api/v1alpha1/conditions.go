@@ -71,6 +71,9 @@ const (
 	// OverBudgetCondition is present, and True, while the quotas of the projects have more than the budget of the tenant, because it was
 	// lowered. The message says by how much. Nothing is deleted, and no quota is lowered; no project gets more of what is exceeded.
 	OverBudgetCondition = "OverBudget"
+	// NotEnforcedCondition is present, and True, while the API server does not enforce what the tenant's policies, or the rules that always hold,
+	// forbid: an admission policy or its binding is missing, or denies nothing. status.guards says which. Ready does not depend on it.
+	NotEnforcedCondition = "NotEnforced"
 	// NotificationFailedCondition is present, and True, while a receiver does not take what it is told. The message says which, and what
 	// to do. Nothing else depends on it.
 	NotificationFailedCondition = "NotificationFailed"
@@ -260,6 +263,8 @@ const (
 	ResumingReason = "Resuming"
 	// BudgetExceededReason: the quotas of projects do not fit into the budget of their tenant. The message names the limit and what is left.
 	BudgetExceededReason = "BudgetExceeded"
+	// RenderedOnlyReason is the reason of NotEnforced: only kubeop checks, and only apps.
+	RenderedOnlyReason = "RenderedOnly"
 	// InvalidBudgetReason: the budget of a tenant has a negative amount, or names what the quotas of projects do not count.
 	InvalidBudgetReason = "InvalidBudget"
 	// AppsNotReadyReason: at least one app is not Ready, and not only in progress. The message names the first and why.

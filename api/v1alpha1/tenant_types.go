@@ -205,8 +205,35 @@ type TenantStatus struct {
 	Budget *BudgetStatus `json:"budget,omitempty"`
 	// Sops is the key for encrypted files; nil without spec.sops.
 	Sops *SopsStatus `json:"sops,omitempty"`
+	// Guards says of each guard whether it holds for the tenant, and where.
+	// +listType=map
+	// +listMapKey=name
+	Guards []GuardStatus `json:"guards,omitempty"`
 	// Inventory lists the objects that were created for the tenant.
 	Inventory Inventory `json:"inventory,omitzero"`
+}
+
+// GuardState says where a guard holds.
+type GuardState string
+
+const (
+	// GuardEnforced: the API server refuses what breaks the guard, whoever writes it, also while kubeop does not run. What only kubeop does,
+	// such as fetching sources, kubeop refuses.
+	GuardEnforced GuardState = "Enforced"
+	// GuardRenderedOnly: kubeop refuses it in apps, or writes an object that somebody else has to enforce. The API server does not refuse it.
+	GuardRenderedOnly GuardState = "RenderedOnly"
+	// GuardAbsent: nothing refuses it.
+	GuardAbsent GuardState = "Absent"
+)
+
+// GuardStatus says whether a guard holds.
+type GuardStatus struct {
+	// Name is the name of a rule of policies, such as Images, or Admission (the rules that always hold), PodSecurity, Network or FairShare.
+	Name string `json:"name"`
+	// State is Enforced, RenderedOnly or Absent.
+	State GuardState `json:"state"`
+	// Reason is why the guard is not enforced.
+	Reason string `json:"reason,omitempty"`
 }
 
 // SopsStatus is the key with which a tenant encrypts files.

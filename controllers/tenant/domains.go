@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -40,20 +38,12 @@ var domainsChanged = predicate.Funcs{
 	},
 }
 
-// withDomains maps a tenant to all others that have domains. If listing them fails, the error is logged, and they are reconciled at their interval.
-func (r *Reconciler) withDomains(ctx context.Context, changed client.Object) (requests []reconcile.Request) {
+// withDomains maps a tenant to all others that have domains.
+func (r *Reconciler) withDomains(ctx context.Context, changed client.Object) []reconcile.Request {
 	if len(changed.(*v1alpha1.Tenant).Spec.Domains) == 0 {
 		return nil
 	}
-	tenants := &v1alpha1.TenantList{}
-	if err := r.Client.List(ctx, tenants, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the tenants with domains; they are reconciled at their interval", "tenant", changed.GetName())
-		return nil
-	}
-	for i := range tenants.Items {
-		if len(tenants.Items[i].Spec.Domains) > 0 && tenants.Items[i].Name != changed.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: tenants.Items[i].Name}})
-		}
-	}
-	return requests
+	return r.tenants(ctx, changed, func(tenant *v1alpha1.Tenant) bool {
+		return len(tenant.Spec.Domains) > 0 && tenant.Name != changed.GetName()
+	})
 }

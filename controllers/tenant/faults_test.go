@@ -96,7 +96,7 @@ func TestTheStatusCountsTheAppsOfTheTenantsProjects(t *testing.T) {
 	if err := b.guard(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Record(); tenant.Status.Apps != 1 || len(s.Notes()) != 5 {
+	if s.Record(); tenant.Status.Apps != 1 || len(s.Notes()) != 6 {
 		t.Errorf("status %+v, notes %v", tenant.Status.AppCounts, s.Notes())
 	}
 }

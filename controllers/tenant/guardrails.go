@@ -27,6 +27,9 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if err := r.count(ctx, s); err != nil {
 		return err
 	}
+	if err := r.reportGuards(ctx, s); err != nil {
+		return err
+	}
 	kinds, err := r.Kinds.List(ctx)
 	if err != nil {
 		return err

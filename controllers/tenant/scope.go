@@ -26,8 +26,10 @@ type scope struct {
 	apps *rollup.Apps
 	// budget is what the projects have of the tenant's budget, that of the last pass until guard sets it; nil without a budget.
 	budget *v1alpha1.BudgetStatus
-	// over is the condition OverBudget, set by guard.
-	over step.Note
+	// guards are the states of the tenant's guards, those of the last pass until guard sets them.
+	guards []v1alpha1.GuardStatus
+	// over and unenforced are the conditions OverBudget and NotEnforced, set by guard.
+	over, unenforced step.Note
 	// projects is the number of projects, set by bind; -1 before.
 	projects int
 	// unfollowed is the number of projects from a repository that the tenant does not have any more, set by bind.
@@ -50,6 +52,7 @@ func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
 		made:     apply.NewLedger(r.Applier, r.Direct, tenant.Status.Inventory),
 		projects: tenant.Status.Projects,
 		budget:   tenant.Status.Budget,
+		guards:   tenant.Status.Guards,
 	}
 }
 
@@ -58,6 +61,7 @@ func (s *scope) Record() {
 	s.tenant.Status.Namespace = s.home
 	s.tenant.Status.Projects = s.projects
 	s.tenant.Status.Budget = s.budget
+	s.tenant.Status.Guards = s.guards
 	if s.apps != nil {
 		s.apps.Record(&s.tenant.Status.AppCounts)
 	}
@@ -85,8 +89,10 @@ func (s *scope) Notes() []step.Note {
 	if s.apps != nil { // The projects are known, too.
 		notes = append(notes, s.apps.Note(), s.stopped())
 	}
-	if s.over.Condition != "" {
-		notes = append(notes, s.over)
+	for _, note := range []step.Note{s.over, s.unenforced} {
+		if note.Condition != "" {
+			notes = append(notes, note)
+		}
 	}
 	return notes
 }

@@ -93,6 +93,7 @@ func (d *describe) run(ctx context.Context) error {
 		}
 		d.page.Field("Apps ready", o.Status.AppsReady)
 		d.steps(o.Status.Conditions)
+		d.list("Guards", guardLines(o.Status.Guards))
 	case *v1alpha1.Policy:
 		if err := describePolicy(ctx, d.page, reader, o); err != nil {
 			return err

@@ -34,6 +34,15 @@ func plans(of []v1alpha1.PullRequestPlan) []string {
 	return lines
 }
 
+// guardLines describes which guards hold, a line each.
+func guardLines(of []v1alpha1.GuardStatus) []string {
+	lines := make([]string, len(of))
+	for i, g := range of {
+		lines[i] = colons(g.Name, string(g.State), g.Reason)
+	}
+	return lines
+}
+
 // promotions describes what was promoted last, a line for each app.
 func promotions(of []v1alpha1.Promoted) []string {
 	lines := make([]string, len(of))

@@ -1,0 +1,115 @@
+// Package guards says for a tenant which guards hold, and where, so that nobody assumes isolation that is not there.
+package guards
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
+	"github.com/kubeop/kubeop/delivery/guardrails"
+)
+
+// Names of the guards that no policy has to state; the others have the names of package guardrails.
+const (
+	// Rules are the rules of docs/admission.md.
+	Rules       = "Admission"
+	PodSecurity = "PodSecurity"
+	Network     = "Network"
+	FairShare   = "FairShare"
+)
+
+// rules are the admission policies of the guard Rules: those of policies/tenants in the chart, and the one that keeps pods from starting without Guardrails.
+var rules = []string{
+	"kubeop-disruption-budget", "kubeop-events", "kubeop-external-service", "kubeop-foreign-subject", "kubeop-forged-mark", "kubeop-frozen",
+	"kubeop-grace-period", "kubeop-guardrails-present", "kubeop-home-finalizer", "kubeop-ingress-annotation", "kubeop-job-by-hand", "kubeop-object-size",
+	"kubeop-placement", "kubeop-platform-identity", "kubeop-platform-object", "kubeop-platform-token", "kubeop-priority-class", "kubeop-reserved-name",
+	"kubeop-stopped", "kubeop-volumes",
+}
+
+// families are the rules of policies, by the names of their guards.
+var families = []string{
+	guardrails.Images, guardrails.Services, guardrails.Hostnames, guardrails.Classes, guardrails.Nodes, guardrails.Kinds, guardrails.Metadata, guardrails.Sources,
+}
+
+// Cluster is what holds in the whole cluster.
+type Cluster struct {
+	*Admission
+	// FlowControl: tenants have fair shares of the API server.
+	FlowControl bool
+}
+
+// Of returns the guards of a tenant that is under these policies, in a fixed order.
+func (c Cluster) Of(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) ([]v1alpha1.GuardStatus, error) {
+	spec := guardrails.For(tenant, policies)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the guardrails of tenant %s: %w", tenant.Name, err)
+	}
+	stated := guardrails.Labels(content)
+	all := []v1alpha1.GuardStatus{enforced(Rules, "", c.faults(rules...))}
+	for _, family := range families {
+		all = append(all, c.family(family, stated))
+	}
+	fair := v1alpha1.GuardStatus{Name: FairShare, State: v1alpha1.GuardEnforced}
+	if !c.FlowControl {
+		fair.State, fair.Reason = v1alpha1.GuardAbsent, "flowControl of the chart is turned off, so a tenant can slow down the requests of others to the API server"
+	}
+	return append(all,
+		v1alpha1.GuardStatus{Name: PodSecurity, State: v1alpha1.GuardEnforced},
+		v1alpha1.GuardStatus{Name: Network, State: v1alpha1.GuardRenderedOnly, Reason: "NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"},
+		fair), nil
+}
+
+// family returns the state of one family of rules; stated are the labels of the tenant's Guardrails.
+func (c Cluster) family(name string, stated map[string]string) v1alpha1.GuardStatus {
+	field := strings.ToLower(name)
+	has := func(action string) bool { return stated[v1alpha1.Group+"/"+action+"-"+field] != "" }
+	switch {
+	case name == guardrails.Sources && has("deny"):
+		return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardEnforced}
+	case name == guardrails.Hostnames && !has("deny"):
+		return enforced(name, "host names have to be claimed; no policy says which a tenant may claim", c.faults("kubeop-guardrails-hostnames-deny"))
+	case has("deny"):
+		return enforced(name, "", c.faults("kubeop-guardrails-"+field+"-deny"))
+	case has("warn"):
+		return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardAbsent, Reason: "policies only warn"}
+	case has("audit"):
+		return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardAbsent, Reason: "policies only record"}
+	}
+	return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant has such a rule"}
+}
+
+// enforced is a guard that holds in apps, and everywhere if nothing is wrong with its admission policies.
+func enforced(name, reason string, faults []string) v1alpha1.GuardStatus {
+	if len(faults) == 0 {
+		return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardEnforced, Reason: reason}
+	}
+	return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardRenderedOnly, Reason: strings.Join(few.Of(faults, 1), "; ")}
+}
+
+// Note is the condition NotEnforced: it is there while the API server does not refuse what kubeop refuses in apps.
+func Note(all []v1alpha1.GuardStatus) step.Note {
+	note := step.Note{
+		Condition: v1alpha1.NotEnforcedCondition, Reason: v1alpha1.SucceededReason, Message: "the API server enforces what it did not", Event: corev1.EventTypeNormal,
+	}
+	var names, why []string
+	for _, g := range all {
+		if g.State == v1alpha1.GuardRenderedOnly && g.Name != Network {
+			names, why = append(names, g.Name), append(why, g.Reason)
+		}
+	}
+	if len(names) == 0 {
+		return note
+	}
+	note.Status, note.Reason, note.Event = metav1.ConditionTrue, v1alpha1.RenderedOnlyReason, corev1.EventTypeWarning
+	note.Message = fmt.Sprintf("the API server does not enforce %s: %s; kubeop checks apps, but nothing checks what people and pods write to the API server. An administrator of the cluster installs the "+
+		"chart again, with admissionPolicies.enabled=true", strings.Join(names, ", "), strings.Join(slices.Compact(why), "; "))
+	return note
+}

@@ -1,0 +1,247 @@
+package guards
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+)
+
+var ours = map[string]string{"app.kubernetes.io/name": "kubeop"}
+
+func policy(name string) *admissionregistrationv1.ValidatingAdmissionPolicy {
+	return &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ours}}
+}
+
+func binding(name string, actions ...admissionregistrationv1.ValidationAction) *admissionregistrationv1.ValidatingAdmissionPolicyBinding {
+	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ours},
+		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: actions},
+	}
+}
+
+// installed returns the policies and bindings of the chart, which deny, without those that broken names, and with those of other.
+func installed(broken []string, other ...client.Object) []client.Object {
+	all := other
+	for _, name := range append([]string{"kubeop-guardrails-images-deny", "kubeop-guardrails-hostnames-deny"}, rules...) {
+		if !slices.Contains(broken, "policy "+name) {
+			all = append(all, policy(name))
+		}
+		if !slices.Contains(broken, "binding "+name) {
+			all = append(all, binding(name, admissionregistrationv1.Deny))
+		}
+	}
+	return all
+}
+
+// stateOf returns the guards of a tenant, a line each.
+func stateOf(t *testing.T, flowControl bool, tenant *v1alpha1.Tenant, policies []v1alpha1.Policy, objects []client.Object) ([]string, step.Note) {
+	t.Helper()
+	admission, err := Read(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Cluster{admission, flowControl}.Of(tenant, policies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, g := range all {
+		lines = append(lines, strings.TrimSpace(g.Name+" "+string(g.State)+" "+g.Reason))
+	}
+	return lines, Note(all)
+}
+
+const (
+	none     = " Absent no policy of the tenant has such a rule"
+	claims   = "Hostnames Enforced host names have to be claimed; no policy says which a tenant may claim"
+	network  = "Network RenderedOnly NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"
+	enforces = " Enforced"
+)
+
+// without is what a tenant without policies has in a cluster with the whole chart.
+func without() []string {
+	return []string{
+		"Admission Enforced", "Images" + none, "Services" + none, claims, "Classes" + none, "Nodes" + none, "Kinds" + none, "Metadata" + none, "Sources" + none,
+		"PodSecurity Enforced", network, "FairShare Enforced",
+	}
+}
+
+// with is without, with other lines in place of those of the same guards.
+func with(lines ...string) []string {
+	all := without()
+	for _, line := range lines {
+		name, _, _ := strings.Cut(line, " ")
+		i := slices.IndexFunc(all, func(l string) bool { return strings.HasPrefix(l, name+" ") })
+		all[i] = line
+	}
+	return all
+}
+
+func rulesOf(action v1alpha1.PolicyAction) []v1alpha1.Policy {
+	return []v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "standard"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Images:  &v1alpha1.ImageRules{Action: action, RequireDigest: true},
+		Sources: &v1alpha1.SourceRules{Action: action},
+	}}}}
+}
+
+func TestWhatHoldsForATenant(t *testing.T) {
+	const images = "kubeop-guardrails-images-deny"
+	both := append(rulesOf(v1alpha1.DenyAction), rulesOf(v1alpha1.WarnAction)...)
+	for name, test := range map[string]struct {
+		policies []v1alpha1.Policy
+		domains  []string
+		objects  []client.Object
+		noFlow   bool
+		want     []string
+		// message is a part of the condition NotEnforced; "" if there is none.
+		message string
+	}{
+		"no policies":                  {objects: installed(nil), want: without()},
+		"no shares":                    {objects: installed(nil), noFlow: true, want: with("FairShare Absent flowControl of the chart is turned off, so a tenant can slow down the requests of others to the API server")},
+		"denied":                       {policies: rulesOf(v1alpha1.DenyAction), objects: installed(nil), want: with("Images"+enforces, "Sources"+enforces)},
+		"denied by one, warned by one": {policies: both, objects: installed(nil), want: with("Images"+enforces, "Sources"+enforces)},
+		"warned":                       {policies: rulesOf(v1alpha1.WarnAction), objects: installed(nil), want: with("Images Absent policies only warn", "Sources Absent policies only warn")},
+		"recorded":                     {policies: rulesOf(v1alpha1.AuditAction), objects: installed(nil), want: with("Images Absent policies only record", "Sources Absent policies only record")},
+		"domains":                      {domains: []string{"example.com"}, objects: installed(nil), want: with("Hostnames" + enforces)},
+		"a policy is missing": {
+			policies: rulesOf(v1alpha1.DenyAction), objects: installed([]string{"policy " + images}),
+			want:    with("Images RenderedOnly ValidatingAdmissionPolicy "+images+" does not exist", "Sources"+enforces),
+			message: "does not enforce Images: ValidatingAdmissionPolicy " + images + " does not exist; kubeop checks apps",
+		},
+		"a binding is missing": {
+			policies: rulesOf(v1alpha1.DenyAction), objects: installed([]string{"binding " + images}),
+			want:    with("Images RenderedOnly ValidatingAdmissionPolicyBinding "+images+" does not exist", "Sources"+enforces),
+			message: "does not enforce Images: ",
+		},
+		"what no rule needs is missing": {objects: installed([]string{"binding " + images}), want: without()},
+		"a binding only warns and records": {
+			objects: installed([]string{"binding kubeop-volumes"}, binding("kubeop-volumes", admissionregistrationv1.Warn, admissionregistrationv1.Audit)),
+			want:    with("Admission RenderedOnly ValidatingAdmissionPolicyBinding kubeop-volumes has the actions [Warn Audit], without Deny"),
+			message: "does not enforce Admission: ValidatingAdmissionPolicyBinding kubeop-volumes has",
+		},
+		"a binding warns and denies": {
+			objects: installed([]string{"binding kubeop-volumes"}, binding("kubeop-volumes", admissionregistrationv1.Warn, admissionregistrationv1.Deny)), want: without(),
+		},
+		"several bindings are missing": {
+			objects: installed([]string{"binding kubeop-placement", "binding kubeop-volumes", "binding kubeop-stopped"}),
+			want:    with("Admission RenderedOnly ValidatingAdmissionPolicyBinding kubeop-placement does not exist; and 2 more"),
+			message: "does not enforce Admission: ValidatingAdmissionPolicyBinding kubeop-placement does not exist; and 2 more; kubeop checks",
+		},
+		"claims do not bind": {
+			objects: installed([]string{"binding kubeop-guardrails-hostnames-deny"}),
+			want:    with("Hostnames RenderedOnly ValidatingAdmissionPolicyBinding kubeop-guardrails-hostnames-deny does not exist"),
+			message: "does not enforce Hostnames: ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Domains: test.domains}}
+			got, note := stateOf(t, !test.noFlow, tenant, test.policies, test.objects)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("guards (-want +got):\n%s", diff)
+			}
+			if there := note.Status == metav1.ConditionTrue; there != (test.message != "") || there != (note.Event == corev1.EventTypeWarning) {
+				t.Errorf("NotEnforced is %+v", note)
+			}
+			if !strings.Contains(note.Message, test.message) {
+				t.Errorf("the message is %q, without %q", note.Message, test.message)
+			}
+		})
+	}
+}
+
+// TestABindingOfAnotherNameCountsForNothing: it may select other objects, or another chart's policy.
+func TestABindingOfAnotherNameCountsForNothing(t *testing.T) {
+	other := binding("extra", admissionregistrationv1.Deny)
+	other.Spec.PolicyName = "kubeop-volumes"
+	foreign := binding("kubeop-volumes", admissionregistrationv1.Deny)
+	foreign.Labels = nil
+	for name, o := range map[string]client.Object{"name": other, "label": foreign} {
+		got, _ := stateOf(t, true, &v1alpha1.Tenant{}, nil, installed([]string{"binding kubeop-volumes"}, o))
+		if want := "Admission RenderedOnly ValidatingAdmissionPolicyBinding kubeop-volumes does not exist"; got[0] != want {
+			t.Errorf("by its %s: %q, want %q", name, got[0], want)
+		}
+	}
+}
+
+func TestThePoliciesOfTheChartAreTheGuard(t *testing.T) {
+	files, err := filepath.Glob("../../charts/kubeop/policies/tenants/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"kubeop-guardrails-present"}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(text), "\n  name: ")
+		name, _, _ := strings.Cut(rest, "\n")
+		want = append(want, name)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, rules); diff != "" {
+		t.Errorf("rules (-chart +guards.go):\n%s", diff)
+	}
+}
+
+func TestAFailedListIsAnError(t *testing.T) {
+	away := errors.New("the API server is away")
+	for _, kind := range []string{"ValidatingAdmissionPolicies", "ValidatingAdmissionPolicyBindings"} {
+		reader := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if _, bindings := list.(*admissionregistrationv1.ValidatingAdmissionPolicyBindingList); bindings == (kind == "ValidatingAdmissionPolicyBindings") {
+					return away
+				}
+				return c.List(ctx, list, opts...)
+			},
+		}).Build()
+		_, err := Read(t.Context(), reader)
+		if want := "listing the " + kind + ": the API server is away"; !errors.Is(err, away) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestOnlyWhatChangesAGuardWakes(t *testing.T) {
+	denies := binding("kubeop-volumes", admissionregistrationv1.Deny)
+	newer := denies.DeepCopy()
+	newer.Spec.MatchResources = &admissionregistrationv1.MatchResources{}
+	audits := binding("kubeop-volumes", admissionregistrationv1.Audit)
+	foreign := audits.DeepCopy()
+	foreign.Labels = nil
+	meta := NewPolicy()
+	meta.SetLabels(ours)
+	for name, test := range map[string]struct {
+		wakes, want bool
+	}{
+		"created":                     {Changed.Create(event.CreateEvent{Object: denies}), true},
+		"created by somebody else":    {Changed.Create(event.CreateEvent{Object: foreign}), false},
+		"deleted":                     {Changed.Delete(event.DeleteEvent{Object: denies}), true},
+		"other actions":               {Changed.Update(event.UpdateEvent{ObjectOld: denies, ObjectNew: audits}), true},
+		"the same actions":            {Changed.Update(event.UpdateEvent{ObjectOld: denies, ObjectNew: newer}), false},
+		"a policy is created":         {Changed.Create(event.CreateEvent{Object: meta}), true},
+		"a policy is written again":   {Changed.Update(event.UpdateEvent{ObjectOld: meta, ObjectNew: meta}), false},
+		"other actions, not kubeop's": {Changed.Update(event.UpdateEvent{ObjectOld: denies, ObjectNew: foreign}), false},
+	} {
+		if test.wakes != test.want {
+			t.Errorf("%s: wakes is %t", name, test.wakes)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// reportsGuard waits until a guard of the tenant has a state and a reason.
+func (n *team) reportsGuard(name string, state v1alpha1.GuardState, reason string) {
+	n.t.Helper()
+	n.eventually(func() error {
+		tenant := n.tenant()
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(tenant), tenant); err != nil {
+			return err
+		}
+		want := v1alpha1.GuardStatus{Name: name, State: state, Reason: reason}
+		for _, g := range tenant.Status.Guards {
+			if g == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("no guard %+v in %+v", want, tenant.Status.Guards)
+	})
+}
+
+// TestATenantReportsWhatTheAPIServerEnforces changes bindings of the chart, so no other test may run beside it.
+func TestATenantReportsWhatTheAPIServerEnforces(t *testing.T) {
+	n := teamOf(t, "reported")
+	n.push(shopFiles("shop"))
+	n.reportsGuard("Admission", v1alpha1.GuardEnforced, "")
+	n.reportsGuard("Images", v1alpha1.GuardAbsent, "no policy of the tenant has such a rule")
+	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "digests"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Images: &v1alpha1.ImageRules{RequireDigest: true},
+	}}})
+	n.reportsGuard("Images", v1alpha1.GuardEnforced, "")
+	n.without(v1alpha1.NotEnforcedCondition, n.tenant())
+
+	const images, volumes = "kubeop-guardrails-images-deny", "kubeop-volumes"
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: images}}
+	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
+		t.Fatal(err)
+	}
+	again := binding.DeepCopy()
+	again.ResourceVersion, again.UID = "", ""
+	restore := func() error {
+		return client.IgnoreAlreadyExists(n.admin.Create(context.Background(), again.DeepCopy()))
+	}
+	t.Cleanup(func() { _ = restore() })
+	if err := n.admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	n.reportsGuard("Images", v1alpha1.GuardRenderedOnly, "ValidatingAdmissionPolicyBinding "+images+" does not exist")
+	message := n.until(n.tenant(), v1alpha1.NotEnforcedCondition, metav1.ConditionTrue, v1alpha1.RenderedOnlyReason)
+	if want := "the API server does not enforce Images: ValidatingAdmissionPolicyBinding " + images + " does not exist; kubeop checks apps, but nothing checks what people and pods write to the API " +
+		"server. An administrator of the cluster installs the chart again, with admissionPolicies.enabled=true"; message != want {
+		t.Errorf("NotEnforced says %q, want %q", message, want)
+	}
+	if err := restore(); err != nil {
+		t.Fatal(err)
+	}
+	n.reportsGuard("Images", v1alpha1.GuardEnforced, "")
+
+	denies := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: volumes}}
+	act := func(action admissionregistrationv1.ValidationAction) {
+		change(n, denies, func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+			b.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{action}
+		})
+	}
+	t.Cleanup(func() {
+		_ = n.admin.Patch(context.Background(), denies, client.RawPatch(client.Merge.Type(), []byte(`{"spec": {"validationActions": ["Deny"]}}`)))
+	})
+	act(admissionregistrationv1.Audit)
+	n.reportsGuard("Admission", v1alpha1.GuardRenderedOnly, "ValidatingAdmissionPolicyBinding "+volumes+" has the actions [Audit], without Deny")
+	act(admissionregistrationv1.Deny)
+	n.reportsGuard("Admission", v1alpha1.GuardEnforced, "")
+	n.eventually(func() error { return n.has(v1alpha1.NotEnforcedCondition, n.tenant()) })
+	n.ready(n.tenant())
+}

@@ -1,0 +1,62 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/guards"
+	"github.com/kubeop/kubeop/delivery/guardrails"
+)
+
+// reportGuards finds out which guards hold for the tenant.
+func (r *Reconciler) reportGuards(ctx context.Context, s *scope) error {
+	policies := &v1alpha1.PolicyList{}
+	if err := r.Client.List(ctx, policies, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the policies: %w", err)
+	}
+	admission, err := guards.Read(ctx, r.Client)
+	if err != nil {
+		return err
+	}
+	selected, _ := guardrails.Select(s.tenant, policies.Items)
+	if s.guards, err = (guards.Cluster{Admission: admission, FlowControl: r.FlowControl}).Of(s.tenant, selected); err != nil {
+		return err
+	}
+	s.unenforced = guards.Note(s.guards)
+	return nil
+}
+
+// withGuards maps an admission policy of the chart, or its binding, to all tenants.
+func (r *Reconciler) withGuards(ctx context.Context, changed client.Object) []reconcile.Request {
+	return r.tenants(ctx, changed, func(*v1alpha1.Tenant) bool { return true })
+}
+
+// underPolicy maps a Policy to the tenants that it is for.
+func (r *Reconciler) underPolicy(ctx context.Context, changed client.Object) []reconcile.Request {
+	policy := []v1alpha1.Policy{*changed.(*v1alpha1.Policy)}
+	return r.tenants(ctx, changed, func(tenant *v1alpha1.Tenant) bool {
+		selected, _ := guardrails.Select(tenant, policy)
+		return len(selected) > 0
+	})
+}
+
+// tenants returns the tenants which a change concerns. If listing them fails, the error is logged, and they are reconciled at their interval.
+func (r *Reconciler) tenants(ctx context.Context, changed client.Object, concerns func(*v1alpha1.Tenant) bool) (requests []reconcile.Request) {
+	list := &v1alpha1.TenantList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the tenants to wake; they are reconciled at their interval", "because", changed.GetName())
+		return nil
+	}
+	for i := range list.Items {
+		if concerns(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		}
+	}
+	return requests
+}
