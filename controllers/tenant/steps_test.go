@@ -339,6 +339,7 @@ func following() *v1alpha1.Tenant {
 			URL: "https://git.example.com/acme/apps", Ref: &sourcev1.GitRepositoryRef{Branch: "main"}, Path: "deploy", Interval: metav1.Duration{Duration: 3 * time.Minute},
 			SecretRef: &v1alpha1.LocalSecretReference{Name: "git"}, HookSecretRef: &v1alpha1.LocalSecretReference{Name: "hook"},
 			History: v1alpha1.HistoryAny, Verify: &v1alpha1.GitVerification{SecretRef: v1alpha1.LocalSecretReference{Name: "keys"}},
+			CommitStatus: &v1alpha1.CommitStatus{Type: "gitea"}, Previews: v1alpha1.PreviewsPlan,
 		}
 	})
 }
@@ -366,7 +367,7 @@ func TestATenantHasTheRepositoryThatItsSpecNames(t *testing.T) {
 	bound := tenant.Spec.Repository
 	want := v1alpha1.RepositorySpec{
 		URL: bound.URL, Ref: bound.Ref, Path: bound.Path, Tenant: "acme", SecretRef: bound.SecretRef, HookSecretRef: bound.HookSecretRef,
-		History: bound.History, Verify: bound.Verify,
+		History: bound.History, Verify: bound.Verify, CommitStatus: bound.CommitStatus, Previews: v1alpha1.PreviewsPlan,
 	}
 	want.Interval = bound.Interval
 	if diff := cmp.Diff(want, repository.Spec); diff != "" {
