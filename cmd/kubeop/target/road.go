@@ -14,7 +14,7 @@ var Abnormal = []string{
 	v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition, v1alpha1.SuspendedCondition, v1alpha1.NearSizeLimitCondition, v1alpha1.HookClosedCondition,
 	v1alpha1.CommitStatusFailedCondition, v1alpha1.PlanCommentFailedCondition, v1alpha1.NotificationFailedCondition, v1alpha1.PromotionPendingCondition,
 	v1alpha1.DriftedCondition, v1alpha1.ImageKeptCondition, v1alpha1.ImageWriteFailedCondition, v1alpha1.FrozenCondition, v1alpha1.StoppedCondition,
-	v1alpha1.PolicyWarningCondition, v1alpha1.StartedEmptyCondition, v1alpha1.RemediatedCondition,
+	v1alpha1.PolicyWarningCondition, v1alpha1.StartedEmptyCondition, v1alpha1.RemediatedCondition, v1alpha1.OverBudgetCondition,
 }
 
 // Steps returns the conditions of a kind in the order in which kubeop takes the steps, and then those of its removal.
@@ -23,13 +23,15 @@ func Steps(kind Kind) []string {
 		v1alpha1.RepositoryKind: {v1alpha1.FetchedCondition, v1alpha1.SyncedCondition, v1alpha1.AcceptedCondition, v1alpha1.TreeValidCondition},
 		v1alpha1.TenantKind: {
 			v1alpha1.NamespaceReadyCondition, v1alpha1.GuardrailsReadyCondition, v1alpha1.AccessReadyCondition, v1alpha1.RepositoryBoundCondition, v1alpha1.DomainsReadyCondition,
-			v1alpha1.AppsReadyCondition,
+			v1alpha1.KeyReadyCondition, v1alpha1.AppsReadyCondition,
 			v1alpha1.RepositoryUnboundCondition, v1alpha1.ProjectsRemovedCondition, v1alpha1.NamespaceRemovedCondition,
 		},
 		v1alpha1.ProjectKind: {
 			v1alpha1.CurrentCondition, v1alpha1.DependenciesReadyCondition, v1alpha1.NamespaceReadyCondition, v1alpha1.GuardrailsReadyCondition,
-			v1alpha1.AccessReadyCondition, v1alpha1.AppsReadyCondition, v1alpha1.AppsRemovedCondition, v1alpha1.NamespaceRemovedCondition,
+			v1alpha1.AccessReadyCondition, v1alpha1.RegistriesReadyCondition, v1alpha1.AppsReadyCondition, v1alpha1.AppsRemovedCondition,
+			v1alpha1.NamespaceRemovedCondition,
 		},
+		v1alpha1.RegistryKind: {v1alpha1.SecretReadyCondition, v1alpha1.CredentialsRemovedCondition},
 		v1alpha1.AppKind: {
 			v1alpha1.CurrentCondition, v1alpha1.DependenciesReadyCondition, v1alpha1.SourceReadyCondition, v1alpha1.RenderedCondition, v1alpha1.AllowedCondition,
 			v1alpha1.AppliedCondition, v1alpha1.ReleasedCondition, v1alpha1.HealthyCondition, v1alpha1.TestSuccessCondition, v1alpha1.HooksSucceededCondition,
