@@ -71,6 +71,9 @@ func TestWhoseRepositoryItIs(t *testing.T) {
 	}{
 		"tenants":                     {"", "fleet", "tenants", tree.Scope{Repository: v1alpha1.PlatformRepository}},
 		"parts of the platform":       {"", "fleet", "platform", tree.Scope{Repository: v1alpha1.PlatformRepository}},
+		"policies":                    {"", "fleet", "policies", tree.Scope{Repository: v1alpha1.PlatformRepository}},
+		"registries":                  {"", "fleet", "registries", tree.Scope{Repository: v1alpha1.PlatformRepository}},
+		"policies beside projects":    {"", "acme", "policies projects", tree.Scope{Repository: "acme", Tenant: "acme"}},
 		"the platform is named":       {v1alpha1.PlatformTenant, "fleet", "tenants", tree.Scope{Repository: v1alpha1.PlatformRepository}},
 		"a tenant is named":           {"acme", "fleet", "tenants", tree.Scope{Repository: "acme", Tenant: "acme"}},
 		"a name that a tenant has":    {"", "acme", "projects", tree.Scope{Repository: "acme", Tenant: "acme"}},
@@ -79,7 +82,10 @@ func TestWhoseRepositoryItIs(t *testing.T) {
 	} {
 		files := fstest.MapFS{"tenants": {Data: []byte("a file")}}
 		if tc.folder != "" {
-			files = fstest.MapFS{tc.folder + "/a/b.yaml": {}}
+			files = fstest.MapFS{}
+		}
+		for folder := range strings.FieldsSeq(tc.folder) {
+			files[folder+"/a/b.yaml"] = &fstest.MapFile{}
 		}
 		v := &validate{Call: &call.Call{Connection: &target.Connection{Tenant: tc.tenant}}}
 		if got := v.scope(tc.base, files); got != tc.want {

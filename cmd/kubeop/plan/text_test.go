@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +9,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/controllers/plan"
+	"github.com/kubeop/kubeop/internal/testenv/terminal"
 )
 
 // everything has each kind of line once.
@@ -93,25 +93,9 @@ Plan: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run,
 	}
 }
 
-// terminal returns the Paint for a terminal with colours.
-func terminal(t *testing.T) output.Paint {
-	t.Helper()
-	t.Setenv("TERM", "xterm")
-	t.Setenv("NO_COLOR", "") // So that it is set as before afterwards.
-	if err := os.Unsetenv("NO_COLOR"); err != nil {
-		t.Fatal(err)
-	}
-	device, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = device.Close() })
-	return output.PaintFor(device)
-}
-
 // TestSignsHaveTheColourOfTheirAction: a terminal shows what is lost or refused in red.
 func TestSignsHaveTheColourOfTheirAction(t *testing.T) {
-	on := terminal(t)
+	on := output.PaintFor(terminal.Open(t))
 	for action, want := range map[plan.Action]string{
 		plan.Create: on.Green("+"),
 		plan.Update: on.Yellow("~"), plan.Recreate: on.Yellow("±"), plan.Move: on.Yellow(">"), plan.Hold: on.Yellow("!"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
+	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/internal/testenv/memory"
+	"github.com/kubeop/kubeop/internal/testenv/terminal"
 )
 
 func TestCheckSaysWhichSideRefuses(t *testing.T) {
@@ -58,6 +61,9 @@ func TestCheckSaysWhichSideRefuses(t *testing.T) {
 		"no project":                            {"web api", exit.Failure, []string{"does not say which"}},
 		"no host":                               {"acme/shop/web-1 gone.example.com", exit.Failure, []string{"gone.example.com", "no such host"}},
 		"no protocol":                           {"acme/shop/web-1 acme/billing/api --protocol icmp", exit.Failure, []string{`--protocol is "icmp": give TCP, UDP or SCTP`}},
+		"the last port":                         {"acme/shop/web-1 acme/billing/api --port 65535", exit.Differences, []string{"at TCP 65535: refused"}},
+		"another protocol":                      {"acme/shop/web-1 acme/billing/api --protocol udp --port 8080", exit.Differences, []string{"at UDP 8080: refused"}},
+		"a negative port":                       {"acme/shop/web-1 acme/billing/api --port=-1", exit.Failure, []string{"--port is -1: give a number from 1 to 65535"}},
 		"no port":                               {"acme/shop/web-1 acme/billing/api --port 65536", exit.Failure, []string{"--port is 65536"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,5 +93,12 @@ func TestCheckSaysWhichSideRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheVerdictHasItsColour(t *testing.T) {
+	k := &check{Call: &call.Call{Paint: output.PaintFor(terminal.Open(t))}}
+	if got := terminal.Coloured(k.word(true) + k.word(false)); !slices.Equal(got, []string{"green allowed", "red refused"}) {
+		t.Errorf("got %q", got)
 	}
 }

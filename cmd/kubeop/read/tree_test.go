@@ -1,19 +1,27 @@
 package read
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/objects"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
+	"github.com/kubeop/kubeop/cmd/kubeop/target"
 	"github.com/kubeop/kubeop/internal/testenv/memory"
+	"github.com/kubeop/kubeop/internal/testenv/terminal"
 )
 
 // delivered is a ready app that has delivered a ConfigMap.
@@ -101,4 +109,63 @@ func TestTraceOfAnObjectWithoutANamespace(t *testing.T) {
 	s := memory.Serve(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "zone"}})
 	out, _, err := show(t, s, Trace, "namespace/zone")
 	wantShown(t, out, err, "Namespace/zone", "App none: no app delivered it, or an owner of it")
+}
+
+// TestATerminalShowsInColoursWhatDeservesALook: what works is green, what is wrong red, and everything between yellow.
+func TestATerminalShowsInColoursWhatDeservesALook(t *testing.T) {
+	pending := brokenApp()
+	pending.Name, pending.UID = "new", "new"
+	pending.Status = v1alpha1.AppStatus{}
+	pending.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: "Progressing", Message: "soon"},
+		{Type: v1alpha1.SuspendedCondition, Status: metav1.ConditionTrue},
+	}
+	pending.Status.Deliveries = []v1alpha1.DeliveryRecord{{Revision: revision("a"), Result: v1alpha1.DeliveryProgressing, StartedAt: before(1)}}
+	s := broken(t, pending)
+	device := terminal.Open(t)
+	for name, tc := range map[string]struct {
+		command func(*call.Call) *cobra.Command
+		args    []string
+		want    []string
+	}{
+		"describe": {Describe, []string{"acme/shop/web"}, []string{
+			"bold App acme/shop/web", "red False", "bold Steps", "green True", "red False", "bold Also", "yellow True", "bold A newer version is refused",
+			"bold Deletions that wait for a confirmation", "bold Objects", "red Missing", "red Unhealthy", "bold Last deliveries", "red Failed (UpgradeFailed)", "green Succeeded",
+			"bold Last events", "red Warning", "red Warning", "bold What to do",
+		}},
+		"describe, in progress": {Describe, []string{"acme/shop/new"}, []string{
+			"bold App acme/shop/new", "yellow Unknown", "bold Steps", "bold Also", "yellow True", "bold Objects", "bold Last deliveries", "yellow Progressing", "bold What to do",
+		}},
+		"tree":              {Tree, []string{"acme/shop/web"}, []string{"bold app acme/shop/web", "red Not ready", "faint ├─ ", "red Missing", "faint └─ ", "red Unhealthy"}},
+		"tree, in progress": {Tree, []string{"acme/shop/new"}, []string{"bold app acme/shop/new"}},
+		"history":           {History, []string{"acme/shop/web"}, []string{"red Failed (UpgradeFailed)", "green Succeeded"}},
+		"events":            {Events, []string{"acme/shop/web"}, []string{"red Warning", "red Warning"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			streams, _, stdout, _ := genericiooptions.NewTestIOStreams()
+			c := call.New(streams, clocktesting.NewFakeClock(noon))
+			c.Flags.KubeConfig, c.Paint = &s.Kubeconfig, output.PaintFor(device)
+			made := tc.command(c)
+			made.SetArgs(tc.args)
+			if err := made.ExecuteContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, terminal.Coloured(stdout.String())); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	rows := newRows(target.App, false, false, output.PaintFor(device))
+	rows.add(&metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Ready"}}, Rows: []metav1.TableRow{row(shop, "a", "True"), row(shop, "b", "False"), row(shop, "c", "Unknown")}})
+	var out bytes.Buffer
+	if err := rows.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"green True", "red False", "yellow Unknown"}, terminal.Coloured(out.String())); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	marks := &tree{Call: &call.Call{Paint: output.PaintFor(device)}}
+	if got := terminal.Coloured(marks.mark(objects.Healthy) + marks.mark(objects.Unknown) + marks.mark(objects.Missing)); !slices.Equal(got, []string{"green Healthy", "yellow Unknown", "red Missing"}) {
+		t.Errorf("marks are %q", got)
+	}
 }
