@@ -70,8 +70,8 @@ test: prerequisites $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## 
 race: prerequisites compiler ## run the tests of what goroutines share with the race detector, which is the part of `make test RACE=1` that CI has time for
 	CGO_ENABLED=1 go test -race -short -trimpath -timeout 20m $(TESTFLAGS) $(RACE_PACKAGES)
 
-e2e: prerequisites $(STAGE) ## run the user stories, the accidents and charts of all kinds on clusters of their own, the operator installed by its chart
-	go test -trimpath -tags e2e -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./e2e ./e2e/accidents ./e2e/charts
+e2e: prerequisites $(STAGE) ## run the user stories, the accidents, charts of all kinds and the checks of benchmarks for tenancy on clusters of their own, the operator installed by its chart
+	go test -trimpath -tags e2e -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./e2e ./e2e/accidents ./e2e/charts ./e2e/tenancy
 
 attack: prerequisites $(STAGE) ## have tenants attack a platform while another works; ATTACK=full each by itself, ATTACK_ROWS=charts some
 	go test -trimpath -tags e2e -count 1 -p 1 -v -timeout 60m $(TESTFLAGS) ./e2e/attack/...

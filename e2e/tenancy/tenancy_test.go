@@ -1,0 +1,266 @@
+//go:build e2e
+
+package tenancy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/e2e/tenants"
+)
+
+const (
+	// refused is what the API server says about what a role does not allow.
+	refused  = "is forbidden: User"
+	security = `violates PodSecurity "restricted:`
+
+	podControl = `{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {%s, automountServiceAccountToken: false,
+		containers: [{name: a, image: registry.example.com/web:1, imagePullPolicy: Always, %s}]}}`
+	podContext  = "securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}"
+	ownContext  = "securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}"
+	serviceText = "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {%sports: [{port: 80}]}}"
+	claimText   = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x}, spec: {%saccessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}}"
+	bindingText = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: x}, subjects: [{kind: User, name: jane}]}"
+)
+
+// change is a change of an object of the platform, as JSON; none deletes it.
+type change struct{ kind, name, patch string }
+
+// check is one of the benchmark. Of its three kinds it has one: objects of which the first is accepted and each other one is the first with one field more,
+// changes of what the platform made, or kinds that are read and written elsewhere.
+type check struct {
+	objects []string
+	changes []change
+	// guard is what the message names.
+	guard string
+}
+
+func pod(podFields, fields string) string { return fmt.Sprintf(podControl, podFields, fields) }
+
+// pods are the control and pods that have one other field each.
+func pods(others ...string) []string { return append([]string{pod(podContext, ownContext)}, others...) }
+
+// checks are by their numbers and names in the benchmark; those without a number were planned or removed.
+var checks = map[string]check{
+	"CPI-2 block multitenant resources": {changes: []change{
+		{"networking.k8s.io/v1 NetworkPolicy", "kubeop", `{"spec":{"egress":[{}]}}`}, {"networking.k8s.io/v1 NetworkPolicy", "kubeop", ""},
+		{"rbac.authorization.k8s.io/v1 RoleBinding", "kubeop-deployer", ""}, {"v1 LimitRange", "kubeop", ""},
+		{"paas.kubeop.io/v1alpha1 Guardrails", "kubeop", `{"spec":{"deny":[]}}`}, {"v1 ServiceAccount", "kubeop-deployer", ""},
+	}},
+	"CPI-3 block add capabilities":        {objects: pods(pod(podContext, strings.Replace(ownContext, "drop: [ALL]", "drop: [ALL], add: [NET_ADMIN]", 1))), guard: security},
+	"CPI-4 require run as non-root user":  {objects: pods(pod(strings.Replace(podContext, "runAsNonRoot: true, ", "", 1), ownContext)), guard: security},
+	"CPI-5 block privileged containers":   {objects: pods(pod(podContext, "securityContext: {privileged: true}")), guard: security},
+	"CPI-6 block privilege escalation":    {objects: pods(pod(podContext, "securityContext: {capabilities: {drop: [ALL]}}")), guard: security},
+	"HI-1 block host path":                {objects: pods(pod(podContext+", volumes: [{name: v, hostPath: {path: /}}]", ownContext)), guard: security},
+	"HI-1 block NodePort services":        {objects: []string{fmt.Sprintf(serviceText, ""), fmt.Sprintf(serviceText, "type: NodePort, ")}, guard: "exceeded quota: kubeop"},
+	"HI-3 block host network and ports":   {objects: pods(pod(podContext+", hostNetwork: true", ownContext), pod(podContext, ownContext+", ports: [{containerPort: 80, hostPort: 80}]")), guard: security},
+	"HI-4 block host PID":                 {objects: pods(pod(podContext+", hostPID: true", ownContext)), guard: security},
+	"HI-5 block host IPC":                 {objects: pods(pod(podContext+", hostIPC: true", ownContext)), guard: security},
+	"DI-1 require always image pull":      {objects: pods(strings.Replace(pod(podContext, ownContext), "Always", "IfNotPresent", 1)), guard: "kubeop-guardrails-images-deny"},
+	"TI-1 block modification of quotas":   {changes: []change{{"v1 ResourceQuota", "kubeop", `{"spec":{"hard":{"pods":"1000"}}}`}, {"v1 ResourceQuota", "kubeop", ""}}},
+	"planned: require claims for storage": {objects: pods(pod(podContext+", volumes: [{name: v, csi: {driver: csi.example}}]", ownContext)), guard: "kubeop-volumes"},
+	"planned: block existing volumes": {objects: []string{fmt.Sprintf(claimText, ""), fmt.Sprintf(claimText, "volumeName: theirs, "), fmt.Sprintf(claimText, "selector: {matchLabels: {a: b}}, ")},
+		guard: "kubeop-volumes"},
+	"removed: block bind mounts": {objects: pods(pod(podContext+", volumes: [{name: v, hostPath: {path: /etc, type: Directory}}]", ownContext)), guard: security},
+}
+
+// TestChecks makes the checks about objects and changes.
+func TestChecks(t *testing.T) {
+	for name, c := range checks {
+		t.Run(name, func(t *testing.T) {
+			if len(c.objects) > 0 {
+				c.admits(t)
+			}
+			for _, x := range c.changes {
+				for _, user := range append([]string{account}, people...) {
+					mine := change{"v1 ConfigMap", "bot", `{"data":{"a":"b"}}`}
+					soon(t, "the control of "+user, func(ctx context.Context) error {
+						if user == account {
+							return mine.by(ctx, as(t, user))
+						}
+						return as(t, user).Get(ctx, client.ObjectKey{Namespace: own, Name: mine.name}, &corev1.ConfigMap{})
+					})
+					denied(t, x.by(t.Context(), as(t, user)), user+": "+x.kind+" "+x.name, refused, "ValidatingAdmissionPolicy")
+				}
+			}
+		})
+	}
+}
+
+// admits: the account may have the first object, and no other one. No person may write any.
+func (c check) admits(t *testing.T) {
+	t.Helper()
+	create := func(ctx context.Context, user, text string) error {
+		o, err := tenants.Object(own, text)
+		must(t, err)
+		return as(t, user).Create(ctx, o, client.DryRunAll)
+	}
+	soon(t, "the control", func(ctx context.Context) error { return create(ctx, account, c.objects[0]) })
+	for _, bad := range c.objects[1:] {
+		denied(t, create(t.Context(), account, bad), bad, c.guard)
+		for _, person := range people {
+			must(t, as(t, person).List(t.Context(), &corev1.PodList{}, client.InNamespace(own)))
+			denied(t, create(t.Context(), person, bad), person+": "+bad, refused)
+		}
+	}
+}
+
+// by makes the change as a user.
+func (x change) by(ctx context.Context, c client.Client) error {
+	o := of(x.kind, own, x.name)
+	if x.patch == "" {
+		return c.Delete(ctx, o, client.DryRunAll)
+	}
+	return c.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(x.patch)), client.DryRunAll)
+}
+
+func of(kind, namespace, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	version, bare, _ := strings.Cut(kind, " ")
+	o.SetAPIVersion(version)
+	o.SetKind(bare)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+// denied checks that an error names one of the guards.
+func denied(t *testing.T, err error, what string, guards ...string) {
+	t.Helper()
+	for _, guard := range guards {
+		if err != nil && strings.Contains(err.Error(), guard) {
+			return
+		}
+	}
+	t.Errorf("%s: the message has none of %q: %v", what, guards, err)
+}
+
+// elsewhere are kinds of the cluster, and of the namespaces of others.
+var elsewhere = []string{
+	"v1 Node", "v1 PersistentVolume", "v1 Namespace", "rbac.authorization.k8s.io/v1 ClusterRole", "rbac.authorization.k8s.io/v1 ClusterRoleBinding", "storage.k8s.io/v1 StorageClass",
+	"apiextensions.k8s.io/v1 CustomResourceDefinition", "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy", "scheduling.k8s.io/v1 PriorityClass",
+	"certificates.k8s.io/v1 CertificateSigningRequest", "paas.kubeop.io/v1alpha1 Tenant", "paas.kubeop.io/v1alpha1 Policy", "paas.kubeop.io/v1alpha1 HostnameClaim", "paas.kubeop.io/v1alpha1 Repository",
+}
+
+var namespaced = []string{
+	"v1 ConfigMap", "v1 Secret", "v1 Pod", "v1 Service", "v1 ServiceAccount", "v1 Event", "v1 ResourceQuota", "apps/v1 Deployment", "batch/v1 Job", "networking.k8s.io/v1 Ingress",
+	"networking.k8s.io/v1 NetworkPolicy", "rbac.authorization.k8s.io/v1 RoleBinding", "paas.kubeop.io/v1alpha1 App", "paas.kubeop.io/v1alpha1 Guardrails",
+}
+
+// TestOthersAreOutOfReach makes the checks CPI-1, cluster resources (with the removed one of definitions), and TI-2, resources of other tenants: nobody reads,
+// lists, creates, changes or deletes any. Reading the same of the own namespace is the control.
+func TestOthersAreOutOfReach(t *testing.T) {
+	for _, user := range append([]string{account}, people...) {
+		c := as(t, user)
+		soon(t, "the control of "+user, func(ctx context.Context) error {
+			return errors.Join(c.List(ctx, listOf("v1 ConfigMap"), client.InNamespace(own)), c.Get(ctx, client.ObjectKey{Namespace: own, Name: "bot"}, of("v1 Service", own, "bot")))
+		})
+		for _, kind := range elsewhere {
+			reach(t, c, user, kind, "")
+		}
+		for _, namespace := range []string{theirs, "kubeop-beta", "kubeop-system", "kube-system"} {
+			for _, kind := range namespaced {
+				reach(t, c, user, kind, namespace)
+			}
+		}
+	}
+}
+
+func reach(t *testing.T, c client.Client, user, kind, namespace string) {
+	t.Helper()
+	o := of(kind, namespace, "bot")
+	for verb, err := range map[string]error{
+		"get":    c.Get(t.Context(), client.ObjectKeyFromObject(o), o.DeepCopy()),
+		"list":   c.List(t.Context(), listOf(kind), client.InNamespace(namespace)),
+		"create": c.Create(t.Context(), o.DeepCopy(), client.DryRunAll),
+		"patch":  c.Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`)), client.DryRunAll),
+		"delete": c.Delete(t.Context(), o.DeepCopy(), client.DryRunAll),
+	} {
+		denied(t, err, user+" may "+verb+" "+kind+" of "+namespace, refused)
+	}
+}
+
+func listOf(kind string) *unstructured.UnstructuredList {
+	l := &unstructured.UnstructuredList{}
+	version, bare, _ := strings.Cut(kind, " ")
+	l.SetAPIVersion(version)
+	l.SetKind(bare + "List")
+	return l
+}
+
+// TestQuotasAreSet makes the checks FNS-1, resources, and FNS-2, numbers of objects.
+func TestQuotasAreSet(t *testing.T) {
+	quota := &corev1.ResourceQuota{}
+	soon(t, "the quota", func(ctx context.Context) error {
+		if err := as(t, "acme-view").Get(ctx, client.ObjectKey{Namespace: own, Name: "kubeop"}, quota); err != nil {
+			return err
+		}
+		for _, name := range []corev1.ResourceName{
+			"requests.cpu", "requests.memory", "limits.memory", "requests.storage", "pods", "services.nodeports", "services.loadbalancers", "count/configmaps", "count/secrets",
+			"count/services", "count/persistentvolumeclaims", "count/deployments.apps", "count/jobs.batch",
+		} {
+			if _, limited := quota.Status.Hard[name]; !limited {
+				return fmt.Errorf("nothing limits %s: %v", name, quota.Status.Hard)
+			}
+		}
+		return nil
+	})
+}
+
+// TestPodsAreIsolated makes the planned check of networks, and the removed ones of isolation and of connections that are denied by default: every pod is under a
+// policy for both directions, with which not everybody connects.
+func TestPodsAreIsolated(t *testing.T) {
+	policies := &networkingv1.NetworkPolicyList{}
+	must(t, as(t, "acme-view").List(t.Context(), policies, client.InNamespace(own)))
+	for _, p := range policies.Items {
+		if len(p.Spec.PodSelector.MatchLabels)+len(p.Spec.PodSelector.MatchExpressions) == 0 && len(p.Spec.PolicyTypes) == 2 {
+			for _, rule := range p.Spec.Ingress {
+				if len(rule.From) == 0 {
+					t.Errorf("%s lets everybody connect: %+v", p.Name, rule)
+				}
+			}
+			return
+		}
+	}
+	t.Errorf("no policy is for all pods: %+v", policies.Items)
+}
+
+// TestAccountsGiveRightsInTheirNamespace makes the checks OPS-3 and the planned ones of roles: an account may. People do it in Git, which is the control of them.
+func TestAccountsGiveRightsInTheirNamespace(t *testing.T) {
+	role, err := tenants.Object(own, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}")
+	must(t, err)
+	binding, err := tenants.Object(own, bindingText)
+	must(t, err)
+	binding.SetName("y")
+	c := as(t, account)
+	must(t, c.Create(t.Context(), role))
+	must(t, c.Create(t.Context(), binding))
+	for _, person := range people {
+		for _, o := range []*unstructured.Unstructured{role, binding} {
+			again := o.DeepCopy()
+			again.SetResourceVersion("")
+			again.SetName("z")
+			denied(t, as(t, person).Create(t.Context(), again), person, refused)
+		}
+	}
+}
+
+// TestSecretsAreForTheRoleAdmin: of the people, only those with the role admin read Secrets.
+func TestSecretsAreForTheRoleAdmin(t *testing.T) {
+	for person, may := range map[string]bool{"acme-view": false, "acme-edit": false, "acme-admin": true} {
+		err := as(t, person).List(t.Context(), &corev1.SecretList{}, client.InNamespace(own))
+		if may {
+			must(t, err)
+		} else {
+			denied(t, err, person, refused)
+		}
+	}
+}
