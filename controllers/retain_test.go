@@ -257,13 +257,14 @@ func TestClaimsAreDeletedBeforeTheirNamespace(t *testing.T) {
 	n.gone(namespace(n.namespace()))
 }
 
-// TestClaimsAreDeletedWhereNothingWasDelivered removes a project whose guardrails were refused, so that it never got a deployer.
+// TestClaimsAreDeletedWhereNothingWasDelivered removes a project whose guardrails are not known, so that it never got a deployer.
 func TestClaimsAreDeletedWhereNothingWasDelivered(t *testing.T) {
 	n := newTeam(t, "undelivered")
-	files := map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop") + "spec: {quota: {pods: \"100000\"}}\n"}
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Policies = []string{"undelivered-absent"} })
+	files := map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop")}
 	files["projects/other/project.yaml"] = fmt.Sprintf(projectFile, "other")
 	n.push(files)
-	n.until(n.project("shop"), v1alpha1.GuardrailsReadyCondition, metav1.ConditionFalse, v1alpha1.QuotaExceededReason)
+	n.until(n.project("shop"), v1alpha1.GuardrailsReadyCondition, metav1.ConditionFalse, v1alpha1.PolicyNotFoundReason)
 	n.byHand("pending")
 	n.push(map[string]string{"projects/shop": "-"})
 	n.gone(n.project("shop"), namespace(n.namespace()))

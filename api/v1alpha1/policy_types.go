@@ -2,17 +2,6 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PolicySpec says what the apps and people of tenants may have in the namespaces of their projects.
-type PolicySpec struct {
-	// Default: tenants whose spec.policies is empty are under this policy. Several policies can be default. Default false.
-	Default bool `json:"default,omitempty"`
-
-	PolicyRules `json:",inline"`
-
-	// Egress is what pods may connect to outside of the cluster. It has no action: kubeop writes it into the NetworkPolicy of each project.
-	Egress *EgressRules `json:"egress,omitempty"`
-}
-
 // PolicyRules are the rules of a policy, by what they are about. Each field that is set is a rule of its own. An object has to satisfy the
 // rules of all policies that its tenant is under, so of several policies the strictest wins.
 type PolicyRules struct {
@@ -301,6 +290,7 @@ type RepositoryPatterns struct {
 // +kubebuilder:printcolumn:name="Metadata",type=string,JSONPath=`.spec.metadata.action`
 // +kubebuilder:printcolumn:name="Sources",type=string,JSONPath=`.spec.sources.action`
 // +kubebuilder:printcolumn:name="Egress",type=string,JSONPath=`.spec.egress.cidrs`,priority=1
+// +kubebuilder:printcolumn:name="Quota",type=string,JSONPath=`.spec.quota.max`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="name must be at most 63 lowercase letters, digits and dashes"
 type Policy struct {

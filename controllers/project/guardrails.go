@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -29,27 +30,17 @@ var (
 	}
 )
 
-// guard applies the policies, the quota, the limits and the network isolation.
+// guard applies the policies, the quota, the limits and the network isolation. What the project requests in excess of what is allowed, or of the budget of
+// its tenant, it does not get, and guard says so in the end.
 func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if err := r.enforce(ctx, s); err != nil {
 		return err
 	}
+	hard, beyond, err := r.quotaOf(ctx, s)
+	if err != nil {
+		return err
+	}
 	spec := s.project.Spec
-	kinds, err := r.Kinds.List(ctx)
-	if err != nil {
-		return err
-	}
-	hard, err := quota.Of(spec.Quota, s.tenant.Spec.Quota, kinds)
-	if err != nil {
-		return step.Stop(v1alpha1.QuotaExceededReason, err)
-	}
-	hard, over, err := r.Grants.Grant(ctx, s.tenant, s.project.Name, hard)
-	if err != nil {
-		return err
-	}
-	if hard, s.lowered, err = r.Store.Share(ctx, s.tenant, s.namespace, hard); err != nil {
-		return err
-	}
 	counted := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
 	limits := core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).
 		WithSpec(core.LimitRangeSpec().WithLimits(core.LimitRangeItem().WithType(corev1.LimitTypeContainer).
@@ -75,10 +66,31 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if now != nil {
 		s.excess = quota.OverBy(now.Status.Used, hard)
 	}
-	if err := r.open(ctx, s); err != nil || over == nil {
+	if err := r.open(ctx, s); err != nil {
 		return err
 	}
-	return step.GoOn(step.Stop(v1alpha1.BudgetExceededReason, over))
+	return beyond
+}
+
+// quotaOf returns the quota of the project. beyond says what the project requests and does not get; nil for nothing.
+func (r *Reconciler) quotaOf(ctx context.Context, s *scope) (hard corev1.ResourceList, beyond, err error) {
+	kinds, err := r.Kinds.List(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	hard, excess := quota.Of(s.project.Spec.Quota, quota.TermsOf(s.tenant, s.network.policies), kinds)
+	hard, over, err := r.Grants.Grant(ctx, s.tenant, s.project.Name, hard)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case excess != nil:
+		beyond = step.GoOn(step.Stop(v1alpha1.QuotaExceededReason, fmt.Errorf("the project has only as much as is allowed: %w", excess)))
+	case over != nil:
+		beyond = step.GoOn(step.Stop(v1alpha1.BudgetExceededReason, over))
+	}
+	hard, s.lowered, err = r.Store.Share(ctx, s.tenant, s.namespace, hard)
+	return hard, beyond, err
 }
 
 // noSystemPriority forbids the project's pods the priority classes of Kubernetes' own pods, which preempt other pods. It is needed if the

@@ -183,8 +183,12 @@ func TestGuardStopsWhereOnlyPeopleCanHelp(t *testing.T) {
 	b := newFixture(t)
 	larger := shop(func(p *v1alpha1.Project) { p.Spec.Quota = corev1.ResourceList{"requests.cpu": resource.MustParse("9")} })
 	tenant := acme(func(a *v1alpha1.Tenant) { a.Spec.Quota = corev1.ResourceList{"requests.cpu": resource.MustParse("4")} })
-	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(larger, tenant))); got != "stopped QuotaExceeded: spec.quota requests requests.cpu 9, of which 4 is allowed; ask for less, or ask an administrator of the cluster for more with spec.quota of the Tenant, in tenant.yaml of the platform repository" {
+	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(larger, tenant))); got != "later steps run; stopped QuotaExceeded: the project has only as much as is allowed: spec.quota requests requests.cpu 9, of which 4 is allowed; ask for less, or ask an administrator of the cluster for more with spec.quota of the Tenant, in tenant.yaml of the platform repository" {
 		t.Errorf("a quota above the tenant's: %q", got)
+	}
+	lowered := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName}}
+	if !b.get(lowered) || amounts(lowered.Spec.Hard)["requests.cpu"] != "4" {
+		t.Errorf("the quota is %v", amounts(lowered.Spec.Hard))
 	}
 	theirs := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName}}
 	b = newFixture(t, theirs)

@@ -27,7 +27,7 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.budget = nil
-	if b == nil {
+	if b == nil || len(spec.Budget) == 0 {
 		return nil
 	}
 	a := b.Fit()

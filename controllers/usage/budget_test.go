@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -79,12 +80,65 @@ func TestABudgetCountsTheEffectiveQuotasOfTheCommitAndTheCluster(t *testing.T) {
 	}
 }
 
-func TestATenantWithoutBudgetIsNotCounted(t *testing.T) {
-	b := budgets(t)
-	b.Reader = failing{}
+// capped is a default policy with a maximum for processors.
+func capped(name, most string) v1alpha1.Policy {
+	return v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PolicySpec{Default: true, Quota: &v1alpha1.QuotaRules{Max: cpus(most)}}}
+}
+
+// TestACommitGetsNoMoreThanAPolicyAllows, whether the tenant has a budget or not. What was requested before stays, as it is written with the maximum.
+func TestACommitGetsNoMoreThanAPolicyAllows(t *testing.T) {
+	strict, wide := capped("strict", "3"), capped("wide", "6")
+	for _, budget := range []string{"", "100"} {
+		b, err := budgets(t, &strict, &wide, projectWith("shop", "5"), projectWith("blog", "2")).Of(t.Context(), tenantWith(budget))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Declare(projectWith("shop", "5"))
+		if a := b.Fit(); len(a.Refused) > 0 {
+			t.Errorf("what was there before is refused: %v", a.Refused)
+		}
+		b.Declare(projectWith("shop", "4"))
+		b.Declare(projectWith("blog", "4"))
+		b.Declare(projectWith("docs", "3"))
+		a := b.Fit()
+		want := "spec.quota requests requests.cpu 4, of which 3 is allowed; ask for less, or ask an administrator of the cluster for more with spec.quota.max of policies/strict.yaml in the platform repository"
+		if over := a.Refused["blog"]; len(a.Refused) != 1 || over == nil || over.Error() != want || over.Field() != "spec.quota.requests.cpu" || a.Refusals() != want {
+			t.Errorf("refused are %v, want blog: %s", a.Refused, want)
+		}
+		if used := a.Used[corev1.ResourceRequestsCPU]; budget != "" && used.String() != "8" {
+			t.Errorf("%s is used, want 8: 3 of shop, 3 of docs, and the 2 that blog keeps", used.String())
+		}
+	}
+}
+
+// TestWithoutBudgetAndQuotaOfAPolicyNothingIsCounted: no project is listed.
+func TestWithoutBudgetAndQuotaOfAPolicyNothingIsCounted(t *testing.T) {
+	other := capped("other", "1")
+	other.Spec.Default = false
+	b := budgets(t, &other)
+	b.Kinds = func(context.Context) ([]schema.GroupResource, error) { return nil, errors.New("no discovery") }
 	if of, err := b.Of(t.Context(), tenantWith("")); of != nil || err != nil {
 		t.Errorf("got %v, %v", of, err)
 	}
+	b.Reader = unseen{b.Reader}
+	if of, err := b.Of(t.Context(), tenantWith("")); of != nil || err != nil {
+		t.Errorf("of who may not see policies: got %v, %v", of, err)
+	}
+}
+
+// unseen is a reader who may not see policies.
+type unseen struct{ client.Reader }
+
+func (u unseen) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, ok := list.(*v1alpha1.PolicyList); ok {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "policies"}, "", errors.New("no"))
+	}
+	return u.Reader.List(ctx, list, options...)
+}
+
+func TestABudgetThatCannotBeCountedIsAnError(t *testing.T) {
+	b := budgets(t)
+	b.Reader = failing{}
 	if of, err := b.Of(t.Context(), tenantWith("1")); of != nil || err == nil {
 		t.Errorf("a failed list: got %v, %v", of, err)
 	}
@@ -112,7 +166,7 @@ func TestThousandProjectsArePlannedQuickly(t *testing.T) {
 
 func planOf(t *testing.T, tenant *v1alpha1.Tenant) time.Duration {
 	t.Helper()
-	b := NewBudget(tenant, quota.Usual())
+	b := NewBudget(tenant, []v1alpha1.Policy{capped("strict", "9")}, quota.Usual())
 	began := time.Now()
 	for i := range 1000 {
 		b.has(projectWith(fmt.Sprint("p", i), "4"))
@@ -130,9 +184,6 @@ func planOf(t *testing.T, tenant *v1alpha1.Tenant) time.Duration {
 
 // everything names every resource of a quota.
 func everything() corev1.ResourceList {
-	hard, err := quota.Of(nil, nil, quota.Usual())
-	if err != nil {
-		panic(err)
-	}
+	hard, _ := quota.Of(nil, quota.Terms{}, quota.Usual())
 	return hard
 }

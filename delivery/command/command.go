@@ -122,6 +122,11 @@ func OfTenant(field string) string {
 	return field + " of the Tenant, in tenant.yaml of the platform repository"
 }
 
+// OfPolicy names a field of a Policy, and the file in which administrators set it.
+func OfPolicy(policy, field string) string {
+	return fmt.Sprintf("%s of policies/%s.yaml in the platform repository", field, policy)
+}
+
 // OfChart names a setting of the operator, which administrators set when they upgrade kubeop's release.
 func OfChart(value string) string { return value + " of the values of kubeop's chart" }
 

@@ -25,28 +25,27 @@ func Usual() []schema.GroupResource {
 
 // Shares calculates how much of a budget the quotas of a tenant's projects have.
 type Shares struct {
-	budget, bounds corev1.ResourceList
+	budget, bounds, usually corev1.ResourceList
 	// kinds are those whose counts the budget names.
 	kinds []schema.GroupResource
 }
 
-// SharesOf returns the Shares of a budget. allowed is the maximum quota of each of the tenant's projects.
-func SharesOf(budget, allowed corev1.ResourceList, kinds []schema.GroupResource) *Shares {
-	s := &Shares{budget: budget}
+// SharesOf returns the Shares of a budget, for projects whose quotas have these terms.
+func SharesOf(budget corev1.ResourceList, terms Terms, kinds []schema.GroupResource) *Shares {
+	s := &Shares{budget: budget, usually: terms.Default}
 	for _, kind := range kinds {
 		if _, named := budget[nameOf(kind)]; named {
 			s.kinds = append(s.kinds, kind)
 		}
 	}
-	s.bounds = Over(defaults(s.kinds, allowed), allowed)
+	s.bounds = terms.bounds(s.kinds)
 	return s
 }
 
-// Of returns how much a project's quota has of each resource of the budget, as the function Of calculates it, and without its limits: what a
-// project requested before the limits were lowered is still in its quota. A resource that the quota does not count is left out. A negative
-// amount, which the API server refuses, counts as 0.
+// Of returns how much a project's quota has of each resource of the budget, as the function Of calculates it. A resource that the quota does not
+// count is left out. A negative amount, which the API server refuses, counts as 0.
 func (s *Shares) Of(requested corev1.ResourceList) corev1.ResourceList {
-	return Part(s.budget, within(s.bounds, requested, s.kinds))
+	return Part(s.budget, within(s.bounds, s.usually, requested, s.kinds))
 }
 
 // Part returns the amounts of the resources of a budget in a quota.

@@ -15,14 +15,14 @@ func TestSharesAreThoseOfTheQuota(t *testing.T) {
 		"the defaults":                    {want: map[string]string{"requests.cpu": "4", "pods": "50", "count/services": "100"}},
 		"what is requested":               {requested: map[string]string{"requests.cpu": "1500m", "pods": "120"}, allowed: map[string]string{"pods": "500"}, want: map[string]string{"requests.cpu": "1500m", "pods": "120", "count/services": "300"}},
 		"a lower maximum":                 {allowed: map[string]string{"requests.cpu": "2"}, want: map[string]string{"requests.cpu": "2", "pods": "50", "count/services": "100"}},
-		"more than is allowed":            {requested: map[string]string{"requests.cpu": "9"}, want: map[string]string{"requests.cpu": "9", "pods": "50", "count/services": "100"}},
+		"more than is allowed":            {requested: map[string]string{"requests.cpu": "9"}, want: map[string]string{"requests.cpu": "4", "pods": "50", "count/services": "100"}},
 		"a resource of the tenant":        {allowed: map[string]string{"requests.example.com/gpu": "2"}, want: map[string]string{"requests.cpu": "4", "pods": "50", "count/services": "100", "requests.example.com/gpu": "2"}},
 		"a negative amount frees nothing": {requested: map[string]string{"requests.cpu": "-40"}, want: map[string]string{"requests.cpu": "0", "pods": "50", "count/services": "100"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
-			for name, amount := range SharesOf(list(budget), list(c.allowed), some).Of(list(c.requested)) {
+			for name, amount := range SharesOf(list(budget), Terms{Max: list(c.allowed)}, some).Of(list(c.requested)) {
 				got[string(name)] = amount.String()
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

@@ -4,16 +4,11 @@
 package quota
 
 import (
-	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/kubeop/kubeop/delivery/command"
 )
 
 // Name is the name of the quota in the home and the projects' namespaces of a tenant.
@@ -41,41 +36,26 @@ var perUsualPods = corev1.ResourceList{
 }
 
 // Of returns a project's quota: the amounts that it requests, the defaults for the rest, and nothing beyond what administrators allow the
-// tenant's projects. An error names each excessive request. The objects of each of the kinds are counted.
-func Of(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (corev1.ResourceList, error) {
-	hard, bounds := calculate(requested, allowed, kinds)
-	var excess []string
-	for name, amount := range requested {
-		bound, ok := bounds[name]
-		switch {
-		case !ok:
-			excess = append(excess, fmt.Sprintf("%s %s, of which nothing is allowed", name, amount.String()))
-		case amount.Cmp(bound) > 0:
-			excess = append(excess, fmt.Sprintf("%s %s, of which %s is allowed", name, amount.String(), bound.String()))
-		}
-	}
-	if len(excess) > 0 {
-		slices.Sort(excess)
-		return nil, fmt.Errorf("spec.quota requests %s; ask for less, or ask an administrator of the cluster for more with %s", strings.Join(excess, "; "), command.OfTenant("spec.quota"))
-	}
-	return hard, nil
+// tenant's projects. The objects of each of the kinds are counted. The excess says what the project requests beyond that; nil for nothing.
+func Of(requested corev1.ResourceList, terms Terms, kinds []schema.GroupResource) (corev1.ResourceList, *Excess) {
+	bounds := terms.bounds(kinds)
+	return within(bounds, terms.Default, requested, kinds), terms.excess(bounds, requested)
 }
 
-// calculate returns a project's quota, which may be beyond what is allowed, and the maximum of each resource.
-func calculate(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (hard, bounds corev1.ResourceList) {
-	bounds = Over(defaults(kinds, allowed), allowed)
-	return within(bounds, requested, kinds), bounds
+// bounds returns the maximum of each resource: what administrators allow, and otherwise the default.
+func (t Terms) bounds(kinds []schema.GroupResource) corev1.ResourceList {
+	return Over(Over(defaults(kinds, Over(t.Default, t.Max)), t.Default), t.Max)
 }
 
-// within returns a project's quota: what it requests, also beyond the bounds, and the defaults for the rest within the bounds.
-func within(bounds, requested corev1.ResourceList, kinds []schema.GroupResource) corev1.ResourceList {
+// within returns a project's quota within the bounds: what it requests, and the defaults for the rest. What has no bound is not counted.
+func within(bounds, usually, requested corev1.ResourceList, kinds []schema.GroupResource) corev1.ResourceList {
+	wanted := Over(Over(defaults(kinds, Over(usually, requested)), usually), requested)
 	hard := maps.Clone(bounds)
-	for name, amount := range defaults(kinds, requested) {
-		if bound := bounds[name]; amount.Cmp(bound) < 0 {
+	for name, bound := range bounds {
+		if amount, ok := wanted[name]; ok && amount.Cmp(bound) < 0 {
 			hard[name] = amount
 		}
 	}
-	maps.Copy(hard, requested)
 	return hard
 }
 
@@ -137,7 +117,8 @@ func nameOf(kind schema.GroupResource) corev1.ResourceName {
 
 // Over returns the defaults, replaced by the amounts that were set.
 func Over(defaults, set corev1.ResourceList) corev1.ResourceList {
-	merged := maps.Clone(defaults)
+	merged := make(corev1.ResourceList, len(defaults)+len(set))
+	maps.Copy(merged, defaults)
 	maps.Copy(merged, set)
 	return merged
 }

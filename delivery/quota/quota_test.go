@@ -68,7 +68,7 @@ func TestOf(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Of(list(c.requested), list(c.allowed), some)
+			got, err := Of(list(c.requested), Terms{Max: list(c.allowed)}, some)
 			if (err != nil) != (len(c.excess) > 0) {
 				t.Fatalf("got %v", err)
 			}
@@ -95,7 +95,7 @@ func TestTheDefaultsOfAProject(t *testing.T) {
 			"count/jobs.batch=400 count/cronjobs.batch=80 count/horizontalpodautoscalers.autoscaling=200 count/poddisruptionbudgets.policy=200 count/ingresses.networking.k8s.io=200 " +
 			"count/httproutes.gateway.networking.k8s.io=200 count/roles.rbac.authorization.k8s.io=200 count/rolebindings.rbac.authorization.k8s.io=200 count/leases.coordination.k8s.io=400",
 	} {
-		got, err := Of(list(map[string]string{"pods": pods}), list(map[string]string{"pods": "100"}), Usual())
+		got, err := Of(list(map[string]string{"pods": pods}), Terms{Max: list(map[string]string{"pods": "100"})}, Usual())
 		if err != nil {
 			t.Fatal(err)
 		}

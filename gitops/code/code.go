@@ -87,6 +87,8 @@ const (
 	InvalidFreeze Code = "invalid-freeze"
 	// InvalidBudget: the budget of a tenant has a negative amount, or names what the quotas of projects do not count.
 	InvalidBudget Code = "invalid-budget"
+	// InvalidPolicy: an amount of a policy is negative, or contradicts another one of the same policy.
+	InvalidPolicy Code = "invalid-policy"
 	// WrongScope: the field is only for projects of the platform, or only for those of tenants.
 	WrongScope Code = "wrong-scope"
 	// SecretDependency: an app depends on a Secret.

@@ -47,6 +47,9 @@ func (b Budget) Fit() Allotment {
 		s := &b.Shares[i]
 		all.add(s.after(), 1)
 		switch grown := len(s.grown(b.Limit)) > 0; {
+		case s.Excess != nil:
+			a.Refused[s.Project] = &OverBudget{Tenant: b.Tenant, Project: s.Project, Excess: s.Excess}
+			sum.add(s.after(), 1)
 		case grown:
 			growing = append(growing, s)
 			sum.add(s.Has, 1)

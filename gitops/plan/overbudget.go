@@ -11,11 +11,14 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/few"
+	"github.com/kubeop/kubeop/delivery/quota"
 )
 
-// OverBudget is why the quota of a project does not grow: it does not fit into the budget of the tenant.
+// OverBudget is why the quota of a project does not grow: it is above the maximum for each project, or does not fit into the budget of the tenant.
 type OverBudget struct {
 	Tenant, Project string
+	// Excess is what is above the maximum of a policy; nil if that is not the reason.
+	Excess *quota.Excess
 	// Lacks are the resources of which too little is left, sorted by name.
 	Lacks []Lack
 }
@@ -37,6 +40,9 @@ const named = 3
 
 // Error says for each resource what is wanted, what is left, and who has the rest; and who can change what.
 func (o *OverBudget) Error() string {
+	if o.Excess != nil {
+		return o.Excess.Error()
+	}
 	var lacks []string
 	for _, l := range o.Lacks {
 		lacks = append(lacks, l.String())
@@ -47,6 +53,9 @@ func (o *OverBudget) Error() string {
 
 // Field is the first field of project.yaml that asks for too much; it may be one that the file does not have.
 func (o *OverBudget) Field() string {
+	if o.Excess != nil {
+		return o.Excess.Field()
+	}
 	for _, l := range o.Lacks {
 		if !l.Default {
 			return "spec.quota." + string(l.Name)

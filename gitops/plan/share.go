@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // Share is what the quota of one project has of the resources of a budget.
@@ -17,6 +19,8 @@ type Share struct {
 	Has, Wants corev1.ResourceList
 	// Requested is the quota that the project requests in the commit. Of other resources, Wants has the defaults.
 	Requested corev1.ResourceList
+	// Excess is what the commit requests beyond the maximum of a policy. The project keeps what it has; nil for nothing.
+	Excess *quota.Excess
 	// Preview: the project is a preview of a branch, which gets what other projects leave.
 	Preview bool
 	// Leaving: the project is being deleted. It has its share until it is gone.
@@ -25,7 +29,7 @@ type Share struct {
 
 // after is the share after the commit.
 func (s *Share) after() corev1.ResourceList {
-	if s.Wants != nil {
+	if s.Wants != nil && s.Excess == nil {
 		return s.Wants
 	}
 	return s.Has

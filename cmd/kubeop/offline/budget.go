@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
@@ -15,25 +16,27 @@ import (
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// overBudget returns the projects whose quotas do not fit into the budgets of their tenants, as if no project was there before. Budgets are in the
-// platform repository, and in the settings of the tenant whose repository is checked.
+// overBudget returns the projects whose quotas do not fit into the budgets of their tenants, or are above the maximum of a policy, as if no project was
+// there before. Budgets and policies are in the platform repository, and in the settings of the tenant whose repository is checked.
 func (v *validate) overBudget(files fs.FS, t *tree.Tree) (problems []tree.Problem, err error) {
 	settings, err := v.settings()
 	if err != nil {
 		return nil, err
 	}
+	policies := t.DeclaredPolicies()
 	for _, n := range t.Tenants {
 		name := n.Ref().Tenant
 		tenant, declared := t.Declared(identity.Ref{Tenant: name}).(*v1alpha1.Tenant)
 		if !declared && t.Scope.Tenant != "" {
 			tenant = settings
 		}
-		if tenant == nil || len(tenant.Spec.Budget) == 0 {
+		if tenant == nil {
 			continue
 		}
 		tenant = tenant.DeepCopy()
 		tenant.Name = name
-		found, err := overBudget(files, t, tenant)
+		under, _ := guardrails.Select(tenant, policies)
+		found, err := overBudget(files, t, usage.NewBudget(tenant, under, quota.Usual()))
 		if err != nil {
 			return nil, err
 		}
@@ -43,16 +46,15 @@ func (v *validate) overBudget(files fs.FS, t *tree.Tree) (problems []tree.Proble
 }
 
 // overBudget returns those of one tenant.
-func overBudget(files fs.FS, t *tree.Tree, tenant *v1alpha1.Tenant) (problems []tree.Problem, err error) {
-	b := usage.NewBudget(tenant, quota.Usual())
-	for _, n := range t.ProjectsOf(tenant.Name) {
+func overBudget(files fs.FS, t *tree.Tree, b *usage.Budget) (problems []tree.Problem, err error) {
+	for _, n := range t.ProjectsOf(b.Tenant) {
 		if project, ok := t.Declared(n.Ref()).(*v1alpha1.Project); ok {
 			b.Declare(project)
 		}
 	}
 	refused := b.Fit().Refused
 	for _, project := range slices.Sorted(maps.Keys(refused)) {
-		ref := identity.Ref{Tenant: tenant.Name, Project: project}
+		ref := identity.Ref{Tenant: b.Tenant, Project: project}
 		n, _ := t.Find(ref)
 		text, err := fs.ReadFile(files, t.File(n))
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -161,6 +162,10 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 		OCI:  &v1alpha1.RepositoryPatterns{Allow: []string{"ghcr.io/acme"}, Deny: []string{"ghcr.io/acme/old"}},
 	}
 	policy.Spec.Egress = &v1alpha1.EgressRules{CIDRs: []string{"203.0.113.0/24"}, Ports: []v1alpha1.EgressPort{{Port: 443}, {Protocol: "UDP", Port: 8000, EndPort: 8999}}}
+	policy.Spec.Quota = &v1alpha1.QuotaRules{
+		Max:     corev1.ResourceList{"pods": resource.MustParse("50"), "requests.cpu": resource.MustParse("1500m")},
+		Default: corev1.ResourceList{"pods": resource.MustParse("20")},
+	}
 	tenant := func(name string, policies ...string) *v1alpha1.Tenant {
 		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: before(60)}, Spec: v1alpha1.TenantSpec{Policies: policies}}
 	}
@@ -170,7 +175,8 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 		"Rules", "images Deny allow a.example.com, b.example.com only by digest", "services Warn types ClusterIP", "hostnames Audit in example.com also with wildcards",
 		"classes Deny storage fast runtime gvisor", "nodes Warn with disk=ssd, pool=tenants", "kinds Audit allow apps/Deployment deny batch/*, Secret",
 		"metadata Deny required labels team forbidden labels a forbidden annotations b",
-		"sources Deny Git git.example.com no Git evil.org Helm charts.example.com no Helm old.example.com OCI ghcr.io/acme no OCI ghcr.io/acme/old", "egress to 203.0.113.0/24 ports 443/TCP, 8000-8999/UDP", "Tenants that are under it", "acme", "beta")
+		"sources Deny Git git.example.com no Git evil.org Helm charts.example.com no Helm old.example.com OCI ghcr.io/acme no OCI ghcr.io/acme/old", "egress to 203.0.113.0/24 ports 443/TCP, 8000-8999/UDP",
+		"quota at most pods=50, requests.cpu=1500m default pods=20", "Tenants that are under it", "acme", "beta")
 	if strings.Contains(out, "rival") {
 		t.Errorf("a tenant under another policy is shown:\n%s", out)
 	}

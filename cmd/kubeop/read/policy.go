@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,9 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 	describeRules(page, &policy.Spec.PolicyRules)
 	if of := policy.Spec.Egress; of != nil {
 		describeRule(page, "egress", "", "to", of.CIDRs, "ports", portsOf(of.Ports))
+	}
+	if of := policy.Spec.Quota; of != nil {
+		describeRule(page, "quota", "", "at most", amountsOf(of.Max), "default", amountsOf(of.Default))
 	}
 	tenants := &v1alpha1.TenantList{}
 	err := reader.List(ctx, tenants)
@@ -159,4 +163,13 @@ func portsOf(ports []v1alpha1.EgressPort) []string {
 		names = append(names, name+"/"+cmp.Or(p.Protocol, "TCP"))
 	}
 	return names
+}
+
+// amountsOf returns amounts of resources, each as "pods=50", sorted.
+func amountsOf(list corev1.ResourceList) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		amount := list[name]
+		all = append(all, string(name)+"="+amount.String())
+	}
+	return all
 }

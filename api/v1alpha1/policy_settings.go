@@ -1,5 +1,31 @@
 package v1alpha1
 
+import corev1 "k8s.io/api/core/v1"
+
+// PolicySpec says what the apps and people of tenants may have in the namespaces of their projects: rules, which objects have to satisfy, and
+// settings, which have no action because kubeop writes them into what the API server enforces anyway.
+type PolicySpec struct {
+	// Default: tenants whose spec.policies is empty are under this policy. Several policies can be default. Default false.
+	Default bool `json:"default,omitempty"`
+
+	PolicyRules `json:",inline"`
+
+	// Egress is what pods may connect to outside of the cluster. kubeop writes it into the NetworkPolicy of each project.
+	Egress *EgressRules `json:"egress,omitempty"`
+	// Quota is how much a project may have. kubeop writes it into the ResourceQuota of each project.
+	Quota *QuotaRules `json:"quota,omitempty"`
+}
+
+// QuotaRules limit the quota of each project, with the names of a ResourceQuota, such as requests.cpu. Of each resource, the smallest amount of several
+// policies, and of spec.quota of the Tenant for the maximum, holds. Package quota has the defaults.
+type QuotaRules struct {
+	// Max is the most that a project may have. A project that already requests more has this amount. Default: what spec.quota of the Tenant
+	// says and, for other resources, what a project has by default.
+	Max corev1.ResourceList `json:"max,omitempty"`
+	// Default is what a project has that requests nothing, if Max allows it. Default: as in spec.quota of a Project.
+	Default corev1.ResourceList `json:"default,omitempty"`
+}
+
 // EgressRules limit the connections of pods to addresses outside of the cluster. Several policies, and spec.egress of the Tenant if it is set,
 // have to allow a connection; if none of them says anything, there are none. Addresses of the cluster itself are never allowed.
 type EgressRules struct {

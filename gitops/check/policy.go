@@ -1,0 +1,16 @@
+package check
+
+import (
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/quota"
+	"github.com/kubeop/kubeop/gitops/code"
+)
+
+// checkPolicy checks of a policy what the schema cannot check: the amounts of its quota.
+func (d *Result) checkPolicy(policy *v1alpha1.Policy) {
+	if rules := policy.Spec.Quota; rules != nil {
+		for _, fault := range quota.CheckRules(rules) {
+			d.AddAt(code.InvalidPolicy, "spec."+fault.Field, "spec.%s: %s", fault.Field, fault.Why)
+		}
+	}
+}
