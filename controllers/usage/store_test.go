@@ -188,3 +188,67 @@ func TestAChangeIsKeptUntilThereIsSomethingToWake(t *testing.T) {
 		t.Errorf("woken are the projects of %v, want those of acme", tenants)
 	}
 }
+
+// TestWhenTheProjectsOfATenantAreDue, of 100 ConfigMaps of which the tenant is near its limit from 50 on.
+func TestWhenTheProjectsOfATenantAreDue(t *testing.T) {
+	away := errors.New("not listed yet")
+	for name, tc := range map[string]struct {
+		was, is int64
+		after   time.Duration
+		err     error
+		due     bool
+		// kept: the tenant is looked at again. reported are the ConfigMaps with which its projects were woken last.
+		kept     bool
+		reported int64
+	}{
+		"the same":                      {was: 55, is: 55, reported: 55},
+		"more":                          {was: 55, is: 56, due: true, reported: 56},
+		"less, soon":                    {was: 55, is: 54, after: loosen - 1, kept: true, reported: 55},
+		"less, later":                   {was: 55, is: 54, after: loosen, due: true, reported: 54},
+		"less, and not near any more":   {was: 55, is: 10, after: loosen, due: true, reported: 10},
+		"more, but far from the limit":  {was: 10, is: 20, reported: 20},
+		"what cannot be counted":        {was: 55, is: 56, err: away, kept: true, reported: 55},
+		"near the limit since just now": {was: 10, is: 60, due: true, reported: 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.store.OnChange(func(context.Context, string) {})
+			w.has("kubeop-acme-blog", tc.was)
+			w.store.due(t.Context())
+			w.clock.Step(tc.after)
+			w.has("kubeop-acme-blog", tc.is)
+			w.err = tc.err
+			tenants, _ := w.store.due(t.Context())
+			if due := slices.Equal(tenants, []string{"acme"}); due != tc.due || !due && tenants != nil {
+				t.Errorf("due are %v", tenants)
+			}
+			if kept := w.store.changed["acme"]; kept != tc.kept {
+				t.Errorf("looked at again: %t", kept)
+			}
+			if got := w.store.tenants["acme"].reported; got != tc.reported*32<<10 {
+				t.Errorf("reported are %d bytes, want those of %d ConfigMaps", got, tc.reported)
+			}
+		})
+	}
+}
+
+// TestANamespaceThatWasNotCheckedIsLoweredNearTheLimit.
+func TestANamespaceThatWasNotCheckedIsLoweredNearTheLimit(t *testing.T) {
+	w := newWorld(t)
+	if w.store.Lowered("acme", "kubeop-acme-shop") {
+		t.Error("it is lowered before anything was counted")
+	}
+	for n, want := range map[int64]bool{40: false, 60: true} {
+		w.has("kubeop-acme-blog", n)
+		if w.store.Lowered("acme", "kubeop-acme-shop") && n == 40 {
+			t.Error("it is lowered before the change was counted")
+		}
+		if _, err := w.store.Taken(t.Context(), "acme"); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.store.Lowered("acme", "kubeop-acme-shop"); got != want {
+			t.Errorf("with %d of 100: lowered %t, want %t", n, got, want)
+		}
+		w = newWorld(t)
+	}
+}

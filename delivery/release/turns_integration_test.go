@@ -19,10 +19,11 @@ import (
 const endless = `{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}`
 
 // Three tenants have as many endless charts evaluated as they may start; the chart of another tenant is nevertheless evaluated and
-// released. An evaluation occupies no Helm worker: here are four workers and 24 evaluations.
+// released. An evaluation occupies no Helm worker: here are four workers and 24 evaluations. Without slices, a turn would come when an endless
+// evaluation has used its minute of processor time.
 func TestEndlessTemplatesDelayNoOtherTenant(t *testing.T) {
 	needsProcesses(t)
-	p := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{CPU: 3 * time.Second}})
+	p := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{CPU: time.Minute}})
 	t.Cleanup(p.Close)
 	tm := newTeam(t)
 	turns := fair.NewSlices("test", 2, 250*time.Millisecond, nil, clock.RealClock{})
@@ -58,8 +59,8 @@ func TestEndlessTemplatesDelayNoOtherTenant(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if t.Logf("the longest wait for a turn: %s", longest); longest == 0 || longest > 4*time.Second {
-		t.Errorf("a turn came after %s, want three slices of 250ms of processor time, which are a second at most", longest)
+	if t.Logf("the longest wait for a turn: %s", longest); longest == 0 || longest > 30*time.Second {
+		t.Errorf("a turn came after %s, want three slices of 250ms of processor time, which are a second each on a busy machine", longest)
 	}
 }
 
