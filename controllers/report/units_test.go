@@ -308,3 +308,12 @@ func TestPreviewsAndObjectsThatGoSayNothingOfACommit(t *testing.T) {
 		t.Errorf("unhealthy are %+v, want the project shop: %v", found.homes, err)
 	}
 }
+
+func TestOnlyNamesThatMatterAreWoken(t *testing.T) {
+	is := func(name string) bool { return name != "other" }
+	for name, want := range map[string]string{"acme": "acme", "other": "", "": ""} {
+		if got := known(name, is); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package decrypt
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/fstest"
 
@@ -89,4 +91,26 @@ func FuzzEncrypted(f *testing.F) {
 	f.Add("a.yaml", []byte("sops: {mac: '"+mac+"'}"))
 	f.Add("a.json", []byte(`{"sops":{"mac":"`+mac+`"}}`))
 	f.Fuzz(func(_ *testing.T, name string, data []byte) { encrypted(formatOf(name, data), data) })
+}
+
+// TestFilesAreReadDecryptedOrNotAtAll: nothing opens a file as it is, and a link is not followed.
+func TestFilesAreReadDecryptedOrNotAtAll(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("a: b\n"), 0o600), os.Symlink("a.yaml", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	f := Open(os.DirFS(dir), nil)
+	var refused *fs.PathError
+	if opened, err := f.Open("a.yaml"); opened != nil || !errors.Is(err, errors.ErrUnsupported) || !errors.As(err, &refused) || refused.Path != "a.yaml" {
+		t.Errorf("got %v, %v", opened, err)
+	}
+	entries, err := fs.ReadDir(f, ".")
+	if err != nil || len(entries) != 2 || entries[0].Name() != "a.yaml" {
+		t.Errorf("got %v, %v", entries, err)
+	}
+	for name, mode := range map[string]fs.FileMode{"a.yaml": 0, "link": fs.ModeSymlink} {
+		if info, err := fs.Stat(f, name); err != nil || info.Mode().Type() != mode {
+			t.Errorf("%s: got %v, %v", name, info, err)
+		}
+	}
 }
