@@ -17,6 +17,9 @@ type RegistrySpec struct {
 	// SecretRef names the Secret with the credentials, in the namespace of the operator: of type kubernetes.io/dockerconfigjson with an entry
 	// for the host, or with the keys username and password. No other entry of it is given to anyone.
 	SecretRef LocalSecretReference `json:"secretRef"`
+	// Insecure has kubeop fetch from the host without TLS, with the credentials readable on the way. Nodes pull images as they are set up.
+	// Default false.
+	Insecure bool `json:"insecure,omitempty"`
 	// Tenants are the names of the tenants that may use the credentials, in all of their projects. Default: none.
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=63
@@ -75,6 +78,8 @@ type PullSecret struct {
 	Registry string `json:"registry"`
 	// Host is the host of the registry, as in the Registry.
 	Host string `json:"host"`
+	// Insecure is that of the Registry.
+	Insecure bool `json:"insecure,omitempty"`
 }
 
 // Name is the name of the Secret.

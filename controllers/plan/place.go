@@ -29,7 +29,7 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 	if err := of.client.Get(ctx, ref.Parent().Key(), project); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %s: %w", ref.Parent(), err)
 	}
-	d.at.Tenant, d.homeless = tenant, project.UID == ""
+	d.at.Tenant, d.homeless, d.at.PullSecrets = tenant, project.UID == "", project.Status.PullSecrets
 	if ref.Tenant == v1alpha1.PlatformTenant {
 		namespace := &corev1.Namespace{}
 		if err := k.direct.Get(ctx, client.ObjectKey{Name: d.app.Namespace}, namespace); client.IgnoreNotFound(err) != nil {

@@ -123,7 +123,7 @@ func (p *Provider) write(ctx context.Context, at Place, deployer client.Client, 
 		_, ended := step.Failure(err)
 		switch {
 		case err == nil:
-			now.Secrets = append(now.Secrets, v1alpha1.PullSecret{Registry: registry.Name, Host: registry.Spec.Host})
+			now.Secrets = append(now.Secrets, v1alpha1.PullSecret{Registry: registry.Name, Host: registry.Spec.Host, Insecure: registry.Spec.Insecure})
 		case !ended || step.Fails(err):
 			now.Entries = ledger.Inventory().Entries
 			return now.and(at.Held), nil, err
@@ -150,7 +150,7 @@ func (p *Provider) writeOne(ctx context.Context, at *Place, ledger *apply.Ledger
 		return err
 	}
 	secret := core.Secret(v1alpha1.PullSecretPrefix+registry.Name, at.Namespace).WithLabels(at.Labels).
-		WithType(corev1.SecretTypeDockerConfigJson).WithData(map[string][]byte{corev1.DockerConfigJsonKey: content})
+		WithType(corev1.SecretTypeDockerConfigJson).WithData(content)
 	if !slices.Contains(at.names(), *secret.Name) {
 		id := inventory.ObjectID{Namespace: at.Namespace, Name: *secret.Name, Kind: "Secret"}
 		at.Entries = append(slices.Clone(at.Entries), v1alpha1.InventoryEntry{ID: id.String(), Version: "v1"})

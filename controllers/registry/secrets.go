@@ -39,9 +39,9 @@ func NewSecrets(cached client.Client, direct, metadata client.Reader, namespace 
 	return s
 }
 
-// Content returns the .dockerconfigjson with the credentials of the registry's host, and nothing else of the Secret. An error that only people
+// Content returns the data of a pull Secret with the credentials of the registry's host, see pullsecret.Content. An error that only people
 // can solve ends the step, with the reason SecretMissing or SecretInvalid.
-func (s *Secrets) Content(ctx context.Context, registry *v1alpha1.Registry) ([]byte, error) {
+func (s *Secrets) Content(ctx context.Context, registry *v1alpha1.Registry) (map[string][]byte, error) {
 	name, secret := registry.Spec.SecretRef.Name, &corev1.Secret{}
 	err := s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, secret)
 	switch {

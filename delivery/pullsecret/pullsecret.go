@@ -60,10 +60,13 @@ type entry struct {
 // hubKey is the key of Docker Hub in a .dockerconfigjson. Nodes find its credentials under no other.
 const hubKey = "https://index.docker.io/v1/"
 
-// Content returns the .dockerconfigjson with the credentials of one host, from the data of the Secret of this namespace and name:
-// .dockerconfigjson with an entry for the host, or username and password. It has no other entry. Data without credentials for the host is
-// ErrInvalid; the error has no part of the data but its keys.
-func Content(namespace, name, host string, data map[string][]byte) ([]byte, error) {
+// authority is the key of the certificate authorities by which kubeop knows the registry.
+const authority = "ca.crt"
+
+// Content returns the data of a pull Secret for one host, from the data of the Secret of this namespace and name: .dockerconfigjson with an
+// entry for the host, or username and password. It has no other entry, and of the other keys only ca.crt. Data without credentials for the host
+// is ErrInvalid; the error has no part of the data but its keys.
+func Content(namespace, name, host string, data map[string][]byte) (map[string][]byte, error) {
 	auth, err := transport.AuthFromSecret(namespace, name, data)
 	if err != nil {
 		return nil, err
@@ -84,5 +87,13 @@ func Content(namespace, name, host string, data map[string][]byte) ([]byte, erro
 	if host == reference.Hub {
 		key = hubKey
 	}
-	return json.Marshal(map[string]any{"auths": map[string]entry{key: of}})
+	config, err := json.Marshal(map[string]any{"auths": map[string]entry{key: of}})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the credentials for %s: %w", host, err)
+	}
+	content := map[string][]byte{corev1.DockerConfigJsonKey: config}
+	if len(own.CA) > 0 {
+		content[authority] = own.CA
+	}
+	return content, nil
 }

@@ -2,14 +2,17 @@ package pullsecret
 
 import (
 	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 func TestWhoMayUseARegistry(t *testing.T) {
@@ -82,7 +85,7 @@ func TestTheSecretHasTheCredentialsOfOneHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := Content("kubeop-system", "pull", c.host, c.data)
 			if c.why == "" {
-				if err != nil || string(got) != c.want {
+				if err != nil || string(got[corev1.DockerConfigJsonKey]) != c.want || len(got) != 1 {
 					t.Fatalf("got %s, %v; want %s", got, err, c.want)
 				}
 				return
@@ -94,5 +97,17 @@ func TestTheSecretHasTheCredentialsOfOneHost(t *testing.T) {
 				t.Errorf("the message shows %s: %v", c.neverShown, err)
 			}
 		})
+	}
+}
+
+// TestThePullSecretHasTheAuthorities of the registry, and no other key.
+func TestThePullSecretHasTheAuthorities(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	ca := sources.Certificate(server)
+	data := map[string][]byte{"username": []byte("robot"), "password": []byte("s3cret"), "ca.crt": ca, "other": []byte("x")}
+	got, err := Content("kubeop-system", "pull", "a.example", data)
+	if err != nil || len(got) != 2 || string(got["ca.crt"]) != string(ca) {
+		t.Errorf("got %d keys, %v", len(got), err)
 	}
 }

@@ -1,31 +1,25 @@
 package offline
 
 import (
-	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
-	"github.com/kubeop/kubeop/gitops/commit"
-	"github.com/kubeop/kubeop/gitops/layout"
 )
 
 // Create returns the command create.
 func Create(c *call.Call) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "create",
-		Short: "Write the file of a new app, project, tenant or policy into a repository",
-		Long: `Write the file of a new app, project, tenant or policy into the repository that the current folder is in, at the path that kubeop reads, and check
-it. Nothing is overwritten. With --commit or --pull-request, the file is not written into the clone, but committed and pushed.`,
+		Short: "Write the file of a new app, project, tenant, policy or registry into a repository",
+		Long: `Write the file of a new app, project, tenant, policy or registry into the repository that the current folder is in, at the path that kubeop reads, and
+check it. Nothing is overwritten. With --commit or --pull-request, the file is not written into the clone, but committed and pushed.`,
 		Example: `  # An image with a port, in a tenant's repository
   kubeop create app shop/web --image registry.example.com/web:1.0.0 --port 8080
 
@@ -34,12 +28,9 @@ it. Nothing is overwritten. With --commit or --pull-request, the file is not wri
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	command.AddCommand(createApp(c), createProject(c), createTenant(c), createPolicy(c))
+	command.AddCommand(createApp(c), createProject(c), createTenant(c), createPolicy(c), createRegistry(c))
 	return command
 }
-
-// fields are the fields of a spec, as in a file.
-type fields = map[string]any
 
 func createTenant(c *call.Call) *cobra.Command {
 	var url, branch, secret, hook string
@@ -86,48 +77,6 @@ docs/spec/tenant.md says what they hold.`,
 	flags.StringArrayVar(&owners, "owner", nil, "KIND:NAME:ROLE of a person or group, such as Group:acme-developers:edit; can be given again")
 	// It fails only for a flag that does not exist.
 	_ = command.MarkFlagRequired("url")
-	return command
-}
-
-func createPolicy(c *call.Call) *cobra.Command {
-	var isDefault, digest bool
-	var images, services, hosts []string
-	d := &destination{Call: c}
-	command := &cobra.Command{
-		Use:   "policy NAME",
-		Short: "Write policies/NAME.yaml into the platform repository",
-		Long: `Write the file of a policy into the platform repository. A tenant names the policies that it is under in spec.policies; without any, it is under
-those that are default. Rules without a flag are written by hand: docs/spec/policy.md lists them.`,
-		Example: `  # For all tenants that name no policy: images of one registry, and no load balancers
-  kubeop create policy baseline --default --image registry.example.com --service ClusterIP
-
-  # Images by digest, and host names of one domain
-  kubeop create policy strict --require-digest --host shop.example.com`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			spec, of := fields{}, fields{}
-			if isDefault {
-				spec["default"] = true
-			}
-			if len(images) > 0 {
-				of["allow"] = images
-			}
-			if digest {
-				of["requireDigest"] = true
-			}
-			set(spec, "images", of)
-			set(spec, "services", listed("types", services))
-			set(spec, "hostnames", listed("suffixes", hosts))
-			return writeObject(cmd.Context(), d, target.Policy, args[0], spec)
-		},
-	}
-	d.addFlags(command)
-	flags := command.Flags()
-	flags.BoolVar(&isDefault, "default", false, "hold for tenants that name no policy")
-	flags.StringArrayVar(&images, "image", nil, "registry or repository from which images may be; can be given again")
-	flags.BoolVar(&digest, "require-digest", false, "images have to be named by their digests")
-	flags.StringArrayVar(&services, "service", nil, "type that a Service may have: ClusterIP, NodePort or LoadBalancer; can be given again")
-	flags.StringArrayVar(&hosts, "host", nil, "domain in which host names may be; can be given again")
 	return command
 }
 
@@ -289,70 +238,4 @@ func (f *appFlags) ofChart() fields {
 		chart["valuesFiles"] = []any{f.values}
 	}
 	return chart
-}
-
-// set sets a field, unless the value is empty.
-func set(of fields, name string, value any) {
-	switch v := value.(type) {
-	case string:
-		if v == "" {
-			return
-		}
-	case fields:
-		if len(v) == 0 {
-			return
-		}
-	}
-	of[name] = value
-}
-
-// named returns a reference to a Secret; empty for "".
-func named(secret string) fields { return keyed("name", secret) }
-
-// keyed returns an object with one field; empty if its value is.
-func keyed(key, value string) fields {
-	of := fields{}
-	set(of, key, value)
-	return of
-}
-
-// listed returns an object with one list; empty if the list is.
-func listed(key string, values []string) fields {
-	of := fields{}
-	if len(values) > 0 {
-		of[key] = values
-	}
-	return of
-}
-
-// writeObject writes the file of an object at its path, and checks the repository with it.
-func writeObject(ctx context.Context, d *destination, kind target.Kind, name string, spec fields) error {
-	root, err := topFolder(".")
-	if err != nil {
-		return err
-	}
-	v := &validate{Call: d.Call}
-	place, err := placeOf(kind, name, v.ofPlatform(root) || ofNewPlatform(root, kind, name))
-	if err != nil {
-		return err
-	}
-	object := fields{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind.Name, "metadata": fields{"name": path.Base(name)}}
-	if len(spec) > 0 {
-		object["spec"] = spec
-	}
-	text, err := yaml.Marshal(object)
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", place, err)
-	}
-	return d.write(ctx, change{
-		root: root, place: place, title: "Create " + kind.Singular() + " " + name, edits: []commit.Edit{commit.Create{File: place, Content: text}},
-	})
-}
-
-// ofNewPlatform reports whether an object can only be one of the platform repository, in a repository that declares nothing yet.
-func ofNewPlatform(root string, kind target.Kind, name string) bool {
-	if hasFolder(os.DirFS(root), layout.ProjectsFolder) {
-		return false
-	}
-	return kind.Name == v1alpha1.TenantKind || fileOf[kind.Name] != nil || strings.HasPrefix(name, v1alpha1.PlatformTenant+"/") && strings.Count(name, "/") == len(kind.Path)-1
 }

@@ -49,7 +49,11 @@ func TestCreateWritesValidFiles(t *testing.T) {
 			file: "tenants/acme/tenant.yaml", want: head + "Tenant\nmetadata:\n  name: acme\nspec:\n  owners:\n  - kind: User\n    name: ann\n    role: admin\n  - kind: Group\n    name: oidc:devs\n    role: edit\n  repository:\n    hookSecretRef:\n      name: acme-hook\n    ref:\n      branch: stable\n    secretRef:\n      name: acme-git\n    url: https://git.example.com/acme.git\n"},
 		"a policy": {args: []string{"policy", "baseline", "--default", "--image", "a.example.com", "--image", "b.example.com", "--require-digest", "--service", "ClusterIP", "--host", "example.com"},
 			file: "policies/baseline.yaml", want: head + "Policy\nmetadata:\n  name: baseline\nspec:\n  default: true\n  hostnames:\n    suffixes:\n    - example.com\n  images:\n    allow:\n    - a.example.com\n    - b.example.com\n    requireDigest: true\n  services:\n    types:\n    - ClusterIP\n"},
-		"a policy without rules":    {args: []string{"policy", "baseline"}, file: "policies/baseline.yaml", want: head + "Policy\nmetadata:\n  name: baseline\n"},
+		"a policy without rules": {args: []string{"policy", "baseline"}, file: "policies/baseline.yaml", want: head + "Policy\nmetadata:\n  name: baseline\n"},
+		"a registry": {has: "tenants/acme/projects/shop/project.yaml", args: []string{"registry", "internal", "--host", "registry.example.com:5000", "--secret", "internal-pull", "--tenant", "acme", "--insecure"},
+			file: "registries/internal.yaml", want: head + "Registry\nmetadata:\n  name: internal\nspec:\n  host: registry.example.com:5000\n  insecure: true\n  secretRef:\n    name: internal-pull\n  tenants:\n  - acme\n"},
+		"a registry for nobody": {args: []string{"registry", "ghcr", "--host", "ghcr.io", "--secret", "ghcr-pull"},
+			file: "registries/ghcr.yaml", want: head + "Registry\nmetadata:\n  name: ghcr\nspec:\n  host: ghcr.io\n  secretRef:\n    name: ghcr-pull\n"},
 		"a project of the platform": {args: []string{"project", "platform/ingress"}, file: "platform/ingress/project.yaml", want: head + "Project\nmetadata:\n  name: ingress\n"},
 		"an app of a tenant in the platform repository": {has: "tenants/acme/projects/shop/project.yaml", args: []string{"app", "acme/shop/web", "--image", "a.example/b:1"},
 			file: "tenants/acme/projects/shop/apps/web/app.yaml", want: head + "App\nmetadata:\n  name: web\nspec:\n  image:\n    reference: a.example/b:1\n  type: Image\n"},
@@ -94,6 +98,9 @@ func TestWhatCreateRefuses(t *testing.T) {
 		"a way out of the tree": {[]string{"app", "../../web", "--image", "a"}, `"../../web" does not name one app`},
 		"a tenant":              {[]string{"tenant", "beta", "--url", "https://a/b.git"}, "tenants are declared in the platform repository"},
 		"no URL":                {[]string{"tenant", "beta"}, `required flag(s) "url" not set`},
+		"a registry":            {[]string{"registry", "ghcr", "--host", "ghcr.io", "--secret", "pull"}, "registries are declared in the platform repository"},
+		"a registry, no Secret": {[]string{"registry", "ghcr", "--host", "ghcr.io"}, `required flag(s) "secret" not set`},
+		"a registry's password": {[]string{"registry", "ghcr", "--host", "ghcr.io", "--secret", "pull", "--password", "x"}, "unknown flag: --password"},
 		"an owner without role": {[]string{"tenant", "beta", "--url", "https://a/b.git", "--owner", "User:ann"}, "write KIND:NAME:ROLE"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +109,14 @@ func TestWhatCreateRefuses(t *testing.T) {
 				t.Errorf("got %v, want %s\n%s", err, tc.want, out)
 			}
 		})
+	}
+}
+
+func TestCreateSaysWhoMayNotUseARegistry(t *testing.T) {
+	t.Chdir(write(t, map[string]string{"kubeop.yaml": "layout: v1\n", "tenants/acme/tenant.yaml": "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\n"}))
+	out, err := do(t, Create, "registry", "ghcr", "--host", "ghcr.io", "--secret", "pull", "--tenant", "acme", "--policy", "none")
+	if err != nil || !strings.Contains(out, "registries/ghcr.yaml:") || !strings.Contains(out, `there is no policy "none"`) || strings.Contains(out, "no tenant") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

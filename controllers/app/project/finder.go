@@ -185,11 +185,13 @@ type Place struct {
 	Client    client.Client
 	// Guardrails are the rules of the policies that hold there; nil for none.
 	Guardrails *v1alpha1.GuardrailsSpec
+	// PullSecrets are those of Subject.
+	PullSecrets []v1alpha1.PullSecret
 }
 
 // Settle is Find for a caller that knows the place, whether the project is ready or not.
 func (f *Finder) Settle(s *subject.Subject, at Place) {
-	s.Owner, s.Client, s.Guardrails = at.Owner, at.Client, at.Guardrails
+	s.Owner, s.Client, s.Guardrails, s.PullSecrets = at.Owner, at.Client, at.Guardrails, at.PullSecrets
 	f.terms(s, at.Tenant, at.Namespace)
 }
 

@@ -97,7 +97,7 @@ func (f *Fetcher) question(ctx context.Context, p *pass) (cache.Question, error)
 	return q, err
 }
 
-// secretVersions returns the versions of the Secrets with the credentials of an App's source.
+// secretVersions returns the versions of the Secrets with the credentials of an App's source, and how its Registries are reached.
 func (f *Fetcher) secretVersions(ctx context.Context, p *pass) (versions string, err error) {
 	for _, secret := range secretRefsOf(&p.App.Spec) {
 		version, err := f.Inputs.Version(ctx, p.App.Namespace, inputs.Secret, secret.Name)
@@ -105,6 +105,13 @@ func (f *Fetcher) secretVersions(ctx context.Context, p *pass) (versions string,
 			return "", err
 		}
 		versions += " " + version
+	}
+	for _, registry := range p.registries() {
+		version, err := f.Inputs.Version(ctx, p.App.Namespace, inputs.Secret, registry.Name())
+		if err != nil {
+			return "", err
+		}
+		versions += " " + registry.Host + settings(registry) + " " + version
 	}
 	return versions, nil
 }

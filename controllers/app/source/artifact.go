@@ -14,20 +14,21 @@ import (
 
 // pull returns the files of an artifact from an OCI registry.
 func (f *Fetcher) pull(ctx context.Context, p *pass, spec *v1alpha1.OCISource) (Files, error) {
-	from := artifact.OCI{URL: spec.URL, Digest: spec.Digest, SemVer: spec.SemVer, Tag: spec.Tag, Insecure: spec.Insecure, Tenant: p.Owner.Tenant}
+	from := artifact.OCI{URL: spec.URL, Digest: spec.Digest, SemVer: spec.SemVer, Tag: spec.Tag, Tenant: p.Owner.Tenant}
 	if pinned := p.pinnedDigest(); pinned != "" {
 		from.Digest = pinned
 	}
+	what, secret := fmt.Sprintf("oci %q %t", []string{spec.URL, from.Digest, spec.SemVer, spec.Tag}, spec.Insecure), nameOf(spec.SecretRef)
+	for _, registry := range p.registries() {
+		what, secret = what+settings(registry), registry.Name()
+	}
 	find := func() (artifact.Artifact, error) {
-		return shared(ctx, f, p, query[artifact.Artifact]{
-			of: f.Answers.Pulled, what: fmt.Sprintf("oci %q %t", []string{spec.URL, from.Digest, spec.SemVer, spec.Tag}, spec.Insecure), secret: spec.SecretRef,
-			host: transport.HostOf(spec.URL),
-			fetch: func(ctx context.Context, auth transport.Auth) (artifact.Artifact, error) {
-				from := from
-				from.Auth = auth
-				return f.Artifacts.Fetch(ctx, from)
-			},
-		})
+		return shared(ctx, f, p, query[artifact.Artifact]{of: f.Answers.Pulled, what: what, secret: secret, host: transport.HostOf(spec.URL), prepare: func() (cache.Fetcher[artifact.Artifact], error) {
+			access, err := f.access(ctx, p, spec.SecretRef, spec.URL, spec.Insecure)
+			from := from
+			from.Auth, from.Insecure = access.Auth, access.Insecure
+			return func(ctx context.Context) (artifact.Artifact, error) { return f.Artifacts.Fetch(ctx, from) }, err
+		}})
 	}
 	files, err := f.unpacked(find, func() { p.last.question = cache.Question{Request: "swept"} })
 	if from.Digest != spec.Digest {

@@ -67,10 +67,10 @@ func (f *Fetcher) chartArchive(ctx context.Context, p *pass) error {
 	}
 	fetched := func() (chart.Archive, error) {
 		return lastOf(p, f.Answers.Archives, query, func() (cache.Fetcher[chart.Archive], error) {
-			auth, err := transport.ReadAuth(ctx, f.Inputs.Secrets(p.Subject), p.App.Namespace, spec.SecretRef)
+			access, err := f.access(ctx, p, spec.SecretRef, spec.Repository, spec.Insecure)
 			wanted := chart.Source{
-				Repository: spec.Repository, Name: spec.Chart, Version: cmp.Or(p.pin, spec.Version), Digest: spec.Digest, Insecure: spec.Insecure,
-				Auth: auth, Tenant: p.Owner.Tenant,
+				Repository: spec.Repository, Name: spec.Chart, Version: cmp.Or(p.pin, spec.Version), Digest: spec.Digest, Insecure: access.Insecure,
+				Auth: access.Auth, Tenant: p.Owner.Tenant,
 			}
 			return func(ctx context.Context) (chart.Archive, error) { return f.Charts.Fetch(ctx, wanted) }, err
 		})
@@ -119,7 +119,9 @@ func (f *Fetcher) dependencies(ctx context.Context, p *pass, from chart.Folder) 
 	fetched := func() ([]chart.Dependency, error) {
 		// Do not use lastOf: the dependencies of an earlier version of the chart do not fit this one.
 		return f.Answers.Dependencies.Get(query, func() (cache.Fetcher[[]chart.Dependency], error) {
-			from.Auth, err = f.chartAuth(ctx, p)
+			if from.Auth, err = f.chartAuth(ctx, p); err == nil {
+				from.Registries, err = f.accesses(ctx, p)
+			}
 			return func(ctx context.Context) ([]chart.Dependency, error) { return f.Charts.Dependencies(ctx, from) }, err
 		})
 	}

@@ -28,7 +28,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
-	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // TestHowAFetchEnds checks for each answer to a Git app's fetch when the queue retries, and what the condition reports.
@@ -104,7 +103,7 @@ func TestTenantsFetchTheSameSourceSeparately(t *testing.T) {
 	f, p := newFetcher(t, app)
 	ask := func(tenant string, err error) error {
 		p.Owner.Tenant = tenant
-		_, got := answered(t, f, p, query[git.Commit]{of: f.Answers.Commits, what: "git", fetch: func(context.Context, transport.Auth) (git.Commit, error) { return git.Commit{}, err }})
+		_, got := answered(t, f, p, query[git.Commit]{of: f.Answers.Commits, what: "git", prepare: answering(err)})
 		return got
 	}
 	if err := ask("mallory", context.DeadlineExceeded); err == nil {
@@ -119,7 +118,7 @@ func TestTenantsFetchTheSameSourceSeparately(t *testing.T) {
 func TestAnAppFollowsItsSource(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
 	f, p := newFetcher(t, app)
-	if _, err := answered(t, f, p, query[git.Commit]{of: f.Answers.Commits, what: "git", fetch: func(context.Context, transport.Auth) (git.Commit, error) { return git.Commit{}, nil }}); err != nil {
+	if _, err := answered(t, f, p, query[git.Commit]{of: f.Answers.Commits, what: "git", prepare: answering(nil)}); err != nil {
 		t.Fatal(err)
 	}
 	source := references.Object{Kind: sharedSource, Name: p.last.source}
@@ -132,6 +131,13 @@ func TestAnAppFollowsItsSource(t *testing.T) {
 	}
 	if p.last.source != "" || len(f.users.Users(source)) != 0 {
 		t.Errorf("the app still follows %q", p.last.source)
+	}
+}
+
+// answering prepares a fetch that ends so.
+func answering(err error) func() (cache.Fetcher[git.Commit], error) {
+	return func() (cache.Fetcher[git.Commit], error) {
+		return func(context.Context) (git.Commit, error) { return git.Commit{}, err }, nil
 	}
 }
 

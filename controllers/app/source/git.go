@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/inputs"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/delivery/command"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
@@ -154,11 +155,12 @@ func (f *Fetcher) verification(ctx context.Context, p *pass, spec *v1alpha1.GitV
 func (f *Fetcher) commit(ctx context.Context, p *pass, from git.Source, secret *v1alpha1.LocalSecretReference) (git.Commit, error) {
 	from.Ref = p.pinned(from.Ref, from.WithTag).DeepCopy() // The fetch may still use Ref after this Reconcile changed the App.
 	commit, err := shared(ctx, f, p, query[git.Commit]{
-		of: f.Answers.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: transport.HostOf(from.URL), secret: secret,
-		fetch: func(ctx context.Context, auth transport.Auth) (git.Commit, error) {
+		of: f.Answers.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: transport.HostOf(from.URL), secret: nameOf(secret),
+		prepare: func() (cache.Fetcher[git.Commit], error) {
+			var err error
 			from := from
-			from.Auth = auth
-			return f.Git.Fetch(ctx, from)
+			from.Auth, err = transport.ReadAuth(ctx, f.Inputs.Secrets(p.Subject), p.App.Namespace, secret)
+			return func(ctx context.Context) (git.Commit, error) { return f.Git.Fetch(ctx, from) }, err
 		},
 	})
 	if p.pin != "" && !from.WithTag {

@@ -126,7 +126,14 @@ func (f *Fetcher) queryRegistry(ctx context.Context, p *pass, push string) (imag
 		if err != nil {
 			return image.Chosen{}, fmt.Errorf("secret %s of spec.image.pullSecrets: %w", ref.Name, err)
 		}
-		repository.Pull = append(repository.Pull, auth)
+		repository.Pull = append(repository.Pull, p.ofRegistry(auth, &ref))
+	}
+	for _, registry := range p.registries() {
+		access, err := f.accessBy(ctx, p, registry, false)
+		if err != nil {
+			return image.Chosen{}, err
+		}
+		repository.Registry = &access
 	}
 	token, _ := meta.ReconcileAnnotationValue(p.App.Annotations)
 	anew := p.Requested() && p.last.image.request != token || p.last.image.push != push

@@ -87,6 +87,9 @@ func addBuild(spec *v1alpha1.AppSpec, add func(kind, name string)) {
 // dropped.
 func (f *Fetcher) refer(p *pass) {
 	objects := referencesOf(p.App)
+	for _, secret := range p.registries() {
+		objects = append(objects, references.Object{Namespace: p.App.Namespace, Kind: inputs.Secret, Name: secret.Name()})
+	}
 	if p.last.source != "" {
 		objects = append(objects, references.Object{Kind: sharedSource, Name: p.last.source})
 	}

@@ -11,19 +11,17 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/inputs"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
-	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // sharedSource is the kind of references to sources with shared answers. Their name is the key of the source; they have no namespace.
 const sharedSource = "source"
 
-// query is a query to a shared source: what identifies the source, secret has the credentials, and fetch fetches it.
+// query is a query to a shared source: what identifies the source, and the Secret of the name secret has the credentials; "" for none.
 type query[T any] struct {
-	of         *cache.Answers[T]
-	what, host string
-	secret     *v1alpha1.LocalSecretReference
-	// fetch may run after the Reconcile, so it must not use the pass.
-	fetch func(context.Context, transport.Auth) (T, error)
+	of                 *cache.Answers[T]
+	what, host, secret string
+	// prepare reads the credentials.
+	prepare func() (cache.Fetcher[T], error)
 }
 
 // shared returns the source's last answer to any App that shares it. It fetches the source if the answer is older than the App's interval,
@@ -36,20 +34,17 @@ func shared[T any](ctx context.Context, f *Fetcher, p *pass, q query[T]) (T, err
 		return none, err
 	}
 	q.what += " of " + p.Owner.Tenant
-	if q.secret != nil {
-		version, err := f.Inputs.Version(ctx, p.App.Namespace, inputs.Secret, q.secret.Name)
+	if q.secret != "" {
+		version, err := f.Inputs.Version(ctx, p.App.Namespace, inputs.Secret, q.secret)
 		if err != nil {
 			return none, err
 		}
-		q.what += fmt.Sprintf(" as %q", []string{p.App.Namespace, q.secret.Name, version})
+		q.what += fmt.Sprintf(" as %q", []string{p.App.Namespace, q.secret, version})
 	}
 	p.last.source = q.what
 	f.refer(p)
 	query.Key, query.Version, query.Cause = q.what, "", p.causeOf(query.Question)
-	answer, err := lastOf(p, q.of, query, func() (cache.Fetcher[T], error) {
-		auth, err := transport.ReadAuth(ctx, f.Inputs.Secrets(p.Subject), p.App.Namespace, q.secret)
-		return func(ctx context.Context) (T, error) { return q.fetch(ctx, auth) }, err
-	})
+	answer, err := lastOf(p, q.of, query, q.prepare)
 	if !p.found.stale.waits && !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*cache.Unanswered)) {
 		p.last.question = query.Question
 		p.last.cause = p.commonCause(query.Question)

@@ -57,6 +57,7 @@ type world struct {
 	dir        string
 	freeze     []v1alpha1.FreezeWindow
 	guardrails *v1alpha1.GuardrailsSpec
+	pulls      []v1alpha1.PullSecret
 }
 
 // queued collects the Apps that are added to the work queue.
@@ -169,7 +170,7 @@ func (w *world) fetch(app *v1alpha1.App) (*Found, string) {
 	w.t.Helper()
 	for {
 		s := w.subjects.New(app)
-		s.Client, s.Owner.Tenant, s.Freeze, s.Guardrails = w.api, "acme", w.freeze, w.guardrails
+		s.Client, s.Owner.Tenant, s.Freeze, s.Guardrails, s.PullSecrets = w.api, "acme", w.freeze, w.guardrails, w.pulls
 		found := &Found{}
 		err := w.Fetch(w.t.Context(), s, found)
 		if err == nil || err.Error() != "under way" {

@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/reference"
 )
 
 // Folder is a chart in a folder. Its dependencies may have to be fetched.
@@ -26,6 +27,8 @@ type Folder struct {
 	// certificate authorities.
 	Auth transport.Auth
 	URL  string
+	// Registries say how the registries of dependencies for which Auth has no credentials are reached, by their hosts as Registries have them.
+	Registries map[string]transport.Access
 	// Tenant for whom it is fetched, see Chart.
 	Tenant string
 	// Allow returns an error if a dependency may not be fetched from a repository; nil allows all.
@@ -108,9 +111,7 @@ func (s *Store) get(ctx context.Context, chart Folder, missing []missingDependen
 		if l.Path != "" {
 			d.Needs, err = s.get(ctx, chart, l.Missing)
 		} else {
-			d.Archive, err = s.Fetch(ctx, Source{
-				Repository: l.Repository, Name: l.Name, Version: l.Version, Auth: chart.authFor(l.Repository), Tenant: chart.Tenant,
-			})
+			d.Archive, err = s.fetchFor(ctx, chart, l)
 			d.Version = d.Archive.Version
 		}
 		if err == nil && !fs.ValidPath(d.file()) {
@@ -122,6 +123,34 @@ func (s *Store) get(ctx context.Context, chart Folder, missing []missingDependen
 		got = append(got, d)
 	}
 	return got, nil
+}
+
+// fetchFor fetches the archive of a dependency.
+func (s *Store) fetchFor(ctx context.Context, chart Folder, l missingDependency) (Archive, error) {
+	access, err := chart.accessTo(l.Repository, l.Name)
+	if err != nil {
+		return Archive{}, err
+	}
+	return s.Fetch(ctx, Source{
+		Repository: l.Repository, Name: l.Name, Version: l.Version, Auth: access.Auth, Insecure: access.Insecure, Tenant: chart.Tenant,
+	})
+}
+
+// accessTo returns how the repository of a dependency is reached.
+func (c Folder) accessTo(repository, name string) (transport.Access, error) {
+	own := transport.Access{Auth: c.authFor(repository)}
+	place, oci := strings.CutPrefix(repository, "oci://")
+	if !oci {
+		return own, nil
+	}
+	auth, refresh, err := own.Auth.ForHost(strings.TrimSuffix(place, "/") + "/" + name)
+	if err != nil || !auth.Anonymous() || refresh != "" {
+		return own, err
+	}
+	if registry, known := c.Registries[reference.Host(place+"/")]; known {
+		return registry, nil
+	}
+	return own, nil
 }
 
 // authFor returns the credentials that the repository of a dependency may get.

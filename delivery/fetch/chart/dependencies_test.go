@@ -219,6 +219,40 @@ func TestDependenciesGetTheirOwnCredentials(t *testing.T) {
 	}
 }
 
+// TestARegistryIsForDependenciesWithoutCredentials of the chart's own.
+func TestARegistryIsForDependenciesWithoutCredentials(t *testing.T) {
+	config := func(place, user string) []byte {
+		return fmt.Appendf(nil, `{"auths":{%q:{"username":%q,"password":"p"}}}`, place, user)
+	}
+	registries := map[string]transport.Access{
+		"r.example":   {Auth: transport.Auth{DockerConfig: config("r.example", "robot")}, Insecure: true},
+		"docker.io":   {Auth: transport.Auth{DockerConfig: config("docker.io", "robot")}},
+		"charts.test": {Auth: transport.Auth{DockerConfig: config("charts.test", "robot")}},
+	}
+	basic := transport.Auth{Username: "bot", Password: "p"}
+	for name, tc := range map[string]struct {
+		auth             transport.Auth
+		repository, user string
+		insecure         bool
+	}{
+		"a registry":                   {transport.Auth{}, "oci://r.example/charts", "robot", true},
+		"the Hub":                      {transport.Auth{}, "oci://registry-1.docker.io/charts", "robot", false},
+		"another port":                 {transport.Auth{}, "oci://r.example:5000/charts", "", false},
+		"another registry":             {transport.Auth{}, "oci://other.example/charts", "", false},
+		"a Helm repository":            {transport.Auth{}, "https://r.example/charts", "", false},
+		"credentials of the chart":     {basic, "oci://charts.test/charts", "bot", false},
+		"not for another host":         {basic, "oci://r.example/charts", "robot", true},
+		"named in the chart's Secret":  {transport.Auth{DockerConfig: config("r.example/charts/web", "own")}, "oci://r.example/charts/", "own", false},
+		"another place in that Secret": {transport.Auth{DockerConfig: config("r.example/charts/api", "own")}, "oci://r.example/charts", "robot", true},
+	} {
+		got, err := Folder{URL: "https://charts.test/app.git", Auth: tc.auth, Registries: registries}.accessTo(tc.repository, "web")
+		used, _, failed := got.Auth.ForHost(strings.TrimSuffix(strings.TrimPrefix(tc.repository, "oci://"), "/") + "/web")
+		if err != nil || failed != nil || used.Username != tc.user || got.Insecure != tc.insecure {
+			t.Errorf("%s: user %q, insecure %t, %v, %v", name, used.Username, got.Insecure, err, failed)
+		}
+	}
+}
+
 func TestTheRepositoryOfADependencyOnTheChartsHostGetsItsCredentials(t *testing.T) {
 	own := transport.Auth{Username: "bot", Password: "hunter2", CA: []byte("x")}
 	chart := Folder{URL: "https://charts.example.com/app.git", Auth: own}

@@ -135,6 +135,39 @@ func TestTheTenantWithMostListsLosesThem(t *testing.T) {
 	}
 }
 
+// TestARegistryIsForImagesWithoutPullSecret, and its lists are of its own.
+func TestARegistryIsForImagesWithoutPullSecret(t *testing.T) {
+	access := &transport.Access{Auth: dockerConfig("r.example", "robot"), Insecure: true}
+	secure := &transport.Access{Auth: access.Auth}
+	own, foreign := dockerConfig("r.example", "own"), dockerConfig("other.example", "x")
+	keys := map[string]string{}
+	for name, tc := range map[string]struct {
+		pull     []transport.Auth
+		registry *transport.Access
+		password string
+		insecure bool
+	}{
+		"neither":                 {nil, nil, "", false},
+		"a Registry":              {nil, access, "robot", true},
+		"one with TLS":            {nil, secure, "robot", false},
+		"a pull secret":           {[]transport.Auth{own}, access, "own", false},
+		"one of another registry": {[]transport.Auth{foreign, {CA: []byte("ca")}}, access, "robot", true},
+	} {
+		ask, err := newTagRequest(Repository{Name: "r.example/web", Pull: tc.pull, Registry: tc.registry}, anyVersion, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used, _, err := ask.auth.ForHost("r.example/web")
+		if err != nil || used.Password != tc.password || ask.insecure != tc.insecure {
+			t.Errorf("%s: password %q, insecure %t, %v", name, used.Password, ask.insecure, err)
+		}
+		if other, known := keys[ask.key]; known && tc.registry != nil {
+			t.Errorf("%s shares the list with %s", name, other)
+		}
+		keys[ask.key] = name
+	}
+}
+
 func TestWhichPullSecretIsUsed(t *testing.T) {
 	config := func(host, user string) []byte {
 		return fmt.Appendf(nil, `{"auths":{%q:{"username":%q,"password":"p"}}}`, host, user)

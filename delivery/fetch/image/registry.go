@@ -19,7 +19,7 @@ import (
 type imageRepository struct{ *transport.Registry }
 
 func (s *Store) open(ask *tagRequest) (*imageRepository, error) {
-	repository, err := transport.OpenRegistry(s.network, ask.host+"/"+ask.path, slices.Contains(s.plain, ask.host), ask.auth)
+	repository, err := transport.OpenRegistry(s.network, ask.host+"/"+ask.path, ask.insecure || slices.Contains(s.plain, ask.host), ask.auth)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (r *imageRepository) explain(err error, what string) error {
 	}
 	refused := errors.Is(err, auth.ErrBasicCredentialNotFound) || errors.As(err, &answer) && answer.StatusCode == http.StatusUnauthorized
 	if refused && r.Anonymous() {
-		return failure.New(failure.ErrAuthentication, "%s has no %s, or it needs credentials: check the name, or name a Secret with .dockerconfigjson for it in spec.image.pullSecrets", r.Reference.Host(), what)
+		return r.Ungranted(failure.New(failure.ErrAuthentication, "%s has no %s, or it needs credentials: check the name, or name a Secret with .dockerconfigjson for it in spec.image.pullSecrets", r.Reference.Host(), what))
 	}
 	if err = r.Failed(err, what); errors.Is(err, failure.ErrNotFound) {
 		return failure.New(failure.ErrNotFound, "%s has no %s, or the credentials may not see it", r.Reference.Host(), what)

@@ -4,6 +4,8 @@ package image
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +36,8 @@ type Repository struct {
 	// Pull are the contents of pull secrets: .dockerconfigjson, and ca.crt for a registry with its own certificate authority. The first
 	// that has credentials for the registry is used.
 	Pull []transport.Auth
+	// Registry says how the registry is reached if Pull has no credentials for it; nil for without any.
+	Registry *transport.Access
 	// Tenant for whom the requests are made.
 	Tenant string
 }
@@ -135,6 +139,7 @@ type tagRequest struct {
 	// name is the repository as the app writes it; host and path are used for the request, auth are its credentials.
 	name, host, path string
 	auth             transport.Auth
+	insecure         bool
 	// key identifies the list of tags: by the repository, the credentials, the tenant, and how long it is used.
 	key, tenant string
 	every       time.Duration
@@ -153,10 +158,16 @@ func newTagRequest(image Repository, p *v1alpha1.ImagePolicy, anew bool) (*tagRe
 	if err != nil {
 		return nil, err
 	}
+	access := transport.Access{Auth: auth}
+	if len(auth.DockerConfig) == 0 && image.Registry != nil {
+		access = *image.Registry
+		access.Auth.CA = slices.Concat(access.Auth.CA, auth.CA)
+		place = fmt.Sprint(place, access.Insecure)
+	}
 	every := PolicyInterval(p)
 	return &tagRequest{
-		chooser: chooser, name: image.Name, host: host, path: repository, auth: auth, every: every, anew: anew, tenant: image.Tenant,
-		key: strings.Join([]string{auth.Digest(place), image.Tenant, every.String()}, " "),
+		chooser: chooser, name: image.Name, host: host, path: repository, auth: access.Auth, insecure: access.Insecure, every: every, anew: anew, tenant: image.Tenant,
+		key: strings.Join([]string{access.Auth.Digest(place), image.Tenant, every.String()}, " "),
 	}, nil
 }
 

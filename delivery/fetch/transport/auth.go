@@ -55,6 +55,8 @@ type Auth struct {
 	App *GitHubApp
 	// Secret is the name of the Secret, as "namespace/name", for messages; "" if there is none.
 	Secret string
+	// Registry is the name of the Registry whose credentials the Secret holds a copy of, for messages; "" if it holds others.
+	Registry string
 }
 
 // AuthFromSecret reads the data of the Secret of this namespace and name. Keys: username and password; bearerToken; identity with known_hosts,
@@ -139,7 +141,15 @@ func (a Auth) NameSecret(err error) error {
 	if errors.As(err, &lacks) {
 		return fmt.Errorf("%w; %s", err, a.Write(lacks.keys...))
 	}
+	if a.Registry != "" {
+		return fmt.Errorf("%w; the credentials are those of Registry %s: %s", err, a.Registry, a.Write())
+	}
 	return fmt.Errorf("%w; the credentials are those of Secret %s; %s", err, a.Secret, a.Write())
+}
+
+// OfRegistry returns the credentials of a host from a copy of those of a Registry, and nothing else of the Secret but the authorities to trust.
+func (a Auth) OfRegistry(registry string) Auth {
+	return Auth{DockerConfig: a.DockerConfig, CA: a.CA, Secret: a.Secret, Registry: registry}
 }
 
 // lackError means that a server wants what these keys of a Secret hold.
@@ -153,8 +163,11 @@ func (e *lackError) Unwrap() error { return e.error }
 
 // Write returns the sentence that says who may write the Secret, and how: with these keys, or without any with those of the credentials.
 func (a Auth) Write(keys ...string) string {
-	if a.Secret == "" {
+	switch {
+	case a.Secret == "":
 		return "the field secretRef in Git names it"
+	case a.Registry != "":
+		return fmt.Sprintf("ask %s to correct its Secret, or name a Secret of your own in Git", command.Administrator)
 	}
 	if len(keys) == 0 {
 		keys = a.keys()

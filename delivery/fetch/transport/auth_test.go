@@ -375,6 +375,11 @@ func TestTheSecretIsNamedWhereItMayBeTheCause(t *testing.T) {
 	if got, want := (Auth{BearerToken: "t"}).Write("bearerToken"), "the field secretRef in Git names it"; got != want {
 		t.Errorf("without a Secret: %s, want %s", got, want)
 	}
+	copied := Auth{Username: "u", Password: "hunter2", DockerConfig: []byte(`{}`), CA: []byte("x"), Secret: "ns/kubeop-registry-ghcr"}.OfRegistry("ghcr")
+	want := "refused; the credentials are those of Registry ghcr: ask an administrator of the cluster to correct its Secret, or name a Secret of your own in Git"
+	if got := copied.NameSecret(failure.New(failure.ErrAuthentication, "refused")); got.Error() != want || !errors.Is(got, failure.ErrAuthentication) || !copied.Anonymous() {
+		t.Errorf("a Registry: %v", got)
+	}
 	if err := named.NameSecret(nil); err != nil {
 		t.Errorf("no error became %v", err)
 	}

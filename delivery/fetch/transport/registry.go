@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -10,6 +11,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
@@ -62,6 +64,14 @@ func OpenRegistry(network *Network, at string, insecure bool, as Auth) (*Registr
 	return &Registry{Repository: repo, auth: own, client: client, tokens: tokens}, nil
 }
 
+// Ungranted adds to an error that missing credentials may have caused who can give them: without a Registry, every app needs a Secret.
+func (r *Registry) Ungranted(err error) error {
+	if !r.Anonymous() || r.auth.Secret != "" || !errors.Is(err, failure.ErrAuthentication) {
+		return err
+	}
+	return fmt.Errorf("%w; or ask %s to let the tenant use a Registry of %s", err, command.Administrator, r.Reference.Registry)
+}
+
 // Failed explains why a registry refused, or could not answer. Only the status is used, because the error's text may repeat what a server sent.
 func (r *Registry) Failed(err error, what string) error {
 	var (
@@ -72,12 +82,12 @@ func (r *Registry) Failed(err error, what string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return failure.New(failure.ErrAuthentication, "%s: check the URL in Git, or name a Secret with username and password or .dockerconfigjson in secretRef there", wanted(r.Reference.Host(), what))
+		return r.Ungranted(failure.New(failure.ErrAuthentication, "%s: check the URL in Git, or name a Secret with username and password or .dockerconfigjson in secretRef there", wanted(r.Reference.Host(), what)))
 	case errors.As(err, &answer) && r.tokens.Refusal(answer.StatusCode) != nil:
 		return r.tokens.Refusal(answer.StatusCode)
 	case errors.As(err, &answer):
 		res := &http.Response{StatusCode: answer.StatusCode, Request: &http.Request{URL: answer.URL}}
-		return StatusError(res, r.auth, what)
+		return r.Ungranted(StatusError(res, r.auth, what))
 	case errors.Is(err, errdef.ErrNotFound):
 		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it: check the URL and the version in Git, and what the credentials may read", what)
 	case !errors.As(err, &asked):
