@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,5 +37,25 @@ func TestErrorsWithoutAKubeconfig(t *testing.T) {
 		if code != want.code || !strings.Contains(stderr.String(), want.text) {
 			t.Errorf("%s: exit code %d: %s, want %s", args, code, stderr.String(), want.text)
 		}
+	}
+}
+
+// TestThePluginOfKubectlNamesItselfSo in its help, by the name of the program.
+func TestThePluginOfKubectlNamesItselfSo(t *testing.T) {
+	for program, want := range map[string]string{"/usr/bin/kubectl-kubeop": "\n  kubectl kubeop [command]\n", "/opt/kubectl-plugins/kubeop": "\n  kubeop [command]\n"} {
+		streams, _, stdout, _ := genericiooptions.NewTestIOStreams()
+		if code := Run(t.Context(), []string{program, "--help"}, streams, clock.RealClock{}); code != exit.OK || !strings.Contains(stdout.String(), want) {
+			t.Errorf("%s: %d\n%s", program, code, stdout)
+		}
+	}
+}
+
+// TestWhoInterruptsACommandSeesNoError: the person knows why it ended.
+func TestWhoInterruptsACommandSeesNoError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	streams, _, _, stderr := genericiooptions.NewTestIOStreams()
+	if code := Run(ctx, []string{"kubeop", "validate", filepath.Join(t.TempDir(), "none")}, streams, clock.RealClock{}); code != exit.Interrupted || stderr.Len() > 0 {
+		t.Errorf("%d: %s", code, stderr)
 	}
 }
