@@ -206,15 +206,18 @@ func TestEachRuleSaysWhatTheObjectHasAndWhatIsAllowed(t *testing.T) {
 func TestEveryRouteServesItsHostNames(t *testing.T) {
 	const gateway = "{apiVersion: gateway.networking.k8s.io/v1, kind: "
 	for object, want := range map[string][]string{
-		gateway + "HTTPRoute, spec: {hostnames: [a.example, b.example, a.example]}}":                                        {"a.example", "b.example"},
-		gateway + "GRPCRoute, spec: {hostnames: [a.example]}}":                                                              {"a.example"},
-		gateway + "TLSRoute, spec: {hostnames: [a.example]}}":                                                               {"a.example"},
-		gateway + "TLSRoute, spec: {}}":                                                                                     {""},
-		gateway + "TCPRoute, spec: {}}":                                                                                     nil,
-		"{apiVersion: example.com/v1, kind: HTTPRoute, spec: {hostnames: [a.example]}}":                                     nil,
-		gateway + "Gateway, spec: {listeners: [{hostname: a.example, protocol: HTTPS}, {protocol: TCP}, {protocol: UDP}]}}": {"a.example"},
-		gateway + "Gateway, spec: {listeners: [{protocol: HTTP}]}}":                                                         {""},
-		"{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {defaultBackend: {}, rules: [{host: a.example}, {}]}}":     {"", "a.example"},
+		gateway + "HTTPRoute, spec: {hostnames: [a.example, b.example, a.example]}}":                                         {"a.example", "b.example"},
+		gateway + "GRPCRoute, spec: {hostnames: [a.example]}}":                                                               {"a.example"},
+		gateway + "TLSRoute, spec: {hostnames: [a.example]}}":                                                                {"a.example"},
+		gateway + "TLSRoute, spec: {}}":                                                                                      {""},
+		gateway + "TCPRoute, spec: {}}":                                                                                      nil,
+		"{apiVersion: example.com/v1, kind: HTTPRoute, spec: {hostnames: [a.example]}}":                                      nil,
+		gateway + "Gateway, spec: {listeners: [{hostname: a.example, protocol: HTTPS}, {protocol: TCP}, {protocol: UDP}]}}":  {"a.example"},
+		gateway + "ListenerSet, spec: {listeners: [{hostname: a.example, protocol: HTTPS}, {protocol: HTTP}]}}":              {"a.example", ""},
+		"{apiVersion: gateway.networking.x-k8s.io/v1alpha1, kind: XListenerSet, spec: {listeners: [{hostname: a.example}]}}": {"a.example"},
+		"{apiVersion: example.com/v1, kind: ListenerSet, spec: {listeners: [{hostname: a.example}]}}":                        nil,
+		gateway + "Gateway, spec: {listeners: [{protocol: HTTP}]}}":                                                          {""},
+		"{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {defaultBackend: {}, rules: [{host: a.example}, {}]}}":      {"", "a.example"},
 	} {
 		if diff := cmp.Diff(want, Hosts(parsed(t, object))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", object, diff)
@@ -225,7 +228,8 @@ func TestEveryRouteServesItsHostNames(t *testing.T) {
 		kinds = append(kinds, kind.String())
 	}
 	const routes = "HTTPRoute.gateway.networking.k8s.io GRPCRoute.gateway.networking.k8s.io TLSRoute.gateway.networking.k8s.io"
-	if want := "Ingress.networking.k8s.io Gateway.gateway.networking.k8s.io " + routes; strings.Join(kinds, " ") != want {
+	const sets = "ListenerSet.gateway.networking.k8s.io XListenerSet.gateway.networking.x-k8s.io "
+	if want := "Ingress.networking.k8s.io Gateway.gateway.networking.k8s.io " + sets + routes; strings.Join(kinds, " ") != want {
 		t.Errorf("the kinds with host names are %v, want %s", kinds, want)
 	}
 }

@@ -97,16 +97,20 @@ func below(domains []string, host string) bool {
 // gatewayGroup is the API group of the Gateway API.
 const gatewayGroup = "gateway.networking.k8s.io"
 
+// listenerSets are the kinds with listeners of a Gateway that are in an object of their own, by their groups: the later and the earlier one.
+var listenerSets = map[string]string{gatewayGroup: "ListenerSet", "gateway.networking.x-k8s.io": "XListenerSet"}
+
 // routes are the kinds of the Gateway API that have host names.
 var routes = []string{"HTTPRoute", "GRPCRoute", "TLSRoute"}
 
 // HostKinds are the kinds of objects that serve host names.
 var HostKinds = []schema.GroupKind{
 	{Group: "networking.k8s.io", Kind: "Ingress"}, {Group: gatewayGroup, Kind: "Gateway"},
+	{Group: gatewayGroup, Kind: "ListenerSet"}, {Group: "gateway.networking.x-k8s.io", Kind: "XListenerSet"},
 	{Group: gatewayGroup, Kind: routes[0]}, {Group: gatewayGroup, Kind: routes[1]}, {Group: gatewayGroup, Kind: routes[2]},
 }
 
-// Hosts returns the host names that an Ingress, a route or a Gateway serves; "" stands for every name. Each is returned once.
+// Hosts returns the host names that an Ingress, a route, a Gateway or a ListenerSet serves; "" stands for every name. Each is returned once.
 func Hosts(object *unstructured.Unstructured) []string {
 	kind := object.GroupVersionKind()
 	spec, _ := object.Object["spec"].(map[string]any)
@@ -132,7 +136,7 @@ func Hosts(object *unstructured.Unstructured) []string {
 				add(name)
 			}
 		}
-	case kind.Group == gatewayGroup && kind.Kind == "Gateway":
+	case kind.Group == gatewayGroup && kind.Kind == "Gateway", kind.Kind != "" && kind.Kind == listenerSets[kind.Group]:
 		for _, listener := range mappings(spec["listeners"]) {
 			if protocol := listener["protocol"]; protocol != "TCP" && protocol != "UDP" {
 				add(listener["hostname"])

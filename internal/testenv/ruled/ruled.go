@@ -132,6 +132,10 @@ func (w *written) object() *unstructured.Unstructured {
 		return object("networking.k8s.io/v1", "Ingress", class, map[string]any{"rules": []any{map[string]any{"host": "a.example.com"}}})
 	case w.Route != nil:
 		return object("gateway.networking.k8s.io/v1", "HTTPRoute", nil, map[string]any{"hostnames": w.Route})
+	case w.Kind == "ListenerSet":
+		set := w.gateway()
+		set.SetKind(w.Kind)
+		return set
 	case w.Gateway != "" || w.Listeners != nil:
 		return w.gateway()
 	case w.Template != "":
