@@ -1,0 +1,177 @@
+//go:build e2e
+
+package guards
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/e2e/stage"
+	"github.com/kubeop/kubeop/e2e/tenants"
+)
+
+// gitForm is how an object is written in Git: the App's spec, and files beside it. field says whether it needs a guard with a field.
+type gitForm struct {
+	name  string
+	field bool
+	write func(t *testing.T, c try, name string) (spec string, files map[string]string)
+}
+
+const (
+	folder    = "type: Raw\n  raw: {path: manifests}"
+	chart     = "type: Helm\n  helm: {path: chart}"
+	chartFile = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
+)
+
+var gitForms = []gitForm{
+	{"in the App", false, func(t *testing.T, c try, name string) (string, map[string]string) {
+		return "type: Raw\n  raw:\n    manifests:\n    - " + text(t, c.bad(t, name)), nil
+	}},
+	{"in a List", false, func(t *testing.T, c try, name string) (string, map[string]string) {
+		return folder, map[string]string{"manifests/all.yaml": `{"apiVersion": "v1", "kind": "List", "items": [` + text(t, c.bad(t, name)) + "]}"}
+	}},
+	{"by kustomize", true, func(t *testing.T, c try, name string) (string, map[string]string) {
+		must(t, folders.Write(name+"/good.yaml", []byte(text(t, c.good(t, name)))))
+		must(t, folders.Write(name+"/kustomization.yaml", []byte("resources: [good.yaml]\npatches:\n- target: {name: "+name+"}\n  patch: "+quoted(t, c.patch(t, name))+"\n")))
+		return "type: Git\n  git: {url: '" + folders.OperatorURL + "', path: " + name + "}", nil
+	}},
+	{"in a chart", false, func(t *testing.T, c try, name string) (string, map[string]string) {
+		return chart, map[string]string{"chart/Chart.yaml": chartFile, "chart/templates/a.yaml": text(t, c.bad(t, name))}
+	}},
+	{"in a hook of a chart", false, func(t *testing.T, c try, name string) (string, map[string]string) {
+		o := c.bad(t, name)
+		annotations := o.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations["helm.sh/hook"] = "pre-install"
+		o.SetAnnotations(annotations)
+		return chart, map[string]string{"chart/Chart.yaml": chartFile, "chart/templates/a.yaml": text(t, o)}
+	}},
+	{"by a post-renderer", true, func(t *testing.T, c try, name string) (string, map[string]string) {
+		spec := "type: Helm\n  helm:\n    path: chart\n    postRenderers:\n    - kustomize: {patches: [{target: {name: " + name + "}, patch: " + quoted(t, c.patch(t, name)) + "}]}"
+		return spec, map[string]string{"chart/Chart.yaml": chartFile, "chart/templates/a.yaml": text(t, c.good(t, name))}
+	}},
+}
+
+func text(t *testing.T, o *unstructured.Unstructured) string {
+	t.Helper()
+	if o.GetNamespace() == shop {
+		o.SetNamespace("")
+	}
+	out, err := o.MarshalJSON()
+	must(t, err)
+	return strings.TrimSpace(string(out))
+}
+
+// quoted returns text as a YAML scalar.
+func quoted(t *testing.T, s string) string {
+	t.Helper()
+	out, err := json.Marshal(s)
+	must(t, err)
+	return string(out)
+}
+
+// pushed is a case in Git: an app, and what its condition has to say.
+type pushed struct {
+	name, about, words string
+	bad                *unstructured.Unstructured
+	conditions         []metav1.Condition
+}
+
+// TestNothingIsDeliveredFromGit pushes each guard in each form, all in one commit.
+func TestNothingIsDeliveredFromGit(t *testing.T) {
+	before := versions(t)
+	files := map[string]string{}
+	var all []pushed
+	for i, g := range guards {
+		if strings.Contains(g.skip, noGit) || !strings.Contains(g.name, chosen) {
+			continue
+		}
+		c := g.tries("Deployment")[0]
+		for j, form := range gitForms {
+			if form.field && g.field == "" {
+				continue
+			}
+			name := fmt.Sprintf("g%d-%d", i, j)
+			spec, beside := form.write(t, c, name)
+			dir := "projects/shop/apps/" + name + "/"
+			files[dir+"app.yaml"] = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: " + name + "}\nspec:\n  " + spec + "\n"
+			for file, content := range beside {
+				files[dir+file] = content
+			}
+			words := g.words
+			if g.git != "" {
+				words = g.git
+			}
+			all = append(all, pushed{name: name, about: "in Git: " + g.name + ", " + form.name, words: words, bad: c.bad(t, name)})
+		}
+	}
+	must(t, folders.Push(t.Context(), "Change"))
+	must(t, tenants.Push(t.Context(), own, files))
+	reported(t, all)
+	for _, p := range all {
+		left := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: p.bad.GetAPIVersion(), Kind: p.bad.GetKind()}}
+		if err := platform.Client.Get(t.Context(), client.ObjectKeyFromObject(p.bad), left); !apierrors.IsNotFound(err) {
+			t.Errorf("ESCAPE: %s: it exists: %v", p.about, err)
+		}
+	}
+	events := &corev1.EventList{}
+	must(t, platform.Client.List(t.Context(), events, client.InNamespace(shop)))
+	for _, e := range events.Items {
+		tried.messages = append(tried.messages, e.Message)
+	}
+	unchanged(t, before)
+}
+
+// reported waits until each App says why nothing was delivered.
+func reported(t *testing.T, all []pushed) {
+	t.Helper()
+	silent := all
+	_ = stage.Until(t.Context(), 4*time.Minute, "the apps are refused", func(ctx context.Context) error {
+		apps := &v1alpha1.AppList{}
+		if err := platform.Client.List(ctx, apps, client.InNamespace(shop)); err != nil {
+			return err
+		}
+		said := map[string][]metav1.Condition{}
+		for _, app := range apps.Items {
+			said[app.Name] = app.Status.Conditions
+		}
+		var left []pushed
+		for _, p := range silent {
+			if p.conditions = said[p.name]; !p.refused() {
+				left = append(left, p)
+			}
+		}
+		if silent = left; len(silent) > 0 {
+			return errors.New("some are not")
+		}
+		return nil
+	})
+	for _, p := range silent {
+		t.Errorf("%s: no condition says %q: %+v", p.about, p.words, p.conditions)
+	}
+}
+
+// refused reports whether a condition says what the guard says, and notes it.
+func (p pushed) refused() bool {
+	for _, c := range p.conditions {
+		if c.Status == metav1.ConditionFalse && c.Type != v1alpha1.ReadyCondition && strings.Contains(c.Message, p.words) {
+			tried.add(p.about, c.Message)
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,203 @@
+//go:build e2e
+
+package guards
+
+import "strings"
+
+// guard is something that tenants must not do: an object that is accepted, the control, with one field more.
+type guard struct {
+	name string
+	// control is a key of controls. "pod" is a pod: the fields are those of its spec, and every kind that makes pods is tried.
+	control string
+	// field is a JSON pointer and value its YAML. Without field, object is refused as a whole.
+	field, value, object string
+	// policy is the admission policy that refuses it, or what the API server itself says. words are of the message of the policy and of the App's condition;
+	// git are those of the condition if they differ.
+	policy, words, git string
+	skip               string
+}
+
+// Letters of guard.skip: forms that do not apply.
+const (
+	noUpdate   = "u" // The API server lets nobody change the field.
+	noGit      = "g" // It is allowed in Git.
+	noDirect   = "d" // It is allowed to accounts.
+	noDeployer = "k" // It is allowed to kubeop's own account.
+	noKinds    = "t" // Templates may have it: what is made from them is refused.
+)
+
+const (
+	host    = "web.mallet.example" // The attacker's.
+	victims = "www.mine.example"   // Another tenant's.
+	digest  = "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	secure  = "securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}"
+	podSpec = "{nodeSelector: {pool: tenants}, securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}, " +
+		"containers: [{name: a, image: 'registry.example.com/mallet/web" + digest + "', imagePullPolicy: Always, " + secure + "}]%s}"
+	claim    = "{accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}}"
+	metadata = "metadata: {name: NAME, labels: {team: a}, annotations: {note: x}}"
+	inside   = "metadata: {labels: {app: a}, annotations: {note: x}}"
+	rbacV1   = "apiVersion: rbac.authorization.k8s.io/v1"
+)
+
+var (
+	always   = "{" + inside + ", spec: " + strings.Replace(podSpec, "%s", "", 1) + "}"
+	never    = "{" + inside + ", spec: " + strings.Replace(podSpec, "%s", ", restartPolicy: Never", 1) + "}"
+	selector = "selector: {matchLabels: {app: a}}"
+)
+
+// controls are objects that a tenant may have.
+var controls = map[string]string{
+	"Pod":         "{apiVersion: v1, kind: Pod, " + metadata + ", spec: " + strings.Replace(podSpec, "%s", "", 1) + "}",
+	"Deployment":  "{apiVersion: apps/v1, kind: Deployment, " + metadata + ", spec: {replicas: 0, " + selector + ", template: " + always + "}}",
+	"ReplicaSet":  "{apiVersion: apps/v1, kind: ReplicaSet, " + metadata + ", spec: {replicas: 0, " + selector + ", template: " + always + "}}",
+	"DaemonSet":   "{apiVersion: apps/v1, kind: DaemonSet, " + metadata + ", spec: {" + selector + ", template: " + always + "}}",
+	"StatefulSet": "{apiVersion: apps/v1, kind: StatefulSet, " + metadata + ", spec: {replicas: 0, serviceName: a, " + selector + ", template: " + always + ", volumeClaimTemplates: [{metadata: {name: data, labels: {a: b}, annotations: {note: x}}, spec: " + claim + "}]}}",
+	"Job":         "{apiVersion: batch/v1, kind: Job, " + metadata + ", spec: {suspend: true, template: " + never + "}}",
+	"CronJob":     "{apiVersion: batch/v1, kind: CronJob, " + metadata + ", spec: {schedule: '0 0 1 1 *', suspend: true, jobTemplate: {" + inside + ", spec: {template: " + never + "}}}}",
+	"Service":     "{apiVersion: v1, kind: Service, " + metadata + ", spec: {ports: [{port: 80}]}}",
+	"LoadBalancer": "{apiVersion: v1, kind: Service, " + metadata + ", spec: {type: LoadBalancer, allocateLoadBalancerNodePorts: false, " +
+		"loadBalancerClass: internal.example.com/lb, loadBalancerSourceRanges: [198.51.100.0/24], ports: [{port: 80}]}}",
+	"Ingress": "{apiVersion: networking.k8s.io/v1, kind: Ingress, " + metadata + ", spec: {rules: [{host: " + host + ", http: {paths: [{path: /, pathType: Prefix, " +
+		"backend: {service: {name: a, port: {number: 80}}}}]}}]}}",
+	"HTTPRoute":   "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, " + metadata + ", spec: {hostnames: [" + host + "]}}",
+	"Claim":       "{apiVersion: v1, kind: PersistentVolumeClaim, " + metadata + ", spec: " + claim + "}",
+	"Budget":      "{apiVersion: policy/v1, kind: PodDisruptionBudget, " + metadata + ", spec: {maxUnavailable: 1, " + selector + "}}",
+	"ConfigMap":   "{apiVersion: v1, kind: ConfigMap, " + metadata + ", data: {a: b}}",
+	"Secret":      "{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: NAME, labels: {team: a}, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}",
+	"Token":       "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: NAME, labels: {team: a}, annotations: {kubernetes.io/service-account.name: bot}}}",
+	"Account":     "{apiVersion: v1, kind: ServiceAccount, " + metadata + "}",
+	"Role":        "{" + rbacV1 + ", kind: Role, " + metadata + ", rules: [{apiGroups: [''], resources: [serviceaccounts], verbs: [get]}]}",
+	"RoleBinding": "{" + rbacV1 + ", kind: RoleBinding, " + metadata + ", roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: little}, subjects: [{kind: ServiceAccount, name: bot, namespace: NAMESPACE}]}",
+}
+
+// templates are the kinds of pods and of what makes pods, with where the pod is.
+var templates = map[string]string{
+	"Pod": "/spec", "Deployment": "/spec/template/spec", "ReplicaSet": "/spec/template/spec", "DaemonSet": "/spec/template/spec",
+	"StatefulSet": "/spec/template/spec", "Job": "/spec/template/spec", "CronJob": "/spec/jobTemplate/spec/template/spec",
+}
+
+const (
+	images, classes, nodes, services = "kubeop-guardrails-images-deny", "kubeop-guardrails-classes-deny", "kubeop-guardrails-nodes-deny", "kubeop-guardrails-services-deny"
+	hostnames, marks, kinds          = "kubeop-guardrails-hostnames-deny", "kubeop-guardrails-metadata-deny", "kubeop-guardrails-kinds-deny"
+	security, forbidden              = `violates PodSecurity "restricted:`, "is forbidden: User"
+	broken                           = "of the Pod Security level restricted"
+	ephemeral                        = "[{name: v, ephemeral: {volumeClaimTemplate: {%s, spec: %s}}}]"
+	oldClass                         = "annotations: {volume.beta.kubernetes.io/storage-class: slow}"
+)
+
+func templated(metadata, spec string) string {
+	return strings.Replace(strings.Replace(ephemeral, "%s", "metadata: {"+metadata+"}", 1), "%s", spec, 1)
+}
+
+// guards are all rules of docs/guardrails.md and docs/admission.md about objects. GUARDS=<part of a name> tries some.
+var guards = []guard{
+	{name: "another registry", control: "pod", field: "/containers/0/image", value: "evil.org/web" + digest, policy: images, words: "which is not among the allowed ones"},
+	{name: "a registry like ours", control: "pod", field: "/containers/0/image", value: "registry.example.com.evil.org/mallet/web" + digest, policy: images, words: "which is not among the allowed ones"},
+	{name: "a Unicode twin", control: "pod", field: "/containers/0/image", value: "rеgistry.example.com/mallet/web" + digest, policy: images, words: "which is not among the allowed ones"}, // A Cyrillic letter.
+	{name: "a path like ours", control: "pod", field: "/containers/0/image", value: "registry.example.com/mallet-2/web" + digest, policy: images, words: "which is not among the allowed ones"},
+	{name: "a refused image", control: "pod", field: "/containers/0/image", value: "registry.example.com/mallet/old" + digest, policy: images, words: "which is among the refused ones"},
+	{name: "a refused image in capitals", control: "pod", field: "/containers/0/image", value: "Registry.Example.com:443/mallet/old" + digest, policy: images, words: "which is among the refused ones"},
+	{name: "a tag", control: "pod", field: "/containers/0/image", value: "registry.example.com/mallet/web:1", policy: images, words: "without a digest"},
+	{name: "an old image", control: "pod", field: "/containers/0/imagePullPolicy", value: "IfNotPresent", policy: images, words: "with imagePullPolicy IfNotPresent"},
+	{name: "an init container", control: "pod", field: "/initContainers", value: "[{name: i, image: 'evil.org/web" + digest + "', imagePullPolicy: Always, " + secure + "}]", policy: images, words: "which is not among the allowed ones"},
+	{name: "an image volume", control: "pod", field: "/volumes", value: "[{name: v, image: {reference: 'evil.org/web" + digest + "', pullPolicy: Always}}]", policy: images, words: "which is not among the allowed ones"},
+	{name: "a runtime", control: "pod", field: "/runtimeClassName", value: "kata", policy: classes, words: "runtimeClassName kata"},
+	{name: "storage of a volume", control: "pod", field: "/volumes", value: templated("", strings.Replace(claim, "fast", "slow", 1)), policy: classes, words: "storageClassName slow"},
+	{name: "storage of a volume, older", control: "pod", field: "/volumes", value: templated(oldClass, claim), policy: classes, words: "storageClassName slow"},
+	{name: "other nodes", control: "pod", field: "/nodeSelector/pool", value: "others", policy: nodes, words: "selects nodes with pool=others"},
+	{name: "a node", control: "pod", field: "/nodeName", value: "node-1", policy: "kubeop-placement", words: "has nodeName node-1"},
+	{name: "every taint", control: "pod", field: "/tolerations", value: "[{operator: Exists}]", policy: "kubeop-placement", words: "tolerates every taint"},
+	{name: "a taint", control: "pod", field: "/tolerations", value: "[{key: node-role.kubernetes.io/control-plane, operator: Exists}]", policy: "kubeop-placement", words: "tolerates the taint node-role"},
+	{name: "pods of others", control: "pod", field: "/affinity", value: "{podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, namespaceSelector: {}}]}}", policy: "kubeop-placement", words: "with pods of other namespaces"},
+	{name: "a driver", control: "pod", field: "/volumes", value: "[{name: v, csi: {driver: csi.example}}]", policy: "kubeop-volumes", words: "of the CSI driver csi.example"},
+	{name: "a foreign volume of a pod", control: "pod", field: "/volumes", value: templated("", strings.Replace(claim, "{", "{volumeName: theirs, ", 1)), policy: "kubeop-volumes", words: "volumeName theirs"},
+	{name: "a forged claim of a pod", control: "pod", field: "/volumes", value: templated("labels: {paas.kubeop.io/tenant: x}", claim), policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/tenant", skip: noDeployer},
+	{name: "a marked claim of a pod", control: "pod", field: "/volumes", value: templated("annotations: {evil.org/x: z}", claim), policy: marks, words: "has the annotation evil.org/x"},
+	{name: "years to end", control: "pod", field: "/terminationGracePeriodSeconds", value: "1000000", policy: "kubeop-grace-period", words: "terminationGracePeriodSeconds 1000000"},
+	{name: "a priority", control: "pod", field: "/priorityClassName", value: "high", policy: "kubeop-priority-class", words: "priorityClassName high"},
+
+	{name: "a privileged container", control: "pod", field: "/containers/0/securityContext", value: "{privileged: true}", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "a capability", control: "pod", field: "/containers/0/securityContext/capabilities", value: "{drop: [ALL], add: [SYS_ADMIN]}", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "escalation", control: "pod", field: "/containers/0/securityContext/allowPrivilegeEscalation", value: "true", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "root", control: "pod", field: "/securityContext/runAsUser", value: "0", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "no seccomp", control: "pod", field: "/securityContext/seccompProfile", value: "{type: Unconfined}", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "the host's network", control: "pod", field: "/hostNetwork", value: "true", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "a port of the host", control: "pod", field: "/containers/0/ports", value: "[{containerPort: 80, hostPort: 80}]", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "the host's processes", control: "pod", field: "/hostPID", value: "true", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "the host's IPC", control: "pod", field: "/hostIPC", value: "true", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "the host's files", control: "pod", field: "/volumes", value: "[{name: v, hostPath: {path: /}}]", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "the deployer's account", control: "pod", field: "/serviceAccountName", value: "kubeop-deployer", policy: "kubeop-platform-identity", words: "would run as service account kubeop-deployer", skip: noKinds + noUpdate},
+
+	{name: "a port of the nodes", control: "Service", field: "/spec/type", value: "NodePort", policy: services, words: "is of type NodePort"},
+	{name: "an external name", control: "Service", field: "/spec/externalName", value: "x.example", policy: "kubeop-external-service", words: "is of type ExternalName"},
+	{name: "an external IP", control: "Service", field: "/spec/externalIPs", value: "[10.0.0.1]", policy: "kubeop-external-service", words: "has spec.externalIPs"},
+	{name: "a class of balancers", control: "LoadBalancer", field: "/spec/loadBalancerClass", value: "public.example.com/lb", policy: services, words: "has loadBalancerClass public.example.com/lb", skip: noUpdate},
+	{name: "everybody", control: "LoadBalancer", field: "/spec/loadBalancerSourceRanges", value: "[0.0.0.0/0]", policy: services, words: "lets 0.0.0.0/0 connect"},
+	{name: "nobody named", control: "LoadBalancer", field: "/spec/loadBalancerSourceRanges", value: "[]", policy: services, words: "has no loadBalancerSourceRanges"},
+
+	{name: "another's host", control: "Ingress", field: "/spec/rules/0/host", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "a host without claim", control: "Ingress", field: "/spec/rules/0/host", value: "free.mallet.example", policy: hostnames, words: "is not among the host names", skip: noGit},
+	{name: "a wildcard", control: "Ingress", field: "/spec/rules/0/host", value: "'*.mallet.example'", policy: hostnames, words: "wildcards are not allowed"},
+	{name: "another domain", control: "Ingress", field: "/spec/rules/0/host", value: "www.kubernetes.example", policy: hostnames, words: "which is not below the allowed domains"},
+	{name: "every host", control: "Ingress", field: "/spec/rules/0", value: "{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}}", policy: hostnames, words: "serves every host name"},
+	{name: "a default backend", control: "Ingress", field: "/spec/defaultBackend", value: "{service: {name: a, port: {number: 80}}}", policy: hostnames, words: "serves every host name"},
+	{name: "a certificate of another's host", control: "Ingress", field: "/spec/tls", value: "[{hosts: [" + victims + "], secretName: a}]", policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "another's host of a route", control: "HTTPRoute", field: "/spec/hostnames/0", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "every host of a route", control: "HTTPRoute", field: "/spec/hostnames", value: "[]", policy: hostnames, words: "serves every host name"},
+	{name: "an alias", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1server-alias", value: victims, policy: "kubeop-ingress-annotation", words: "names a host that is not in the rules"},
+	{name: "a snippet", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1Server-Snippet", value: "x", policy: "kubeop-ingress-annotation", words: "writes configuration of the Ingress controller"},
+	{name: "an address to call", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1auth-url", value: "http://x.example", policy: "kubeop-ingress-annotation", words: "leads the Ingress controller"},
+	{name: "an Ingress controller", control: "Ingress", field: "/spec/ingressClassName", value: "internal", policy: classes, words: "ingressClassName internal"},
+	{name: "an Ingress controller, older", control: "Ingress", field: "/metadata/annotations/kubernetes.io~1ingress.class", value: "internal", policy: classes, words: "ingressClassName internal"},
+
+	{name: "a StorageClass", control: "Claim", field: "/spec/storageClassName", value: "slow", policy: classes, words: "storageClassName slow", skip: noUpdate},
+	{name: "a StorageClass, older", control: "Claim", field: "/metadata/annotations/volume.beta.kubernetes.io~1storage-class", value: "slow", policy: classes, words: "storageClassName slow", skip: noUpdate},
+	{name: "a volume of others", control: "Claim", field: "/spec/volumeName", value: "theirs", policy: "kubeop-volumes", words: "has volumeName theirs", skip: noUpdate},
+	{name: "volumes by labels", control: "Claim", field: "/spec/selector", value: "{matchLabels: {a: b}}", policy: "kubeop-volumes", words: "selects a volume by its labels", skip: noUpdate},
+	{name: "storage above the quota", control: "Claim", field: "/spec/resources/requests/storage", value: "100Ti", policy: "exceeded quota: kubeop", words: "exceeded quota: kubeop", skip: noUpdate},
+	{name: "a StorageClass of a template", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/spec/storageClassName", value: "slow", policy: classes, words: "storageClassName slow", skip: noUpdate},
+	{name: "a volume of a template", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/spec/volumeName", value: "theirs", policy: "kubeop-volumes", words: "has volumeName theirs", skip: noUpdate},
+	{name: "a forged claim", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/metadata/labels/paas.kubeop.io~1app", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/app", skip: noUpdate + noDeployer},
+	{name: "a blocked drain", control: "Budget", field: "/spec/maxUnavailable", value: "0", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
+	{name: "a blocked drain in percent", control: "Budget", field: "/spec/maxUnavailable", value: "00%", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
+
+	{name: "a label of kubeop", control: "ConfigMap", field: "/metadata/labels/paas.kubeop.io~1tenant", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/tenant", skip: noDeployer},
+	{name: "a label below kubeop's", control: "ConfigMap", field: "/metadata/labels/a.paas.kubeop.io~1b", value: "x", policy: "kubeop-forged-mark", words: "carries a.paas.kubeop.io/b", skip: noDeployer},
+	{name: "a label of pods", control: "Deployment", field: "/spec/template/metadata/labels/paas.kubeop.io~1app", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/app", skip: noDeployer},
+	{name: "a label of jobs", control: "CronJob", field: "/spec/jobTemplate/metadata/labels/paas.kubeop.io~1app", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/app", skip: noDeployer},
+	{name: "a forbidden label", control: "ConfigMap", field: "/metadata/labels/evil.org~1x", value: "x", policy: marks, words: "has the label evil.org/x"},
+	{name: "a forbidden annotation", control: "Service", field: "/metadata/annotations/evil.org~1x", value: "x", policy: marks, words: "has the annotation evil.org/x"},
+	{name: "a forbidden annotation of pods", control: "Deployment", field: "/spec/template/metadata/annotations/evil.org~1x", value: "x", policy: marks, words: "has the annotation evil.org/x"},
+	{name: "a missing label", control: "Deployment", field: "/metadata/labels", value: "{a: b}", policy: marks, words: "lacks the label team"},
+	{name: "a large object", control: "ConfigMap", field: "/data/a", value: strings.Repeat("x", 40_000), policy: "kubeop-object-size", words: "is larger than the 32768 bytes", skip: noGit + noDeployer},
+
+	{name: "a token of the deployer", control: "Secret", field: "/type", value: "kubernetes.io/service-account-token", policy: "kubeop-platform-token", words: "requests a token of service account kubeop-deployer", skip: noUpdate},
+	{name: "another token of the deployer", control: "Token", field: "/metadata/annotations/kubernetes.io~1service-account.name", value: "kubeop-deployer", policy: "kubeop-platform-token", words: "requests a token of service account kubeop-deployer"},
+	{name: "the platform's account", control: "Account", field: "/metadata/name", value: "kubeop-NAME", policy: "kubeop-reserved-name", words: "choose another name", skip: noUpdate},
+	{name: "the platform's role", control: "Role", field: "/metadata/name", value: "kubeop-NAME", policy: "kubeop-reserved-name", words: "choose another name", skip: noUpdate},
+	{name: "the platform's binding", control: "RoleBinding", field: "/metadata/name", value: "kubeop-NAME", policy: "kubeop-reserved-name", words: "choose another name", skip: noUpdate},
+	{name: "an account of others", control: "RoleBinding", field: "/subjects/0/namespace", value: "default", policy: "kubeop-foreign-subject", words: "which is outside of namespace"},
+	{name: "everybody's rights", control: "RoleBinding", field: "/subjects/0", value: "{apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'system:authenticated'}", policy: "kubeop-foreign-subject", words: "which is outside of namespace"},
+	{name: "impersonation", control: "Role", field: "/rules/0/verbs", value: "[impersonate]", policy: "attempting to grant RBAC permissions not currently held", git: "impersonate"},
+	{name: "tokens", control: "Role", field: "/rules/0", value: "{apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}", policy: "attempting to grant RBAC permissions not currently held", git: "serviceaccounts/token"},
+	{name: "every right", control: "Role", field: "/rules/0", value: "{apiGroups: ['*'], resources: ['*'], verbs: ['*']}", policy: "attempting to grant RBAC permissions not currently held", git: "*"},
+	{name: "the rights of an owner", control: "RoleBinding", field: "/roleRef", value: "{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeop-admin}", policy: "attempting to grant RBAC permissions not currently held", git: "permissions not currently held", skip: noUpdate},
+	{name: "the cluster's administration", control: "RoleBinding", field: "/roleRef", value: "{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}", policy: "attempting to grant RBAC permissions not currently held", git: "permissions not currently held", skip: noUpdate},
+
+	{name: "a refused kind", control: "ConfigMap", object: "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, " + metadata + ", spec: {maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}", policy: kinds, words: "which is among the refused ones"},
+	{name: "a network policy", control: "ConfigMap", object: "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, " + metadata + ", spec: {podSelector: {}, ingress: [{}], egress: [{}]}}", policy: forbidden, git: "the platform sets the network policies"},
+	{name: "a quota", control: "ConfigMap", object: "{apiVersion: v1, kind: ResourceQuota, " + metadata + "}", policy: forbidden, git: "the quota and limits of a project are set in its project.yaml"},
+	{name: "limits", control: "ConfigMap", object: "{apiVersion: v1, kind: LimitRange, " + metadata + ", spec: {limits: []}}", policy: forbidden, git: "the quota and limits of a project are set in its project.yaml"},
+	{name: "endpoints", control: "ConfigMap", object: "{apiVersion: v1, kind: Endpoints, " + metadata + ", subsets: [{addresses: [{ip: 10.9.9.9}], ports: [{port: 80}]}]}", policy: forbidden, git: "a Service finds its pods by a selector"},
+	{name: "an endpoint slice", control: "ConfigMap", object: "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, " + metadata + ", addressType: IPv4, endpoints: [{addresses: [10.9.9.9]}]}", policy: forbidden, git: "a Service finds its pods by a selector"},
+	{name: "a ClusterRole", control: "ConfigMap", object: "{" + rbacV1 + ", kind: ClusterRole, " + metadata + "}", policy: forbidden, git: "is cluster-scoped"},
+	{name: "a namespace", control: "ConfigMap", object: "{apiVersion: v1, kind: Namespace, " + metadata + "}", policy: forbidden, git: "is cluster-scoped"},
+	{name: "a volume", control: "ConfigMap", object: "{apiVersion: v1, kind: PersistentVolume, " + metadata + ", spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /}}}", policy: forbidden, git: "is cluster-scoped"},
+	{name: "a claim of a host", control: "ConfigMap", object: "{apiVersion: paas.kubeop.io/v1alpha1, kind: HostnameClaim, " + metadata + ", spec: {hostname: x.example, tenant: mallet, project: shop}}", policy: forbidden, git: "is cluster-scoped"},
+	{name: "an App", control: "ConfigMap", object: "{apiVersion: paas.kubeop.io/v1alpha1, kind: App, metadata: {name: other-NAME}, spec: {type: Raw, raw: {manifests: []}}}", policy: forbidden, git: "kubeop's own objects belong in the tenant's repository"},
+	{name: "Guardrails", control: "ConfigMap", object: "{apiVersion: paas.kubeop.io/v1alpha1, kind: Guardrails, " + metadata + ", spec: {}}", policy: forbidden, git: "kubeop's own objects belong in the tenant's repository"},
+	{name: "another namespace", control: "ConfigMap", object: "{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME, namespace: default}}", policy: forbidden, git: "is for namespace default"},
+	{name: "an Event", control: "ConfigMap", object: "{apiVersion: v1, kind: Event, " + metadata + ", involvedObject: {namespace: NAMESPACE, kind: Pod, name: x}, message: " + strings.Repeat("x", 3000) + "}", policy: "kubeop-events", words: "is larger than 3072 bytes", git: "Events report what happened"},
+	{name: "a revision", control: "ConfigMap", object: "{apiVersion: apps/v1, kind: ControllerRevision, " + metadata + ", revision: 1, data: {a: b}}", policy: "kubeop-object-size", words: "Kubernetes' controllers make them", skip: noGit + noDeployer},
+	{name: "a record of Helm", control: "ConfigMap", object: "{apiVersion: v1, kind: Secret, type: helm.sh/release.v1, " + metadata + "}", git: "is a record of Helm's", skip: noDirect},
+}

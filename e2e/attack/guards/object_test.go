@@ -1,0 +1,142 @@
+//go:build e2e
+
+package guards
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/e2e/tenants"
+)
+
+// try is a guard with one kind of object.
+type try struct {
+	guard
+	kind string
+	// at is the guard's field in the object.
+	at string
+}
+
+// tries returns a guard for each kind that it is for, the usual one first. usual is the kind of a pod's guard.
+func (g guard) tries(usual string) []try {
+	if g.control != "pod" {
+		return []try{{g, g.control, g.field}}
+	}
+	all := []try{{g, usual, templates[usual] + g.field}}
+	for _, kind := range slices.Sorted(maps.Keys(templates)) {
+		if kind != usual && !strings.Contains(g.skip, noKinds) {
+			all = append(all, try{g, kind, templates[kind] + g.field})
+		}
+	}
+	return all
+}
+
+// good returns the control, and bad what the guard refuses.
+func (c try) good(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	return object(t, controls[c.kind], name)
+}
+
+func (c try) bad(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	if c.field == "" {
+		return object(t, c.object, name)
+	}
+	o := c.good(t, name)
+	set(t, o.Object, strings.Split(c.at, "/")[1:], c.parsed(t, name))
+	return o
+}
+
+// parsed is the value of the field.
+func (c try) parsed(t *testing.T, name string) any {
+	t.Helper()
+	var value any
+	must(t, yaml.Unmarshal([]byte(strings.ReplaceAll(c.value, "NAME", name)), &value))
+	return whole(value)
+}
+
+// patch is a JSON 6902 patch that makes the control what the guard refuses.
+func (c try) patch(t *testing.T, name string) string {
+	t.Helper()
+	value, err := json.Marshal(c.parsed(t, name))
+	must(t, err)
+	return fmt.Sprintf(`[{"op": "add", "path": %q, "value": %s}]`, c.at, value)
+}
+
+func object(t *testing.T, text, name string) *unstructured.Unstructured {
+	t.Helper()
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "NAMESPACE", shop), "NAME", name)
+	namespace := shop
+	if strings.Contains(text, "namespace: default") {
+		namespace = "default"
+	}
+	o, err := tenants.Object(namespace, text)
+	must(t, err)
+	return o
+}
+
+// set sets a field by its path, whose parents exist.
+func set(t *testing.T, in any, path []string, value any) {
+	t.Helper()
+	key := strings.ReplaceAll(path[0], "~1", "/")
+	if list, ok := in.([]any); ok {
+		i, err := strconv.Atoi(key)
+		must(t, err)
+		if len(path) == 1 {
+			list[i] = value
+			return
+		}
+		set(t, list[i], path[1:], value)
+		return
+	}
+	fields, ok := in.(map[string]any)
+	if !ok {
+		t.Fatalf("nothing is at %s", key)
+	}
+	if len(path) == 1 {
+		fields[key] = value
+		return
+	}
+	set(t, fields[key], path[1:], value)
+}
+
+// value returns what is at a path, nil for nothing.
+func value(in any, path []string) any {
+	if len(path) == 0 {
+		return in
+	}
+	switch v := in.(type) {
+	case map[string]any:
+		return value(v[strings.ReplaceAll(path[0], "~1", "/")], path[1:])
+	case []any:
+		if i, err := strconv.Atoi(path[0]); err == nil && i < len(v) {
+			return value(v[i], path[1:])
+		}
+	}
+	return nil
+}
+
+// whole turns whole numbers into integers, as the API server's client expects.
+func whole(value any) any {
+	switch v := value.(type) {
+	case float64:
+		return int64(v)
+	case map[string]any:
+		for key := range v {
+			v[key] = whole(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = whole(v[i])
+		}
+	}
+	return value
+}

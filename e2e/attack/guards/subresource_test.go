@@ -1,0 +1,168 @@
+//go:build e2e
+
+package guards
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// request is something that is refused although its object is not written as a whole: by a subresource, or as a change of what the platform made.
+type request struct {
+	do func(context.Context, client.Client) error
+	// want is what the API server says, by default that the role does not allow it. all are exempt from no role: administrators may not either.
+	want string
+	all  bool
+}
+
+// merge is a request that changes an object, or its subresource.
+func merge(kind, name, patch string, subresource ...string) request {
+	return request{do: func(ctx context.Context, c client.Client) error {
+		o := ofKind(kind, name)
+		change := client.RawPatch("application/merge-patch+json", []byte(patch))
+		if len(subresource) > 0 {
+			return c.SubResource(subresource[0]).Patch(ctx, o, change)
+		}
+		return c.Patch(ctx, o, change)
+	}}
+}
+
+func remove(kind, name string) request {
+	return request{do: func(ctx context.Context, c client.Client) error { return c.Delete(ctx, ofKind(kind, name)) }}
+}
+
+func sub(name string, of, body client.Object) request {
+	return request{do: func(ctx context.Context, c client.Client) error {
+		return c.SubResource(name).Create(ctx, of.DeepCopyObject().(client.Object), body.DeepCopyObject().(client.Object))
+	}}
+}
+
+func ofKind(kind, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	version, bare, qualified := strings.Cut(kind, " ")
+	if !qualified {
+		version, bare = "v1", kind
+	}
+	o.SetAPIVersion(version)
+	o.SetKind(bare)
+	o.SetName(name)
+	if bare != "Namespace" {
+		o.SetNamespace(shop)
+	}
+	return o
+}
+
+var (
+	pod      = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "running"}}
+	account  = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "kubeop-deployer"}}
+	longTime = int64(1_000_000)
+)
+
+// debugged adds an ephemeral container.
+var debugged = request{want: images, all: true, do: func(ctx context.Context, c client.Client) error {
+	const debug = `{"spec":{"ephemeralContainers":[{"name":"debug","image":"evil.org/debug","securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}`
+	return c.SubResource("ephemeralcontainers").Patch(ctx, pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", []byte(debug)))
+}}
+
+const ours = "paas.kubeop.io/v1alpha1 "
+
+// requests are refused to every account and person of the tenant.
+var requests = map[string]request{
+	"an ephemeral container": debugged,
+	"an eviction that takes days": {want: "kubeop-grace-period", all: true,
+		do: sub("eviction", pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: &longTime}}).do},
+	"a deletion that takes days": {want: "kubeop-grace-period", all: true, do: func(ctx context.Context, c client.Client) error {
+		return c.Delete(ctx, pod.DeepCopy(), client.GracePeriodSeconds(longTime))
+	}},
+	"a token of the deployer":           sub("token", account, &authenticationv1.TokenRequest{}),
+	"a binding to a node":               sub("binding", pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "node-1"}}),
+	"the status of a pod":               merge("Pod", "running", `{"metadata":{"labels":{"paas.kubeop.io/tenant":"x"}}}`, "status"),
+	"the status of a Service":           merge("Service", "wealth", `{"status":{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}}`, "status"),
+	"the status of an Ingress":          merge("networking.k8s.io/v1 Ingress", "web", `{"status":{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}}`, "status"),
+	"the status of the quota":           merge("ResourceQuota", "kubeop", `{"status":{"used":{"pods":"0"}}}`, "status"),
+	"the status of the namespace":       merge("Namespace", shop, `{"metadata":{"labels":{"paas.kubeop.io/guardrails":null}}}`, "status"),
+	"the end of the namespace":          merge("Namespace", shop, `{"spec":{"finalizers":[]}}`, "finalize"),
+	"the labels of the namespace":       merge("Namespace", shop, `{"metadata":{"labels":{"paas.kubeop.io/tenant":null,"pod-security.kubernetes.io/enforce":"privileged"}}}`),
+	"the annotations of the namespace":  merge("Namespace", shop, `{"metadata":{"annotations":{"paas.kubeop.io/taints":"x"}}}`),
+	"the owner of the namespace":        merge("Namespace", shop, `{"metadata":{"ownerReferences":[]}}`),
+	"the finalizers of the project":     merge(ours+"App", "bot", `{"metadata":{"finalizers":[]}}`),
+	"the labels of the Guardrails":      merge(ours+"Guardrails", "kubeop", `{"metadata":{"labels":{"paas.kubeop.io/deny-images":null}}}`),
+	"the rules of the Guardrails":       merge(ours+"Guardrails", "kubeop", `{"spec":{"deny":[]}}`),
+	"the status of an App":              merge(ours+"App", "bot", `{"status":{"conditions":[]}}`, "status"),
+	"the spec of an App":                merge(ours+"App", "bot", `{"spec":{"suspend":true}}`),
+	"the quota":                         merge("ResourceQuota", "kubeop", `{"spec":{"hard":{"pods":"1000"}}}`),
+	"the network policy":                merge("networking.k8s.io/v1 NetworkPolicy", "kubeop", `{"spec":{"ingress":[{}]}}`),
+	"the deployer's binding":            merge("rbac.authorization.k8s.io/v1 RoleBinding", "kubeop-deployer", `{"subjects":[{"kind":"ServiceAccount","name":"bot","namespace":"`+shop+`"}]}`),
+	"the end of the Guardrails":         remove(ours+"Guardrails", "kubeop"),
+	"the end of the quota":              remove("ResourceQuota", "kubeop"),
+	"the end of the network policy":     remove("networking.k8s.io/v1 NetworkPolicy", "kubeop"),
+	"the end of the deployer":           remove("ServiceAccount", "kubeop-deployer"),
+	"the end of the deployer's binding": remove("rbac.authorization.k8s.io/v1 RoleBinding", "kubeop-deployer"),
+	"the end of the App":                remove(ours+"App", "bot"),
+	"the end of the namespace, at once": remove("Namespace", shop),
+}
+
+// TestNothingIsChangedBySubresources asks as each role, as an account, and as an account with every right in the namespace, as administrators may give one.
+func TestNothingIsChangedBySubresources(t *testing.T) {
+	before := versions(t)
+	running := object(t, controls["Pod"], "running")
+	must(t, platform.Client.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}))
+	set(t, running.Object, []string{"spec", "nodeName"}, "node-2")
+	must(t, as(t, "system:kube-scheduler", "system:masters").Create(t.Context(), running)) // No other user may place a pod.
+	must(t, platform.Client.Create(t.Context(), object(t, "{"+rbacV1+", kind: Role, metadata: {name: giant}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}", "")))
+	must(t, platform.Client.Create(t.Context(), object(t, "{"+rbacV1+", kind: RoleBinding, metadata: {name: giant}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: giant}, "+
+		"subjects: [{kind: ServiceAccount, name: giant, namespace: NAMESPACE}]}", "")))
+	giant := "system:serviceaccount:" + shop + ":giant"
+	soon(t, "the account has its rights", func(ctx context.Context) error {
+		return as(t, giant).Get(ctx, client.ObjectKeyFromObject(pod), &corev1.Pod{})
+	})
+	for what, r := range requests {
+		for _, user := range []string{bot, attacker + "-view", attacker + "-edit", attacker + "-admin"} {
+			err := r.do(t.Context(), as(t, user))
+			tried.add(what+", by "+user, fmt.Sprint(err))
+			if err == nil || !strings.Contains(err.Error(), forbidden) && (r.want == "" || !strings.Contains(err.Error(), r.want)) && !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+				t.Errorf("ESCAPE: %s, by %s: %v", what, user, err)
+			}
+		}
+		if !r.all {
+			continue
+		}
+		err := r.do(t.Context(), as(t, giant))
+		tried.add(what+", with every right", fmt.Sprint(err))
+		if err == nil || !strings.Contains(err.Error(), r.want) {
+			t.Errorf("ESCAPE: %s, with every right: %v", what, err)
+		}
+	}
+	unchanged(t, before)
+}
+
+// TestLabelsThatAreTakenAwayComeBack: anybody who may change an object may remove kubeop's labels from it. kubeop restores them, and the object stays the app's.
+func TestLabelsThatAreTakenAwayComeBack(t *testing.T) {
+	by := as(t, bot)
+	for _, kind := range []string{"ServiceAccount bot", "networking.k8s.io/v1 Ingress web"} {
+		parts := strings.Fields(kind)
+		o := ofKind(strings.Join(parts[:len(parts)-1], " "), parts[len(parts)-1])
+		must(t, by.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))))
+		tried.add("labels that are taken away: "+kind, "")
+		soon(t, "the labels of "+kind+" are back", func(ctx context.Context) error {
+			if err := by.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+				return err
+			}
+			if o.GetLabels()[v1alpha1.AppLabel] != "bot" {
+				return fmt.Errorf("the labels are %v", o.GetLabels())
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,251 @@
+//go:build e2e
+
+// Package guards has a tenant try everything that no tenant may do, in every form that the platform has: in Git, as an account with all rights
+// of the deployer, as an owner, and with the operator stopped. Nothing of it may exist afterwards, and nothing of another tenant may change or be told.
+package guards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/e2e/stage"
+	"github.com/kubeop/kubeop/e2e/tenants"
+)
+
+const (
+	attacker, victim = "mallet", "quarry"
+	// hidden is in a Secret of the victim.
+	hidden = "tourmaline"
+	// least is how many cases there have to be.
+	least = 150
+)
+
+var (
+	shop     = v1alpha1.ProjectNamespace(attacker, "shop")
+	theirs   = v1alpha1.ProjectNamespace(victim, "shop")
+	bot      = "system:serviceaccount:" + shop + ":bot"
+	deployer = "system:serviceaccount:" + shop + ":kubeop-deployer"
+)
+
+const policy = `apiVersion: paas.kubeop.io/v1alpha1
+kind: Policy
+metadata: {name: strict}
+spec:
+  images: {allow: [registry.example.com/mallet], deny: [registry.example.com/mallet/old], requireDigest: true, pullPolicies: [Always]}
+  services: {types: [ClusterIP, LoadBalancer], loadBalancerClasses: [internal.example.com/lb], loadBalancerSourceRanges: [198.51.100.0/24]}
+  hostnames: {suffixes: [mallet.example, mine.example]}
+  classes: {storage: [fast], ingress: [public], gateway: [shared], runtime: [gvisor]}
+  nodes: {selector: {pool: tenants}}
+  kinds: {deny: [HorizontalPodAutoscaler.autoscaling]}
+  metadata: {requiredLabels: [team], forbiddenLabels: ["evil.org/*"], forbiddenAnnotations: ["evil.org/*"]}
+`
+
+const project = `apiVersion: paas.kubeop.io/v1alpha1
+kind: Project
+metadata: {name: shop}
+spec: {quota: {pods: "50", requests.storage: 10Gi, services.loadbalancers: "5"}}
+`
+
+// rights are an app with an account that has all rights of the deployer, and with the attacker's host.
+const rights = `apiVersion: paas.kubeop.io/v1alpha1
+kind: App
+metadata: {name: bot}
+spec:
+  type: Raw
+  raw:
+    manifests:
+    - {apiVersion: v1, kind: ServiceAccount, metadata: {name: bot}}
+    - {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: little}, rules: []}
+    - apiVersion: rbac.authorization.k8s.io/v1
+      kind: RoleBinding
+      metadata: {name: bot}
+      roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeop-deployer}
+      subjects: [{kind: ServiceAccount, name: bot, namespace: %s}]
+    - {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web}, spec: {rules: [{host: %s}]}}
+`
+
+const wealth = `apiVersion: paas.kubeop.io/v1alpha1
+kind: App
+metadata: {name: wealth}
+spec:
+  type: Raw
+  raw:
+    manifests:
+    - {apiVersion: v1, kind: Secret, metadata: {name: wealth}, stringData: {password: %s}}
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: wealth}, data: {a: b}}
+    - {apiVersion: v1, kind: Service, metadata: {name: wealth}, spec: {ports: [{port: 80}]}}
+    - {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: wealth}, spec: {rules: [{host: %s}]}}
+`
+
+// routes defines HTTPRoute.
+const routes = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: httproutes.gateway.networking.k8s.io
+  annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes-sigs/gateway-api"}
+spec:
+  group: gateway.networking.k8s.io
+  scope: Namespaced
+  names: {plural: httproutes, singular: httproute, kind: HTTPRoute, listKind: HTTPRouteList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+`
+
+// chosen is a part of the names of the guards that are tried.
+var chosen = os.Getenv("GUARDS")
+
+// platform has both tenants; own is the repository of the attacker, folders is a public one with folders for kustomize.
+var (
+	platform     *tenants.Platform
+	own, folders *stage.Repository
+)
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard()) // The client's.
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "guards:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx := context.Background()
+	platform, err = tenants.Up(ctx, "guards")
+	if platform != nil {
+		defer func() { err = errors.Join(err, platform.Close()) }()
+	}
+	if err == nil {
+		err = prepare(ctx)
+	}
+	if err != nil {
+		return 1, err
+	}
+	if code = m.Run(); code == 0 && chosen == "" && tried.count() < least {
+		return 1, fmt.Errorf("%d cases were tried, at least %d have to be", tried.count(), least)
+	}
+	fmt.Printf("%d cases were tried\n", tried.count())
+	return code, nil
+}
+
+func prepare(ctx context.Context) error {
+	for _, class := range []client.Object{
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 1000},
+		&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}, Handler: "kata"},
+	} {
+		if err := platform.Client.Create(ctx, class); err != nil {
+			return err
+		}
+	}
+	var err error
+	if folders, err = platform.CreateRepository(ctx, "folders", ""); err != nil {
+		return err
+	}
+	definition, err := tenants.Object("", routes)
+	if err != nil {
+		return err
+	}
+	if err := platform.Client.Create(ctx, definition); err != nil {
+		return err
+	}
+	if err := platform.Declare(ctx, map[string]string{"policies/strict.yaml": policy}); err != nil {
+		return err
+	}
+	if _, err = platform.Tenant(ctx, victim, "owners: [{kind: User, name: owner-of-quarry, role: admin}]", map[string]string{
+		"projects/shop/project.yaml": strings.Split(project, "spec:")[0], "projects/shop/apps/wealth/app.yaml": fmt.Sprintf(wealth, hidden, victims),
+	}); err != nil {
+		return err
+	}
+	owners := ""
+	for _, role := range roles {
+		owners += "{kind: User, name: " + attacker + "-" + role + ", role: " + role + "}, "
+	}
+	own, err = platform.Tenant(ctx, attacker, "policies: [strict]\nquota: {services.loadbalancers: \"5\"}\nlimits: {apps: 800}\nowners: ["+strings.TrimSuffix(owners, ", ")+"]", map[string]string{
+		"projects/shop/project.yaml": project, "projects/shop/apps/bot/app.yaml": fmt.Sprintf(rights, shop, host),
+	})
+	return errors.Join(err, platform.AppReady(ctx, theirs, "wealth"), platform.AppReady(ctx, shop, "bot"))
+}
+
+// roles are those of a tenant's people.
+var roles = []string{"view", "edit", "admin"}
+
+// journal has the cases that were tried, and every message that an attacker got.
+type journal struct {
+	mu       sync.Mutex
+	cases    map[string]bool
+	messages []string
+}
+
+var tried = &journal{cases: map[string]bool{}}
+
+func (j *journal) count() int { return len(j.cases) }
+
+// add notes a case and its message.
+func (j *journal) add(name string, message string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.cases[name] = true
+	j.messages = append(j.messages, message)
+}
+
+// kept are the kinds of the victim's objects that must not change.
+var kept = []string{"Secret", "ConfigMap", "Service", "ServiceAccount", "networking.k8s.io/v1 Ingress", "networking.k8s.io/v1 NetworkPolicy", "rbac.authorization.k8s.io/v1 RoleBinding",
+	"paas.kubeop.io/v1alpha1 Guardrails"}
+
+// versions returns the versions of the victim's objects.
+func versions(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, kind := range kept {
+		version, name, qualified := strings.Cut(kind, " ")
+		if !qualified {
+			version, name = "v1", kind
+		}
+		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: name + "List"}}
+		must(t, platform.Client.List(t.Context(), list, client.InNamespace(theirs)))
+		for _, o := range list.Items {
+			all = append(all, kind+" "+o.Name+" "+o.ResourceVersion)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// soon waits until look has no error.
+func soon(t *testing.T, what string, look func(context.Context) error) {
+	t.Helper()
+	must(t, stage.Until(t.Context(), 90*time.Second, what, look))
+}
+
+func as(t *testing.T, user string, groups ...string) client.Client {
+	t.Helper()
+	c, err := platform.As(user, groups...)
+	must(t, err)
+	return c
+}
