@@ -73,6 +73,12 @@ race: prerequisites compiler ## run the tests of what goroutines share with the 
 e2e: prerequisites $(STAGE) ## run the user stories, the accidents, charts of all kinds and the checks of benchmarks for tenancy on clusters of their own, the operator installed by its chart
 	go test -trimpath -tags e2e -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./e2e ./e2e/accidents ./e2e/charts ./e2e/tenancy
 
+# Names of the tests of guardrails that run against older Kubernetes.
+GUARD_TESTS := Polic|Guard|Frozen|Stopped|Host|PodsRunWhere|Ingresses|Restricted|RefusedPod|TheOperator|Connect
+VERSIONS    ?= 1.34 1.35 1.36
+versions: prerequisites $(addprefix $(BIN)/,cluster helm) ## run the tests of guardrails on API servers that have the APIs and features of older Kubernetes; VERSIONS="1.34" on one
+	for v in $(VERSIONS); do KUBERNETES=$$v go test -trimpath -count 1 -timeout 20m $(TESTFLAGS) -run '$(GUARD_TESTS)' ./controllers || exit; done
+
 attack: prerequisites $(STAGE) ## have tenants attack a platform while another works; ATTACK=full each by itself, ATTACK_ROWS=charts some
 	go test -trimpath -tags e2e -count 1 -p 1 -v -timeout 60m $(TESTFLAGS) ./e2e/attack/...
 
@@ -157,4 +163,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test race e2e attack gitea alertmanager editor property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler npm
+.PHONY: help run run-clean build generate test race e2e versions attack gitea alertmanager editor property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler npm

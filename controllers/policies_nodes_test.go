@@ -38,6 +38,13 @@ func TestPodsRunOnTheNodesOfTheirPolicy(t *testing.T) {
 		place("wish", v1alpha1.WarnAction, map[string]v1alpha1.LabelValue{"disk": "ssd"}))
 	want := map[string]string{"pool": "tenants", "example.org/zone": "north"}
 
+	if env.OlderThan(36) {
+		n.denied(func() error {
+			return bot.Create(t.Context(), n.object(n.namespace(), placed("Pod", "hostname: a")), client.DryRunAll)
+		}, "Nodes: Pod/x selects nodes with any ", ", and its pods have to run on nodes with ", "See spec.nodes.selector of policy pooled-pool")
+		n.writesNodesIntoApps(want)
+		return
+	}
 	// As an account of the tenant, with and without labels of its own.
 	for field, more := range map[string]map[string]string{"hostname: a": nil, "nodeSelector: {a: b}": {"a": "b"}, "nodeSelector: {pool: tenants}": nil} {
 		n.eventually(func() error {
@@ -57,19 +64,7 @@ func TestPodsRunOnTheNodesOfTheirPolicy(t *testing.T) {
 		return bot.Create(t.Context(), n.object(n.namespace(), placed("Pod", "nodeSelector: {pool: others}")), client.DryRunAll)
 	}, "Nodes: Pod/x selects nodes with pool=others, and its pods have to run on nodes with pool=tenants. See spec.nodes.selector of policy pooled-pool")
 
-	// As an app.
-	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0}\n"))
-	n.ready(n.app("shop", "site"))
-	deployment := &appsv1.Deployment{}
-	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "site"}, deployment); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, deployment.Spec.Template.Spec.NodeSelector); diff != "" {
-		t.Errorf("the Deployment, -want +got:\n%s", diff)
-	}
-	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0, nodeSelector: {pool: others}}\n"))
-	n.states(n.app("shop", "site"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "Deployment/site selects nodes with pool=others, and its pods have to run on nodes with pool=tenants; "+
-		"change that in Git, or ask an administrator of the cluster to change spec.nodes.selector of policies/pooled-pool.yaml")
+	n.writesNodesIntoApps(want)
 
 	// Without a policy nothing is written any more.
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Policies = []string{"pooled-wish"} })
@@ -83,4 +78,21 @@ func TestPodsRunOnTheNodesOfTheirPolicy(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// writesNodesIntoApps checks that kubeop writes the labels of nodes into the templates of an app, and refuses an app that names others.
+func (n *team) writesNodesIntoApps(want map[string]string) {
+	n.t.Helper()
+	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0}\n"))
+	n.ready(n.app("shop", "site"))
+	deployment := &appsv1.Deployment{}
+	if err := n.admin.Get(n.t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "site"}, deployment); err != nil {
+		n.t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, deployment.Spec.Template.Spec.NodeSelector); diff != "" {
+		n.t.Errorf("the Deployment, -want +got:\n%s", diff)
+	}
+	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0, nodeSelector: {pool: others}}\n"))
+	n.states(n.app("shop", "site"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "Deployment/site selects nodes with pool=others, and its pods have to run on nodes with pool=tenants; "+
+		"change that in Git, or ask an administrator of the cluster to change spec.nodes.selector of policies/pooled-pool.yaml")
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -113,6 +114,13 @@ func Start(t testing.TB) *Env {
 		}
 	})
 	return e
+}
+
+// OlderThan reports whether the API server has the APIs and features of a Kubernetes before 1.minor: those that $KUBERNETES names, such as 1.34.
+func (e *Env) OlderThan(minor int) bool {
+	_, version, _ := strings.Cut(os.Getenv("KUBERNETES"), ".")
+	is, err := strconv.Atoi(version)
+	return err == nil && is < minor
 }
 
 func (e *Env) stop() error {

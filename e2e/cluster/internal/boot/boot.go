@@ -48,7 +48,7 @@ func (s *Supervisor) prepare() error {
 	}
 	s.registryPort, s.gitPort = reserved[1], reserved[2]
 	s.plane = control.Plane{
-		Dir: s.dir, Binary: binary, Plan: network.Default(), Audit: s.options.Audit,
+		Dir: s.dir, Binary: binary, Plan: network.Default(), Audit: s.options.Audit, Kubernetes: s.options.Kubernetes,
 		APIPort: reserved[0], RealNode: s.options.Node == layout.Real,
 	}
 	if s.plane.RealNode {

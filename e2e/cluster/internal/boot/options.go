@@ -19,6 +19,8 @@ type Options struct {
 	// Registry and Git turn these servers on.
 	Registry bool `json:"registry"`
 	Git      bool `json:"git"`
+	// Kubernetes is the minor version whose APIs and features the control plane has; "" is that of the binary.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Audit turns the API server's audit log on.
 	Audit bool `json:"audit"`
 	// ParentPID is a process with whose end the cluster stops; 0 means none.

@@ -22,12 +22,14 @@ import (
 
 // upFlags are the flags of `up`.
 type upFlags struct {
-	node      string
-	timeout   time.Duration
-	registry  bool
-	git       bool
-	audit     bool
-	parentPID int
+	node string
+	// kubernetes is the minor version whose APIs and features the control plane has, such as 1.34; "" is that of the binary.
+	kubernetes string
+	timeout    time.Duration
+	registry   bool
+	git        bool
+	audit      bool
+	parentPID  int
 }
 
 func newUp(open opener) *cobra.Command {
@@ -51,6 +53,8 @@ func newUp(open opener) *cobra.Command {
 	f := command.Flags()
 	f.StringVar(&flags.node, "node", cmp.Or(os.Getenv("NODE"), "auto"),
 		"what runs pods: real, simulated, none (control plane only), or auto: real where it can be; $NODE sets it as well")
+	f.StringVar(&flags.kubernetes, "kubernetes", os.Getenv("KUBERNETES"),
+		"have the APIs and features of this minor version, such as 1.34, up to three before the binary's own; $KUBERNETES sets it as well (default: the binary's own)")
 	f.DurationVar(&flags.timeout, "timeout", 5*time.Minute, "give up after this time")
 	f.BoolVar(&flags.registry, "registry", false, "run the container and chart registry (default true with a node)")
 	f.BoolVar(&flags.git, "git", false, "run the Git server (default true with a node)")
@@ -72,7 +76,7 @@ func up(dir layout.Dir, flags upFlags) error {
 		return err
 	}
 	options := boot.Options{
-		Name: newName(), Node: kind, Why: why, Registry: flags.registry, Git: flags.git, Audit: flags.audit,
+		Name: newName(), Node: kind, Why: why, Registry: flags.registry, Git: flags.git, Audit: flags.audit, Kubernetes: flags.kubernetes,
 		ParentPID: flags.parentPID, Version: version.Get().GitVersion,
 	}
 	if err := options.Save(dir); err != nil {

@@ -21,6 +21,8 @@ type Plane struct {
 	Plan    network.Plan
 	// RealNode means that there is a real kubelet, which the API server calls, and that pods call the API server.
 	RealNode bool
+	// Kubernetes is the minor version whose APIs and features the programs have, such as "1.34"; "" is their own.
+	Kubernetes string
 	// Audit turns the audit log on.
 	Audit bool
 }
@@ -94,22 +96,30 @@ func (p Plane) APIServer() supervise.Program {
 	if p.Audit {
 		args = append(args, "--audit-policy-file="+p.Dir.Config("audit-policy.yaml"), "--audit-log-path="+p.AuditLog())
 	}
-	return p.program("kube-apiserver", args...)
+	return p.program("kube-apiserver", p.emulated(args)...)
 }
 
 // ControllerManager returns the program with all of Kubernetes' own controllers.
 func (p Plane) ControllerManager() supervise.Program {
 	kubeconfig := p.Dir.Config("kube-controller-manager.kubeconfig")
-	return p.program("kube-controller-manager",
-		"--kubeconfig="+kubeconfig,
+	return p.program("kube-controller-manager", p.emulated([]string{
+		"--kubeconfig=" + kubeconfig,
 		"--secure-port=0",
 		"--leader-elect=false",
 		"--use-service-account-credentials",
-		"--service-account-private-key-file="+p.Dir.PKI("service-accounts.key"),
-		"--root-ca-file="+p.Dir.PKI("ca.crt"),
-		"--cluster-signing-cert-file="+p.Dir.PKI("ca.crt"), "--cluster-signing-key-file="+p.Dir.PKI("ca.key"),
+		"--service-account-private-key-file=" + p.Dir.PKI("service-accounts.key"),
+		"--root-ca-file=" + p.Dir.PKI("ca.crt"),
+		"--cluster-signing-cert-file=" + p.Dir.PKI("ca.crt"), "--cluster-signing-key-file=" + p.Dir.PKI("ca.key"),
 		"--kube-api-qps=200", "--kube-api-burst=400",
-	)
+	})...)
+}
+
+// emulated adds the version whose APIs and features a program has.
+func (p Plane) emulated(args []string) []string {
+	if p.Kubernetes == "" {
+		return args
+	}
+	return append(args, "--emulated-version="+p.Kubernetes)
 }
 
 // Scheduler returns Kubernetes' scheduler.
