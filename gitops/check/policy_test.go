@@ -40,7 +40,7 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		"egress to no port":           {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports:\n    - port: 65536\n", []string{"8: spec.egress.ports[0].port: must be less than or equal to 65535"}},
 		"egress to ports backwards":   {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports:\n    - {port: 90, endPort: 80}\n", []string{"8: spec.egress.ports[0]: endPort must not be below port"}},
 		"egress by no protocol":       {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports: [{port: 1, protocol: ICMP}]\n", []string{`7: spec.egress.ports[0].protocol: "ICMP" is not one of TCP, UDP, SCTP`}},
-		"egress as a list of numbers": {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports: [443]\n", []string{"7: spec.egress.ports[0]: must be of type object, not integer"}},
+		"egress as a list of numbers": {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports: [443]\n", []string{"7: spec.egress.ports[0]: must be of type object, not integer; write - port: 443"}},
 		"a quota":                     {head + "  quota: {max: {requests.cpu: 16, pods: '20'}, default: {requests.cpu: 2}}\n", nil},
 		"a quota below zero":          {head + "  quota:\n    max:\n      pods: -1\n", []string{"7: spec.quota.max[pods]: -1 is negative; it must be 0 or more"}},
 		"a default above the maximum": {head + "  quota:\n    max: {requests.cpu: 4}\n    default:\n      requests.cpu: 8\n", []string{"8: spec.quota.default[requests.cpu]: 8 is above 4 in max; it must be at most that"}},

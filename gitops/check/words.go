@@ -57,6 +57,12 @@ var wantedPattern = regexp.MustCompile(`^must match '(.*)'$`)
 // choices are added to the message about a required field of which a new author does not know the values.
 var choices = map[string]string{"spec.type": ": write one of Image, Git, Helm, Raw"}
 
+// instead is added to the message about a value of the wrong type, where most people expect that the value alone is enough.
+var instead = map[string]string{"spec.egress.ports[]": "; write - port: 443"}
+
+// index matches the place of an item in a list.
+var index = regexp.MustCompile(`\[[0-9]+\]`)
+
 // schemaCode returns the code of a schema error.
 func schemaCode(kind field.ErrorType) code.Code {
 	switch kind {
@@ -91,7 +97,7 @@ func schemaMessage(err *field.Error) string {
 		detail = wanted(m[1], err)
 	}
 	if want, got, ok := strings.Cut(detail, ": "); ok && err.Type == field.ErrorTypeTypeInvalid {
-		return fmt.Sprintf("%s: %s, not %s", err.Field, want, strings.Trim(got, `"`))
+		return fmt.Sprintf("%s: %s, not %s%s", err.Field, want, strings.Trim(got, `"`), instead[index.ReplaceAllString(err.Field, "[]")])
 	}
 	return fmt.Sprintf("%s: %s", err.Field, detail)
 }
