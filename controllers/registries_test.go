@@ -1,23 +1,29 @@
 package controllers
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/testenv"
+	ocitest "github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // registryFor is a Registry that a tenant may use. Its Secret has the same name.
@@ -352,4 +358,141 @@ func TestAnAppThatDeliversTheListKeepsIt(t *testing.T) {
 	if after := n.account().ResourceVersion; after != before {
 		t.Errorf("the account was written: its version was %s, and is %s", before, after)
 	}
+}
+
+// locked is a registry without TLS that gives charts, artifacts and images to who has the password.
+type locked struct {
+	*ocitest.OCIServer
+	t        *testing.T
+	password atomic.Value
+}
+
+func newLocked(t *testing.T) *locked {
+	l := &locked{OCIServer: ocitest.ServeOCI(t, httptest.NewServer), t: t}
+	l.Challenge = `Basic realm="registry"`
+	l.Allow = func(req *http.Request) bool {
+		user, password, _ := req.BasicAuth()
+		return user == "robot" && password == l.password.Load()
+	}
+	return l
+}
+
+// publish has the registry serve this version of a chart, an artifact and an image, for this password.
+func (l *locked) publish(version, password string) {
+	l.t.Helper()
+	l.password.Store(password)
+	l.PushChart(l.t, version, "application/vnd.cncf.helm.chart.content.v1.tar+gzip", ocitest.ChartArchive(l.t, "web", map[string]string{
+		"Chart.yaml":            "apiVersion: v2\nname: web\nversion: " + version + "\n",
+		"templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-chart}\ndata: {greeting: {{ .Chart.Version }}}\n",
+	}))
+	l.PushArtifact(l.t, "manifests", "application/vnd.cncf.flux.content.v1.tar+gzip", ocitest.TarGz(l.t, ocitest.Entry{Name: "a.yaml", Text: configNamed("from-artifact", version)}))
+}
+
+// apps are the files of apps with sources in the registry. They name no Secret; more has other fields of the sources.
+func (l *locked) apps(more string) map[string]string {
+	const head = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: %s}\nspec:\n  type: %s\n  interval: 1h\n"
+	return map[string]string{
+		"projects/shop/project.yaml":           fmt.Sprintf(projectFile, "shop"),
+		"projects/shop/apps/chart/app.yaml":    fmt.Sprintf(head+"  helm: {repository: '%s', chart: web, version: 1.x%s}\n", "chart", "Helm", l.Repository(), more),
+		"projects/shop/apps/artifact/app.yaml": fmt.Sprintf(head+"  git: {oci: {url: '%s/web', tag: manifests%s}}\n", "artifact", "Git", l.Repository(), more),
+		"projects/shop/apps/image/app.yaml":    fmt.Sprintf(head+"  image: {reference: '%s/charts/web', replicas: 0, policy: {semver: 1.x}}\n", "image", "Image", l.Listener.Addr()),
+	}
+}
+
+// delivered waits until the apps have delivered what the registry has of a version.
+func (l *locked) delivered(n *team, version string) {
+	n.t.Helper()
+	n.eventually(func() error {
+		image := n.app("shop", "image")
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(image), image); err != nil {
+			return err
+		}
+		if is := image.Status.Image; is == nil || is.Tag != version {
+			return fmt.Errorf("the image is %+v: %+v", is, image.Status.Conditions)
+		}
+		for _, name := range []string{"from-chart", "from-artifact"} {
+			config := &corev1.ConfigMap{}
+			if err := n.admin.Get(n.t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: name}, config); err != nil {
+				return err
+			}
+			if got := config.Data["greeting"]; got != version {
+				return fmt.Errorf("%s has version %s, want %s", name, got, version)
+			}
+		}
+		return nil
+	})
+	n.ready(n.app("shop", "chart"), n.app("shop", "artifact"), n.app("shop", "image"))
+}
+
+// silent checks that nothing but the Secrets has a text.
+func (n *team) silent(texts ...string) {
+	n.t.Helper()
+	in := client.InNamespace(n.namespace())
+	for what, list := range map[string]client.ObjectList{
+		"an App": &v1alpha1.AppList{}, "a Project": &v1alpha1.ProjectList{}, "a Registry": &v1alpha1.RegistryList{}, "a Repository": &v1alpha1.RepositoryList{},
+		"an event": &eventsv1.EventList{},
+	} {
+		var options []client.ListOption
+		if what == "an App" {
+			options = append(options, in)
+		}
+		if err := n.admin.List(n.t.Context(), list, options...); err != nil {
+			n.t.Fatal(err)
+		}
+		all, err := json.Marshal(list)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		for _, text := range texts {
+			if strings.Contains(string(all), text) {
+				n.t.Errorf("%s has %s", what, text)
+			}
+		}
+	}
+	for _, text := range texts {
+		if strings.Contains(n.log(), text) {
+			n.t.Errorf("the log has %s", text)
+		}
+	}
+}
+
+// TestAppsNeedNothingButARegistry for charts, artifacts and images of a registry that wants a password. Another tenant is refused.
+func TestAppsNeedNothingButARegistry(t *testing.T) {
+	l := newLocked(t)
+	n, stranger := newTeam(t, "fetchers"), teamOf(t, "strangers")
+	host := l.Listener.Addr().String()
+	l.publish("1.0.0", "early-password")
+	n.source("locked", host, "early-password")
+	registry := registryFor("locked", host, n.name)
+	registry.Spec.Insecure = true
+	n.create(registry)
+	t.Cleanup(func() { _ = n.admin.Delete(t.Context(), registry) })
+	n.push(l.apps(""))
+	l.delivered(n, "1.0.0")
+	n.podNames("image", "kubeop-registry-locked")
+
+	stranger.push(l.apps(", insecure: true"))
+	for _, name := range []string{"chart", "artifact"} {
+		message := stranger.until(stranger.app("shop", name), v1alpha1.SourceReadyCondition, metav1.ConditionFalse, v1alpha1.AuthenticationFailedReason)
+		if !strings.Contains(message, host+" wants credentials") || !strings.Contains(message, "or ask an administrator of the cluster to let the tenant use a Registry of "+host) {
+			t.Errorf("%s: the message is %q", name, message)
+		}
+	}
+	if err := stranger.admin.Get(t.Context(), client.ObjectKey{Namespace: stranger.namespace(), Name: "from-artifact"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the stranger has the artifact: %v", err)
+	}
+
+	l.publish("1.1.0", "later-password")
+	image := n.app("shop", "image")
+	n.reconcile(image)
+	message := n.until(image, v1alpha1.ImageKeptCondition, metav1.ConditionTrue, v1alpha1.AuthenticationFailedReason)
+	if !strings.Contains(message, "the credentials are those of Registry locked: ask an administrator of the cluster to correct its Secret") {
+		t.Errorf("with the old password: the message is %q", message)
+	}
+	n.source("locked", host, "later-password")
+	n.copyHas("locked", host, "later-password")
+	n.reconcile(image)
+	l.delivered(n, "1.1.0")
+
+	n.silent("early-password", "later-password", "of-another-host", base64.StdEncoding.EncodeToString([]byte("robot:early-password")), base64.StdEncoding.EncodeToString([]byte("robot:later-password")))
 }
