@@ -217,12 +217,12 @@ type TenantStatus struct {
 type GuardState string
 
 const (
-	// GuardEnforced: the API server refuses what breaks the guard, whoever writes it, also while kubeop does not run. What only kubeop does,
+	// GuardEnforced means that the API server refuses what breaks the guard, whoever writes it, also while kubeop does not run. What only kubeop does,
 	// such as fetching sources, kubeop refuses.
 	GuardEnforced GuardState = "Enforced"
-	// GuardRenderedOnly: kubeop refuses it in apps, or writes an object that somebody else has to enforce. The API server does not refuse it.
+	// GuardRenderedOnly means that kubeop refuses it in apps, or writes an object that somebody else has to enforce. The API server does not refuse it.
 	GuardRenderedOnly GuardState = "RenderedOnly"
-	// GuardAbsent: nothing refuses it.
+	// GuardAbsent means that nothing refuses it.
 	GuardAbsent GuardState = "Absent"
 )
 

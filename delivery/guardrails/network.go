@@ -114,42 +114,43 @@ var HostKinds = []schema.GroupKind{
 func Hosts(object *unstructured.Unstructured) []string {
 	kind := object.GroupVersionKind()
 	spec, _ := object.Object["spec"].(map[string]any)
+	var named []any
+	switch {
+	case kind.Group == "networking.k8s.io" && kind.Kind == "Ingress":
+		named = ingressHosts(spec)
+	case kind.Group == gatewayGroup && kind.Kind == "Gateway", kind.Kind != "" && kind.Kind == listenerSets[kind.Group]:
+		for _, listener := range mappings(spec["listeners"]) {
+			if protocol := listener["protocol"]; protocol != "TCP" && protocol != "UDP" {
+				named = append(named, listener["hostname"])
+			}
+		}
+	case kind.Group == gatewayGroup && slices.Contains(routes, kind.Kind):
+		if named, _ = spec["hostnames"].([]any); len(named) == 0 {
+			named = []any{""}
+		}
+	}
 	var hosts []string
-	add := func(host any) {
+	for _, host := range named {
 		if name, _ := host.(string); !slices.Contains(hosts, name) {
 			hosts = append(hosts, name)
 		}
 	}
-	switch {
-	case kind.Group == "networking.k8s.io" && kind.Kind == "Ingress":
-		if spec["defaultBackend"] != nil {
-			add("")
-		}
-		listed, _ := spec["rules"].([]any)
-		for _, one := range listed {
-			rule, _ := one.(map[string]any)
-			add(rule["host"])
-		}
-		for _, certificate := range mappings(spec["tls"]) { // cert-manager makes a certificate for these.
-			names, _ := certificate["hosts"].([]any)
-			for _, name := range names {
-				add(name)
-			}
-		}
-	case kind.Group == gatewayGroup && kind.Kind == "Gateway", kind.Kind != "" && kind.Kind == listenerSets[kind.Group]:
-		for _, listener := range mappings(spec["listeners"]) {
-			if protocol := listener["protocol"]; protocol != "TCP" && protocol != "UDP" {
-				add(listener["hostname"])
-			}
-		}
-	case kind.Group == gatewayGroup && slices.Contains(routes, kind.Kind):
-		listed, _ := spec["hostnames"].([]any)
-		for _, host := range listed {
-			add(host)
-		}
-		if len(listed) == 0 {
-			add("")
-		}
+	return hosts
+}
+
+// ingressHosts returns the hosts of an Ingress: of its rules, also of those without a host, and of its certificates, which cert-manager makes.
+func ingressHosts(spec map[string]any) (hosts []any) {
+	if spec["defaultBackend"] != nil {
+		hosts = append(hosts, "")
+	}
+	rules, _ := spec["rules"].([]any)
+	for _, one := range rules {
+		rule, _ := one.(map[string]any)
+		hosts = append(hosts, rule["host"])
+	}
+	for _, certificate := range mappings(spec["tls"]) {
+		names, _ := certificate["hosts"].([]any)
+		hosts = append(hosts, names...)
 	}
 	return hosts
 }

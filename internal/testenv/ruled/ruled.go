@@ -119,17 +119,8 @@ func (w *written) object() *unstructured.Unstructured {
 	case w.Service != nil:
 		w.Service["ports"] = []any{map[string]any{"port": int64(80)}}
 		return object("v1", "Service", nil, w.Service)
-	case w.Host != nil:
-		rule := map[string]any{"http": map[string]any{"paths": []any{map[string]any{"path": "/", "pathType": "Prefix", "backend": backend()}}}}
-		if *w.Host != "" {
-			rule["host"] = *w.Host
-		}
-		return object("networking.k8s.io/v1", "Ingress", nil, map[string]any{"rules": []any{rule}})
-	case w.Ingress != nil:
-		return object("networking.k8s.io/v1", "Ingress", nil, w.Ingress)
-	case w.IngressAnnotation != "":
-		class := map[string]any{"kubernetes.io/ingress.class": w.IngressAnnotation}
-		return object("networking.k8s.io/v1", "Ingress", class, map[string]any{"rules": []any{map[string]any{"host": "a.example.com"}}})
+	case w.Host != nil, w.Ingress != nil, w.IngressAnnotation != "":
+		return w.ingress()
 	case w.Route != nil:
 		return object("gateway.networking.k8s.io/v1", "HTTPRoute", nil, map[string]any{"hostnames": w.Route})
 	case w.Kind == "ListenerSet":
@@ -146,6 +137,24 @@ func (w *written) object() *unstructured.Unstructured {
 		return object("v1", "PersistentVolumeClaim", nil, claim(w.Claim))
 	}
 	return w.workload(cmp.Or(w.Kind, "Pod"))
+}
+
+// ingress returns an Ingress with the host, the spec or the class annotation of a case.
+func (w *written) ingress() *unstructured.Unstructured {
+	var annotations map[string]any
+	rule := map[string]any{"host": "a.example.com"}
+	switch {
+	case w.Ingress != nil:
+		return object("networking.k8s.io/v1", "Ingress", nil, w.Ingress)
+	case w.IngressAnnotation != "":
+		annotations = map[string]any{"kubernetes.io/ingress.class": w.IngressAnnotation}
+	default:
+		rule = map[string]any{"http": map[string]any{"paths": []any{map[string]any{"path": "/", "pathType": "Prefix", "backend": backend()}}}}
+		if *w.Host != "" {
+			rule["host"] = *w.Host
+		}
+	}
+	return object("networking.k8s.io/v1", "Ingress", annotations, map[string]any{"rules": []any{rule}})
 }
 
 // gateway returns a Gateway with the class or with the listeners of a case.
