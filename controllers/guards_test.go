@@ -32,7 +32,7 @@ func (n *team) reportsGuard(name string, state v1alpha1.GuardState, reason strin
 
 // TestATenantReportsWhatTheAPIServerEnforces changes bindings of the chart, so no other test may run beside it.
 func TestATenantReportsWhatTheAPIServerEnforces(t *testing.T) {
-	n := teamOf(t, "reported")
+	n := teamOf(t, "enforced")
 	n.push(shopFiles("shop"))
 	n.reportsGuard("Admission", v1alpha1.GuardEnforced, "")
 	n.reportsGuard("Images", v1alpha1.GuardAbsent, "no policy of the tenant has such a rule")

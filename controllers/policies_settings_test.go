@@ -144,7 +144,7 @@ func TestPoliciesLimitTheQuotasOfProjects(t *testing.T) {
 // TestAnAppIsHeldToTheQuotaOfAPolicy: the API server admits no more than the maximum, and what is there already stays.
 func TestAnAppIsHeldToTheQuotaOfAPolicy(t *testing.T) {
 	t.Parallel()
-	n := teamOf(t, "held")
+	n := teamOf(t, "allotted")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
 	namespace := n.namespace()

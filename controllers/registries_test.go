@@ -459,7 +459,7 @@ func (n *team) silent(texts ...string) {
 // TestAppsNeedNothingButARegistry for charts, artifacts and images of a registry that wants a password. Another tenant is refused.
 func TestAppsNeedNothingButARegistry(t *testing.T) {
 	l := newLocked(t)
-	n, stranger := newTeam(t, "fetchers"), teamOf(t, "strangers")
+	n, stranger := newTeam(t, "fetchers"), teamOf(t, "outsiders")
 	host := l.Listener.Addr().String()
 	l.publish("1.0.0", "early-password")
 	n.source("locked", host, "early-password")
