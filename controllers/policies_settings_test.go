@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -170,4 +172,76 @@ func TestAnAppIsHeldToTheQuotaOfAPolicy(t *testing.T) {
 
 func serviceIn(namespace, name string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+}
+
+// TestPoliciesLimitContainersAndClaims: one write of the LimitRange of each project under a policy, by which the API server fills in what a container
+// does not say, and refuses what is too large. An app is told.
+func TestPoliciesLimitContainersAndClaims(t *testing.T) {
+	t.Parallel()
+	n, other := teamOf(t, "small"), teamOf(t, "unlimited")
+	for _, team := range []*team{n, other} {
+		team.push(shopFiles("shop", "web"))
+		team.ready(team.app("shop", "web"))
+	}
+	limits := func(o client.Object) any { return o.(*corev1.LimitRange).Spec.Limits }
+	writes, others := n.changesOf(&corev1.LimitRangeList{}, n.namespace(), limits), n.changesOf(&corev1.LimitRangeList{}, other.namespace(), limits)
+	largest := resource.MustParse("1Gi")
+	n.under(setting("limits", func(s *v1alpha1.PolicySpec) {
+		s.Limits = &v1alpha1.LimitRules{Default: corev1.ResourceList{"memory": resource.MustParse("100Mi")}, Claims: &v1alpha1.ClaimSizes{Max: &largest}}
+		s.Limits.Max = corev1.ResourceList{"cpu": resource.MustParse("1")}
+	}))
+	refused := func(text, want string) {
+		t.Helper()
+		n.eventually(func() error {
+			err := n.admin.Create(t.Context(), n.object(n.namespace(), text), client.DryRunAll)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				return errors.Join(fmt.Errorf("it is not refused with %q", want), err)
+			}
+			return nil
+		})
+	}
+	const claimOf = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: %s}}}}"
+	refused(fmt.Sprintf(claimOf, "2Gi"), "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi")
+	n.passes(func() error {
+		return n.admin.Create(t.Context(), n.object(n.namespace(), fmt.Sprintf(claimOf, "1Gi")), client.DryRunAll)
+	})
+	large := strings.Replace(placed("Pod", "hostname: a"), "image: ", "resources: {limits: {cpu: 2}}, image: ", 1)
+	refused(large, "maximum cpu usage per Container is 1, but limit is 2")
+	pod := n.object(n.namespace(), placed("Pod", "hostname: a"))
+	n.passes(func() error { return n.admin.Create(t.Context(), pod, client.DryRunAll) })
+	containers, _, err := unstructured.NestedSlice(pod.Object, "spec", "containers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := containers[0].(map[string]any)["resources"]
+	want := map[string]any{
+		"limits":   map[string]any{"cpu": "1", "memory": "100Mi", "ephemeral-storage": "10Gi"},
+		"requests": map[string]any{"cpu": "50m", "memory": "64Mi", "ephemeral-storage": "64Mi"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a container that says nothing (-want +got):\n%s", diff)
+	}
+	if got, of := writes(), others(); got != 1 || of != 0 {
+		t.Errorf("the limits of the project were written %d times, want once; those of a tenant under no policy %d times", got, of)
+	}
+
+	// An app whose pods are too large.
+	n.push(imageFile("big", "  image: {reference: registry.example.com/web:v1, resources: {limits: {cpu: 2}}}\n"))
+	big := n.app("shop", "big")
+	n.eventually(func() error {
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(big), big); err != nil {
+			return err
+		}
+		healthy := conditions.Get(big, v1alpha1.HealthyCondition)
+		if healthy == nil || healthy.Status == metav1.ConditionTrue || !strings.Contains(healthy.Message, "maximum cpu usage per Container is 1, but limit is 2") {
+			return fmt.Errorf("Healthy is %+v", healthy)
+		}
+		return nil
+	})
+
+	// A policy that contradicts it.
+	n.create(&v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "small-floor"}, Spec: v1alpha1.PolicySpec{Limits: &v1alpha1.LimitRules{Min: corev1.ResourceList{"cpu": resource.MustParse("3")}}}})
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Policies = append(s.Policies, "small-floor") })
+	n.mentions(n.project("shop"), v1alpha1.ReadyCondition,
+		"limits contradict each other: spec.limits.min of policies/small-floor.yaml has cpu 3, and spec.limits.max of policies/small-limits.yaml has 1, which holds")
 }

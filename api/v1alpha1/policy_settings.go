@@ -1,6 +1,9 @@
 package v1alpha1
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
 
 // PolicySpec says what the apps and people of tenants may have in the namespaces of their projects: rules, which objects have to satisfy, and
 // settings, which have no action because kubeop writes them into what the API server enforces anyway.
@@ -14,6 +17,36 @@ type PolicySpec struct {
 	Egress *EgressRules `json:"egress,omitempty"`
 	// Quota is how much a project may have. kubeop writes it into the ResourceQuota of each project.
 	Quota *QuotaRules `json:"quota,omitempty"`
+	// Limits are those of containers and claims. kubeop writes them into the LimitRange of each project.
+	Limits *LimitRules `json:"limits,omitempty"`
+}
+
+// LimitRules limit the processors, the memory and the ephemeral storage of each container (cpu, memory, ephemeral-storage), and the size of each
+// claim, as a LimitRange does. Of several policies, the smallest maximum, ratio and default of each resource hold, and the largest minimum. Where a
+// minimum is then above a maximum, the maximum holds. Package limitrange has the defaults.
+type LimitRules struct {
+	// Max is the most that a container may request or have as a limit.
+	Max corev1.ResourceList `json:"max,omitempty"`
+	// Min is the least that a container may request or have as a limit.
+	Min corev1.ResourceList `json:"min,omitempty"`
+	// Default are the limits of containers that have none, if spec.limits of the Project has none. Default: memory 256Mi, ephemeral-storage 10Gi.
+	// Where there is only a ratio, it is the request times that; where there is only a maximum, the maximum.
+	Default corev1.ResourceList `json:"default,omitempty"`
+	// DefaultRequest are the requests of containers that have neither requests nor limits, if spec.limits of the Project has none. Default:
+	// cpu 50m, memory 64Mi, ephemeral-storage 64Mi.
+	DefaultRequest corev1.ResourceList `json:"defaultRequest,omitempty"`
+	// Ratio is how many times its request the limit of a container may be.
+	Ratio corev1.ResourceList `json:"ratio,omitempty"`
+	// Claims are the sizes that each claim may request.
+	Claims *ClaimSizes `json:"claims,omitempty"`
+}
+
+// ClaimSizes are the sizes that a claim may request.
+type ClaimSizes struct {
+	// Max is the largest size. Default: what the quota of the project allows.
+	Max *resource.Quantity `json:"max,omitempty"`
+	// Min is the smallest size. Default: none.
+	Min *resource.Quantity `json:"min,omitempty"`
 }
 
 // QuotaRules limit the quota of each project, with the names of a ResourceQuota, such as requests.cpu. Of each resource, the smallest amount of several

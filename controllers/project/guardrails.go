@@ -12,23 +12,12 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/isolation"
+	"github.com/kubeop/kubeop/delivery/limitrange"
 	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // guardName is the name of the project's quota and limits.
 const guardName = quota.Name
-
-var (
-	defaultLimits = corev1.ResourceList{
-		corev1.ResourceMemory:           resource.MustParse("256Mi"),
-		corev1.ResourceEphemeralStorage: resource.MustParse("10Gi"),
-	}
-	defaultRequests = corev1.ResourceList{
-		corev1.ResourceCPU:              resource.MustParse("50m"),
-		corev1.ResourceMemory:           resource.MustParse("64Mi"),
-		corev1.ResourceEphemeralStorage: resource.MustParse("64Mi"),
-	}
-)
 
 // guard applies the policies, the quota, the limits and the network isolation. What the project requests in excess of what is allowed, or of the budget of
 // its tenant, it does not get, and guard says so in the end.
@@ -40,12 +29,11 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	spec := s.project.Spec
+	within := limitrange.Of(s.network.policies, s.project.Spec.Limits)
+	s.conflicts = within.Conflicts
 	counted := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
 	limits := core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).
-		WithSpec(core.LimitRangeSpec().WithLimits(core.LimitRangeItem().WithType(corev1.LimitTypeContainer).
-			WithDefault(quota.Over(defaultLimits, spec.Limits.Default)).
-			WithDefaultRequest(quota.Over(defaultRequests, spec.Limits.DefaultRequest))))
+		WithSpec(core.LimitRangeSpec().WithLimits(within.Items()...))
 	egress, ports, err := r.egress(ctx, s)
 	if err != nil {
 		return err

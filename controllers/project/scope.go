@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
@@ -28,10 +29,7 @@ type scope struct {
 	// made records which objects were applied.
 	made    *apply.Ledger
 	network network
-	// lowered: the quota is lower than the project's own, because the tenant's other projects have many objects; set by guard.
-	lowered bool
-	// excess says by how much the project uses more than its quota, which was lowered; set by guard.
-	excess string
+	bounds
 	// apps are the project's apps, set by resolve and again by grant; nil before.
 	apps *rollup.Apps
 	// delivered is what the apps delivered, set together with apps; nil before, and while the project is being deleted.
@@ -49,6 +47,16 @@ type scope struct {
 	stopped halt
 	// pulls are the pull Secrets of the project.
 	pulls registry.Held
+}
+
+// bounds is what is to be said about the quota and the limits, set by guard.
+type bounds struct {
+	// lowered: the quota is lower than the project's own, because the tenant's other projects have many objects.
+	lowered bool
+	// excess says by how much the project uses more than its quota, which was lowered.
+	excess string
+	// conflicts say which limits of containers and claims do not fit together.
+	conflicts []string
 }
 
 // promotion is the condition about promotions, and their status.
@@ -114,6 +122,9 @@ func (s *scope) Summary() string {
 	}
 	if s.excess != "" {
 		summary += fmt.Sprintf("; it uses more than its quota: %s; nothing is deleted, and nothing more of it is admitted", s.excess)
+	}
+	if len(s.conflicts) > 0 {
+		summary += "; limits contradict each other: " + strings.Join(few.Of(s.conflicts, 3), "; ")
 	}
 	return summary
 }

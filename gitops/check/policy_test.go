@@ -41,6 +41,10 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		"egress to ports backwards":   {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports:\n    - {port: 90, endPort: 80}\n", []string{"8: spec.egress.ports[0]: endPort must not be below port"}},
 		"egress by no protocol":       {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports: [{port: 1, protocol: ICMP}]\n", []string{`7: spec.egress.ports[0].protocol: "ICMP" is not one of TCP, UDP, SCTP`}},
 		"egress as a list of numbers": {head + "  egress:\n    cidrs: [0.0.0.0/0]\n    ports: [443]\n", []string{"7: spec.egress.ports[0]: must be of type object, not integer; write - port: 443"}},
+		"limits":                      {head + "  limits: {max: {cpu: 4, memory: 1Gi}, min: {cpu: 10m}, default: {cpu: 2}, defaultRequest: {cpu: 1}, ratio: {cpu: 1500m}, claims: {max: 10Gi, min: 1Gi}}\n", nil},
+		"limits that contradict each other": {head + "  limits:\n    max: {cpu: 1}\n    min:\n      memory: 1Gi\n      cpu: 2\n    claims:\n      max: 1Gi\n      min: 2Gi\n", []string{
+			"12: spec.limits.claims.min: 2Gi is above 1Gi in claims.max; it must be at most that", "9: spec.limits.min[cpu]: 2 is above 1 in max; it must be at most that"}},
+		"a limit of a device":         {head + "  limits:\n    max: {example.com/gpu: 1}\n", []string{"6: spec.limits.max[example.com/gpu]: only cpu, memory and ephemeral-storage of containers are limited"}},
 		"a quota":                     {head + "  quota: {max: {requests.cpu: 16, pods: '20'}, default: {requests.cpu: 2}}\n", nil},
 		"a quota below zero":          {head + "  quota:\n    max:\n      pods: -1\n", []string{"7: spec.quota.max[pods]: -1 is negative; it must be 0 or more"}},
 		"a default above the maximum": {head + "  quota:\n    max: {requests.cpu: 4}\n    default:\n      requests.cpu: 8\n", []string{"8: spec.quota.default[requests.cpu]: 8 is above 4 in max; it must be at most that"}},

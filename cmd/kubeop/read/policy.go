@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -31,6 +32,11 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 	}
 	if of := policy.Spec.Quota; of != nil {
 		describeRule(page, "quota", "", "at most", amountsOf(of.Max), "default", amountsOf(of.Default))
+	}
+	if of := policy.Spec.Limits; of != nil {
+		claims := cmp.Or(of.Claims, &v1alpha1.ClaimSizes{})
+		describeRule(page, "limits", "", "at most", amountsOf(of.Max), "at least", amountsOf(of.Min), "default", amountsOf(of.Default), "default request", amountsOf(of.DefaultRequest),
+			"ratio", amountsOf(of.Ratio), "claims at most", size(claims.Max), "claims at least", size(claims.Min))
 	}
 	tenants := &v1alpha1.TenantList{}
 	err := reader.List(ctx, tenants)
@@ -172,4 +178,12 @@ func amountsOf(list corev1.ResourceList) (all []string) {
 		all = append(all, string(name)+"="+amount.String())
 	}
 	return all
+}
+
+// size returns the size of a claim; nothing without one.
+func size(of *resource.Quantity) []string {
+	if of == nil {
+		return nil
+	}
+	return []string{of.String()}
 }
