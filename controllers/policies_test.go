@@ -48,7 +48,7 @@ func (n *team) guarded(want v1alpha1.GuardrailsSpec) {
 				withActions(&list[i].PolicyRules)
 			}
 		}
-		got.Spec.Hostnames = want.Hostnames
+		got.Spec.Hostnames, got.Spec.PodSecurity = want.Hostnames, want.PodSecurity // These are of the Tenant, too.
 		if !equality.Semantic.DeepEqual(got.Spec, want) {
 			return fmt.Errorf("the guardrails are %+v, want %+v", got.Spec, want)
 		}

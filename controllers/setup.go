@@ -129,7 +129,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	keys := tenant.NewKeys(s.direct, o.Namespace)
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
-		Kinds: s.kinds, Budgets: s.usage.Budgets, FlowControl: o.FlowControl, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note, Keys: keys,
+		Kinds: s.kinds, Budgets: s.usage.Budgets, FlowControl: o.FlowControl, PodSecurity: s.podSecurity, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note, Keys: keys,
 	}
 	writes := writeback.New(writeback.Options{
 		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,

@@ -19,6 +19,22 @@ type PolicySpec struct {
 	Quota *QuotaRules `json:"quota,omitempty"`
 	// Limits are those of containers and claims. kubeop writes them into the LimitRange of each project.
 	Limits *LimitRules `json:"limits,omitempty"`
+	// PodSecurity is the Pod Security level that pods have to satisfy. kubeop writes it into the labels of the namespace of each project.
+	PodSecurity *PodSecurityRules `json:"podSecurity,omitempty"`
+}
+
+// PodSecurityRules require a level of the Pod Security Standards. Of several policies and spec.podSecurity of the Tenant the strictest level
+// holds, with the newest version that one of the policies names, so that a pod satisfies each of them. If the Tenant's level is stricter than those of all
+// policies, the version is latest.
+type PodSecurityRules struct {
+	// Level is restricted or baseline. No policy allows more than a Tenant can.
+	// +kubebuilder:validation:Enum=restricted;baseline
+	Level string `json:"level"`
+	// Version is the minor version of Kubernetes whose checks hold, such as v1.34, or latest for those of the API server. A version that is newer than
+	// the API server is the API server's. Default latest.
+	// +kubebuilder:validation:Pattern=`^(latest|v1\.(0|[1-9][0-9]{0,2}))$`
+	// +kubebuilder:default=latest
+	Version string `json:"version,omitempty"`
 }
 
 // LimitRules limit the processors, the memory and the ephemeral storage of each container (cpu, memory, ephemeral-storage), and the size of each

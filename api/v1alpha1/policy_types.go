@@ -341,6 +341,19 @@ type GuardrailsSpec struct {
 	// be served.
 	// +structType=atomic
 	Hostnames *ClaimedHostnames `json:"hostnames,omitempty"`
+	// PodSecurity is the Pod Security level that the namespace enforces. Without it no policy requires one, and that of the Tenant holds.
+	// +structType=atomic
+	PodSecurity *AppliedPodSecurity `json:"podSecurity,omitempty"`
+}
+
+// AppliedPodSecurity is the strictest Pod Security level of a tenant and its policies.
+type AppliedPodSecurity struct {
+	PodSecurityRules `json:",inline"`
+
+	// Policies are the names of the policies that require this level; "tenant.yaml" for spec.podSecurity of the Tenant.
+	// +kubebuilder:validation:MaxItems=17
+	// +listType=set
+	Policies []string `json:"policies"`
 }
 
 // ClaimedHostnames are the host names that a project has by HostnameClaims. Ingresses, routes and Gateways in its namespace can serve no others.

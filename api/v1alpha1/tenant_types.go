@@ -232,7 +232,7 @@ type GuardStatus struct {
 	Name string `json:"name"`
 	// State is Enforced, RenderedOnly or Absent.
 	State GuardState `json:"state"`
-	// Reason is why the guard is not enforced.
+	// Reason is why the guard is not enforced, or what it enforces.
 	Reason string `json:"reason,omitempty"`
 }
 

@@ -153,7 +153,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 	err = policy.Join(err, policy.Refusal(made.broken))
 	made.filled = podsecurity.Fill(objects, s.Fill)
 	// One refusal says everything, so that one push can mend it.
-	judge := podsecurity.Judge{Level: s.PodSecurity, Version: a.podSecurity, Tenant: s.Owner.Tenant}
+	judge := podsecurity.Judge{Level: s.PodSecurity, Version: a.podSecurity, Tenant: s.Owner.Tenant}.Under(s.Guardrails)
 	if err := policy.Join(err, judge.Check(objects)); err != nil {
 		return made, err
 	}

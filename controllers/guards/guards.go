@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/pod-security-admission/api"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -43,6 +44,8 @@ type Cluster struct {
 	*Admission
 	// FlowControl: tenants have fair shares of the API server.
 	FlowControl bool
+	// Version is that of the Pod Security checks that the API server enforces.
+	Version api.Version
 }
 
 // Of returns the guards of a tenant that is under these policies, in a fixed order.
@@ -62,7 +65,7 @@ func (c Cluster) Of(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) ([]v1al
 		fair.State, fair.Reason = v1alpha1.GuardAbsent, "flowControl of the chart is turned off, so a tenant can slow down the requests of others to the API server"
 	}
 	return append(all,
-		v1alpha1.GuardStatus{Name: PodSecurity, State: v1alpha1.GuardEnforced},
+		v1alpha1.GuardStatus{Name: PodSecurity, State: v1alpha1.GuardEnforced, Reason: c.podSecurity(guardrails.PodSecurity(tenant, &spec))},
 		v1alpha1.GuardStatus{Name: Network, State: v1alpha1.GuardRenderedOnly, Reason: "NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"},
 		fair), nil
 }
@@ -84,6 +87,22 @@ func (c Cluster) family(name string, stated map[string]string) v1alpha1.GuardSta
 		return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardAbsent, Reason: "policies only record"}
 	}
 	return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant has such a rule"}
+}
+
+// podSecurity says which level of Pod Security holds, in which version, and which files say so.
+func (c Cluster) podSecurity(held v1alpha1.AppliedPodSecurity) string {
+	var files []string
+	for _, by := range held.Policies {
+		if by != guardrails.TenantFile {
+			by = "policies/" + by + ".yaml"
+		}
+		files = append(files, by)
+	}
+	text := fmt.Sprintf("level %s, version %s, by spec.podSecurity of %s", held.Level, held.Version, strings.Join(few.Of(files, 4), ", "))
+	if pinned, err := api.ParseVersion(held.Version); err == nil && !pinned.Latest() && c.Version.Older(pinned) {
+		text += fmt.Sprintf("; the API server is %s and has no newer checks: an administrator of the cluster names at most that version in Git", c.Version)
+	}
+	return text
 }
 
 // enforced is a guard that holds in apps, and everywhere if nothing is wrong with its admission policies.

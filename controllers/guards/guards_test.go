@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -57,7 +58,7 @@ func stateOf(t *testing.T, flowControl bool, tenant *v1alpha1.Tenant, policies [
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Cluster{admission, flowControl}.Of(tenant, policies)
+	all, err := Cluster{admission, flowControl, api.MajorMinorVersion(1, 36)}.Of(tenant, policies)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ const (
 func without() []string {
 	return []string{
 		"Admission Enforced", "Images" + none, "Services" + none, claims, "Classes" + none, "Nodes" + none, "Kinds" + none, "Metadata" + none, "Sources" + none,
-		"PodSecurity Enforced", network, "FairShare Enforced",
+		"PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, "FairShare Enforced",
 	}
 }
 
@@ -101,6 +102,10 @@ func rulesOf(action v1alpha1.PolicyAction) []v1alpha1.Policy {
 	}}}}
 }
 
+func levelOf(version string) []v1alpha1.Policy {
+	return []v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "hard"}, Spec: v1alpha1.PolicySpec{PodSecurity: &v1alpha1.PodSecurityRules{Level: "restricted", Version: version}}}}
+}
+
 func TestWhatHoldsForATenant(t *testing.T) {
 	const images = "kubeop-guardrails-images-deny"
 	both := append(rulesOf(v1alpha1.DenyAction), rulesOf(v1alpha1.WarnAction)...)
@@ -120,6 +125,11 @@ func TestWhatHoldsForATenant(t *testing.T) {
 		"warned":                       {policies: rulesOf(v1alpha1.WarnAction), objects: installed(nil), want: with("Images Absent policies only warn", "Sources Absent policies only warn")},
 		"recorded":                     {policies: rulesOf(v1alpha1.AuditAction), objects: installed(nil), want: with("Images Absent policies only record", "Sources Absent policies only record")},
 		"domains":                      {domains: []string{"example.com"}, objects: installed(nil), want: with("Hostnames" + enforces)},
+		"Pod Security of a policy": {policies: levelOf("v1.35"), objects: installed(nil),
+			want: with("PodSecurity Enforced level restricted, version v1.35, by spec.podSecurity of policies/hard.yaml, tenant.yaml")},
+		"Pod Security of a newer Kubernetes": {policies: levelOf("v1.37"), objects: installed(nil),
+			want: with("PodSecurity Enforced level restricted, version v1.37, by spec.podSecurity of policies/hard.yaml, tenant.yaml; the API server is v1.36 and has no newer checks: " +
+				"an administrator of the cluster names at most that version in Git")},
 		"a policy is missing": {
 			policies: rulesOf(v1alpha1.DenyAction), objects: installed([]string{"policy " + images}),
 			want:    with("Images RenderedOnly ValidatingAdmissionPolicy "+images+" does not exist", "Sources"+enforces),

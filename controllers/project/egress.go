@@ -24,8 +24,6 @@ type Networks interface {
 
 // network is what is known of the connections of a project.
 type network struct {
-	// policies are those that the tenant is under, set by enforce.
-	policies []v1alpha1.Policy
 	// closed are ranges of the egress that are completely forbidden, and disjoint the files whose rules about egress have nothing in common; set by
 	// guard.
 	closed, disjoint []string
@@ -68,9 +66,9 @@ func (s *scope) egressRules() (rules []v1alpha1.EgressRules, files []string) {
 	if ranges := s.tenant.Spec.Egress; len(ranges) > 0 {
 		rules, files = append(rules, v1alpha1.EgressRules{CIDRs: ranges}), append(files, "tenant.yaml")
 	}
-	for i := range s.network.policies {
-		if rule := s.network.policies[i].Spec.Egress; rule != nil {
-			rules, files = append(rules, *rule), append(files, fmt.Sprintf("policies/%s.yaml", s.network.policies[i].Name))
+	for i := range s.rules.policies {
+		if rule := s.rules.policies[i].Spec.Egress; rule != nil {
+			rules, files = append(rules, *rule), append(files, fmt.Sprintf("policies/%s.yaml", s.rules.policies[i].Name))
 		}
 	}
 	return rules, files

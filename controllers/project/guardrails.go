@@ -29,7 +29,7 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	within := limitrange.Of(s.network.policies, s.project.Spec.Limits)
+	within := limitrange.Of(s.rules.policies, s.project.Spec.Limits)
 	s.conflicts = within.Conflicts
 	counted := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
 	limits := core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).
@@ -66,7 +66,7 @@ func (r *Reconciler) quotaOf(ctx context.Context, s *scope) (hard corev1.Resourc
 	if err != nil {
 		return nil, nil, err
 	}
-	hard, excess := quota.Of(s.project.Spec.Quota, quota.TermsOf(s.tenant, s.network.policies), kinds)
+	hard, excess := quota.Of(s.project.Spec.Quota, quota.TermsOf(s.tenant, s.rules.policies), kinds)
 	hard, over, err := r.Grants.Grant(ctx, s.tenant, s.project.Name, hard)
 	if err != nil {
 		return nil, nil, err

@@ -102,7 +102,7 @@ func TestPoliciesNarrowTheEgressOfATenant(t *testing.T) {
 			b.networks.except = map[string][]netip.Prefix{"0.0.0.0/0": {netip.MustParsePrefix("10.0.0.0/8")}}
 			b.networks.all = map[string]bool{"10.96.0.0/12": true}
 			s := b.with(shop(), reaching(c.egress...))
-			s.network.policies = c.policies
+			s.rules.policies = c.policies
 			got, ports, err := b.egress(t.Context(), s)
 			if err != nil {
 				t.Fatal(err)

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -12,8 +11,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/home"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/namespace"
-	"github.com/kubeop/kubeop/delivery/podsecurity"
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
@@ -23,8 +22,9 @@ func (r *Reconciler) home(s *scope, owner namespace.Owner) home.Home {
 
 // makeNamespace creates the project's namespace with the terms that administrators set for the tenant.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
+	held := guardrails.PodSecurity(s.tenant, &s.rules.spec)
 	terms := namespace.Terms{
-		PodSecurity: cmp.Or(s.tenant.Spec.PodSecurity, podsecurity.Default), Limits: namespace.LimitsOf(s.tenant), Guardrails: true, Frozen: s.tenant.Spec.Frozen,
+		PodSecurity: held.Level, PodSecurityVersion: held.Version, Limits: namespace.LimitsOf(s.tenant), Guardrails: true, Frozen: s.tenant.Spec.Frozen,
 		Stopped: s.tenant.Spec.Stopped,
 	}
 	return r.home(s, s.ownedBy(s.tenant)).Make(ctx, s.made, terms)

@@ -17,26 +17,44 @@ import (
 	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
-// enforce writes the Guardrails of the namespace: the rules of the policies that the tenant is under, its domains, and the host names that the project has. If
-// one of the policies does not exist, the rules stay as they are, because fewer rules would allow more.
-func (r *Reconciler) enforce(ctx context.Context, s *scope) error {
+// rules are those of the policies that a project is under, set by resolve.
+type rules struct {
+	// policies are those that the tenant is under, and missing the names for which there is none.
+	policies []v1alpha1.Policy
+	missing  []string
+	// spec are the rules that hold. If a policy is missing, they are those that held before, if there were any.
+	spec v1alpha1.GuardrailsSpec
+	// written: there were rules before, and listed are the host names in them.
+	written bool
+	listed  *v1alpha1.ClaimedHostnames
+}
+
+// findRules finds the rules of the policies that the tenant is under. If one of the policies does not exist, the rules stay as they are, because
+// fewer rules would allow more.
+func (r *Reconciler) findRules(ctx context.Context, s *scope) error {
 	policies := &v1alpha1.PolicyList{}
 	if err := r.Client.List(ctx, policies, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the policies: %w", err)
 	}
-	selected, missing := guardrails.Select(s.tenant, policies.Items)
 	live := &v1alpha1.Guardrails{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: v1alpha1.GuardrailsName}, live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading the guardrails of namespace %s: %w", s.namespace, err)
 	}
-	s.network.policies = selected
-	spec := guardrails.For(s.tenant, selected)
-	if len(missing) > 0 {
-		spec = live.Spec
+	selected, missing := guardrails.Select(s.tenant, policies.Items)
+	s.rules = rules{policies: selected, missing: missing, spec: guardrails.For(s.tenant, selected), written: err == nil, listed: live.Spec.Hostnames}
+	if len(missing) > 0 && s.rules.written {
+		s.rules.spec = live.Spec
 	}
-	if len(missing) == 0 || err == nil {
-		if err := r.writeGuardrails(ctx, s, spec, live.Spec.Hostnames); err != nil {
+	return nil
+}
+
+// enforce writes the Guardrails of the namespace: the rules of the policies that the tenant is under, its domains, and the host names that the project has.
+// New ones are not written while a policy is missing.
+func (r *Reconciler) enforce(ctx context.Context, s *scope) error {
+	missing := s.rules.missing
+	if len(missing) == 0 || s.rules.written {
+		if err := r.writeGuardrails(ctx, s, s.rules.spec, s.rules.listed); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// resolve finds the tenant, which decides the project's Pod Security level, egress and owners.
+// resolve finds the tenant and its policies, which decide the project's Pod Security level, egress and owners.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	if s.project.Spec.Namespace != nil {
 		return step.Stop(v1alpha1.NotAllowedReason, errors.New("spec.namespace is for projects of the platform itself only: remove it"))
@@ -30,6 +30,9 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
 	s.tenant = tenant
+	if err := r.findRules(ctx, s); err != nil {
+		return err
+	}
 	if s.hadCluster() {
 		// Revoke rights here, because the later steps may fail for as long as the tenant's files make them fail.
 		s.cluster = r.grantCluster(ctx, s)

@@ -29,6 +29,7 @@ type scope struct {
 	// made records which objects were applied.
 	made    *apply.Ledger
 	network network
+	rules   rules
 	bounds
 	// apps are the project's apps, set by resolve and again by grant; nil before.
 	apps *rollup.Apps

@@ -4,6 +4,7 @@ package tenant
 import (
 	"context"
 
+	"k8s.io/pod-security-admission/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,6 +33,8 @@ type Reconciler struct {
 	Keys *sopskey.Keys
 	// FlowControl: the API server has the priority levels of the chart, so each tenant gets FlowSchemas.
 	FlowControl bool
+	// PodSecurity is the version of the Pod Security checks that the API server enforces.
+	PodSecurity api.Version
 	// OwnerRequests: the API server has the chart's policy kubeop-requests, so owners may annotate their Repository.
 	OwnerRequests bool
 	// Notified returns the condition about the receivers of notifications.

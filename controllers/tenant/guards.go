@@ -25,7 +25,7 @@ func (r *Reconciler) reportGuards(ctx context.Context, s *scope) error {
 		return err
 	}
 	selected, _ := guardrails.Select(s.tenant, policies.Items)
-	if s.guards, err = (guards.Cluster{Admission: admission, FlowControl: r.FlowControl}).Of(s.tenant, selected); err != nil {
+	if s.guards, err = (guards.Cluster{Admission: admission, FlowControl: r.FlowControl, Version: r.PodSecurity}).Of(s.tenant, selected); err != nil {
 		return err
 	}
 	s.unenforced = guards.Note(s.guards)

@@ -47,9 +47,11 @@ func Of(policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
 // TenantFile stands in place of the name of a Policy where spec.domains of the Tenant is the rule. No Policy can have that name.
 const TenantFile = "tenant.yaml"
 
-// For returns the rules that hold for a tenant: those of its policies, and that its host names are below its own domains, if it has some.
+// For returns the rules that hold for a tenant: those of its policies, that its host names are below its own domains, if it has some, and the strictest
+// Pod Security level.
 func For(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
 	spec := Of(policies)
+	spec.PodSecurity = podSecurityOf(tenant, policies)
 	if domains := tenant.Spec.Domains; len(domains) > 0 {
 		own := &v1alpha1.HostnameRules{Action: v1alpha1.DenyAction, Suffixes: domains, Wildcards: true}
 		spec.Deny = append(spec.Deny, v1alpha1.AppliedPolicy{Policy: TenantFile, PolicyRules: v1alpha1.PolicyRules{Hostnames: own}})

@@ -160,7 +160,7 @@ func TestRetainedNamespacesHaveTheLabel(t *testing.T) {
 }
 
 func TestTheNamespaceToApplyIsMarkedAndHeldToItsTerms(t *testing.T) {
-	terms := Terms{PodSecurity: "baseline", Limits: map[string]string{v1alpha1.MaxObjectSizeAnnotation: "1024"}}
+	terms := Terms{PodSecurity: "baseline", PodSecurityVersion: "v1.34", Limits: map[string]string{v1alpha1.MaxObjectSizeAnnotation: "1024"}}
 	for name, c := range map[string]struct {
 		owner       Owner
 		annotations map[string]string
@@ -177,8 +177,9 @@ func TestTheNamespaceToApplyIsMarkedAndHeldToItsTerms(t *testing.T) {
 			}
 			want := map[string]string{
 				v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop",
-				"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/enforce-version": "latest",
-				"pod-security.kubernetes.io/warn": "baseline", "pod-security.kubernetes.io/audit": "baseline",
+				"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/enforce-version": "v1.34",
+				"pod-security.kubernetes.io/warn": "baseline", "pod-security.kubernetes.io/warn-version": "v1.34",
+				"pod-security.kubernetes.io/audit": "baseline", "pod-security.kubernetes.io/audit-version": "v1.34",
 			}
 			if diff := cmp.Diff(want, object.Labels); diff != "" {
 				t.Errorf("labels (-want +got):\n%s", diff)

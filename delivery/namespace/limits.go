@@ -11,8 +11,8 @@ import (
 
 // Terms are the limits for a namespace and the objects in it.
 type Terms struct {
-	// PodSecurity is the Pod Security level.
-	PodSecurity string
+	// PodSecurity is the Pod Security level, and PodSecurityVersion that of its checks. Default: that of the cluster.
+	PodSecurity, PodSecurityVersion string
 	// Limits are annotations for the chart's admission policies, as LimitsOf returns them.
 	Limits map[string]string
 	// Guardrails: the admission policies enforce the Guardrails in the namespace.

@@ -3,6 +3,7 @@
 package namespace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,15 +32,15 @@ var (
 	ErrLeaving = errors.New("the namespace is still being deleted")
 )
 
-// podSecurityLabels enforce a Pod Security level in a namespace (KEP-2579). The version is the cluster's own, so a new release of
+// podSecurityLabels enforce a Pod Security level in a namespace (KEP-2579). Without a version it is the cluster's own, so a new release of
 // Kubernetes enforces its stricter checks at once.
-func podSecurityLabels(level string) map[string]string {
-	return map[string]string{
-		"pod-security.kubernetes.io/enforce":         level,
-		"pod-security.kubernetes.io/enforce-version": "latest",
-		"pod-security.kubernetes.io/warn":            level,
-		"pod-security.kubernetes.io/audit":           level,
+func podSecurityLabels(level, version string) map[string]string {
+	labels := map[string]string{}
+	for _, mode := range []string{"enforce", "warn", "audit"} {
+		labels["pod-security.kubernetes.io/"+mode] = level
+		labels["pod-security.kubernetes.io/"+mode+"-version"] = cmp.Or(version, "latest")
 	}
+	return labels
 }
 
 // Owner identifies the tenant or project of a namespace.
@@ -58,7 +59,7 @@ func Object(name string, owner Owner, terms Terms) *core.NamespaceApplyConfigura
 	if owner.Identity != "" {
 		marks[v1alpha1.TenantIdentityAnnotation] = owner.Identity
 	}
-	object := core.Namespace(name).WithLabels(owner.Labels).WithLabels(podSecurityLabels(terms.PodSecurity)).
+	object := core.Namespace(name).WithLabels(owner.Labels).WithLabels(podSecurityLabels(terms.PodSecurity, terms.PodSecurityVersion)).
 		WithAnnotations(marks).WithAnnotations(terms.Limits)
 	if terms.Guardrails {
 		object.WithLabels(map[string]string{v1alpha1.GuardrailsLabel: v1alpha1.GuardrailsEnforced})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/few"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
@@ -31,6 +32,20 @@ type Judge struct {
 	Version api.Version
 	// Tenant is the tenant whose level an administrator may change. Projects of v1alpha1.PlatformTenant have their own levels.
 	Tenant string
+	// requiredBy are the policies that require the level, guardrails.TenantFile for the Tenant. Default: the Tenant.
+	requiredBy []string
+}
+
+// Under returns the judge of a namespace with these Guardrails: they may require the level, in an older version of the checks. rules is nil for none.
+func (j Judge) Under(rules *v1alpha1.GuardrailsSpec) Judge {
+	if rules == nil || rules.PodSecurity == nil || rules.PodSecurity.Level != j.Level {
+		return j
+	}
+	j.requiredBy = rules.PodSecurity.Policies
+	if pinned, err := api.ParseVersion(rules.PodSecurity.Version); err == nil && pinned.Older(j.Version) {
+		j.Version = pinned
+	}
+	return j
 }
 
 // VersionOf returns the version of the checks that an API server enforces; the latest if its version cannot be read.
@@ -45,6 +60,8 @@ func VersionOf(major, minor string) api.Version {
 const (
 	// maxDetail limits what a violation quotes, in characters, and maxText all violations, in bytes: a condition may have 32 KiB.
 	maxDetail, maxText = 1 << 10, 16 << 10
+	// maxFiles is how many files a message names that require a level.
+	maxFiles = 4
 )
 
 // Check returns every rule that a pod among the objects breaks, joined; each is a *policy.Violation on its own line. It returns nil if
@@ -162,9 +179,26 @@ func (j Judge) otherLevel(atBaseline bool) string {
 	case j.Tenant == v1alpha1.PlatformTenant:
 		return "or set spec.namespace.podSecurity: " + level + " in project.yaml, which allows it"
 	case atBaseline:
-		return "or ask an administrator of the cluster to set podSecurity: baseline in tenants/" + j.Tenant + "/tenant.yaml of the platform repository, which allows it"
+		return "or ask an administrator of the cluster to set " + j.lowered() + " of the platform repository, which allows it"
 	}
 	return "no level that a Tenant may have allows it, so otherwise " + policy.AskPlatform
+}
+
+// lowered says which fields have to be set so that level baseline holds.
+func (j Judge) lowered() string {
+	files := j.requiredBy
+	if len(files) == 0 {
+		files = []string{guardrails.TenantFile}
+	}
+	var fields []string
+	for _, file := range files {
+		if file == guardrails.TenantFile {
+			fields = append(fields, "podSecurity: baseline in tenants/"+j.Tenant+"/"+file)
+			continue
+		}
+		fields = append(fields, "podSecurity: {level: baseline} in policies/"+file+".yaml")
+	}
+	return strings.Join(few.Of(fields, maxFiles), ", ")
 }
 
 // inContainer and inPod are the YAML that satisfies a rule, to be written into a container or into the pod's spec.

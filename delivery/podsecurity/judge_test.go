@@ -3,6 +3,7 @@ package podsecurity
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -11,7 +12,6 @@ import (
 	"k8s.io/pod-security-admission/api"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
@@ -141,4 +141,44 @@ func TestRefusalsAreBoundedAndViolations(t *testing.T) {
 	if diff := cmp.Diff(last, lines[max(len(lines)-3, 0):]); diff != "" || len(text) > maxText+1000 || len(lines) < 50 {
 		t.Errorf("%d bytes and %d lines, the last (-want +got):\n%s", len(text), len(lines), diff)
 	}
+}
+
+// TestAPolicyThatRequiresTheLevelIsNamed, with the version of its checks, which is never newer than the API server.
+func TestAPolicyThatRequiresTheLevelIsNamed(t *testing.T) {
+	root := parsed(t, deployment("{securityContext: {"+podDone+", runAsUser: 0}, containers: [{name: a, securityContext: {"+containerDone+"}}]}"))
+	probing := parsed(t, deployment("{containers: [{name: a, livenessProbe: {httpGet: {host: 127.0.0.1, port: 80}}}]}"))
+	const ask = "ask an administrator of the cluster to set "
+	for name, c := range map[string]struct {
+		held    *v1alpha1.AppliedPodSecurity
+		version string
+		want    string
+	}{
+		"none":          {nil, "36", ask + "podSecurity: baseline in tenants/acme/tenant.yaml of the platform repository, which allows it"},
+		"another level": {held("baseline", "v1.30", "a"), "36", ask + "podSecurity: baseline in tenants/acme/tenant.yaml of the platform repository, which allows it"},
+		"a policy":      {held("restricted", "v1.30", "a"), "36", ask + "podSecurity: {level: baseline} in policies/a.yaml of the platform repository, which allows it"},
+		"both":          {held("restricted", "latest", "a", "tenant.yaml"), "36", ask + "podSecurity: {level: baseline} in policies/a.yaml, podSecurity: baseline in tenants/acme/tenant.yaml of the platform repository, which allows it"},
+		"many":          {held("restricted", "latest", "a", "b", "c", "d", "e"), "36", "in policies/d.yaml, and 1 more of the platform repository, which allows it"},
+	} {
+		judge := Judge{Level: "restricted", Version: VersionOf("1", c.version), Tenant: "acme"}.Under(&v1alpha1.GuardrailsSpec{PodSecurity: c.held})
+		if err := judge.Check([]*unstructured.Unstructured{root}); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want the end %q", name, err, c.want)
+		}
+	}
+	// Since Kubernetes 1.34 no probe may name a host.
+	for pinned, broken := range map[string]int{"v1.33": 0, "v1.34": 1, "v1.99": 1, "latest": 1, "none": 1} {
+		judge := Judge{Level: "baseline", Version: VersionOf("1", "36"), Tenant: "acme"}
+		if pinned != "none" {
+			judge = judge.Under(&v1alpha1.GuardrailsSpec{PodSecurity: held("baseline", pinned, "a")})
+		}
+		if got := strings.Count(fmt.Sprint(judge.Check([]*unstructured.Unstructured{probing})), "breaks rule"); got != broken {
+			t.Errorf("version %s: %d rules are broken, want %d", pinned, got, broken)
+		}
+	}
+	if judge := (Judge{Level: "restricted", Tenant: "acme"}); !reflect.DeepEqual(judge, judge.Under(nil)) {
+		t.Error("no Guardrails change what is judged")
+	}
+}
+
+func held(level, version string, by ...string) *v1alpha1.AppliedPodSecurity {
+	return &v1alpha1.AppliedPodSecurity{PodSecurityRules: v1alpha1.PodSecurityRules{Level: level, Version: version}, Policies: by}
 }

@@ -44,14 +44,19 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		"limits":                      {head + "  limits: {max: {cpu: 4, memory: 1Gi}, min: {cpu: 10m}, default: {cpu: 2}, defaultRequest: {cpu: 1}, ratio: {cpu: 1500m}, claims: {max: 10Gi, min: 1Gi}}\n", nil},
 		"limits that contradict each other": {head + "  limits:\n    max: {cpu: 1}\n    min:\n      memory: 1Gi\n      cpu: 2\n    claims:\n      max: 1Gi\n      min: 2Gi\n", []string{
 			"12: spec.limits.claims.min: 2Gi is above 1Gi in claims.max; it must be at most that", "9: spec.limits.min[cpu]: 2 is above 1 in max; it must be at most that"}},
-		"a limit of a device":         {head + "  limits:\n    max: {example.com/gpu: 1}\n", []string{"6: spec.limits.max[example.com/gpu]: only cpu, memory and ephemeral-storage of containers are limited"}},
-		"a quota":                     {head + "  quota: {max: {requests.cpu: 16, pods: '20'}, default: {requests.cpu: 2}}\n", nil},
-		"a quota below zero":          {head + "  quota:\n    max:\n      pods: -1\n", []string{"7: spec.quota.max[pods]: -1 is negative; it must be 0 or more"}},
-		"a default above the maximum": {head + "  quota:\n    max: {requests.cpu: 4}\n    default:\n      requests.cpu: 8\n", []string{"8: spec.quota.default[requests.cpu]: 8 is above 4 in max; it must be at most that"}},
-		"a quota of no quantity":      {head + "  quota:\n    max: {pods: many}\n", []string{"6: spec.quota.max.pods: must be a quantity such as 100m or 256Mi"}},
-		"an action of egress":         {head + "  egress: {action: Warn, cidrs: [0.0.0.0/0]}\n", []string{"5: unknown field spec.egress.action"}},
-		"no suffixes":                 {head + "  hostnames:\n    wildcards: true\n", []string{"5: spec.hostnames.suffixes is required"}},
-		"a class":                     {head + "  classes:\n    storage: [Fast]\n", []string{"6: spec.classes.storage[0]: must be a name of lowercase letters, digits, dashes and dots, such as tenants-high"}},
+		"a limit of a device":             {head + "  limits:\n    max: {example.com/gpu: 1}\n", []string{"6: spec.limits.max[example.com/gpu]: only cpu, memory and ephemeral-storage of containers are limited"}},
+		"a quota":                         {head + "  quota: {max: {requests.cpu: 16, pods: '20'}, default: {requests.cpu: 2}}\n", nil},
+		"a quota below zero":              {head + "  quota:\n    max:\n      pods: -1\n", []string{"7: spec.quota.max[pods]: -1 is negative; it must be 0 or more"}},
+		"a default above the maximum":     {head + "  quota:\n    max: {requests.cpu: 4}\n    default:\n      requests.cpu: 8\n", []string{"8: spec.quota.default[requests.cpu]: 8 is above 4 in max; it must be at most that"}},
+		"a quota of no quantity":          {head + "  quota:\n    max: {pods: many}\n", []string{"6: spec.quota.max.pods: must be a quantity such as 100m or 256Mi"}},
+		"an action of egress":             {head + "  egress: {action: Warn, cidrs: [0.0.0.0/0]}\n", []string{"5: unknown field spec.egress.action"}},
+		"a level of pods":                 {head + "  podSecurity: {level: baseline, version: v1.34}\n", nil},
+		"a level that no tenant may have": {head + "  podSecurity:\n    level: privileged\n", []string{`6: spec.podSecurity.level: "privileged" is not one of restricted, baseline`}},
+		"a version without a level":       {head + "  podSecurity:\n    version: latest\n", []string{"5: spec.podSecurity.level is required"}},
+		"an unreadable version":           {head + "  podSecurity:\n    level: baseline\n    version: '1.34'\n", []string{"7: spec.podSecurity.version: must be latest or a minor version of Kubernetes, such as v1.34"}},
+		"a patch version":                 {head + "  podSecurity:\n    level: baseline\n    version: v1.34.2\n", []string{"7: spec.podSecurity.version: must be latest or a minor version of Kubernetes, such as v1.34"}},
+		"no suffixes":                     {head + "  hostnames:\n    wildcards: true\n", []string{"5: spec.hostnames.suffixes is required"}},
+		"a class":                         {head + "  classes:\n    storage: [Fast]\n", []string{"6: spec.classes.storage[0]: must be a name of lowercase letters, digits, dashes and dots, such as tenants-high"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, got := findings(t, identity.Ref{Policy: "baseline"}, c.text, false)

@@ -171,6 +171,7 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 	policy.Spec.Limits = &v1alpha1.LimitRules{
 		Max: cpu("4"), Min: cpu("10m"), Default: cpu("1"), DefaultRequest: cpu("100m"), Ratio: cpu("3"), Claims: &v1alpha1.ClaimSizes{Max: &most, Min: &least},
 	}
+	policy.Spec.PodSecurity = &v1alpha1.PodSecurityRules{Level: "restricted", Version: "v1.34"}
 	tenant := func(name string, policies ...string) *v1alpha1.Tenant {
 		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: before(60)}, Spec: v1alpha1.TenantSpec{Policies: policies}}
 	}
@@ -182,7 +183,7 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 		"metadata Deny required labels team forbidden labels a forbidden annotations b",
 		"sources Deny Git git.example.com no Git evil.org Helm charts.example.com no Helm old.example.com OCI ghcr.io/acme no OCI ghcr.io/acme/old", "egress to 203.0.113.0/24 ports 443/TCP, 8000-8999/UDP",
 		"quota at most pods=50, requests.cpu=1500m default pods=20",
-		"limits at most cpu=4 at least cpu=10m default cpu=1 default request cpu=100m ratio cpu=3 claims at most 10Gi claims at least 1Gi", "Tenants that are under it", "acme", "beta")
+		"limits at most cpu=4 at least cpu=10m default cpu=1 default request cpu=100m ratio cpu=3 claims at most 10Gi claims at least 1Gi", "podSecurity level restricted version v1.34", "Tenants that are under it", "acme", "beta")
 	if strings.Contains(out, "rival") {
 		t.Errorf("a tenant under another policy is shown:\n%s", out)
 	}

@@ -38,6 +38,9 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 		describeRule(page, "limits", "", "at most", amountsOf(of.Max), "at least", amountsOf(of.Min), "default", amountsOf(of.Default), "default request", amountsOf(of.DefaultRequest),
 			"ratio", amountsOf(of.Ratio), "claims at most", size(claims.Max), "claims at least", size(claims.Min))
 	}
+	if of := policy.Spec.PodSecurity; of != nil {
+		describeRule(page, "podSecurity", "", "level", []string{of.Level}, "version", []string{cmp.Or(of.Version, "latest")})
+	}
 	tenants := &v1alpha1.TenantList{}
 	err := reader.List(ctx, tenants)
 	switch {
@@ -83,6 +86,10 @@ func describeGuardrails(ctx context.Context, page *output.Page, reader client.Cl
 		for _, name := range claimed.Names {
 			page.Line(name)
 		}
+	}
+	if held := live.Spec.PodSecurity; held != nil {
+		page.Title("Pod Security")
+		describeRule(page, "level "+held.Level, "", "version", []string{held.Version}, "by", held.Policies)
 	}
 	all := slices.Concat(live.Spec.Deny, live.Spec.Warn, live.Spec.Audit)
 	slices.SortStableFunc(all, func(a, b v1alpha1.AppliedPolicy) int { return cmp.Compare(a.Policy, b.Policy) })

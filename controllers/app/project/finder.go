@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/freeze"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
@@ -201,7 +202,7 @@ func (f *Finder) terms(s *subject.Subject, tenant *v1alpha1.Tenant, namespace me
 	s.Exceptions = subject.Exceptions{Taints: tenant.Spec.Taints, IngressAnnotations: tenant.Spec.IngressAnnotations, CSIDrivers: tenant.Spec.CSIDrivers}
 	s.Freeze, s.Frozen = tenant.Spec.Freeze, freeze.ByAdministrators(tenant)
 	s.Stopped = freeze.Stopped(tenant)
-	s.PodSecurity = cmp.Or(tenant.Spec.PodSecurity, string(api.LevelRestricted))
+	s.PodSecurity = guardrails.PodSecurity(tenant, s.Guardrails).Level
 	if v1alpha1.TenantOf(s.App.Namespace) == v1alpha1.PlatformTenant { // Most clusters enforce no level in a namespace without the label.
 		s.PodSecurity = cmp.Or(namespace.GetLabels()[api.EnforceLevelLabel], string(api.LevelPrivileged))
 	}
