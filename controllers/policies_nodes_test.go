@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -95,4 +96,64 @@ func (n *team) writesNodesIntoApps(want map[string]string) {
 	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0, nodeSelector: {pool: others}}\n"))
 	n.states(n.app("shop", "site"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "Deployment/site selects nodes with pool=others, and its pods have to run on nodes with pool=tenants; "+
 		"change that in Git, or ask an administrator of the cluster to change spec.nodes.selector of policies/pooled-pool.yaml")
+}
+
+// TestPoliciesNarrowTheTolerationsOfATenant: within the taints that the Tenant lists, an app and everybody who writes to the API server may tolerate only what
+// the policies allow. What Kubernetes itself adds to pods is no matter. The most policies and tolerations are cheap enough for the API server.
+func TestPoliciesNarrowTheTolerationsOfATenant(t *testing.T) {
+	n, bot := limited(t, "tolerant")
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Taints = []string{"pool", "gpu"} })
+	var policies []v1alpha1.Policy
+	for i := range 8 {
+		rule := &v1alpha1.NodeRules{Tolerations: []v1alpha1.AllowedToleration{{Key: "pool", Value: "tenants", Effect: "NoSchedule"}}}
+		for j := range 31 {
+			rule.Tolerations = append(rule.Tolerations, v1alpha1.AllowedToleration{Key: fmt.Sprintf("example.org/pool-%d", j), Value: "tenants"})
+		}
+		policies = append(policies, v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i)}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Nodes: rule}}})
+	}
+	n.under(policies...)
+	pod := func(tolerations string) func() error {
+		return func() error {
+			return bot.Create(t.Context(), n.object(n.namespace(), placed("Pod", "tolerations: ["+tolerations+"]")), client.DryRunAll)
+		}
+	}
+	const allowed = "{key: pool, value: tenants, effect: NoSchedule}"
+	many := strings.TrimSuffix(strings.Repeat(allowed+", ", 60), ", ")
+	n.denied(pod(many+", {key: gpu, operator: Exists}"), "Nodes: Pod/x tolerates the taint gpu of every value, which is not among the allowed taints: pool=tenants:NoSchedule, example.org/pool-0=tenants",
+		"See spec.nodes.tolerations of policy tolerant-p0")
+	n.denied(pod("{key: pool, value: others, effect: NoSchedule}"), "Nodes: Pod/x tolerates the taint pool=others:NoSchedule, which")
+	n.denied(pod("{key: example.org/pool-1, value: tenants}"), "Toleration: Pod/x tolerates the taint example.org/pool-1, and nodes with it are not for this tenant")
+	for _, tolerations := range []string{"", many} { // Each with those of lost nodes, which the API server adds.
+		if err := pod(tolerations)(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	// What a controller of Kubernetes makes of a template is judged as well, without what it adds to the pods of a DaemonSet.
+	controller := n.as("system:serviceaccount:kube-system:daemon-set-controller")
+	daemon := func(tolerations string) func() error {
+		var own []string
+		for _, taint := range []string{"disk-pressure", "memory-pressure", "pid-pressure", "unschedulable", "network-unavailable"} {
+			own = append(own, "{key: node.kubernetes.io/"+taint+", operator: Exists, effect: NoSchedule}")
+		}
+		return func() error {
+			return controller.Create(t.Context(), n.object(n.namespace(), placed("Pod", "tolerations: ["+strings.Join(append(own, tolerations), ", ")+"]")), client.DryRunAll)
+		}
+	}
+	n.passes(daemon(allowed))
+	n.denied(daemon("{operator: Exists}"), "Nodes: Pod/x tolerates every taint, which is not among the allowed taints: pool=tenants:NoSchedule")
+
+	// An object from before may be changed otherwise.
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Policies = nil })
+	old := n.object(n.namespace(), placed("CronJob", "tolerations: [{key: gpu, operator: Exists}]"))
+	n.passes(func() error { return bot.Create(t.Context(), old) })
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Policies = []string{"tolerant-p0"} })
+	n.denied(pod("{key: gpu, operator: Exists}"), "Nodes: Pod/x tolerates the taint gpu of every value")
+	n.passes(func() error {
+		return bot.Patch(t.Context(), old.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`)), client.DryRunAll)
+	})
+
+	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0, tolerations: [{key: gpu, operator: Exists}]}\n"))
+	n.states(n.app("shop", "site"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "Deployment/site tolerates the taint gpu of every value, which is not among the allowed taints: pool=tenants:NoSchedule, "+
+		"example.org/pool-0=tenants")
 }

@@ -97,6 +97,8 @@ func TestTheAPIServerJudgesByPolicies(t *testing.T) {
 		}
 	}
 	n.reserve(hosts...)
+	taints := []string{"pool", "gpu", "lone", "zone", "node.kubernetes.io/memory-pressure"} // Others are refused without a policy.
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Taints = taints })
 	for i, group := range groups {
 		for j := range group.Policies {
 			group.Policies[j].Name = fmt.Sprintf("%d-%s", i, group.Policies[j].Name)

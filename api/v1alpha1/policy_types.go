@@ -154,8 +154,9 @@ type ClassRules struct {
 }
 
 // NodeRules says on which nodes pods run, such as those that are set apart for a group of tenants.
+// +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.tolerations)",message="nodes must have a selector or tolerations"
 type NodeRules struct {
-	// Action for pods that select other nodes: Deny, Warn or Audit. Default Deny.
+	// Action for pods that select other nodes, or tolerate other taints: Deny, Warn or Audit. Default Deny.
 	// +kubebuilder:default=Deny
 	Action PolicyAction `json:"action,omitempty"`
 	// Selector are labels that a node must have. With the action Deny, pods that name no value for one of these labels get it: in the templates
@@ -163,7 +164,31 @@ type NodeRules struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=8
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="the keys of selector must be names of labels, such as pool or example.org/pool"
-	Selector map[string]LabelValue `json:"selector"`
+	Selector map[string]LabelValue `json:"selector,omitempty"`
+	// Tolerations are those that pods may have, among those whose keys spec.taints of the Tenant lists: a toleration has to tolerate no taint that none of
+	// these does. Those of lost nodes, not-ready and unreachable, are always allowed, and so is what Kubernetes itself adds to the pods of a
+	// DaemonSet. Default: all that the Tenant allows.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	Tolerations []AllowedToleration `json:"tolerations,omitempty"`
+}
+
+// AllowedToleration is a toleration that pods may have, or a narrower one: with one of its values, or with its effect alone.
+// +kubebuilder:validation:XValidation:rule="!has(self.operator) || self.operator == 'Equal' || !has(self.value)",message="a toleration with the operator Exists has no value"
+type AllowedToleration struct {
+	// Key is the key of the taint.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	Key string `json:"key"`
+	// Operator is Equal, for the value alone, or Exists, for every value. Default: Equal with a value, otherwise Exists.
+	// +kubebuilder:validation:Enum=Equal;Exists
+	Operator string `json:"operator,omitempty"`
+	// Value of the taint. Default: with Equal the empty one.
+	Value LabelValue `json:"value,omitempty"`
+	// Effect of the taint: NoSchedule, PreferNoSchedule or NoExecute. Default: all.
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	Effect string `json:"effect,omitempty"`
 }
 
 // LabelValue is the value of a label.

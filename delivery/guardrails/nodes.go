@@ -12,8 +12,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/podspec"
 )
 
-// nodes: pods run only on nodes with the labels of the policy. A pod without them gets them when it is created, so only another value breaks the
-// rule.
+// nodes: pods run only on nodes with the labels of the policy, and tolerate only the taints that it allows. A pod without the labels gets them when it
+// is created, so only another value breaks the rule.
 func nodes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {
 	rule, pod := rules.Nodes, podspec.Of(object)
 	if rule == nil || pod == nil {
@@ -27,7 +27,7 @@ func nodes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []fou
 				label, few.Line(fmt.Sprint(value), maxQuoted), rule.Selector[label])})
 		}
 	}
-	return broken
+	return append(broken, tolerations(pod, object.GetKind(), rule.Tolerations)...)
 }
 
 // Place adds the labels of nodes that denying policies name to the templates of pods, in place, unless they name another value. It leaves Pods and

@@ -74,3 +74,38 @@ func TestPoliciesThatContradictEachOtherRefuseEveryPod(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestATolerationThatIsNotAllowedIsNamed, with what is allowed. One without a key tolerates every taint, which no rule can allow.
+func TestATolerationThatIsNotAllowedIsNamed(t *testing.T) {
+	rule := &v1alpha1.NodeRules{Tolerations: []v1alpha1.AllowedToleration{
+		{Key: "pool", Value: "tenants"}, {Key: "gpu", Effect: "NoSchedule"}, {Key: "lone", Operator: "Equal"}, {Key: "any", Operator: "Exists"},
+	}}
+	rules := Of([]v1alpha1.Policy{named("a", false, v1alpha1.PolicyRules{Nodes: rule})})
+	const allowed = ", which is not among the allowed taints: pool=tenants, gpu:NoSchedule, lone=, any"
+	for tolerations, want := range map[string]string{
+		"[{key: pool, value: tenants}, {key: gpu, operator: Exists, effect: NoSchedule}, {key: lone}, {key: any, operator: Gt, value: '3'}]": "",
+		"[{operator: Exists}]":                             "tolerates every taint" + allowed,
+		"[{operator: Exists, effect: NoExecute}]":          "tolerates every taint" + allowed,
+		"[{key: pool, operator: Exists}]":                  "tolerates the taint pool of every value" + allowed,
+		"[{key: pool, operator: Lt, value: tenants}]":      "tolerates the taint pool Lt tenants" + allowed,
+		"[{key: pool, value: others, effect: NoSchedule}]": "tolerates the taint pool=others:NoSchedule" + allowed,
+		"[{key: gpu, value: a}]":                           "tolerates the taint gpu=a" + allowed,
+		"[{key: lone, value: a}]":                          "tolerates the taint lone=a" + allowed,
+		"[{key: [pool]}]":                                  "tolerates every taint" + allowed,
+		"[pool]":                                           "",
+		"pool":                                             "",
+		"[{key: \"a\\nb\", value: x}]":                     "tolerates the taint a?b=x" + allowed,
+	} {
+		object := parsed(t, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {tolerations: "+tolerations+"}}}}")
+		var got string
+		for _, v := range Check(object, &rules) {
+			got += v.Field + " " + v.Why
+		}
+		if want != "" {
+			want = "nodes.tolerations " + want
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", tolerations, got, want)
+		}
+	}
+}

@@ -131,7 +131,11 @@ func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
 		for _, label := range slices.Sorted(maps.Keys(of.Selector)) {
 			labels = append(labels, label+"="+string(of.Selector[label]))
 		}
-		describeRule(page, "nodes", of.Action, "with", labels)
+		var taints []string
+		for _, toleration := range of.Tolerations {
+			taints = append(taints, guardrails.ToleratedBy(toleration))
+		}
+		describeRule(page, "nodes", of.Action, "with", labels, "tolerated taints", taints)
 	}
 	if of := rules.Kinds; of != nil {
 		describeRule(page, "kinds", of.Action, "allow", of.Allow, "deny", of.Deny)

@@ -57,7 +57,8 @@ type ofTemplate struct {
 type ofPod struct {
 	Image, Pull, InitImage, ImageVolume, Ephemeral, Runtime string
 
-	Nodes map[string]any
+	Nodes       map[string]any
+	Tolerations []any
 }
 
 // Read reads a file of cases.
@@ -246,6 +247,9 @@ func (w *written) pod() map[string]any {
 	pod := map[string]any{"containers": []any{container("a", cmp.Or(w.Image, "nginx"))}}
 	if w.Nodes != nil {
 		pod["nodeSelector"] = w.Nodes
+	}
+	if w.Tolerations != nil {
+		pod["tolerations"] = w.Tolerations
 	}
 	if w.Pull != "" {
 		pod["containers"].([]any)[0].(map[string]any)["imagePullPolicy"] = w.Pull
