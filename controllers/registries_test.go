@@ -389,13 +389,16 @@ func (l *locked) publish(version, password string) {
 }
 
 // apps are the files of apps with sources in the registry. They name no Secret; more has other fields of the sources.
-func (l *locked) apps(more string) map[string]string {
+func (l *locked) apps(more string) map[string]string { return appsOf(l.Listener.Addr().String(), more) }
+
+// appsOf are those of apps with sources in any registry.
+func appsOf(host, more string) map[string]string {
 	const head = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: %s}\nspec:\n  type: %s\n  interval: 1h\n"
 	return map[string]string{
 		"projects/shop/project.yaml":           fmt.Sprintf(projectFile, "shop"),
-		"projects/shop/apps/chart/app.yaml":    fmt.Sprintf(head+"  helm: {repository: '%s', chart: web, version: 1.x%s}\n", "chart", "Helm", l.Repository(), more),
-		"projects/shop/apps/artifact/app.yaml": fmt.Sprintf(head+"  git: {oci: {url: '%s/web', tag: manifests%s}}\n", "artifact", "Git", l.Repository(), more),
-		"projects/shop/apps/image/app.yaml":    fmt.Sprintf(head+"  image: {reference: '%s/charts/web', replicas: 0, policy: {semver: 1.x}}\n", "image", "Image", l.Listener.Addr()),
+		"projects/shop/apps/chart/app.yaml":    fmt.Sprintf(head+"  helm: {repository: '%s', chart: web, version: 1.x%s}\n", "chart", "Helm", "oci://"+host+"/charts", more),
+		"projects/shop/apps/artifact/app.yaml": fmt.Sprintf(head+"  git: {oci: {url: '%s/web', tag: manifests%s}}\n", "artifact", "Git", "oci://"+host+"/charts", more),
+		"projects/shop/apps/image/app.yaml":    fmt.Sprintf(head+"  image: {reference: '%s/charts/web', replicas: 0, policy: {semver: 1.x}}\n", "image", "Image", host),
 	}
 }
 

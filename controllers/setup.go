@@ -27,6 +27,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/render/workload"
 	"github.com/kubeop/kubeop/delivery/trials"
@@ -93,7 +94,6 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"sweep of the stores", jobFunc(s.sweep), leader},
 		{"end of Helm actions", given(s.Drain > 0, jobFunc(s.drain)), leader},
 
-		{"policies", collectors(notice.Collectors), everyReplica},
 		{"push hook", given(s.hook != nil, server(s.hook)), everyReplica},
 		{"/metrics and /version", byManager("server"), everyReplica},
 		{"/healthz and /readyz", byManager("server"), everyReplica},
@@ -108,6 +108,7 @@ func (s *shared) parts(k *reconcilers) []part {
 		{"durations", collectors(s.histograms), everyReplica},
 		{"queues", collectors(fair.Collectors), everyReplica},
 		{"fetches", collector(s.fetches), everyReplica},
+		{"mirrors", collector(transport.MirrorMetrics()), everyReplica},
 		{"reports", collector(s.reports), leader},
 		{"sizes and refusals", collectors(step.Collectors), everyReplica},
 		{"policies", collectors(notice.Collectors), everyReplica},

@@ -6,6 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const PullSecretPrefix = "kubeop-registry-"
 
 // RegistrySpec is a registry of images, charts and artifacts, its credentials, and who may use them.
+// +kubebuilder:validation:XValidation:rule="!has(self.mirror) || self.mirror != self.host",message="mirror must be another registry, or a path at this one"
 type RegistrySpec struct {
 	// Host is the host of the registry in lower case, with a port if it is in references: ghcr.io, registry.example.com:5000. Docker Hub is
 	// docker.io.
@@ -20,6 +21,13 @@ type RegistrySpec struct {
 	// Insecure has kubeop fetch from the host without TLS, with the credentials readable on the way. Nodes pull images as they are set up.
 	// Default false.
 	Insecure bool `json:"insecure,omitempty"`
+	// Mirror is a registry that kubeop asks first for what it fetches from the host: its host, and the path below which it has the repositories
+	// of this one, such as mirror.example.com/dockerhub. What the mirror does not have, or cannot give, comes from the host. Its credentials and
+	// insecure are those of the Registry of its host, if the tenant may use one. Default: none.
+	// +kubebuilder:validation:MaxLength=300
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`
+	// +kubebuilder:validation:XValidation:rule="self.split('/')[0].contains('.') || self.split('/')[0].contains(':') || self.split('/')[0] == 'localhost'",message="mirror must begin with a host that has a dot or a port"
+	Mirror string `json:"mirror,omitempty"`
 	// Tenants are the names of the tenants that may use the credentials, in all of their projects. Default: none.
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=63
@@ -80,6 +88,8 @@ type PullSecret struct {
 	Host string `json:"host"`
 	// Insecure is that of the Registry.
 	Insecure bool `json:"insecure,omitempty"`
+	// Mirror is that of the Registry.
+	Mirror string `json:"mirror,omitempty"`
 }
 
 // Name is the name of the Secret.

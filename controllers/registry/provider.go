@@ -123,7 +123,7 @@ func (p *Provider) write(ctx context.Context, at Place, deployer client.Client, 
 		_, ended := step.Failure(err)
 		switch {
 		case err == nil:
-			now.Secrets = append(now.Secrets, v1alpha1.PullSecret{Registry: registry.Name, Host: registry.Spec.Host, Insecure: registry.Spec.Insecure})
+			now.Secrets = append(now.Secrets, v1alpha1.PullSecret{Registry: registry.Name, Host: registry.Spec.Host, Insecure: registry.Spec.Insecure, Mirror: registry.Spec.Mirror})
 		case !ended || step.Fails(err):
 			now.Entries = ledger.Inventory().Entries
 			return now.and(at.Held), nil, err

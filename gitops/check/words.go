@@ -42,6 +42,9 @@ var inWords = map[string]string{
 	`^(latest|v1\.(0|[1-9][0-9]{0,2}))$`:                                                                            "must be latest or a minor version of Kubernetes, such as v1.34",
 	`^sha256:[0-9a-f]{64}$`:                                                                                         "must be a digest, as sha256: and 64 hexadecimal digits",
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?$`:                          "must be the host of a registry in lowercase, such as ghcr.io or registry.example.com:5000",
+
+	// The mirror of a Registry.
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`: "must be the host of a registry in lowercase, with a path if the mirror has one, such as mirror.example.com/dockerhub",
 }
 
 // grammar corrects the grammar of the validators' messages about lengths.

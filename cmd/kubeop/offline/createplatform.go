@@ -50,7 +50,7 @@ those that are default. Rules without a flag are written by hand: docs/spec/poli
 }
 
 func createRegistry(c *call.Call) *cobra.Command {
-	var host, secret string
+	var host, secret, mirror string
 	var insecure bool
 	var tenants, policies []string
 	d := &destination{Call: c}
@@ -70,6 +70,9 @@ the file only names it: docs/spec/registry.md says what it holds. Without --tena
 			if insecure {
 				spec["insecure"] = true
 			}
+			if mirror != "" {
+				spec["mirror"] = mirror
+			}
 			if len(tenants) > 0 {
 				spec["tenants"] = tenants
 			}
@@ -85,6 +88,7 @@ the file only names it: docs/spec/registry.md says what it holds. Without --tena
 	flags.StringVar(&secret, "secret", "", "Secret with the credentials, in the namespace of the operator (required)")
 	flags.StringArrayVar(&tenants, "tenant", nil, "tenant that may use the credentials; can be given again")
 	flags.StringArrayVar(&policies, "policy", nil, "policy whose tenants may use the credentials; can be given again")
+	flags.StringVar(&mirror, "mirror", "", "registry that kubeop asks first, as HOST[/PATH]")
 	flags.BoolVar(&insecure, "insecure", false, "have kubeop fetch from the host without TLS")
 	// They fail only for a flag that does not exist.
 	_ = command.MarkFlagRequired("host")

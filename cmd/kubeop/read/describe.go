@@ -100,6 +100,7 @@ func (d *describe) run(ctx context.Context) error {
 		}
 	case *v1alpha1.Registry:
 		d.page.Field("Host", o.Spec.Host)
+		d.page.Field("Mirror", o.Spec.Mirror)
 		d.page.Field("Tenants", strings.Join(o.Spec.Tenants, ", "))
 		d.page.Field("Policies", strings.Join(o.Spec.Policies, ", "))
 		d.page.Field("Projects", fmt.Sprint(o.Status.Projects))

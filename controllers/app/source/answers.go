@@ -106,7 +106,7 @@ func (f *Fetcher) secretVersions(ctx context.Context, p *pass) (versions string,
 		}
 		versions += " " + version
 	}
-	for _, registry := range p.registries() {
+	for _, registry := range p.involved() {
 		version, err := f.Inputs.Version(ctx, p.App.Namespace, inputs.Secret, registry.Name())
 		if err != nil {
 			return "", err

@@ -26,7 +26,7 @@ func (f *Fetcher) pull(ctx context.Context, p *pass, spec *v1alpha1.OCISource) (
 		return shared(ctx, f, p, query[artifact.Artifact]{of: f.Answers.Pulled, what: what, secret: secret, host: transport.HostOf(spec.URL), prepare: func() (cache.Fetcher[artifact.Artifact], error) {
 			access, err := f.access(ctx, p, spec.SecretRef, spec.URL, spec.Insecure)
 			from := from
-			from.Auth, from.Insecure = access.Auth, access.Insecure
+			from.Auth, from.Insecure, from.Mirror = access.Auth, access.Insecure, access.Mirror
 			return func(ctx context.Context) (artifact.Artifact, error) { return f.Artifacts.Fetch(ctx, from) }, err
 		}})
 	}

@@ -70,7 +70,7 @@ func (f *Fetcher) chartArchive(ctx context.Context, p *pass) error {
 			access, err := f.access(ctx, p, spec.SecretRef, spec.Repository, spec.Insecure)
 			wanted := chart.Source{
 				Repository: spec.Repository, Name: spec.Chart, Version: cmp.Or(p.pin, spec.Version), Digest: spec.Digest, Insecure: access.Insecure,
-				Auth: access.Auth, Tenant: p.Owner.Tenant,
+				Auth: access.Auth, Mirror: access.Mirror, Tenant: p.Owner.Tenant,
 			}
 			return func(ctx context.Context) (chart.Archive, error) { return f.Charts.Fetch(ctx, wanted) }, err
 		})

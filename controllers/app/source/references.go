@@ -87,7 +87,7 @@ func addBuild(spec *v1alpha1.AppSpec, add func(kind, name string)) {
 // dropped.
 func (f *Fetcher) refer(p *pass) {
 	objects := referencesOf(p.App)
-	for _, secret := range p.registries() {
+	for _, secret := range p.involved() {
 		objects = append(objects, references.Object{Namespace: p.App.Namespace, Kind: inputs.Secret, Name: secret.Name()})
 	}
 	if p.last.source != "" {

@@ -33,6 +33,23 @@ func (p *pass) registries() []v1alpha1.PullSecret {
 	return nil
 }
 
+// involved returns the Registries by which the App's source may be fetched, and those of their mirrors.
+func (p *pass) involved() []v1alpha1.PullSecret {
+	own := p.registries()
+	all := slices.Clone(own)
+	for _, registry := range own {
+		if registry.Mirror == "" {
+			continue
+		}
+		for _, mirror := range p.registriesOf(reference.Host(registry.Mirror + "/")) {
+			if !slices.Contains(all, mirror) {
+				all = append(all, mirror)
+			}
+		}
+	}
+	return all
+}
+
 // registriesOf returns the Registry of a host; nil if the project has none.
 func (p *pass) registriesOf(host string) []v1alpha1.PullSecret {
 	at := slices.IndexFunc(p.PullSecrets, func(s v1alpha1.PullSecret) bool { return s.Host == host })
@@ -91,15 +108,38 @@ func (f *Fetcher) accessBy(ctx context.Context, p *pass, registry v1alpha1.PullS
 	if err != nil {
 		return transport.Access{}, fmt.Errorf("secret %s/%s with the credentials of Registry %s for %s: %w", p.App.Namespace, registry.Name(), registry.Registry, registry.Host, err)
 	}
-	return transport.Access{Auth: auth.OfRegistry(registry.Registry), Insecure: registry.Insecure}, nil
+	access := transport.Access{Auth: auth.OfRegistry(registry.Registry), Insecure: registry.Insecure}
+	access.Mirror, err = f.mirrorOf(ctx, p, registry)
+	return access, err
+}
+
+// mirrorOf returns how the mirror of a Registry is reached: by the Registry of its host, or without credentials. That one's own mirror is not
+// asked.
+func (f *Fetcher) mirrorOf(ctx context.Context, p *pass, registry v1alpha1.PullSecret) (*transport.Mirror, error) {
+	if registry.Mirror == "" {
+		return nil, nil
+	}
+	mirror := &transport.Mirror{At: registry.Mirror, Tenant: p.Owner.Tenant}
+	for _, of := range p.registriesOf(reference.Host(registry.Mirror + "/")) {
+		of.Mirror = ""
+		access, err := f.accessBy(ctx, p, of, false)
+		if err != nil {
+			return nil, fmt.Errorf("mirror %s of %s: %w", registry.Mirror, registry.Host, err)
+		}
+		mirror.Access = access
+	}
+	return mirror, nil
 }
 
 // settings identifies how a Registry is reached, beside its credentials.
-func settings(registry v1alpha1.PullSecret) string {
-	if !registry.Insecure {
-		return ""
+func settings(registry v1alpha1.PullSecret) (settings string) {
+	if registry.Insecure {
+		settings = " insecure"
 	}
-	return " insecure"
+	if registry.Mirror != "" {
+		settings += " mirror " + registry.Mirror
+	}
+	return settings
 }
 
 // accesses returns how the Registries of the project are reached, by their hosts.

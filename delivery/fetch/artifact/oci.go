@@ -30,6 +30,8 @@ type OCI struct {
 	Digest, SemVer, Tag string
 	// Insecure connects to the registry without TLS.
 	Insecure bool
+	// Mirror is asked before the registry; nil is none.
+	Mirror *transport.Mirror
 	// Auth is sent only to the registry, or to the token service that checks it for the registry.
 	Auth transport.Auth
 	// Tenant is the tenant for whom the artifact is fetched, and whose share of the disk it uses.
@@ -68,7 +70,7 @@ func (s *Store) fetch(ctx context.Context, src OCI, arrived int64) (Artifact, er
 	if err != nil {
 		return Artifact{}, err
 	}
-	repository, err := transport.OpenRegistry(s.network, at.Host+at.Path, src.Insecure, src.Auth)
+	repository, err := transport.OpenRegistry(s.network, at.Host+at.Path, transport.Access{Auth: src.Auth, Insecure: src.Insecure, Mirror: src.Mirror})
 	if err != nil {
 		return Artifact{}, err
 	}
@@ -89,7 +91,7 @@ func (s *Store) fetch(ctx context.Context, src OCI, arrived int64) (Artifact, er
 		if err != nil {
 			return nil, "", err
 		}
-		body, err := from.Blobs().Fetch(transport.FromStorage(ctx), layer)
+		body, err := from.Blob(ctx, layer)
 		return body, layer.Digest.String(), from.Failed(err, "layer of the artifact")
 	}})
 	return Artifact{Revision: now.revision(), Digest: now.digest, path: path}, err

@@ -132,7 +132,7 @@ func (s *Store) fetchFor(ctx context.Context, chart Folder, l missingDependency)
 		return Archive{}, err
 	}
 	return s.Fetch(ctx, Source{
-		Repository: l.Repository, Name: l.Name, Version: l.Version, Auth: access.Auth, Insecure: access.Insecure, Tenant: chart.Tenant,
+		Repository: l.Repository, Name: l.Name, Version: l.Version, Auth: access.Auth, Insecure: access.Insecure, Mirror: access.Mirror, Tenant: chart.Tenant,
 	})
 }
 

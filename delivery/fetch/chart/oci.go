@@ -54,7 +54,7 @@ func (s *Store) fromRegistry(ctx context.Context, r request) (Archive, error) {
 		return Archive{}, failure.New(failure.ErrDigest, "version %s: %s is the digest of its manifest: write in Git that of its archive, %s", failure.Printable(at.Name), at.manifest, failure.Printable(at.Digest))
 	}
 	return s.archive(ctx, r, at.Version, func(ctx context.Context) (io.ReadCloser, error) {
-		body, err := chart.Blobs().Fetch(transport.FromStorage(ctx), at.layer)
+		body, err := chart.Blob(ctx, at.layer)
 		return body, chart.Failed(err, "chart archive")
 	})
 }
@@ -62,7 +62,7 @@ func (s *Store) fromRegistry(ctx context.Context, r request) (Archive, error) {
 // openRegistry opens the repository of a chart in a registry.
 func (s *Store) openRegistry(r request) (*ociChart, error) {
 	at := r.base.Host + strings.TrimSuffix(r.base.Path, "/") + "/" + r.Name
-	repository, err := transport.OpenRegistry(s.network, at, r.Insecure, r.Auth)
+	repository, err := transport.OpenRegistry(s.network, at, transport.Access{Auth: r.Auth, Insecure: r.Insecure, Mirror: r.Mirror})
 	return &ociChart{repository, r.Name}, err
 }
 

@@ -33,6 +33,8 @@ type Source struct {
 	Digest string
 	// Insecure connects to an oci:// registry without TLS.
 	Insecure bool
+	// Mirror is asked before an oci:// registry; nil is none.
+	Mirror *transport.Mirror
 	// Auth is sent to the host of Repository only; a registry may name another host that checks it (its token service).
 	Auth transport.Auth
 	// Tenant for whom it is fetched, and whose share of the disk it uses.

@@ -157,9 +157,9 @@ func TestARegistryIsForImagesWithoutPullSecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		used, _, err := ask.auth.ForHost("r.example/web")
-		if err != nil || used.Password != tc.password || ask.insecure != tc.insecure {
-			t.Errorf("%s: password %q, insecure %t, %v", name, used.Password, ask.insecure, err)
+		used, _, err := ask.access.Auth.ForHost("r.example/web")
+		if err != nil || used.Password != tc.password || ask.access.Insecure != tc.insecure {
+			t.Errorf("%s: password %q, insecure %t, %v", name, used.Password, ask.access.Insecure, err)
 		}
 		if other, known := keys[ask.key]; known && tc.registry != nil {
 			t.Errorf("%s shares the list with %s", name, other)

@@ -19,7 +19,9 @@ import (
 type imageRepository struct{ *transport.Registry }
 
 func (s *Store) open(ask *tagRequest) (*imageRepository, error) {
-	repository, err := transport.OpenRegistry(s.network, ask.host+"/"+ask.path, ask.insecure || slices.Contains(s.plain, ask.host), ask.auth)
+	access := ask.access
+	access.Insecure = access.Insecure || slices.Contains(s.plain, ask.host)
+	repository, err := transport.OpenRegistry(s.network, ask.host+"/"+ask.path, access)
 	if err != nil {
 		return nil, err
 	}

@@ -130,16 +130,15 @@ func (s *Store) Choose(ctx context.Context, image Repository, p *v1alpha1.ImageP
 		ask.arrived = s.arrivals.Add(1)
 	}
 	chosen, err := transport.Within(ctx, s.limits, func(ctx context.Context) (Chosen, error) { return s.choose(ctx, ask) })
-	return chosen, ask.auth.NameSecret(err)
+	return chosen, ask.access.Auth.NameSecret(err)
 }
 
 // tagRequest is one request to choose a tag.
 type tagRequest struct {
 	chooser *tagChooser
-	// name is the repository as the app writes it; host and path are used for the request, auth are its credentials.
+	// name is the repository as the app writes it; host and path are used for the request.
 	name, host, path string
-	auth             transport.Auth
-	insecure         bool
+	access           transport.Access
 	// key identifies the list of tags: by the repository, the credentials, the tenant, and how long it is used.
 	key, tenant string
 	every       time.Duration
@@ -166,7 +165,7 @@ func newTagRequest(image Repository, p *v1alpha1.ImagePolicy, anew bool) (*tagRe
 	}
 	every := PolicyInterval(p)
 	return &tagRequest{
-		chooser: chooser, name: image.Name, host: host, path: repository, auth: access.Auth, insecure: access.Insecure, every: every, anew: anew, tenant: image.Tenant,
+		chooser: chooser, name: image.Name, host: host, path: repository, access: access, every: every, anew: anew, tenant: image.Tenant,
 		key: strings.Join([]string{access.Auth.Digest(place), image.Tenant, every.String()}, " "),
 	}, nil
 }

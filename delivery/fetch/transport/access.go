@@ -6,4 +6,6 @@ type Access struct {
 	Auth Auth
 	// Insecure connects to the registry without TLS.
 	Insecure bool
+	// Mirror is asked first; nil is none.
+	Mirror *Mirror
 }

@@ -50,6 +50,8 @@ type Network struct {
 	installations *lru.Cache[string, *installation]
 	// proxies are the proxies that the environment of the process names; administrators set them, not tenants.
 	proxies sync.Map
+	// resting are the mirrors of registries that did not answer.
+	resting mirrors
 }
 
 // Dial connects to a server. A refused address is ErrInvalid.
@@ -101,6 +103,14 @@ func (n *Network) check(ctx context.Context, asked, address string) error {
 		leads = failure.Printable(host) + " leads to " + ip.String() + ", "
 	}
 	return failure.New(failure.ErrInvalid, "%s%s, which no source may reach: use another address, or ask %s to list the address in %s", leads, what, command.Administrator, command.OfChart("allowedAddresses"))
+}
+
+// now is the time by the clock.
+func (n *Network) now() time.Time {
+	if n.Clock == nil {
+		return time.Now()
+	}
+	return n.Clock.Now()
 }
 
 // IntoCluster returns the network for hosts that administrators name, which may also be in the cluster.

@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// Registry is a client of one repository of an OCI registry, with credentials.
-type Registry struct {
+// single is a client of one repository of an OCI registry, with credentials.
+type single struct {
 	*ociremote.Repository
 	auth   Auth
 	client *http.Client
@@ -24,14 +24,15 @@ type Registry struct {
 }
 
 // Close closes the idle connections.
-func (r *Registry) Close() { r.client.CloseIdleConnections() }
+func (r *single) Close() { r.client.CloseIdleConnections() }
 
 // Anonymous reports whether no credentials are sent.
-func (r *Registry) Anonymous() bool { return r.auth.Anonymous() }
+func (r *single) Anonymous() bool { return r.auth.Anonymous() }
 
-// OpenRegistry returns a client of a repository of a registry, host/path. The library gets the credentials, and not our client, because the
-// registry's challenge decides how they are used.
-func OpenRegistry(network *Network, at string, insecure bool, as Auth) (*Registry, error) {
+// openSingle returns a client of a repository of a registry, host/path, and asks no mirror. The library gets the credentials, and not our client,
+// because the registry's challenge decides how they are used.
+func openSingle(network *Network, at string, by Access) (*single, error) {
+	as, insecure := by.Auth, by.Insecure
 	repo, err := ociremote.NewRepository(at)
 	if err != nil {
 		return nil, failure.New(failure.ErrInvalid, "%s is not the name of a repository in an OCI registry: it is lower-case letters, digits, dots, dashes and slashes", failure.Printable(at))
@@ -61,11 +62,11 @@ func OpenRegistry(network *Network, at string, insecure bool, as Auth) (*Registr
 	if refresh != "" {
 		own.BearerToken = refresh
 	}
-	return &Registry{Repository: repo, auth: own, client: client, tokens: tokens}, nil
+	return &single{Repository: repo, auth: own, client: client, tokens: tokens}, nil
 }
 
 // Ungranted adds to an error that missing credentials may have caused who can give them: without a Registry, every app needs a Secret.
-func (r *Registry) Ungranted(err error) error {
+func (r *single) Ungranted(err error) error {
 	if !r.Anonymous() || r.auth.Secret != "" || !errors.Is(err, failure.ErrAuthentication) {
 		return err
 	}
@@ -73,7 +74,7 @@ func (r *Registry) Ungranted(err error) error {
 }
 
 // Failed explains why a registry refused, or could not answer. Only the status is used, because the error's text may repeat what a server sent.
-func (r *Registry) Failed(err error, what string) error {
+func (r *single) Failed(err error, what string) error {
 	var (
 		answer *errcode.ErrorResponse
 		asked  *url.Error

@@ -32,7 +32,7 @@ func TestOpenRegistryRefusesUnusableInput(t *testing.T) {
 		"a client certificate": {"r.example/web", Auth{Certificate: []byte("hunter2")}, "no tls.key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := OpenRegistry(nil, tc.at, false, tc.auth)
+			_, err := OpenRegistry(nil, tc.at, Access{Auth: tc.auth})
 			sources.WantError(t, err, failure.ErrInvalid, tc.says)
 			sources.WantNoSecret(t, err, "hunter2")
 		})
@@ -61,7 +61,7 @@ func TestARegistryGetsTheCredentialsOfItsChallenge(t *testing.T) {
 		"none":             {Auth{}, failure.ErrAuthentication, host + " wants credentials for the artifact at this URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			registry, err := OpenRegistry(loopback, host+"/charts/web", true, tc.auth)
+			registry, err := OpenRegistry(loopback, host+"/charts/web", Access{Auth: tc.auth, Insecure: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestARegistryGetsTheCredentialsOfItsChallenge(t *testing.T) {
 }
 
 func TestARefreshTokenIsNotAnonymous(t *testing.T) {
-	registry, err := OpenRegistry(nil, "r.example/web", false, Auth{DockerConfig: []byte(`{"auths":{"r.example":{"identitytoken":"hunter2"}}}`)})
+	registry, err := OpenRegistry(nil, "r.example/web", Access{Auth: Auth{DockerConfig: []byte(`{"auths":{"r.example":{"identitytoken":"hunter2"}}}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestAListOfTagsWithoutEndIsNotReadForever(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"tags":["1.0.%d"]}`, pages)
 	}))
 	t.Cleanup(server.Close)
-	registry, err := OpenRegistry(loopback, server.Listener.Addr().String()+"/web", true, Auth{})
+	registry, err := OpenRegistry(loopback, server.Listener.Addr().String()+"/web", Access{Auth: Auth{}, Insecure: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestRegistryFailed(t *testing.T) {
 		"an answer of no sense":  {fmt.Errorf("https://s.example/?sig=hunter2: %w", errors.New("no digest\nfor hunter2")), failure.ErrServer, "r.example answers what cannot be used: no digest for ***"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			registry, err := OpenRegistry(nil, "r.example/web", false, Auth{Username: "bot", Password: "hunter2"})
+			registry, err := OpenRegistry(nil, "r.example/web", Access{Auth: Auth{Username: "bot", Password: "hunter2"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +174,7 @@ func TestCloseOfARegistryEndsItsConnections(t *testing.T) {
 		server.Start()
 		return server
 	})
-	r, err := OpenRegistry(loopback, server.Listener.Addr().String()+"/charts/web", true, Auth{})
+	r, err := OpenRegistry(loopback, server.Listener.Addr().String()+"/charts/web", Access{Auth: Auth{}, Insecure: true})
 	if err != nil {
 		t.Fatal(err)
 	}
