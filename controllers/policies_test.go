@@ -48,7 +48,7 @@ func (n *team) guarded(want v1alpha1.GuardrailsSpec) {
 				withActions(&list[i].PolicyRules)
 			}
 		}
-		got.Spec.Hostnames, got.Spec.PodSecurity = want.Hostnames, want.PodSecurity // These are of the Tenant, too.
+		got.Spec.Hostnames, got.Spec.PodSecurity, got.Spec.Network = want.Hostnames, want.PodSecurity, want.Network // These are of the Tenant and the Project, too.
 		if !equality.Semantic.DeepEqual(got.Spec, want) {
 			return fmt.Errorf("the guardrails are %+v, want %+v", got.Spec, want)
 		}

@@ -231,6 +231,9 @@ const (
 	StoppedReason = "Stopped"
 	// ApplyFailedReason: the API server rejected an object. If it is invalid, only a change can help. Other failures are retried.
 	ApplyFailedReason = "ApplyFailed"
+	// NetworkPolicyNarrowedReason, of an event: a NetworkPolicy of the project opened what the project may not have any more, and kubeop took that
+	// out of it.
+	NetworkPolicyNarrowedReason = "NetworkPolicyNarrowed"
 	// RemovalForcedReason, of an event: kubeop removed an obstacle to a deletion. It deleted pods that did not stop in time, or removed
 	// finalizers on an administrator's request. The message says which.
 	RemovalForcedReason = "RemovalForced"

@@ -369,6 +369,10 @@ type GuardrailsSpec struct {
 	// PodSecurity is the Pod Security level that the namespace enforces. Without it no policy requires one, and that of the Tenant holds.
 	// +structType=atomic
 	PodSecurity *AppliedPodSecurity `json:"podSecurity,omitempty"`
+	// Network is what NetworkPolicies of apps may open. It is set once spec.network.policies of the Project was Own, and stays. Without it, apps
+	// have no NetworkPolicies.
+	// +structType=atomic
+	Network *AllowedNetwork `json:"network,omitempty"`
 }
 
 // AppliedPodSecurity is the strictest Pod Security level of a tenant and its policies.
@@ -379,6 +383,51 @@ type AppliedPodSecurity struct {
 	// +kubebuilder:validation:MaxItems=17
 	// +listType=set
 	Policies []string `json:"policies"`
+}
+
+// AllowedNetwork is what NetworkPolicies in the namespace of a project may open: what kubeop's own opens with spec.network.policies Platform. Pods of
+// the project are always allowed.
+type AllowedNetwork struct {
+	// Policies is spec.network.policies of the Project.
+	Policies NetworkPolicies `json:"policies,omitempty"`
+	// From are labels of namespaces, of which one entry has to match, whose pods may connect to those of the project.
+	// +listType=atomic
+	From []map[string]string `json:"from,omitempty"`
+	// To is what the project's pods may connect to.
+	// +listType=atomic
+	To []AllowedPeers `json:"to,omitempty"`
+}
+
+// AllowedPeers are peers to which pods may connect at some ports.
+type AllowedPeers struct {
+	// Namespaces are labels of namespaces, of which one entry has to match.
+	// +listType=atomic
+	Namespaces []map[string]string `json:"namespaces,omitempty"`
+	// Ranges are addresses outside of the cluster.
+	// +listType=atomic
+	Ranges []AllowedRange `json:"ranges,omitempty"`
+	// Ports of these peers. Default: all.
+	// +listType=atomic
+	Ports []AllowedPorts `json:"ports,omitempty"`
+}
+
+// AllowedRange is a range of addresses.
+type AllowedRange struct {
+	// CIDR is the range.
+	CIDR string `json:"cidr"`
+	// Except are ranges in it that are not allowed.
+	// +listType=atomic
+	Except []string `json:"except,omitempty"`
+}
+
+// AllowedPorts is a range of ports of a protocol, the last one included.
+type AllowedPorts struct {
+	// Protocol is TCP, UDP or SCTP.
+	Protocol string `json:"protocol"`
+	// Port is the first port.
+	Port int32 `json:"port"`
+	// EndPort is the last port.
+	EndPort int32 `json:"endPort"`
 }
 
 // ClaimedHostnames are the host names that a project has by HostnameClaims. Ingresses, routes and Gateways in its namespace can serve no others.

@@ -49,7 +49,21 @@ type ProjectNetwork struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$`
 	// +listType=set
 	AllowFrom []string `json:"allowFrom,omitempty"`
+	// Policies says whose NetworkPolicies open connections: Platform or Own. Default Platform.
+	// +kubebuilder:default=Platform
+	Policies NetworkPolicies `json:"policies,omitempty"`
 }
+
+// NetworkPolicies says whose NetworkPolicies open the connections of a project.
+// +kubebuilder:validation:Enum=Platform;Own
+type NetworkPolicies string
+
+const (
+	// PlatformNetworkPolicies: kubeop's NetworkPolicy opens everything that the project may have. Apps can have no NetworkPolicies.
+	PlatformNetworkPolicies NetworkPolicies = "Platform"
+	// OwnNetworkPolicies: kubeop's NetworkPolicy opens only the cluster's DNS. NetworkPolicies of apps open more, within what the project may have.
+	OwnNetworkPolicies NetworkPolicies = "Own"
+)
 
 // Promotion writes the versions of another project's apps to the files of the apps with the same names in this project.
 type Promotion struct {

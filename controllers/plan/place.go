@@ -40,6 +40,9 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 	if d.at.Guardrails, err = rulesFor(ctx, of, tenant, d.app.Namespace); err != nil {
 		return err
 	}
+	if d.at.Guardrails, err = opening(of, ref.Parent(), d.at.Guardrails); err != nil {
+		return err
+	}
 	d.at.Client, err = k.Clients.As(d.app.Namespace)
 	return err
 }
@@ -61,6 +64,32 @@ func rulesFor(ctx context.Context, of *comparison, tenant *v1alpha1.Tenant, name
 		return nil, fmt.Errorf("reading the guardrails of namespace %s: %w", namespace, err)
 	}
 	return &live.Spec, nil
+}
+
+// opening returns the rules with the NetworkPolicies that apps may have by the project of the commit. What they may open is known only if the project had
+// such before; package guardrails does not judge it otherwise.
+func opening(of *comparison, ref identity.Ref, rules *v1alpha1.GuardrailsSpec) (*v1alpha1.GuardrailsSpec, error) {
+	n, there := of.tree.Find(ref)
+	if !there || !n.Declared() {
+		return rules, nil
+	}
+	project, ok := of.tree.Object(n, of.commit.Revision).(*v1alpha1.Project)
+	if !ok {
+		return nil, fmt.Errorf("%s is no Project", ref)
+	}
+	policies := project.Spec.Network.Policies
+	if policies != v1alpha1.OwnNetworkPolicies && (rules == nil || rules.Network == nil) {
+		return rules, nil
+	}
+	opened := &v1alpha1.GuardrailsSpec{}
+	if rules != nil {
+		opened = rules.DeepCopy()
+	}
+	if opened.Network == nil {
+		opened.Network = &v1alpha1.AllowedNetwork{}
+	}
+	opened.Network.Policies = policies
+	return opened, nil
 }
 
 // tenantOf returns a Tenant as the commit declares it or, if it does not, the live one; an empty one if there is none.

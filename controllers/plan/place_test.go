@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -91,6 +93,34 @@ func TestAPlanKnowsThePoliciesOfANamespace(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAPlanLetsAppsHaveNetworkPolicies as the project of the commit says. What they may open is what it was so far.
+func TestAPlanLetsAppsHaveNetworkPolicies(t *testing.T) {
+	was := &v1alpha1.AllowedNetwork{Policies: v1alpha1.PlatformNetworkPolicies, From: []map[string]string{{"a": "b"}}}
+	for name, c := range map[string]struct {
+		project string
+		rules   *v1alpha1.GuardrailsSpec
+		want    *v1alpha1.GuardrailsSpec
+	}{
+		"no, in a new project": {"", nil, nil},
+		"no":                   {"", &v1alpha1.GuardrailsSpec{}, &v1alpha1.GuardrailsSpec{}},
+		"in a new project":     {"spec: {network: {policies: Own}}\n", nil, &v1alpha1.GuardrailsSpec{Network: &v1alpha1.AllowedNetwork{Policies: "Own"}}},
+		"for the first time":   {"spec: {network: {policies: Own}}\n", &v1alpha1.GuardrailsSpec{}, &v1alpha1.GuardrailsSpec{Network: &v1alpha1.AllowedNetwork{Policies: "Own"}}},
+		"again":                {"spec: {network: {policies: Own}}\n", &v1alpha1.GuardrailsSpec{Network: was}, &v1alpha1.GuardrailsSpec{Network: &v1alpha1.AllowedNetwork{Policies: "Own", From: was.From}}},
+		"no longer":            {"", &v1alpha1.GuardrailsSpec{Network: was}, &v1alpha1.GuardrailsSpec{Network: &v1alpha1.AllowedNetwork{From: was.From}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := compared(t, v1alpha1.TenantLimits{}, map[string]string{"projects/shop/project.yaml": c.project})
+			got, err := opening(of, identity.Ref{Tenant: "acme", Project: "shop"}, c.rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

@@ -16,6 +16,11 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	// Nothing runs as the deployer, so its token is mounted nowhere.
 	account := core.ServiceAccount(v1alpha1.Deployer, s.namespace).WithLabels(s.labels()).WithAutomountServiceAccountToken(false)
 	wanted, unwanted := access.Bindings(s.namespace, s.labels(), s.tenant.Spec.Owners)
+	if opening := access.NetworkPolicies(s.namespace, s.labels()); s.network.allowed != nil {
+		wanted = append(wanted, opening) // Also after spec.network.policies was Own, so that apps can remove theirs.
+	} else {
+		unwanted = append(unwanted, opening)
+	}
 	if err := s.made.Withdraw(ctx, s.labels(), unwanted...); err != nil {
 		return err
 	}

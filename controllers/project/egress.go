@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,12 @@ type network struct {
 	closed, disjoint []string
 	// absent are names in spec.network.allowFrom for which the tenant has no project, set by guard.
 	absent []string
+	// rules are the connections that the project may have, set by connect. allowed is what NetworkPolicies of its apps may open; nil if it never had
+	// such.
+	rules   isolation.Rules
+	allowed *v1alpha1.AllowedNetwork
+	// again is when to look at its NetworkPolicies again; 0 for its interval.
+	again time.Duration
 }
 
 // egress returns the ranges and ports to which the project's pods may connect: what spec.egress of the tenant and of each of its policies allow,

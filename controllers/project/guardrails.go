@@ -3,15 +3,17 @@ package project
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
-	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/delivery/limitrange"
 	"github.com/kubeop/kubeop/delivery/quota"
 )
@@ -34,17 +36,10 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	counted := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
 	limits := core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).
 		WithSpec(core.LimitRangeSpec().WithLimits(within.Items()...))
-	egress, ports, err := r.egress(ctx, s)
-	if err != nil {
+	if err := r.narrow(ctx, s); err != nil {
 		return err
 	}
-	from, to, err := r.peers(ctx, s)
-	if err != nil {
-		return err
-	}
-	rules := isolation.Rules{Admitted: r.Admitted, From: from, To: to, Egress: egress, Ports: ports}
-	policy := isolation.Policy(s.namespace, s.labels(), rules)
-	if err := s.made.Apply(ctx, counted, limits, noSystemPriority(s), policy); err != nil {
+	if err := s.made.Apply(ctx, counted, limits, noSystemPriority(s), s.isolate()); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
 	}
 	now, err := r.Store.Quota(s.namespace)
@@ -65,6 +60,9 @@ func (r *Reconciler) quotaOf(ctx context.Context, s *scope) (hard corev1.Resourc
 	kinds, err := r.Kinds.List(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	if s.network.allowed != nil { // The role kubeop-deployer does not have it.
+		kinds = append(slices.Clone(kinds), schema.GroupResource{Group: networkingv1.GroupName, Resource: "networkpolicies"})
 	}
 	hard, excess := quota.Of(s.project.Spec.Quota, quota.TermsOf(s.tenant, s.rules.policies), kinds)
 	hard, over, err := r.Grants.Grant(ctx, s.tenant, s.project.Name, hard)

@@ -27,6 +27,8 @@ type rules struct {
 	// written: there were rules before, and listed are the host names in them.
 	written bool
 	listed  *v1alpha1.ClaimedHostnames
+	// opened is what NetworkPolicies of apps could open before; nil for none.
+	opened *v1alpha1.AllowedNetwork
 }
 
 // findRules finds the rules of the policies that the tenant is under. If one of the policies does not exist, the rules stay as they are, because
@@ -42,7 +44,7 @@ func (r *Reconciler) findRules(ctx context.Context, s *scope) error {
 		return fmt.Errorf("reading the guardrails of namespace %s: %w", s.namespace, err)
 	}
 	selected, missing := guardrails.Select(s.tenant, policies.Items)
-	s.rules = rules{policies: selected, missing: missing, spec: guardrails.For(s.tenant, selected), written: err == nil, listed: live.Spec.Hostnames}
+	s.rules = rules{policies: selected, missing: missing, spec: guardrails.For(s.tenant, selected), written: err == nil, listed: live.Spec.Hostnames, opened: live.Spec.Network}
 	if len(missing) > 0 && s.rules.written {
 		s.rules.spec = live.Spec
 	}
@@ -53,6 +55,12 @@ func (r *Reconciler) findRules(ctx context.Context, s *scope) error {
 // New ones are not written while a policy is missing.
 func (r *Reconciler) enforce(ctx context.Context, s *scope) error {
 	missing := s.rules.missing
+	if len(missing) == 0 {
+		if err := r.connect(ctx, s); err != nil {
+			return err
+		}
+		s.rules.spec.Network = s.network.allowed
+	}
 	if len(missing) == 0 || s.rules.written {
 		if err := r.writeGuardrails(ctx, s, s.rules.spec, s.rules.listed); err != nil {
 			return err

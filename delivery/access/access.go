@@ -33,6 +33,12 @@ func Deployer(namespace string, labels map[string]string) *rbac.RoleBindingApply
 	return bind(namespace, v1alpha1.Deployer, labels).WithSubjects(subject)
 }
 
+// NetworkPolicies returns the binding with which the apps of a project may have NetworkPolicies.
+func NetworkPolicies(namespace string, labels map[string]string) *rbac.RoleBindingApplyConfiguration {
+	subject := rbac.Subject().WithKind("ServiceAccount").WithName(v1alpha1.Deployer).WithNamespace(namespace)
+	return bind(namespace, v1alpha1.Deployer+"-network-policies", labels).WithSubjects(subject)
+}
+
 // Platform returns the binding of the service account in the operator's namespace with which the apps of the platform itself are delivered.
 // The binding has the name of Deployer's, so that the namespace of every project has a binding of that name.
 func Platform(namespace, operator string, labels map[string]string) *rbac.RoleBindingApplyConfiguration {

@@ -135,6 +135,8 @@ const (
 	Kinds     = "Kinds"
 	Metadata  = "Metadata"
 	Sources   = "Sources"
+	// NetworkPolicies is about what NetworkPolicies of apps open. No policy states it.
+	NetworkPolicies = "NetworkPolicies"
 )
 
 // Violation is a rule that an object breaks.
@@ -151,8 +153,11 @@ type Violation struct {
 
 // Where says where the rule is written.
 func (v Violation) Where() string {
-	if v.Policy == TenantFile {
+	switch v.Policy {
+	case TenantFile:
 		return "spec.domains of the tenant's " + TenantFile + " in the platform repository"
+	case ProjectFile:
+		return "spec.egress of the tenant's " + TenantFile + " or of its policies in the platform repository"
 	}
 	return fmt.Sprintf("spec.%s of policies/%s.yaml in the platform repository", v.Field, v.Policy)
 }
@@ -163,7 +168,7 @@ var rules = []struct {
 	check func(*unstructured.Unstructured, *v1alpha1.PolicyRules) []found
 }{{Images, images}, {Services, services}, {Hostnames, hostnames}, {Classes, classes}, {Nodes, nodes}, {Kinds, kinds}, {Metadata, metadata}}
 
-// Check returns the rules that an object breaks, in the order of actions (Deny, Warn, Audit) and policies.
+// Check returns the rules that an object breaks, in the order of actions (Deny, Warn, Audit) and policies, and then what a NetworkPolicy may not open.
 func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []Violation {
 	var all []Violation
 	for _, action := range []v1alpha1.PolicyAction{v1alpha1.DenyAction, v1alpha1.WarnAction, v1alpha1.AuditAction} {
@@ -171,7 +176,7 @@ func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []V
 			all = append(all, violations(object, action, &applied)...)
 		}
 	}
-	return all
+	return append(all, opening(object, spec)...)
 }
 
 // violations returns the rules of one policy that an object breaks.

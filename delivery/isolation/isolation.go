@@ -33,6 +33,9 @@ type Range struct {
 // name of the policy.
 const name = "kubeop"
 
+// OfPlatform reports whether a network policy of this name is the platform's. Tenants cannot make such: the admission policy kubeop-platform-object refuses it.
+func OfPlatform(policy string) bool { return policy == name || strings.HasPrefix(policy, name+"-") }
+
 // nameLabel is the label with the namespace's name. The API server sets it, and it cannot be forged.
 const nameLabel = "kubernetes.io/metadata.name"
 
@@ -58,11 +61,23 @@ func Policy(namespace string, labels map[string]string, rules Rules) *networking
 	return networking.NetworkPolicy(name, namespace).WithLabels(labels).WithSpec(spec)
 }
 
-// dns lets pods query the cluster's DNS, which runs in kube-system everywhere.
+// Closed returns the network policy of a project whose connections its own NetworkPolicies open: the pods can only query the cluster's DNS.
+func Closed(namespace string, labels map[string]string) *networking.NetworkPolicyApplyConfiguration {
+	return networking.NetworkPolicy(name, namespace).WithLabels(labels).WithSpec(networking.NetworkPolicySpec().WithPodSelector(meta.LabelSelector()).
+		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).WithEgress(dns()))
+}
+
+// The cluster's DNS runs in this namespace everywhere, at this port.
+const (
+	dnsNamespace = "kube-system"
+	dnsPort      = 53
+)
+
+// dns lets pods query the cluster's DNS.
 func dns() *networking.NetworkPolicyEgressRuleApplyConfiguration {
-	rule := networking.NetworkPolicyEgressRule().WithTo(named([]string{"kube-system"})...)
+	rule := networking.NetworkPolicyEgressRule().WithTo(named([]string{dnsNamespace})...)
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
-		rule.WithPorts(networking.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(53)))
+		rule.WithPorts(networking.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(dnsPort)))
 	}
 	return rule
 }

@@ -31,6 +31,8 @@ type Bounds struct {
 	// annotations that its Ingresses may have although they reach beyond the app. CSIDrivers are the drivers of which its pods may have
 	// inline volumes.
 	Taints, IngressAnnotations, CSIDrivers []string
+	// NetworkPolicies: an app of a tenant may have NetworkPolicies. Judge says what they may open.
+	NetworkPolicies bool
 	// Platform are the bounds of an app of the platform itself; nil for an app of a tenant.
 	Platform *Platform
 }
@@ -38,7 +40,7 @@ type Bounds struct {
 // rules returns the rules for the objects of an app.
 func (b Bounds) rules() []rule {
 	if b.Platform == nil {
-		return append([]rule{{Toleration, b.toleration}, {IngressAnnotation, b.ingressAnnotation}, {VolumeType, b.volumeType}}, tenantsApps...)
+		return append([]rule{{Toleration, b.toleration}, {IngressAnnotation, b.ingressAnnotation}, {VolumeType, b.volumeType}, {"Guardrail", b.guardrail}}, tenantsApps...)
 	}
 	return append([]rule{{"ForeignNamespace", b.Platform.foreignNamespace}}, everyApp...)
 }

@@ -91,7 +91,8 @@ func TestCheck(t *testing.T) {
 		"limit range": {`{apiVersion: v1, kind: LimitRange, metadata: {name: a}}`, "Guardrail",
 			"LimitRange/a is refused: the quota and limits of a project are set in its project.yaml"},
 		"network policy": {`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}}`, "Guardrail",
-			"NetworkPolicy/a is refused: the platform sets the network policies of a project, so leave it out; many charts have a value for that, such as networkPolicy.enabled: false"},
+			"NetworkPolicy/a is refused: the platform sets the network policies of a project, so leave it out; many charts have a value for that, such as networkPolicy.enabled: false. " +
+				"With spec.network.policies: Own in project.yaml they open what the project may have"},
 		"Calico's network policy": {`{apiVersion: crd.projectcalico.org/v1, kind: NetworkPolicy, metadata: {name: a}}`, "Guardrail",
 			"NetworkPolicy/a is refused: the platform sets the network policies of a project, so leave it out; many charts have a value for that, such as networkPolicy.enabled: false"},
 		"Cilium's network policy": {`{apiVersion: cilium.io/v2, kind: CiliumNetworkPolicy, metadata: {name: a}}`, "Guardrail",
@@ -288,5 +289,21 @@ func TestJoinedRefusalsAreInOrderAndOneAloneStaysItself(t *testing.T) {
 	}
 	if got := Join(first, second); got == nil || got.Error() != "first\nsecond" || !errors.Is(got, first) || !errors.Is(got, second) {
 		t.Errorf("both: got %v", got)
+	}
+}
+
+// TestAppsHaveNetworkPoliciesWhereTheProjectSaysSo, those of Kubernetes alone: nobody says what others may open.
+func TestAppsHaveNetworkPoliciesWhereTheProjectSaysSo(t *testing.T) {
+	bounds := Bounds{Namespace: namespace, NetworkPolicies: true}
+	for manifest, allowed := range map[string]bool{
+		`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}}`:        true,
+		`{apiVersion: crd.projectcalico.org/v1, kind: NetworkPolicy, metadata: {name: a}}`:    false,
+		`{apiVersion: cilium.io/v2, kind: CiliumNetworkPolicy, metadata: {name: a}}`:          false,
+		`{apiVersion: v1, kind: ResourceQuota, metadata: {name: a}}`:                          false,
+		`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: any}}`: false,
+	} {
+		if err := Check([]*unstructured.Unstructured{object(t, manifest)}, bounds, scope); (err == nil) != allowed {
+			t.Errorf("%s: %v", manifest, err)
+		}
 	}
 }

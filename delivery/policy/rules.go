@@ -29,7 +29,6 @@ var (
 	// tenantsApps are additional rules for the objects of tenants' apps. They isolate tenants from each other and from the platform.
 	tenantsApps = append([]rule{
 		{"ForeignNamespace", foreignNamespace},
-		{"Guardrail", guardrail},
 		{"Endpoints", handWrittenEndpoints},
 		{"Event", event},
 		{"ForeignSubject", foreignSubject},
@@ -112,12 +111,18 @@ func ourMark(metadata map[string]any) string {
 }
 
 // guardrail: the object would change what the platform allows the project. Network policies add up, so a tenant's own could allow
-// connections that the project's policy refuses.
-func guardrail(object *unstructured.Unstructured, _ string) string {
+// connections that the project's policy refuses, unless somebody says what they may allow.
+func (b Bounds) guardrail(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
+	kubernetes := kind.Group == "networking.k8s.io"
 	switch {
 	case kind.Group == "" && (kind.Kind == "ResourceQuota" || kind.Kind == "LimitRange"):
 		return "is refused: the quota and limits of a project are set in its project.yaml"
+	case kubernetes && kind.Kind == "NetworkPolicy" && b.NetworkPolicies:
+		return ""
+	case kubernetes && kind.Kind == "NetworkPolicy":
+		return "is refused: the platform sets the network policies of a project, so leave it out; many charts have a value for that, such as networkPolicy.enabled: false. " +
+			"With spec.network.policies: Own in project.yaml they open what the project may have"
 	case kind.Kind == "NetworkPolicy", kind.Kind == "CiliumNetworkPolicy":
 		return "is refused: the platform sets the network policies of a project, so leave it out; many charts have a value for that, such as networkPolicy.enabled: false"
 	}

@@ -16,6 +16,7 @@ func Object(parent *v1alpha1.Project, name string) *v1alpha1.Project {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.ProjectSpec{
 			Quota: parent.Spec.Previews.Quota, Limits: parent.Spec.Limits, Pace: parent.Spec.Pace,
+			Network:        v1alpha1.ProjectNetwork{Policies: parent.Spec.Network.Policies},
 			DeletionPolicy: v1alpha1.DeletionDelete, ClaimDeletionPolicy: parent.Spec.ClaimDeletionPolicy,
 		},
 	}

@@ -143,9 +143,11 @@ func TestTheProjectOfAPreview(t *testing.T) {
 	parent := &v1alpha1.Project{Spec: v1alpha1.ProjectSpec{
 		Quota: quota("8"), DeletionPolicy: v1alpha1.DeletionOrphan, Previews: &v1alpha1.ProjectPreviews{Branches: "*", Quota: quota("1")},
 		Namespace: &v1alpha1.PlatformNamespace{Adopt: true}, Limits: v1alpha1.ContainerLimits{Default: quota("2")},
+		Network: v1alpha1.ProjectNetwork{AllowFrom: []string{"web"}, Policies: v1alpha1.OwnNetworkPolicies},
 	}}
 	got := Object(parent, "shop-pr-login")
-	want := v1alpha1.ProjectSpec{Quota: quota("1"), DeletionPolicy: v1alpha1.DeletionDelete, Limits: parent.Spec.Limits}
+	want := v1alpha1.ProjectSpec{Quota: quota("1"), DeletionPolicy: v1alpha1.DeletionDelete, Limits: parent.Spec.Limits,
+		Network: v1alpha1.ProjectNetwork{Policies: v1alpha1.OwnNetworkPolicies}}
 	if diff := cmp.Diff(want, got.Spec); diff != "" || got.Name != "shop-pr-login" {
 		t.Errorf("%s has (-want +got):\n%s", got.Name, diff)
 	}

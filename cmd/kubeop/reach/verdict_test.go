@@ -32,6 +32,13 @@ const isolated = `{podSelector: {}, policyTypes: [Ingress, Egress],
   egress: [{to: [{podSelector: {}}]}, {to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}}], ports: [{protocol: UDP, port: 53}]},
     {to: [{ipBlock: {cidr: 203.0.113.0/24, except: [203.0.113.128/25]}}], ports: [{protocol: TCP, port: 8000, endPort: 8999}]}]}`
 
+// closed is what kubeop writes for a project with network policies of its own, and opening is one of these.
+const (
+	closed = `{podSelector: {}, policyTypes: [Ingress, Egress],
+  egress: [{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}}], ports: [{protocol: UDP, port: 53}]}]}`
+	opening = `{podSelector: {matchLabels: {app: web}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 203.0.113.0/24}}], ports: [{port: 8080}]}]}`
+)
+
 func TestTheRulesOfThePolicyThatSelectsThePodDecide(t *testing.T) {
 	const own = "NetworkPolicy kubeop-acme-shop/kubeop"
 	web := pod("kubeop-acme-shop", "web", "10.1.0.1")
@@ -60,8 +67,13 @@ func TestTheRulesOfThePolicyThatSelectsThePodDecide(t *testing.T) {
 		"to DNS":                    {map[string]string{"kubeop": isolated}, true, pod("kube-system", "dns", "10.1.0.3"), port{number: 53, protocol: "UDP"}, true, own + ": spec.egress[1]"},
 		"to an address":             {map[string]string{"kubeop": isolated}, true, &matcher.TrafficPeer{IP: "203.0.113.1"}, http, true, own + ": spec.egress[2]"},
 		"two policies, one refuses": {map[string]string{"kubeop": isolated, "own": `{podSelector: {}, policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {}}], ports: [{port: http}]}]}`}, false, pod("kubeop-acme-billing", "api", ""), http, true, "NetworkPolicy kubeop-acme-shop/own: spec.ingress[0]"},
-		"two rules":                 {map[string]string{"kubeop": `{podSelector: {}, policyTypes: [Ingress], ingress: [{}, {ports: [{port: 80}]}, {ports: [{port: 8080}]}]}`}, false, &matcher.TrafficPeer{IP: "203.0.113.1"}, http, true, own + ": spec.ingress[0], spec.ingress[2]"},
-		"a port's other name":       {map[string]string{"kubeop": `{podSelector: {}, policyTypes: [Ingress], ingress: [{ports: [{port: metrics}]}]}`}, false, &matcher.TrafficPeer{IP: "203.0.113.1"}, http, false, "no rule allows it of " + own},
+		"closed, and opened by the project's own": {map[string]string{"kubeop": closed, "own": opening}, true, &matcher.TrafficPeer{IP: "203.0.113.1"}, http, true,
+			"NetworkPolicy kubeop-acme-shop/own: spec.egress[0]"},
+		"closed, and the project's own opens other ports": {map[string]string{"kubeop": closed, "own": opening}, true, &matcher.TrafficPeer{IP: "203.0.113.1"},
+			port{number: 443, protocol: corev1.ProtocolTCP}, false, "no rule allows it of NetworkPolicy kubeop-acme-shop/kubeop, NetworkPolicy kubeop-acme-shop/own"},
+		"closed, within the project": {map[string]string{"kubeop": closed, "own": opening}, false, pod("kubeop-acme-shop", "api", "10.1.0.2"), http, false, "no rule allows it of " + own},
+		"two rules":                  {map[string]string{"kubeop": `{podSelector: {}, policyTypes: [Ingress], ingress: [{}, {ports: [{port: 80}]}, {ports: [{port: 8080}]}]}`}, false, &matcher.TrafficPeer{IP: "203.0.113.1"}, http, true, own + ": spec.ingress[0], spec.ingress[2]"},
+		"a port's other name":        {map[string]string{"kubeop": `{podSelector: {}, policyTypes: [Ingress], ingress: [{ports: [{port: metrics}]}]}`}, false, &matcher.TrafficPeer{IP: "203.0.113.1"}, http, false, "no rule allows it of " + own},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var policies []networkingv1.NetworkPolicy

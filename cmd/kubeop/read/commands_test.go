@@ -242,11 +242,16 @@ func TestDescribeShowsWhatHoldsInAProject(t *testing.T) {
 		Warn:      []v1alpha1.AppliedPolicy{applied("new", v1alpha1.PolicyRules{Kinds: &v1alpha1.KindRules{Action: v1alpha1.WarnAction, Deny: []string{"Secret"}}})},
 		Audit:     []v1alpha1.AppliedPolicy{applied("standard", v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{Action: v1alpha1.AuditAction, Types: []string{"ClusterIP"}}})},
 		Hostnames: &v1alpha1.ClaimedHostnames{Names: []string{"shop.example.com", "www.example.com"}},
+		Network: &v1alpha1.AllowedNetwork{Policies: v1alpha1.OwnNetworkPolicies, From: []map[string]string{{"use": "monitoring"}}, To: []v1alpha1.AllowedPeers{
+			{Namespaces: []map[string]string{{"kubernetes.io/metadata.name": "kube-system"}}, Ports: []v1alpha1.AllowedPorts{{Protocol: "UDP", Port: 53, EndPort: 53}}},
+			{Ranges: []v1alpha1.AllowedRange{{CIDR: "0.0.0.0/0", Except: []string{"10.0.0.0/8"}}}, Ports: []v1alpha1.AllowedPorts{{Protocol: "TCP", Port: 8000, EndPort: 8999}}},
+		}},
 	}}
 	s := memory.Serve(t, project, rules)
 	out, _, err := show(t, s, Describe, "project", "acme/live")
 	wantShown(t, out, err, "Project acme/live", "Created 60m ago", "Namespace kubeop-acme-live", "Steps", "Host names", "shop.example.com", "www.example.com",
-		"Rules of policy new", "kinds Warn deny Secret", "Rules of policy standard", "images Deny allow ghcr.io", "services Audit types ClusterIP",
+		"What NetworkPolicies of apps may open", "from pods of namespaces with use=monitoring", "to pods of namespaces with kubernetes.io/metadata.name=kube-system at UDP 53",
+		"to 0.0.0.0/0 except 10.0.0.0/8 at TCP 8000-8999", "Rules of policy new", "kinds Warn deny Secret", "Rules of policy standard", "images Deny allow ghcr.io", "services Audit types ClusterIP",
 		"Rules of the tenant's tenant.yaml", "hostnames Deny in example.com")
 	for code, want := range map[int]string{http.StatusNotFound: "", http.StatusForbidden: "Rules Your role does not show them.", http.StatusInternalServerError: "reading the rules that hold in namespace kubeop-acme-live"} {
 		s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {

@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/delivery/guardrails"
+	"github.com/kubeop/kubeop/delivery/isolation"
 )
 
 // describePolicy shows the rules of a policy and, to those who may list tenants, the tenants that are under it.
@@ -90,6 +91,12 @@ func describeGuardrails(ctx context.Context, page *output.Page, reader client.Cl
 	if held := live.Spec.PodSecurity; held != nil {
 		page.Title("Pod Security")
 		describeRule(page, "level "+held.Level, "", "version", []string{held.Version}, "by", held.Policies)
+	}
+	if guardrails.OwnNetworkPolicies(&live.Spec) {
+		page.Title("What NetworkPolicies of apps may open")
+		for _, line := range isolation.Lines(live.Spec.Network) {
+			page.Line(line)
+		}
 	}
 	all := slices.Concat(live.Spec.Deny, live.Spec.Warn, live.Spec.Audit)
 	slices.SortStableFunc(all, func(a, b v1alpha1.AppliedPolicy) int { return cmp.Compare(a.Policy, b.Policy) })

@@ -88,6 +88,10 @@ func TestAViolationCountsOnce(t *testing.T) {
 func TestWhatIsDeniedIsToldApart(t *testing.T) {
 	one := &v1alpha1.GuardrailsSpec{Deny: []v1alpha1.AppliedPolicy{{Policy: "a"}}, Warn: []v1alpha1.AppliedPolicy{{Policy: "b"}}}
 	other := &v1alpha1.GuardrailsSpec{Deny: []v1alpha1.AppliedPolicy{{Policy: "b"}}}
+	opens := &v1alpha1.GuardrailsSpec{Deny: one.Deny, Network: &v1alpha1.AllowedNetwork{}}
+	if Denied(opens) == Denied(one) {
+		t.Error("what NetworkPolicies may open makes no difference")
+	}
 	if Denied(nil) != "" || Denied(&v1alpha1.GuardrailsSpec{Warn: one.Warn}) != "" || Denied(one) == "" || Denied(one) == Denied(other) {
 		t.Errorf("%q, %q", Denied(one), Denied(other))
 	}
