@@ -1,12 +1,14 @@
 package controllers
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,13 +81,60 @@ func TestATenantHasAKeyOfItsOwn(t *testing.T) {
 
 	n.isNotReadByTheTenant()
 	n.loses(public)
+	n.rotates(source, app, secret)
+}
+
+// rotates has kubeop make another key: the app says which file is encrypted for the earlier one, and delivers it all the same. When the file is
+// encrypted for the new one, the condition goes.
+func (n *team) rotates(source *testenv.Repo, app *v1alpha1.App, secret *encrypt.Secret) {
+	n.t.Helper()
+	earlier := n.recipient()
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Sops, s.SopsKey = "Generated", 2 })
+	n.eventually(func() error {
+		if n.recipient() == earlier {
+			return errors.New("the tenant has the earlier key")
+		}
+		return nil
+	})
+	public := n.recipient()
+	message := n.until(app, v1alpha1.OutdatedKeyCondition, metav1.ConditionTrue, v1alpha1.EarlierKeyReason)
+	if want := "encrypted for an earlier key of the tenant, and not for the present one, " + public + ": secret.yaml: encrypt them for that one, too"; !strings.Contains(message, want) {
+		n.t.Errorf("the message of OutdatedKey is %q, want %q", message, want)
+	}
+	n.ready(app)
+	for i, recipients := range [][]string{{public, earlier}, {public}} {
+		secret.Data["password"] = []byte(secretWords[i])
+		file, err := secret.Encrypted(recipients, time.Now())
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		source.Push(map[string]string{"secret.yaml": string(file)})
+		n.eventually(func() error {
+			db := &corev1.Secret{}
+			err := n.admin.Get(n.t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "db"}, db)
+			if err == nil && string(db.Data["password"]) != secretWords[i] {
+				err = fmt.Errorf("the password is %q", db.Data["password"])
+			}
+			return err
+		})
+		n.eventually(func() error {
+			if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(app), app); err != nil {
+				return err
+			}
+			if is := conditions.Get(app, v1alpha1.OutdatedKeyCondition); is != nil {
+				return fmt.Errorf("the condition is %+v", is)
+			}
+			return nil
+		})
+	}
+	n.revealsNothing(app)
 }
 
 // isNotReadByTheTenant asks for the Secret with the key as the tenant's accounts.
 func (n *team) isNotReadByTheTenant() {
 	n.t.Helper()
 	for _, user := range []string{"jane-of-" + n.name, "system:serviceaccount:" + n.namespace() + ":kubeop-deployer"} {
-		err := n.as(user).Get(n.t.Context(), client.ObjectKey{Namespace: testenv.Namespace, Name: sopskey.Name(n.name)}, &corev1.Secret{})
+		err := n.as(user).Get(n.t.Context(), client.ObjectKey{Namespace: testenv.Namespace, Name: sopskey.Name(n.name, 1)}, &corev1.Secret{})
 		if err == nil || !strings.Contains(err.Error(), "forbidden") {
 			n.t.Errorf("%s reads the tenant's key: %v", user, err)
 		}
@@ -96,7 +145,7 @@ func (n *team) isNotReadByTheTenant() {
 func (n *team) loses(public string) {
 	n.t.Helper()
 	tenant, key := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, &corev1.Secret{}
-	if err := n.admin.Get(n.t.Context(), client.ObjectKey{Namespace: testenv.Namespace, Name: sopskey.Name(n.name)}, key); err != nil {
+	if err := n.admin.Get(n.t.Context(), client.ObjectKey{Namespace: testenv.Namespace, Name: sopskey.Name(n.name, 1)}, key); err != nil {
 		n.t.Fatal(err)
 	}
 	n.delete(key)

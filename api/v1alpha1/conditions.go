@@ -164,6 +164,8 @@ const (
 	// PolicyWarningCondition is present, and True, while objects of the App break rules of policies whose action is Warn. The message names
 	// the objects and the rules. They are delivered all the same.
 	PolicyWarningCondition = "PolicyWarning"
+	// OutdatedKeyCondition is present, and True, while files of the App are encrypted for an earlier key of the tenant and not for the present one.
+	OutdatedKeyCondition = "OutdatedKey"
 	// StartedEmptyCondition is present, and True, while a new volume is empty although a deleted app left a claim for a volume of the
 	// same name. The message names the claim and the lines that would mount it.
 	StartedEmptyCondition = "StartedEmpty"
@@ -328,6 +330,8 @@ const (
 	ClaimsRetainedReason = "ClaimsRetained"
 	// PolicyWarningReason: objects break rules of policies whose action is Warn.
 	PolicyWarningReason = "PolicyWarning"
+	// EarlierKeyReason: files are encrypted for an earlier key of the tenant.
+	EarlierKeyReason = "EarlierKey"
 	// ClaimLeftBehindReason: a deleted app left a claim for a volume that has the name of one of this app's volumes.
 	ClaimLeftBehindReason = "ClaimLeftBehind"
 	// StillDeclaredReason: movedFrom names an app that is still declared and still owns its claims.

@@ -128,6 +128,11 @@ type TenantSpec struct {
 	// the public key in status.sops.recipient are decrypted in all projects of the tenant, for apps whose decryption names no Secret. Default: none.
 	// +kubebuilder:validation:Enum=Generated
 	Sops string `json:"sops,omitempty"`
+	// SopsKey is the number of the key with which files are to be encrypted. Another number has kubeop make another key, once; what is encrypted for
+	// an earlier one is decrypted as before, and the apps that have such files say so. Default: 1.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16
+	SopsKey int `json:"sopsKey,omitempty"`
 	// Stopped ends all pods of the tenant's projects, and keeps everything else: claims, Services, Secrets and the specs of its workloads. Its
 	// apps wait. When it is removed, everything runs again as before.
 	Stopped bool `json:"stopped,omitempty"`
@@ -236,9 +241,21 @@ type GuardStatus struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// SopsStatus is the key with which a tenant encrypts files.
+// SopsStatus has the keys with which files of a tenant are encrypted.
 type SopsStatus struct {
 	// Recipient is the age public key to encrypt for.
+	Recipient string `json:"recipient"`
+	// Earlier are the other keys of the tenant, which still decrypt.
+	Earlier []SopsKey `json:"earlier,omitempty"`
+	// Number is the number of the key to encrypt for.
+	Number int `json:"number,omitempty"`
+}
+
+// SopsKey is a key of a tenant.
+type SopsKey struct {
+	// Number is the number that spec.sopsKey had when the key was made.
+	Number int `json:"number"`
+	// Recipient is the age public key.
 	Recipient string `json:"recipient"`
 }
 

@@ -123,11 +123,11 @@ func inputOf(app *v1alpha1.App, from *build.Source) (string, error) {
 // package step. The end of the build wakes the App.
 func (r *renderer) build(ctx context.Context, s *scope, from build.Source, identity string, decryption *v1alpha1.Decryption) ([]*unstructured.Unstructured, error) {
 	if decryption != nil {
-		secret, data, err := r.inputs.Keys(ctx, s.Subject, decryption)
+		keys, err := r.inputs.Keys(ctx, s.Subject, decryption)
 		if err != nil {
 			return nil, err
 		}
-		from.Keys = &build.Keys{Secret: secret, Data: data}
+		from.Keys = (*build.Keys)(keys)
 	}
 	input, err := inputOf(s.App, &from)
 	if err != nil {
@@ -158,6 +158,7 @@ func (r *renderer) build(ctx context.Context, s *scope, from build.Source, ident
 	for _, secret := range done.Secrets {
 		s.Hide(inputs.Sensitive([]byte(secret))...)
 	}
+	s.found.Encryption = source.Encrypted(from.Keys.Present(), done.Outdated, err)
 	if s.App.Spec.Git != nil {
 		s.found.Files = done.files
 		r.sources.Built(s.Subject, &s.found, done.Reads)

@@ -69,8 +69,8 @@ func (b *buildFixture) run(ctx context.Context, c apart.Call) ([]byte, error) {
 	if c.Name == build.Decrypts {
 		c.Function = build.Decrypting(func(secret string, data map[string][]byte, _ http.RoundTripper) (decrypt.Decrypter, error) {
 			b.keys = append(b.keys, secret+" "+string(data["a.agekey"]))
-			return func(decrypt.Format, []byte) ([]byte, []string, error) {
-				return []byte(strings.Replace(settings, "%", "hunter22hunter22", 1)), []string{"hunter22hunter22"}, nil
+			return func(decrypt.Format, []byte) (decrypt.Decrypted, error) {
+				return decrypt.Decrypted{Plain: []byte(strings.Replace(settings, "%", "hunter22hunter22", 1)), Secrets: []string{"hunter22hunter22"}}, nil
 			}, nil
 		})
 	}

@@ -17,18 +17,18 @@ func NewKeys(direct client.Client, of string) *sopskey.Keys {
 	return &sopskey.Keys{Client: direct, Namespace: of, Identity: namespace.Identity}
 }
 
-// makeKey makes the age key of a tenant that wants one. What was made is kept, also when the tenant no longer wants it.
+// makeKey makes the age key that a tenant wants, and keeps its earlier ones. What was made is kept, also when the tenant no longer wants it.
 func (r *Reconciler) makeKey(ctx context.Context, s *scope) error {
 	if s.tenant.Spec.Sops == "" {
 		return nil
 	}
-	recipient, err := r.Keys.Ensure(ctx, s.tenant)
+	status, err := r.Keys.Ensure(ctx, s.tenant)
 	switch {
 	case errors.Is(err, sopskey.ErrUnusable):
 		return step.Stop(v1alpha1.KeyUnusableReason, err)
 	case err != nil:
 		return err
 	}
-	s.tenant.Status.Sops = &v1alpha1.SopsStatus{Recipient: recipient}
+	s.tenant.Status.Sops = status
 	return nil
 }

@@ -135,6 +135,7 @@ func (a *answers) made(answer []byte) (made Made, err error) {
 		failed.classes = append(failed.classes, a.errors(out.Err.Kept)...)
 		return made, failed
 	}
+	made.Outdated = out.Outdated[:min(len(out.Outdated), maxOutdated)]
 	made.Objects, err = decoded(out.Objects)
 	return made, err
 }

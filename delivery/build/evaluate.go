@@ -24,6 +24,9 @@ func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string))
 	return evaluate(input, ask, note, func(*Keys) (decrypt.Decrypter, error) { return nil, errProgram })
 }
 
+// maxOutdated is how many files a build reports that are not encrypted for the present key.
+const maxOutdated = 100
+
 var errProgram = errors.New("this program decrypts nothing")
 
 // Decrypting returns an Evaluate that decrypts with the Decrypter that open returns.
@@ -44,6 +47,7 @@ func evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string),
 	if err == nil {
 		note("what is built")
 		out.Objects, err = encoded(made.Objects)
+		out.Outdated = made.Outdated[:min(len(made.Outdated), maxOutdated)]
 	}
 	if err != nil {
 		out.Err = failureOf(err)

@@ -42,7 +42,9 @@ type outcome struct {
 	// Objects are encoded as JSON, so that their values can be counted before they are decoded.
 	Objects [][]byte
 	Secrets [][]byte
-	Err     *failure
+	// Outdated are as in Made, the first maxOutdated of them.
+	Outdated []string
+	Err      *failure
 }
 
 // failure is an error as it is sent to another process. It has the places of its classes in the list classes; the original error stays in

@@ -41,6 +41,16 @@ type Source struct {
 type Keys struct {
 	Secret string
 	Data   map[string][]byte
+	// Recipient is the age public key for which files are to be encrypted; "" if any of the keys will do.
+	Recipient string
+}
+
+// Present returns the Recipient; "" without keys.
+func (k *Keys) Present() string {
+	if k == nil {
+		return ""
+	}
+	return k.Recipient
 }
 
 // Variable is a ConfigMap or Secret with variables, or the error of reading it. If it does not exist, the error is a render.ErrMissing.
@@ -60,6 +70,8 @@ type Made struct {
 	Objects []*unstructured.Unstructured
 	// Secrets are the decrypted values, also those of a failed build.
 	Secrets []string
+	// Outdated are the names of the decrypted files that are not encrypted for the Recipient of the Keys.
+	Outdated []string
 	// Reads is the record that Request.Reads returned when the result was built, if the result is cached; otherwise "".
 	Reads string
 }
@@ -79,7 +91,11 @@ func (s *Source) make(stage func(string), open func(*Keys) (decrypt.Decrypter, e
 	}
 	files := decrypt.Open(s.Files, decrypter)
 	objects, err := s.objects(files, stage)
-	return Made{Objects: objects, Secrets: files.Secrets()}, err
+	made := Made{Objects: objects, Secrets: files.Secrets()}
+	if present := s.Keys.Present(); present != "" {
+		made.Outdated = files.NotFor(present)
+	}
+	return made, err
 }
 
 func (s *Source) objects(files *decrypt.Files, stage func(string)) ([]*unstructured.Unstructured, error) {

@@ -60,12 +60,12 @@ func TestFilesAreDecryptedByTheirExtension(t *testing.T) {
 		"a.json": {Data: []byte(`{"sops":{"mac":"` + mac + `"}}`)}, "a": {Data: []byte(`{"sops":{"mac":"` + mac + `"}}`)},
 	}
 	reading := ""
-	f := Open(files, func(format Format, _ []byte) ([]byte, []string, error) {
+	f := Open(files, func(format Format, _ []byte) (Decrypted, error) {
 		in[reading] = format
 		if format == Env {
-			return nil, []string{"half"}, ErrDamaged
+			return Decrypted{Secrets: []string{"half"}, Recipients: []string{"age1old"}}, ErrDamaged
 		}
-		return []byte("plain"), nil, nil
+		return Decrypted{Plain: []byte("plain"), Recipients: map[string][]string{"a.json": {"age1old"}, "a.INI": {"age1old", "age1new"}}[reading]}, nil
 	})
 	for reading = range files {
 		if got, err := fs.ReadFile(f, reading); string(got) != "plain" && !errors.Is(err, ErrDamaged) {
@@ -77,6 +77,9 @@ func TestFilesAreDecryptedByTheirExtension(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"half"}, f.Secrets()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a", "a.json", "a.yaml"}, f.NotFor("age1new")); diff != "" {
+		t.Errorf("not for the new key: -want +got:\n%s", diff)
 	}
 	_, err := f.Manifest("manifests[0]", []byte("{}"))
 	if err != nil {

@@ -20,6 +20,9 @@ import (
 // field is the key of the Secret's data. It is one that a Secret of spec.decryption.secretRef may have, too.
 const field = "age.agekey"
 
+// maxKeys is the highest number of a key, as in the CustomResourceDefinition.
+const maxKeys = 16
+
 // ErrUnusable is wrapped by errors that only people can solve: the Secret is gone, is another tenant's, or holds another key than before.
 var ErrUnusable = errors.New("the tenant's key cannot be used")
 
@@ -32,75 +35,170 @@ type Keys struct {
 	// Identity returns a digest of a tenant's lasting identity, which stays the same when a restored backup changes its UID; "" if there is none.
 	Identity func(*v1alpha1.Tenant) string
 
-	// known holds the data of Secrets by the public key. They never change.
+	// known holds the private keys by the public ones. They never change.
 	known sync.Map
 }
 
-// Name returns the name of the Secret with a tenant's key.
-func Name(tenant string) string { return "kubeop-sops-" + tenant }
+// Name returns the name of the Secret with a tenant's key of this number.
+func Name(tenant string, number int) string {
+	if number == 1 {
+		return "kubeop-sops-" + tenant
+	}
+	return fmt.Sprintf("kubeop-sops-%s.%d", tenant, number) // No tenant has a dot in its name.
+}
 
-// Ensure returns the public key of a tenant. It makes a key if the tenant never had one: what status.sops names was used, and is never replaced.
-func (k *Keys) Ensure(ctx context.Context, tenant *v1alpha1.Tenant) (recipient string, err error) {
-	secret, err := k.read(ctx, tenant)
-	if apierrors.IsNotFound(err) && tenant.Status.Sops == nil {
-		if secret, err = k.create(ctx, tenant); apierrors.IsAlreadyExists(err) { // An earlier leader created it.
-			secret, err = k.read(ctx, tenant)
+// Present returns the number of the key with which a tenant's files are to be encrypted.
+func Present(tenant *v1alpha1.Tenant) int { return max(tenant.Spec.SopsKey, 1) }
+
+// Ensure returns the public keys of a tenant. It makes the present one if the tenant never had it: what status.sops names was used, and is never
+// replaced. A tenant without status, as after a restore, has the keys whose Secrets are there.
+func (k *Keys) Ensure(ctx context.Context, tenant *v1alpha1.Tenant) (*v1alpha1.SopsStatus, error) {
+	status, was := &v1alpha1.SopsStatus{Number: Present(tenant)}, tenant.Status.Sops
+	var err error
+	if status.Recipient, err = k.present(ctx, tenant); err != nil {
+		return nil, err
+	}
+	for number := 1; number <= maxKeys; number++ {
+		if number == status.Number || was != nil && recipientOf(was, number) == "" {
+			continue
+		}
+		recipient, err := k.earlier(ctx, tenant, number)
+		if err != nil {
+			return nil, err
+		}
+		if recipient != "" {
+			status.Earlier = append(status.Earlier, v1alpha1.SopsKey{Number: number, Recipient: recipient})
+		}
+	}
+	return status, nil
+}
+
+// present returns the public key for which files are to be encrypted.
+func (k *Keys) present(ctx context.Context, tenant *v1alpha1.Tenant) (string, error) {
+	number := Present(tenant)
+	was := recipientOf(tenant.Status.Sops, number)
+	secret, err := k.read(ctx, tenant, number)
+	if apierrors.IsNotFound(err) && was == "" {
+		if secret, err = k.create(ctx, tenant, number); apierrors.IsAlreadyExists(err) { // An earlier leader created it.
+			secret, err = k.read(ctx, tenant, number)
 		}
 	}
 	if err != nil {
-		return "", k.lost(tenant, err)
+		return "", k.lost(tenant, number, err)
 	}
-	return k.recipientOf(tenant, secret)
+	return k.check(secret, was)
 }
 
-// Data returns the data of the Secret with a tenant's key, for decryption, and its "namespace/name". ok is false if the tenant has no key.
-func (k *Keys) Data(ctx context.Context, tenant *v1alpha1.Tenant) (name string, data map[string][]byte, ok bool, err error) {
+// earlier returns the public key of another number; "" if the tenant never had it.
+func (k *Keys) earlier(ctx context.Context, tenant *v1alpha1.Tenant, number int) (string, error) {
+	was := recipientOf(tenant.Status.Sops, number)
+	secret, err := k.read(ctx, tenant, number)
+	switch {
+	case was == "" && (apierrors.IsNotFound(err) || errors.Is(err, ErrUnusable)):
+		return "", nil
+	case err != nil:
+		return "", k.lost(tenant, number, err)
+	}
+	return k.check(secret, was)
+}
+
+// recipientOf returns the public key of this number that a status names; "" if it names none.
+func recipientOf(status *v1alpha1.SopsStatus, number int) string {
+	for _, key := range all(status) {
+		if key.Number == number {
+			return key.Recipient
+		}
+	}
+	return ""
+}
+
+// all returns the keys that a status names, the present one first.
+func all(status *v1alpha1.SopsStatus) []v1alpha1.SopsKey {
+	if status == nil {
+		return nil
+	}
+	present := v1alpha1.SopsKey{Number: max(status.Number, 1), Recipient: status.Recipient}
+	return append([]v1alpha1.SopsKey{present}, status.Earlier...)
+}
+
+// Held are the private keys of a tenant for decryption.
+type Held struct {
+	// Secret is the "namespace/name" of the Secret with the present one.
+	Secret string
+	// Data has one of them in each value, under keys that a Secret of spec.decryption.secretRef may have, too.
+	Data map[string][]byte
+	// Recipient is the public key for which files are to be encrypted; "" if the tenant has one key only.
+	Recipient string
+}
+
+// Data returns the keys of a tenant; nil if it has none.
+func (k *Keys) Data(ctx context.Context, tenant *v1alpha1.Tenant) (*Held, error) {
 	if tenant.Spec.Sops == "" || tenant.Status.Sops == nil {
-		return "", nil, false, nil
+		return nil, nil
 	}
-	name = k.Namespace + "/" + Name(tenant.Name)
-	if known, is := k.known.Load(tenant.Status.Sops.Recipient); is {
-		return name, known.(map[string][]byte), true, nil
+	keys := all(tenant.Status.Sops)
+	held := &Held{Secret: k.Namespace + "/" + Name(tenant.Name, keys[0].Number), Data: map[string][]byte{}}
+	for _, key := range keys {
+		data, err := k.data(ctx, tenant, key)
+		if err != nil {
+			return nil, err
+		}
+		name := field
+		if key.Number > 1 {
+			name = fmt.Sprintf("age-%d.agekey", key.Number)
+		}
+		held.Data[name] = data
 	}
-	secret, err := k.read(ctx, tenant)
-	if err != nil {
-		return "", nil, false, k.lost(tenant, err)
+	if len(keys) > 1 {
+		held.Recipient = keys[0].Recipient
 	}
-	recipient, err := k.recipientOf(tenant, secret)
-	if err != nil {
-		return "", nil, false, err
-	}
-	k.known.Store(recipient, secret.Data)
-	return name, secret.Data, true, nil
+	return held, nil
 }
 
-// lost returns ErrUnusable if the Secret of a tenant that had a key does not exist, and err otherwise.
-func (k *Keys) lost(tenant *v1alpha1.Tenant, err error) error {
-	if !apierrors.IsNotFound(err) || tenant.Status.Sops == nil {
+// data returns one private key of a tenant.
+func (k *Keys) data(ctx context.Context, tenant *v1alpha1.Tenant, key v1alpha1.SopsKey) ([]byte, error) {
+	if known, is := k.known.Load(key.Recipient); is {
+		return known.([]byte), nil
+	}
+	secret, err := k.read(ctx, tenant, key.Number)
+	if err != nil {
+		return nil, k.lost(tenant, key.Number, err)
+	}
+	if _, err := k.check(secret, key.Recipient); err != nil {
+		return nil, err
+	}
+	k.known.Store(key.Recipient, secret.Data[field])
+	return secret.Data[field], nil
+}
+
+// lost returns ErrUnusable if the Secret of a key that a tenant had does not exist, and err otherwise.
+func (k *Keys) lost(tenant *v1alpha1.Tenant, number int, err error) error {
+	was := recipientOf(tenant.Status.Sops, number)
+	if !apierrors.IsNotFound(err) || was == "" {
 		return err
 	}
 	return fmt.Errorf("%w: Secret %s/%s is gone, and files may be encrypted for %s: an administrator of the cluster restores it from a backup", ErrUnusable,
-		k.Namespace, Name(tenant.Name), tenant.Status.Sops.Recipient)
+		k.Namespace, Name(tenant.Name, number), was)
 }
 
-// recipientOf returns the public key of the key in a Secret, which must be the one that the tenant had so far.
-func (k *Keys) recipientOf(tenant *v1alpha1.Tenant, secret *corev1.Secret) (string, error) {
+// check returns the public key of the key in a Secret. That must be the one that the tenant had so far, if it had one.
+func (k *Keys) check(secret *corev1.Secret, was string) (string, error) {
 	identity, err := age.ParseX25519Identity(string(secret.Data[field]))
 	if err != nil { // The error contains the key.
 		return "", fmt.Errorf("%w: Secret %s/%s holds no age identity in %s: an administrator of the cluster restores it from a backup", ErrUnusable, k.Namespace, secret.Name, field)
 	}
 	recipient := identity.Recipient().String()
-	if was := tenant.Status.Sops; was != nil && was.Recipient != recipient {
+	if was != "" && was != recipient {
 		return "", fmt.Errorf("%w: Secret %s/%s holds the key of %s, and files may be encrypted for %s: an administrator of the cluster restores it from a backup", ErrUnusable,
-			k.Namespace, secret.Name, recipient, was.Recipient)
+			k.Namespace, secret.Name, recipient, was)
 	}
 	return recipient, nil
 }
 
-// read reads the Secret of a tenant, and checks that it is this tenant's: another one may have had the name before.
-func (k *Keys) read(ctx context.Context, tenant *v1alpha1.Tenant) (*corev1.Secret, error) {
+// read reads the Secret with a key of a tenant, and checks that it is this tenant's: another one may have had the name before.
+func (k *Keys) read(ctx context.Context, tenant *v1alpha1.Tenant, number int) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	if err := k.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: Name(tenant.Name)}, secret); err != nil {
+	if err := k.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: Name(tenant.Name, number)}, secret); err != nil {
 		return nil, fmt.Errorf("reading the key of tenant %s: %w", tenant.Name, err)
 	}
 	identity := k.Identity(tenant)
@@ -112,7 +210,7 @@ func (k *Keys) read(ctx context.Context, tenant *v1alpha1.Tenant) (*corev1.Secre
 	return secret, nil
 }
 
-func (k *Keys) create(ctx context.Context, tenant *v1alpha1.Tenant) (*corev1.Secret, error) {
+func (k *Keys) create(ctx context.Context, tenant *v1alpha1.Tenant, number int) (*corev1.Secret, error) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
 		return nil, fmt.Errorf("making the key of tenant %s: %w", tenant.Name, err)
@@ -120,7 +218,7 @@ func (k *Keys) create(ctx context.Context, tenant *v1alpha1.Tenant) (*corev1.Sec
 	immutable := true
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: k.Namespace, Name: Name(tenant.Name), Labels: map[string]string{"app.kubernetes.io/managed-by": "kubeop"},
+			Namespace: k.Namespace, Name: Name(tenant.Name, number), Labels: map[string]string{"app.kubernetes.io/managed-by": "kubeop"},
 			Annotations: map[string]string{v1alpha1.TenantUIDAnnotation: string(tenant.UID), v1alpha1.TenantIdentityAnnotation: k.Identity(tenant)},
 		},
 		Immutable: &immutable, Data: map[string][]byte{field: []byte(identity.String())},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 
 	"filippo.io/age"
@@ -51,22 +53,23 @@ func TestAKeyIsMadeOnce(t *testing.T) {
 		t.Errorf("the Secret is %+v", secret.ObjectMeta)
 	}
 	identity, err := age.ParseX25519Identity(string(secret.Data["age.agekey"]))
-	if err != nil || identity.Recipient().String() != first {
-		t.Errorf("the Secret has the key of %v, want %s; error %v", identity.Recipient(), first, err)
+	if err != nil || identity.Recipient().String() != first.Recipient {
+		t.Errorf("the Secret has the key of %v, want %s; error %v", identity.Recipient(), first.Recipient, err)
 	}
 	for name, of := range map[string]*v1alpha1.Tenant{"the same": acme, "restored from a backup": tenant("2", "a"), "with another repository": tenant("1", "b")} {
-		if again, err := keysOf(c).Ensure(t.Context(), of); err != nil || again != first {
-			t.Errorf("%s: the key is of %q, want %q; error %v", name, again, first, err)
+		if again, err := keysOf(c).Ensure(t.Context(), of); err != nil || !reflect.DeepEqual(again, first) {
+			t.Errorf("%s: the key is %v, want %v; error %v", name, again, first, err)
 		}
 	}
 }
 
 func TestAKeyIsNotReplaced(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	recipient, err := keysOf(c).Ensure(t.Context(), tenant("1", "a"))
+	made, err := keysOf(c).Ensure(t.Context(), tenant("1", "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	recipient := made.Recipient
 	known := func(of *v1alpha1.Tenant, recipient string) *v1alpha1.Tenant {
 		of.Status.Sops = &v1alpha1.SopsStatus{Recipient: recipient}
 		return of
@@ -101,12 +104,12 @@ func TestAKeyIsNotReplaced(t *testing.T) {
 
 // TestTwoLeadersUseOneKey: an earlier leader creates the Secret between the look and the creation.
 func TestTwoLeadersUseOneKey(t *testing.T) {
-	first := ""
+	var first *v1alpha1.SopsStatus
 	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if first == "" {
+			if first == nil {
 				var err error
-				first = "begun"
+				first = &v1alpha1.SopsStatus{}
 				if first, err = keysOf(c).Ensure(ctx, tenant("1", "a")); err != nil {
 					return err
 				}
@@ -114,8 +117,8 @@ func TestTwoLeadersUseOneKey(t *testing.T) {
 			return c.Create(ctx, o, opts...)
 		},
 	})
-	if got, err := keysOf(c).Ensure(t.Context(), tenant("1", "a")); err != nil || got != first {
-		t.Errorf("the key is of %q, want %q; error %v", got, first, err)
+	if got, err := keysOf(c).Ensure(t.Context(), tenant("1", "a")); err != nil || got.Recipient != first.Recipient {
+		t.Errorf("the key is %v, want %v; error %v", got, first, err)
 	}
 }
 
@@ -128,26 +131,25 @@ func TestDataIsReadOnce(t *testing.T) {
 		},
 	})
 	keys, acme := keysOf(c), tenant("1", "a")
-	if _, _, ok, err := keys.Data(t.Context(), acme); ok || err != nil {
-		t.Errorf("a tenant without a key has data: %t, error %v", ok, err)
+	if held, err := keys.Data(t.Context(), acme); held != nil || err != nil {
+		t.Errorf("a tenant without a key has data: %t, error %v", held != nil, err)
 	}
-	recipient, err := keys.Ensure(t.Context(), acme)
-	if err != nil {
+	var err error
+	if acme.Status.Sops, err = keys.Ensure(t.Context(), acme); err != nil {
 		t.Fatal(err)
 	}
-	acme.Status.Sops = &v1alpha1.SopsStatus{Recipient: recipient}
 	reads = 0
 	for range 3 {
-		name, data, ok, err := keys.Data(t.Context(), acme)
-		if !ok || err != nil || name != "kubeop-system/kubeop-sops-acme" || len(data["age.agekey"]) == 0 {
-			t.Errorf("the data is of %s, %t, error %v", name, ok, err)
+		held, err := keys.Data(t.Context(), acme)
+		if err != nil || held.Secret != "kubeop-system/kubeop-sops-acme" || len(held.Data["age.agekey"]) == 0 || held.Recipient != "" {
+			t.Errorf("the data is of %s, for %q, error %v", held.Secret, held.Recipient, err)
 		}
 	}
 	if reads != 1 {
 		t.Errorf("the Secret was read %d times", reads)
 	}
 	acme.Spec.Sops = ""
-	if _, _, ok, _ := keys.Data(t.Context(), acme); ok {
+	if held, _ := keys.Data(t.Context(), acme); held != nil {
 		t.Error("a tenant that wants no key any more still has it")
 	}
 }
@@ -158,4 +160,60 @@ func failing(err error) client.Client {
 			return fmt.Errorf("%w", err)
 		},
 	})
+}
+
+// TestAnotherNumberMakesAnotherKey, once, and all keys decrypt. A lower number uses the earlier key again.
+func TestAnotherNumberMakesAnotherKey(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	keys, acme := keysOf(c), tenant("1", "a")
+	ensure := func(number int) *v1alpha1.SopsStatus {
+		t.Helper()
+		acme.Spec.SopsKey = number
+		status, err := keys.Ensure(t.Context(), acme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		acme.Status.Sops = status
+		return status
+	}
+	first := ensure(0).Recipient
+	second := ensure(3)
+	if second.Recipient == first || second.Number != 3 || !reflect.DeepEqual(second.Earlier, []v1alpha1.SopsKey{{Number: 1, Recipient: first}}) {
+		t.Errorf("after the second key: %+v", second)
+	}
+	held, err := keys.Data(t.Context(), acme)
+	if err != nil || held.Secret != "kubeop-system/kubeop-sops-acme.3" || held.Recipient != second.Recipient || len(held.Data) != 2 {
+		t.Fatalf("the data is of %s, for %s: %d keys, error %v", held.Secret, held.Recipient, len(held.Data), err)
+	}
+	for name, want := range map[string]string{"age.agekey": first, "age-3.agekey": second.Recipient} {
+		if identity, err := age.ParseX25519Identity(string(held.Data[name])); err != nil || identity.Recipient().String() != want {
+			t.Errorf("%s is not the key of %s: %v", name, want, err)
+		}
+	}
+	restored := tenant("2", "a")
+	restored.Spec.SopsKey = 3
+	if again, err := keysOf(c).Ensure(t.Context(), restored); err != nil || !reflect.DeepEqual(again, second) {
+		t.Errorf("restored: %+v, want %+v; error %v", again, second, err)
+	}
+	if back := ensure(1); back.Recipient != first || back.Number != 1 || back.Earlier[0].Recipient != second.Recipient {
+		t.Errorf("back at the first key: %+v", back)
+	}
+}
+
+// TestALostEarlierKeyIsToldToo, and one of an earlier tenant of the name is not taken for this one's.
+func TestALostEarlierKeyIsToldToo(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	acme := tenant("1", "a")
+	acme.Spec.SopsKey = 2
+	acme.Status.Sops = &v1alpha1.SopsStatus{Number: 2, Recipient: "", Earlier: []v1alpha1.SopsKey{{Number: 1, Recipient: "age1first"}}}
+	_, err := keysOf(c).Ensure(t.Context(), acme)
+	if want := "Secret kubeop-system/kubeop-sops-acme is gone, and files may be encrypted for age1first"; !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want %q", err, want)
+	}
+	other := tenant("2", "b")
+	other.Spec.SopsKey = 3
+	status, err := keysOf(c).Ensure(t.Context(), other)
+	if err != nil || status.Number != 3 || len(status.Earlier) != 0 {
+		t.Errorf("beside a key of an earlier tenant: %+v, error %v", status, err)
+	}
 }

@@ -14,7 +14,7 @@ var Abnormal = []string{
 	v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition, v1alpha1.SuspendedCondition, v1alpha1.NearSizeLimitCondition, v1alpha1.HookClosedCondition,
 	v1alpha1.CommitStatusFailedCondition, v1alpha1.PlanCommentFailedCondition, v1alpha1.NotificationFailedCondition, v1alpha1.PromotionPendingCondition,
 	v1alpha1.DriftedCondition, v1alpha1.ImageKeptCondition, v1alpha1.ImageWriteFailedCondition, v1alpha1.FrozenCondition, v1alpha1.StoppedCondition,
-	v1alpha1.PolicyWarningCondition, v1alpha1.StartedEmptyCondition, v1alpha1.RemediatedCondition, v1alpha1.OverBudgetCondition, v1alpha1.NotEnforcedCondition,
+	v1alpha1.PolicyWarningCondition, v1alpha1.OutdatedKeyCondition, v1alpha1.StartedEmptyCondition, v1alpha1.RemediatedCondition, v1alpha1.OverBudgetCondition, v1alpha1.NotEnforcedCondition,
 }
 
 // Steps returns the conditions of a kind in the order in which kubeop takes the steps, and then those of its removal.

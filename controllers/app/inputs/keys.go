@@ -16,39 +16,38 @@ import (
 // ErrNoKeys is wrapped when there are no keys for decryption. When the Secret is created, or the tenant gets a key, the App is woken.
 var ErrNoKeys = errors.New("nothing is decrypted without it")
 
-// Keys returns the data of the Secret with the private keys for decryption, and its "namespace/name": of the one that the App names, or else of the
-// tenant's own.
-func (r *Reader) Keys(ctx context.Context, s *subject.Subject, with *v1alpha1.Decryption) (secret string, data map[string][]byte, err error) {
+// Keys returns the private keys for decryption: those of the Secret that the App names, or else the tenant's own.
+func (r *Reader) Keys(ctx context.Context, s *subject.Subject, with *v1alpha1.Decryption) (*sopskey.Held, error) {
 	name := with.SecretRef.Name
 	if name == "" {
 		return r.ofTenant(ctx, s)
 	}
-	data, err = r.Lookup(ctx, s)(Secret, name)
+	data, err := r.Lookup(ctx, s)(Secret, name)
 	if errors.Is(err, render.ErrMissing) {
-		return "", nil, fmt.Errorf("decryption.secretRef: Secret %s %w; %w", name, err, ErrNoKeys)
+		return nil, fmt.Errorf("decryption.secretRef: Secret %s %w; %w", name, err, ErrNoKeys)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("decryption.secretRef: %w", err)
+		return nil, fmt.Errorf("decryption.secretRef: %w", err)
 	}
-	return s.App.Namespace + "/" + name, data, nil
+	return &sopskey.Held{Secret: s.App.Namespace + "/" + name, Data: data}, nil
 }
 
-func (r *Reader) ofTenant(ctx context.Context, s *subject.Subject) (secret string, data map[string][]byte, err error) {
+func (r *Reader) ofTenant(ctx context.Context, s *subject.Subject) (*sopskey.Held, error) {
 	tenant := &v1alpha1.Tenant{}
 	if err := r.Tenants.Get(ctx, client.ObjectKey{Name: s.Owner.Tenant}, tenant); client.IgnoreNotFound(err) != nil {
-		return "", nil, fmt.Errorf("%w: tenant %s: %w", ErrReading, s.Owner.Tenant, err)
+		return nil, fmt.Errorf("%w: tenant %s: %w", ErrReading, s.Owner.Tenant, err)
 	}
-	secret, data, ok, err := r.TenantKeys.Data(ctx, tenant)
+	held, err := r.TenantKeys.Data(ctx, tenant)
 	switch {
 	case errors.Is(err, sopskey.ErrUnusable):
-		return "", nil, fmt.Errorf("decryption: the key of tenant %s cannot be used: kubectl get tenant %s says why, and administrators of the cluster restore it; %w",
+		return nil, fmt.Errorf("decryption: the key of tenant %s cannot be used: kubectl get tenant %s says why, and administrators of the cluster restore it; %w",
 			s.Owner.Tenant, s.Owner.Tenant, ErrNoKeys)
 	case err != nil:
-		return "", nil, fmt.Errorf("%w: decryption: %w", ErrReading, err)
-	case !ok:
-		return "", nil, fmt.Errorf("decryption has no secretRef, and tenant %s has no key: name a Secret with keys in app.yaml, or have administrators set spec.sops of the Tenant to Generated; %w",
+		return nil, fmt.Errorf("%w: decryption: %w", ErrReading, err)
+	case held == nil:
+		return nil, fmt.Errorf("decryption has no secretRef, and tenant %s has no key: name a Secret with keys in app.yaml, or have administrators set spec.sops of the Tenant to Generated; %w",
 			s.Owner.Tenant, ErrNoKeys)
 	}
-	hide(s, data)
-	return secret, data, nil
+	hide(s, held.Data)
+	return held, nil
 }

@@ -28,11 +28,10 @@ func TestTheKeysForDecryption(t *testing.T) {
 	keys := func(c client.Client) *sopskey.Keys {
 		return &sopskey.Keys{Client: c, Namespace: "kubeop-system", Identity: func(*v1alpha1.Tenant) string { return "" }}
 	}
-	recipient, err := keys(operators).Ensure(t.Context(), acme)
-	if err != nil {
+	var err error
+	if acme.Status.Sops, err = keys(operators).Ensure(t.Context(), acme); err != nil {
 		t.Fatal(err)
 	}
-	acme.Status.Sops = &v1alpha1.SopsStatus{Recipient: recipient}
 	without := acme.DeepCopy()
 	without.Spec.Sops = ""
 	down := errors.New("down")
@@ -68,16 +67,19 @@ func TestTheKeysForDecryption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "team"), Data: map[string][]byte{"age.agekey": []byte("AGE-SECRET-KEY-1TEAM")}})
 			b.s.Owner.Tenant, b.Tenants, b.TenantKeys = "acme", c.tenants, keys(c.keys)
-			secret, data, err := b.Keys(t.Context(), b.s, &v1alpha1.Decryption{SecretRef: v1alpha1.LocalSecretReference{Name: c.named}})
+			held, err := b.Keys(t.Context(), b.s, &v1alpha1.Decryption{SecretRef: v1alpha1.LocalSecretReference{Name: c.named}})
 			if c.says != "" {
-				if !errors.Is(err, c.is) || err.Error() != c.says || secret != "" || data != nil {
-					t.Errorf("got %s, %v, want %s", secret, err, c.says)
+				if !errors.Is(err, c.is) || err.Error() != c.says || held != nil {
+					t.Errorf("got %v, want %s", err, c.says)
 				}
 				return
 			}
-			key := string(data["age.agekey"])
-			if err != nil || secret != c.secret || key == "" || !slices.Contains(b.s.Sensitive(), key) {
-				t.Errorf("got %s, hidden %t, %v, want %s", secret, slices.Contains(b.s.Sensitive(), key), err, c.secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := string(held.Data["age.agekey"])
+			if held.Secret != c.secret || key == "" || !slices.Contains(b.s.Sensitive(), key) {
+				t.Errorf("got %s, hidden %t, want %s", held.Secret, slices.Contains(b.s.Sensitive(), key), c.secret)
 			}
 		})
 	}

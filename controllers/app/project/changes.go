@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -11,13 +12,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 )
 
-// TermsChanged passes updates of Tenants that freeze or stop the tenant, or change the limits of its Apps, its key, or the Pod Security level of its namespaces.
+// TermsChanged passes updates of Tenants that freeze or stop the tenant, or change the limits of its Apps, its keys, or the Pod Security level of its namespaces.
 var TermsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		old, current := e.ObjectOld.(*v1alpha1.Tenant), e.ObjectNew.(*v1alpha1.Tenant)
 		was, is := &old.Spec, &current.Spec
-		if was.Sops != is.Sops || (old.Status.Sops == nil) != (current.Status.Sops == nil) {
+		if was.Sops != is.Sops || !equality.Semantic.DeepEqual(old.Status.Sops, current.Status.Sops) {
 			return true
 		}
 		before, after := budget.Limits{}.With(&was.Limits), budget.Limits{}.With(&is.Limits)

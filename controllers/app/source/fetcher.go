@@ -15,7 +15,6 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/references"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/app/wake"
-	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/chart"
@@ -85,15 +84,13 @@ type Found struct {
 
 	// reads are the files of a commit that the last build of a Git App read, or that a chart in Git uses; nil if that is not known.
 	reads folder.Reads
-	// imageStale is why the registry could not be reached. Image is then the last choice.
-	imageStale error
-	image      *imageMemory
-	// written is the condition ImageWriteFailed; the zero Note if nothing is known about it.
-	written step.Note
-	stale   stale
-	freeze  freezing
+	imageFacts
+	stale  stale
+	freeze freezing
 	// Broken are the rules of policies that the source breaks, whatever their action.
 	Broken []policy.Notice
+	// Encryption says which files are encrypted for an earlier key of the tenant.
+	Encryption Encryption
 }
 
 // Files are the files of a Git App: of a commit, of an artifact of a registry, or of a Flux artifact.

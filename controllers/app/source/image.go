@@ -186,9 +186,18 @@ func (p *pass) choiceOf(chosen image.Chosen, now time.Time) *v1alpha1.ImageStatu
 	return is
 }
 
-// Notes report a new image, a registry that could not be reached, and a freeze.
+// imageFacts are what is known about the image of a policy.
+type imageFacts struct {
+	// imageStale is why the registry could not be reached. Image is then the last choice.
+	imageStale error
+	image      *imageMemory
+	// written is the condition ImageWriteFailed; the zero Note if nothing is known about it.
+	written step.Note
+}
+
+// Notes report a new image, a registry that could not be reached, a freeze, and files for an earlier key.
 func (f *Found) Notes(app *v1alpha1.App) []step.Note {
-	return append(f.imageNotes(app), f.freezeNote())
+	return append(f.imageNotes(app), f.freezeNote(), f.Encryption.note(app))
 }
 
 func (f *Found) imageNotes(app *v1alpha1.App) []step.Note {

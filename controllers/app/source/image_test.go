@@ -113,7 +113,7 @@ func (b *fixture) choose(p *pass) error {
 // begin starts a search for the source.
 func (b *fixture) begin() *pass {
 	asked := b.queries.Get(b.app)
-	p := &pass{Subject: b.subjects.New(b.app), found: &Found{image: &asked.image}, last: asked}
+	p := &pass{Subject: b.subjects.New(b.app), found: &Found{imageFacts: imageFacts{image: &asked.image}}, last: asked}
 	p.Freeze, p.Frozen = b.freeze, b.frozen
 	p.hold()
 	return p

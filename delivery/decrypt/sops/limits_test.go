@@ -107,9 +107,9 @@ func TestLimitsOfKeysAndLines(t *testing.T) {
 
 // TestAPanicIsAnErrorOfTheFile, and nothing of what was decrypted is returned.
 func TestAPanicIsAnErrorOfTheFile(t *testing.T) {
-	plain, secrets, err := (&decrypter{}).decrypt(decrypt.YAML, read(t, "secret.yaml"))
-	if !errors.Is(err, decrypt.ErrDamaged) || plain != nil || secrets != nil {
-		t.Errorf("got %q, %q, %v", plain, secrets, err)
+	file, err := (&decrypter{}).decrypt(decrypt.YAML, read(t, "secret.yaml"))
+	if !errors.Is(err, decrypt.ErrDamaged) || file.Plain != nil || file.Secrets != nil || file.Recipients != nil {
+		t.Errorf("got %q, %v", file, err)
 	}
 }
 
@@ -163,10 +163,10 @@ func TestABinaryFileHasText(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := json.NewStore(&config.JSONStoreConfig{})
-	if plain, _, err := d(decrypt.Binary, sealed(t, store, `{"data": "text"}`, nil, master)); err != nil || string(plain) != "text" {
+	if plain, _, err := opened(d(decrypt.Binary, sealed(t, store, `{"data": "text"}`, nil, master))); err != nil || string(plain) != "text" {
 		t.Errorf("got %q, %v", plain, err)
 	}
-	plain, _, err := d(decrypt.Binary, sealed(t, store, `{"other": "text"}`, nil, master))
+	plain, _, err := opened(d(decrypt.Binary, sealed(t, store, `{"other": "text"}`, nil, master)))
 	if !errors.Is(err, decrypt.ErrDamaged) || !strings.Contains(err.Error(), "it has no text data") || plain != nil {
 		t.Errorf("got %q, %v", plain, err)
 	}
@@ -180,7 +180,7 @@ func TestOnlyTextsAndNumbersAreSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := sealed(t, yaml.NewStore(&config.YAMLStoreConfig{}), "a: true\nb: \"\"\nc: 4711\nd: words\n", nil, master)
-	plain, secrets, err := d(decrypt.YAML, data)
+	plain, secrets, err := opened(d(decrypt.YAML, data))
 	slices.Sort(secrets)
 	if err != nil || !slices.Equal(secrets, []string{"4711", "words"}) {
 		t.Errorf("of %q the secrets are %q, %v", plain, secrets, err)

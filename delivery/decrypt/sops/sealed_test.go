@@ -93,7 +93,7 @@ func TestCommentsMarkEncryptedValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, secrets, err := d(decrypt.YAML, data)
+	plain, secrets, err := opened(d(decrypt.YAML, data))
 	if err != nil || string(plain) != text || !slices.Contains(secrets, "hidden words") {
 		t.Errorf("got %q, %q, %v", plain, secrets, err)
 	}
@@ -108,7 +108,7 @@ func TestAnUnencryptedCommentIsNoError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plain, _, err := d(decrypt.YAML, data); err != nil || string(plain) != "a: one\n# plain\nlist:\n    # words\n    - two\n" {
+	if plain, _, err := opened(d(decrypt.YAML, data)); err != nil || string(plain) != "a: one\n# plain\nlist:\n    # words\n    - two\n" {
 		t.Errorf("got %q, %v", plain, err)
 	}
 }

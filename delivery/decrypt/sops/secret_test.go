@@ -78,7 +78,7 @@ func TestADataKeyThatIsNoMessageIsOfNoKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := bytes.ReplaceAll(read(t, "pgp.yaml"), []byte("-----BEGIN"), []byte("-----NOTHING"))
-	if _, _, err := d(decrypt.YAML, data); !errors.Is(err, decrypt.ErrKeys) || !strings.Contains(err.Error(), "it is encrypted for OpenPGP") {
+	if _, _, err := opened(d(decrypt.YAML, data)); !errors.Is(err, decrypt.ErrKeys) || !strings.Contains(err.Error(), "it is encrypted for OpenPGP") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestAnAnswerThatCannotBeReadIsAnErrorOfTheService(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		_, _, err = d(decrypt.YAML, sealedFor(t, ofVault("https://vault.example.com")))
+		_, _, err = opened(d(decrypt.YAML, sealedFor(t, ofVault("https://vault.example.com"))))
 		if !errors.Is(err, decrypt.ErrService) || !strings.Contains(err.Error(), "(its answer cannot be read)") {
 			t.Errorf("got %v", err)
 		}
@@ -119,7 +119,7 @@ func TestWhatAServiceSaysIsCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := d.decrypt(decrypt.YAML, sealedFor(t, ofVault("https://vault.example.com"))); !errors.Is(err, decrypt.ErrService) {
+	if _, err := d.decrypt(decrypt.YAML, sealedFor(t, ofVault("https://vault.example.com"))); !errors.Is(err, decrypt.ErrService) {
 		t.Fatalf("got %v", err)
 	}
 	if len(d.services.failed) != 1 {
@@ -165,7 +165,7 @@ func TestAzureTakesACertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plain, _, err := d(decrypt.YAML, sealedFor(t, ofAzure())); err != nil || string(plain) != "a: hunter22\n" {
+	if plain, _, err := opened(d(decrypt.YAML, sealedFor(t, ofAzure()))); err != nil || string(plain) != "a: hunter22\n" {
 		t.Errorf("got %q, %v after %q", plain, err, w.asked)
 	}
 	for name, content := range map[string]string{

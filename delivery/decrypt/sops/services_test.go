@@ -92,7 +92,7 @@ func TestServicesDecryptWithTheCredentialsOfTheSecret(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain, _, err := d(decrypt.YAML, sealedFor(t, tc.key))
+			plain, _, err := opened(d(decrypt.YAML, sealedFor(t, tc.key)))
 			if err != nil || string(plain) != "a: hunter22\n" {
 				t.Errorf("got %q, %v", plain, err)
 			}
@@ -136,7 +136,7 @@ func TestAServiceWithoutCredentialsIsNotCalled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _, err = d(decrypt.YAML, sealedFor(t, tc.key))
+			_, _, err = opened(d(decrypt.YAML, sealedFor(t, tc.key)))
 			want := "no key in Secret kubeop-acme-shop/keys decrypts it; it is encrypted for " + tc.want + "; an owner of the tenant with the role admin, or an administrator of the cluster, may run: " +
 				"kubectl create secret generic keys -n kubeop-acme-shop --from-literal=KEY=... --dry-run=client -o yaml | kubectl apply -f -: cannot be decrypted"
 			if err == nil || err.Error() != want || !errors.Is(err, decrypt.ErrKeys) {
@@ -157,7 +157,7 @@ func TestErrorsOfAServiceAreReportedWithoutCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		_, _, err = d(decrypt.YAML, sealedFor(t, ofVault("https://vault.example.com")))
+		_, _, err = opened(d(decrypt.YAML, sealedFor(t, ofVault("https://vault.example.com"))))
 		if !errors.Is(err, decrypt.ErrService) || !strings.Contains(err.Error(), "permission denied for ***") || strings.Contains(err.Error(), "s.wrong") {
 			t.Errorf("got %v", err)
 		}
@@ -165,7 +165,7 @@ func TestErrorsOfAServiceAreReportedWithoutCredentials(t *testing.T) {
 	if len(w.asked) != 1 {
 		t.Errorf("asked: %s", w.asked)
 	}
-	if _, _, err = d(decrypt.YAML, sealedFor(t, ofVault("unix:///run/vault.sock"))); err == nil || !strings.Contains(err.Error(), "does not begin with https://") {
+	if _, _, err = opened(d(decrypt.YAML, sealedFor(t, ofVault("unix:///run/vault.sock")))); err == nil || !strings.Contains(err.Error(), "does not begin with https://") {
 		t.Errorf("by a socket: %v", err)
 	}
 }
@@ -183,11 +183,11 @@ func TestKeyGroupsMayBeOfServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plain, _, err := d(decrypt.YAML, data); err != nil || string(plain) != "a: hunter22\n" {
+	if plain, _, err := opened(d(decrypt.YAML, data)); err != nil || string(plain) != "a: hunter22\n" {
 		t.Errorf("got %q, %v", plain, err)
 	}
 	parts["vault"] = bytes.Repeat([]byte("x"), keyBytes) // Of the length of a whole key.
-	if _, _, err := d(decrypt.YAML, data); !errors.Is(err, decrypt.ErrService) || !strings.Contains(err.Error(), "decrypt 1 of its 2 key groups") {
+	if _, _, err := opened(d(decrypt.YAML, data)); !errors.Is(err, decrypt.ErrService) || !strings.Contains(err.Error(), "decrypt 1 of its 2 key groups") {
 		t.Errorf("got %v", err)
 	}
 }

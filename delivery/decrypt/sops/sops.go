@@ -15,6 +15,7 @@ import (
 
 	sopslib "github.com/getsops/sops/v3"
 	"github.com/getsops/sops/v3/aes"
+	sopsage "github.com/getsops/sops/v3/age"
 	"github.com/getsops/sops/v3/keyservice"
 
 	"github.com/kubeop/kubeop/delivery/decrypt"
@@ -74,33 +75,45 @@ func newDecrypter(secret string, data map[string][]byte, through http.RoundTripp
 }
 
 // decrypt is a decrypt.Decrypter. A panic of the library is returned as an error of the file.
-func (d *decrypter) decrypt(in decrypt.Format, data []byte) (plain []byte, secrets []string, err error) {
+func (d *decrypter) decrypt(in decrypt.Format, data []byte) (file decrypt.Decrypted, err error) {
 	defer func() {
 		if recover() != nil {
-			plain, secrets, err = nil, nil, errShape
+			file, err = decrypt.Decrypted{}, errShape
 		}
 	}()
 	return d.decryptFile(in, data)
 }
 
-func (d *decrypter) decryptFile(in decrypt.Format, data []byte) ([]byte, []string, error) {
+func (d *decrypter) decryptFile(in decrypt.Format, data []byte) (decrypt.Decrypted, error) {
 	tree, err := load(in, data)
 	if err != nil {
-		return nil, nil, err
+		return decrypt.Decrypted{}, err
 	}
 	if err := checkMetadata(&tree.Metadata); err != nil {
-		return nil, nil, err
+		return decrypt.Decrypted{}, err
 	}
 	key, err := d.dataKey(&tree.Metadata)
 	if err != nil {
-		return nil, nil, err
+		return decrypt.Decrypted{}, err
 	}
 	cipher := &recorder{Cipher: aes.NewCipher()}
 	if err := decryptTree(tree, key, cipher); err != nil {
-		return nil, nil, err
+		return decrypt.Decrypted{}, err
 	}
 	plain, err := emit(in, tree.Branches)
-	return plain, cipher.secrets, err
+	return decrypt.Decrypted{Plain: plain, Secrets: cipher.secrets, Recipients: ageRecipients(&tree.Metadata)}, err
+}
+
+// ageRecipients returns the age public keys for which a file is encrypted.
+func ageRecipients(about *sopslib.Metadata) (recipients []string) {
+	for _, group := range about.KeyGroups {
+		for _, key := range group {
+			if key, is := key.(*sopsage.MasterKey); is {
+				recipients = append(recipients, key.Recipient)
+			}
+		}
+	}
+	return recipients
 }
 
 // dataKey decrypts the data key of a file with the Secret's keys.
