@@ -247,7 +247,26 @@ type MetadataRules struct {
 	// +kubebuilder:validation:items:Pattern=`^([-A-Za-z0-9._*]+/)?[-A-Za-z0-9._*]+$`
 	// +listType=set
 	ForbiddenAnnotations []string `json:"forbiddenAnnotations,omitempty"`
+	// Added are labels and annotations that kubeop writes into all objects of apps, whatever the action. A different value of an object's own is
+	// overwritten, except in Pods, where others select by it. Selectors and templates stay as they are. Default: none.
+	Added *AddedMetadata `json:"added,omitempty"`
 }
+
+// AddedMetadata are labels and annotations of objects. Keys of the domains kubernetes.io, k8s.io, kubeop.io and helm.sh cannot be added.
+type AddedMetadata struct {
+	// Labels by their keys.
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	Labels map[string]LabelValue `json:"labels,omitempty"`
+	// Annotations by their keys.
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
+}
+
+// AnnotationValue is the value of an annotation.
+// +kubebuilder:validation:MaxLength=1024
+type AnnotationValue string
 
 // SourceRules limits from where kubeop fetches the manifests and charts of apps. A list that is not set allows every place of its type.
 type SourceRules struct {
@@ -373,6 +392,9 @@ type GuardrailsSpec struct {
 	// have no NetworkPolicies.
 	// +structType=atomic
 	Network *AllowedNetwork `json:"network,omitempty"`
+	// Added are the labels and annotations that objects get, without those about which policies contradict each other.
+	// +structType=atomic
+	Added *AddedMetadata `json:"added,omitempty"`
 }
 
 // AppliedPodSecurity is the strictest Pod Security level of a tenant and its policies.

@@ -149,6 +149,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 		return made, err
 	}
 	guardrails.Place(objects, s.Guardrails)
+	guardrails.Mark(objects, s.Guardrails)
 	made.broken = policy.Judge(objects, s.Guardrails)
 	err = policy.Join(err, policy.Refusal(made.broken))
 	made.filled = podsecurity.Fill(objects, s.Fill)

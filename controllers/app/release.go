@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/garbage"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -164,7 +165,7 @@ func retryAfter(app *v1alpha1.App, attempts int) time.Duration {
 
 // admissionOf identifies how the admission changes objects, if not as usual.
 func admissionOf(s *scope) string {
-	changes := podsecurity.Unusual(s.Fill)
+	changes := podsecurity.Unusual(s.Fill) + guardrails.Marked(s.Guardrails)
 	if target := s.App.Spec.TargetNamespace; target != "" {
 		changes += " in " + target
 	}

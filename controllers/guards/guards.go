@@ -24,6 +24,8 @@ const (
 	PodSecurity = "PodSecurity"
 	Network     = "Network"
 	FairShare   = "FairShare"
+	// Added are the labels and annotations that policies add.
+	Added = "AddedMetadata"
 )
 
 // rules are the admission policies of the guard Rules: those of policies/tenants in the chart, and the one that keeps pods from starting without Guardrails.
@@ -64,7 +66,7 @@ func (c Cluster) Of(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) ([]v1al
 	if !c.FlowControl {
 		fair.State, fair.Reason = v1alpha1.GuardAbsent, "flowControl of the chart is turned off, so a tenant can slow down the requests of others to the API server"
 	}
-	return append(all,
+	return append(all, added(&spec),
 		v1alpha1.GuardStatus{Name: PodSecurity, State: v1alpha1.GuardEnforced, Reason: c.podSecurity(guardrails.PodSecurity(tenant, &spec))},
 		v1alpha1.GuardStatus{Name: Network, State: v1alpha1.GuardRenderedOnly, Reason: "NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"},
 		fair), nil
@@ -87,6 +89,15 @@ func (c Cluster) family(name string, stated map[string]string) v1alpha1.GuardSta
 		return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardAbsent, Reason: "policies only record"}
 	}
 	return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant has such a rule"}
+}
+
+// added says where the labels and annotations are that policies add.
+func added(spec *v1alpha1.GuardrailsSpec) v1alpha1.GuardStatus {
+	if spec.Added == nil {
+		return v1alpha1.GuardStatus{Name: Added, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant adds labels or annotations"}
+	}
+	return v1alpha1.GuardStatus{Name: Added, State: v1alpha1.GuardRenderedOnly,
+		Reason: "kubeop writes them into the objects of apps; into other new pods, Services and claims the API server writes those that are missing, from Kubernetes 1.36"}
 }
 
 // podSecurity says which level of Pod Security holds, in which version, and which files say so.
@@ -120,7 +131,7 @@ func Note(all []v1alpha1.GuardStatus) step.Note {
 	}
 	var names, why []string
 	for _, g := range all {
-		if g.State == v1alpha1.GuardRenderedOnly && g.Name != Network {
+		if g.State == v1alpha1.GuardRenderedOnly && g.Name != Network && g.Name != Added {
 			names, why = append(names, g.Name), append(why, g.Reason)
 		}
 	}

@@ -80,7 +80,7 @@ const (
 func without() []string {
 	return []string{
 		"Admission Enforced", "Images" + none, "Services" + none, claims, "Classes" + none, "Nodes" + none, "Kinds" + none, "Metadata" + none, "Sources" + none,
-		"PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, "FairShare Enforced",
+		"AddedMetadata Absent no policy of the tenant adds labels or annotations", "PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, "FairShare Enforced",
 	}
 }
 
@@ -106,6 +106,12 @@ func levelOf(version string) []v1alpha1.Policy {
 	return []v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "hard"}, Spec: v1alpha1.PolicySpec{PodSecurity: &v1alpha1.PodSecurityRules{Level: "restricted", Version: version}}}}
 }
 
+func addedBy(team v1alpha1.LabelValue) []v1alpha1.Policy {
+	return []v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: string(team)}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Metadata: &v1alpha1.MetadataRules{
+		Added: &v1alpha1.AddedMetadata{Labels: map[string]v1alpha1.LabelValue{"team": team}},
+	}}}}}
+}
+
 func TestWhatHoldsForATenant(t *testing.T) {
 	const images = "kubeop-guardrails-images-deny"
 	both := append(rulesOf(v1alpha1.DenyAction), rulesOf(v1alpha1.WarnAction)...)
@@ -125,6 +131,9 @@ func TestWhatHoldsForATenant(t *testing.T) {
 		"warned":                       {policies: rulesOf(v1alpha1.WarnAction), objects: installed(nil), want: with("Images Absent policies only warn", "Sources Absent policies only warn")},
 		"recorded":                     {policies: rulesOf(v1alpha1.AuditAction), objects: installed(nil), want: with("Images Absent policies only record", "Sources Absent policies only record")},
 		"domains":                      {domains: []string{"example.com"}, objects: installed(nil), want: with("Hostnames" + enforces)},
+		"labels of a policy": {policies: addedBy("acme"), objects: installed(nil), want: with("AddedMetadata RenderedOnly kubeop writes them into the objects of apps; " +
+			"into other new pods, Services and claims the API server writes those that are missing, from Kubernetes 1.36")},
+		"policies that contradict each other about a label": {policies: append(addedBy("acme"), addedBy("beta")...), objects: installed(nil), want: without()},
 		"Pod Security of a policy": {policies: levelOf("v1.35"), objects: installed(nil),
 			want: with("PodSecurity Enforced level restricted, version v1.35, by spec.podSecurity of policies/hard.yaml, tenant.yaml")},
 		"Pod Security of a newer Kubernetes": {policies: levelOf("v1.37"), objects: installed(nil),

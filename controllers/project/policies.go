@@ -24,6 +24,8 @@ type rules struct {
 	missing  []string
 	// spec are the rules that hold. If a policy is missing, they are those that held before, if there were any.
 	spec v1alpha1.GuardrailsSpec
+	// contradictions are those of the policies about the labels and annotations that objects get.
+	contradictions []string
 	// written: there were rules before, and listed are the host names in them.
 	written bool
 	listed  *v1alpha1.ClaimedHostnames
@@ -45,6 +47,7 @@ func (r *Reconciler) findRules(ctx context.Context, s *scope) error {
 	}
 	selected, missing := guardrails.Select(s.tenant, policies.Items)
 	s.rules = rules{policies: selected, missing: missing, spec: guardrails.For(s.tenant, selected), written: err == nil, listed: live.Spec.Hostnames, opened: live.Spec.Network}
+	_, s.rules.contradictions = guardrails.Added(selected)
 	if len(missing) > 0 && s.rules.written {
 		s.rules.spec = live.Spec
 	}

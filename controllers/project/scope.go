@@ -127,6 +127,10 @@ func (s *scope) Summary() string {
 	if len(s.conflicts) > 0 {
 		summary += "; limits contradict each other: " + strings.Join(few.Of(s.conflicts, 3), "; ")
 	}
+	if len(s.rules.contradictions) > 0 {
+		summary += "; policies contradict each other about labels and annotations, which no object gets until an administrator of the cluster changes one of them in Git: " +
+			strings.Join(few.Of(s.rules.contradictions, 3), "; ")
+	}
 	return summary
 }
 

@@ -48,10 +48,11 @@ func Of(policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
 const TenantFile = "tenant.yaml"
 
 // For returns the rules that hold for a tenant: those of its policies, that its host names are below its own domains, if it has some, and the strictest
-// Pod Security level.
+// Pod Security level, and the labels and annotations that objects get.
 func For(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
 	spec := Of(policies)
 	spec.PodSecurity = podSecurityOf(tenant, policies)
+	spec.Added, _ = Added(policies)
 	if domains := tenant.Spec.Domains; len(domains) > 0 {
 		own := &v1alpha1.HostnameRules{Action: v1alpha1.DenyAction, Suffixes: domains, Wildcards: true}
 		spec.Deny = append(spec.Deny, v1alpha1.AppliedPolicy{Policy: TenantFile, PolicyRules: v1alpha1.PolicyRules{Hostnames: own}})
@@ -71,6 +72,9 @@ func Labels(spec map[string]any) map[string]string {
 			}
 		}
 		delete(labels, v1alpha1.Group+"/"+action+"-policy")
+	}
+	if spec["added"] != nil {
+		labels[v1alpha1.Group+"/added-metadata"] = "true"
 	}
 	if spec["hostnames"] != nil { // Whatever the policies say, host names have to be claimed.
 		labels[v1alpha1.Group+"/deny-hostnames"] = "true"
@@ -105,7 +109,7 @@ func byAction(rules *v1alpha1.PolicyRules) map[v1alpha1.PolicyAction]v1alpha1.Po
 	if r := rules.Kinds; r != nil {
 		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Kinds = r })
 	}
-	if r := rules.Metadata; r != nil {
+	if r := withoutAdded(rules.Metadata); r != nil {
 		put(r.Action, func(part *v1alpha1.PolicyRules) { part.Metadata = r })
 	}
 	if r := rules.Sources; r != nil {

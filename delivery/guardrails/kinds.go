@@ -75,9 +75,11 @@ func metadata(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []
 	return broken
 }
 
+var podKind = schema.GroupKind{Kind: "Pod"}
+
 // workloads are the kinds that need the required labels: those that people and apps write, and that have pods.
 var workloads = []schema.GroupKind{
-	{Kind: "Pod"}, {Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"},
+	podKind, {Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"},
 	{Group: "batch", Kind: "CronJob"}, {Group: "batch", Kind: "Job"},
 }
 

@@ -55,13 +55,23 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		"a toleration of everything":           {head + "  nodes:\n    tolerations:\n    - operator: Exists\n", []string{"7: spec.nodes.tolerations[0].key is required"}},
 		"a toleration of every value with one": {head + "  nodes:\n    tolerations:\n    - {key: a, operator: Exists, value: b}\n", []string{"7: spec.nodes.tolerations[0]: a toleration with the operator Exists has no value"}},
 		"a toleration of no effect":            {head + "  nodes:\n    tolerations:\n    - {key: a, effect: Evict}\n", []string{`7: spec.nodes.tolerations[0].effect: "Evict" is not one of NoSchedule, PreferNoSchedule, NoExecute`}},
-		"a level of pods":                      {head + "  podSecurity: {level: baseline, version: v1.34}\n", nil},
-		"a level that no tenant may have":      {head + "  podSecurity:\n    level: privileged\n", []string{`6: spec.podSecurity.level: "privileged" is not one of restricted, baseline`}},
-		"a version without a level":            {head + "  podSecurity:\n    version: latest\n", []string{"5: spec.podSecurity.level is required"}},
-		"an unreadable version":                {head + "  podSecurity:\n    level: baseline\n    version: '1.34'\n", []string{"7: spec.podSecurity.version: must be latest or a minor version of Kubernetes, such as v1.34"}},
-		"a patch version":                      {head + "  podSecurity:\n    level: baseline\n    version: v1.34.2\n", []string{"7: spec.podSecurity.version: must be latest or a minor version of Kubernetes, such as v1.34"}},
-		"no suffixes":                          {head + "  hostnames:\n    wildcards: true\n", []string{"5: spec.hostnames.suffixes is required"}},
-		"a class":                              {head + "  classes:\n    storage: [Fast]\n", []string{"6: spec.classes.storage[0]: must be a name of lowercase letters, digits, dashes and dots, such as tenants-high"}},
+		"added metadata":                       {head + "  metadata: {added: {labels: {team: acme, example.org/cost: ''}, annotations: {example.org/note: any text}}}\n", nil},
+		"an added label of Kubernetes": {head + "  metadata:\n    added:\n      labels:\n        app.kubernetes.io/name: x\n", []string{
+			"8: spec.metadata.added.labels[app.kubernetes.io/name]: is in the domain kubernetes.io, whose labels and annotations Kubernetes, Helm or kubeop act on; use a domain of your own in Git"}},
+		"an added annotation of Helm and of kubeop": {head + "  metadata:\n    added:\n      annotations:\n        helm.sh/hook: x\n        paas.kubeop.io/x: x\n", []string{
+			"8: spec.metadata.added.annotations[helm.sh/hook]: is in the domain helm.sh, whose labels and annotations Kubernetes, Helm or kubeop act on; use a domain of your own in Git",
+			"9: spec.metadata.added.annotations[paas.kubeop.io/x]: is in the domain kubeop.io, whose labels and annotations Kubernetes, Helm or kubeop act on; use a domain of your own in Git"}},
+		"an added label that is forbidden": {head + "  metadata:\n    forbiddenLabels: [te*]\n    added:\n      labels: {team: x}\n", []string{
+			"8: spec.metadata.added.labels[team]: is forbidden by the same policy; take it out of one of them in Git"}},
+		"an added label that has no such value": {head + "  metadata:\n    added:\n      labels: {team: a b}\n", []string{
+			"7: spec.metadata.added.labels.team: must be the value of a label: letters, digits, and between them dashes, dots and underscores"}},
+		"a level of pods":                 {head + "  podSecurity: {level: baseline, version: v1.34}\n", nil},
+		"a level that no tenant may have": {head + "  podSecurity:\n    level: privileged\n", []string{`6: spec.podSecurity.level: "privileged" is not one of restricted, baseline`}},
+		"a version without a level":       {head + "  podSecurity:\n    version: latest\n", []string{"5: spec.podSecurity.level is required"}},
+		"an unreadable version":           {head + "  podSecurity:\n    level: baseline\n    version: '1.34'\n", []string{"7: spec.podSecurity.version: must be latest or a minor version of Kubernetes, such as v1.34"}},
+		"a patch version":                 {head + "  podSecurity:\n    level: baseline\n    version: v1.34.2\n", []string{"7: spec.podSecurity.version: must be latest or a minor version of Kubernetes, such as v1.34"}},
+		"no suffixes":                     {head + "  hostnames:\n    wildcards: true\n", []string{"5: spec.hostnames.suffixes is required"}},
+		"a class":                         {head + "  classes:\n    storage: [Fast]\n", []string{"6: spec.classes.storage[0]: must be a name of lowercase letters, digits, dashes and dots, such as tenants-high"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, got := findings(t, identity.Ref{Policy: "baseline"}, c.text, false)

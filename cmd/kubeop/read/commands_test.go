@@ -156,7 +156,8 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 	policy.Spec.Nodes = &v1alpha1.NodeRules{Action: v1alpha1.WarnAction, Selector: map[string]v1alpha1.LabelValue{"pool": "tenants", "disk": "ssd"},
 		Tolerations: []v1alpha1.AllowedToleration{{Key: "pool", Value: "tenants", Effect: "NoSchedule"}, {Key: "gpu"}}}
 	policy.Spec.Kinds = &v1alpha1.KindRules{Action: v1alpha1.AuditAction, Allow: []string{"apps/Deployment"}, Deny: []string{"batch/*", "Secret"}}
-	policy.Spec.Metadata = &v1alpha1.MetadataRules{Action: v1alpha1.DenyAction, RequiredLabels: []string{"team"}, ForbiddenLabels: []string{"a"}, ForbiddenAnnotations: []string{"b"}}
+	policy.Spec.Metadata = &v1alpha1.MetadataRules{Action: v1alpha1.DenyAction, RequiredLabels: []string{"team"}, ForbiddenLabels: []string{"a"}, ForbiddenAnnotations: []string{"b"},
+		Added: &v1alpha1.AddedMetadata{Labels: map[string]v1alpha1.LabelValue{"team": "acme", "cost": "1"}, Annotations: map[string]v1alpha1.AnnotationValue{"note": "x"}}}
 	policy.Spec.Sources = &v1alpha1.SourceRules{
 		Action: v1alpha1.DenyAction, Git: &v1alpha1.URLPatterns{Allow: []string{"git.example.com"}, Deny: []string{"evil.org"}},
 		Helm: &v1alpha1.URLPatterns{Allow: []string{"charts.example.com"}, Deny: []string{"old.example.com"}},
@@ -182,7 +183,7 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 		"Rules", "images Deny allow a.example.com, b.example.com only by digest", "services Warn types ClusterIP", "hostnames Audit in example.com also with wildcards",
 		"classes Deny storage fast runtime gvisor", "nodes Warn with disk=ssd, pool=tenants tolerated taints pool=tenants:NoSchedule, gpu", "kinds Audit allow apps/Deployment deny batch/*, Secret",
 		"metadata Deny required labels team forbidden labels a forbidden annotations b",
-		"sources Deny Git git.example.com no Git evil.org Helm charts.example.com no Helm old.example.com OCI ghcr.io/acme no OCI ghcr.io/acme/old", "egress to 203.0.113.0/24 ports 443/TCP, 8000-8999/UDP",
+		"sources Deny Git git.example.com no Git evil.org Helm charts.example.com no Helm old.example.com OCI ghcr.io/acme no OCI ghcr.io/acme/old", "added metadata labels cost=1, team=acme annotations note=x", "egress to 203.0.113.0/24 ports 443/TCP, 8000-8999/UDP",
 		"quota at most pods=50, requests.cpu=1500m default pods=20",
 		"limits at most cpu=4 at least cpu=10m default cpu=1 default request cpu=100m ratio cpu=3 claims at most 10Gi claims at least 1Gi", "podSecurity level restricted version v1.34", "Tenants that are under it", "acme", "beta")
 	if strings.Contains(out, "rival") {

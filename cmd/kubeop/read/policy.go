@@ -28,6 +28,9 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 	}
 	page.Title("Rules")
 	describeRules(page, &policy.Spec.PolicyRules)
+	if of := policy.Spec.Metadata; of != nil {
+		describeAdded(page, of.Added)
+	}
 	if of := policy.Spec.Egress; of != nil {
 		describeRule(page, "egress", "", "to", of.CIDRs, "ports", portsOf(of.Ports))
 	}
@@ -98,6 +101,7 @@ func describeGuardrails(ctx context.Context, page *output.Page, reader client.Cl
 			page.Line(line)
 		}
 	}
+	describeAdded(page, live.Spec.Added)
 	all := slices.Concat(live.Spec.Deny, live.Spec.Warn, live.Spec.Audit)
 	slices.SortStableFunc(all, func(a, b v1alpha1.AppliedPolicy) int { return cmp.Compare(a.Policy, b.Policy) })
 	last := ""
@@ -134,15 +138,11 @@ func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
 		describeRule(page, "classes", of.Action, "storage", of.Storage, "ingress", of.Ingress, "gateway", of.Gateway, "runtime", of.Runtime)
 	}
 	if of := rules.Nodes; of != nil {
-		var labels []string
-		for _, label := range slices.Sorted(maps.Keys(of.Selector)) {
-			labels = append(labels, label+"="+string(of.Selector[label]))
-		}
 		var taints []string
 		for _, toleration := range of.Tolerations {
 			taints = append(taints, guardrails.ToleratedBy(toleration))
 		}
-		describeRule(page, "nodes", of.Action, "with", labels, "tolerated taints", taints)
+		describeRule(page, "nodes", of.Action, "with", pairsOf(of.Selector), "tolerated taints", taints)
 	}
 	if of := rules.Kinds; of != nil {
 		describeRule(page, "kinds", of.Action, "allow", of.Allow, "deny", of.Deny)
@@ -154,6 +154,21 @@ func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
 		git, helm, oci := cmp.Or(of.Git, &v1alpha1.URLPatterns{}), cmp.Or(of.Helm, &v1alpha1.URLPatterns{}), cmp.Or(of.OCI, &v1alpha1.RepositoryPatterns{})
 		describeRule(page, "sources", of.Action, "Git", git.Allow, "no Git", git.Deny, "Helm", helm.Allow, "no Helm", helm.Deny, "OCI", oci.Allow, "no OCI", oci.Deny)
 	}
+}
+
+// describeAdded shows the labels and annotations that objects get.
+func describeAdded(page *output.Page, of *v1alpha1.AddedMetadata) {
+	if of != nil {
+		describeRule(page, "added metadata", "", "labels", pairsOf(of.Labels), "annotations", pairsOf(of.Annotations))
+	}
+}
+
+// pairsOf returns the entries of a map, each as "key=value", sorted.
+func pairsOf[V ~string](of map[string]V) (all []string) {
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, key+"="+string(of[key]))
+	}
+	return all
 }
 
 // describeRule shows the rules about one subject, as pairs of what they limit and its values.
