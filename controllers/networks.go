@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/report"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cosign"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -31,6 +32,8 @@ type sources struct {
 	// sources.
 	own     *clusternet.Networks
 	network *transport.Network
+	// cosign verifies signatures.
+	cosign  *cosign.Verifier
 	fetches *pool.Pool
 	stores  *fetch.Stores
 	// reporter finds out what Git hosts should be told of commits, and reports sends it.
@@ -53,11 +56,15 @@ func newSources(mgr ctrl.Manager, mapper meta.RESTMapper, o Options, weight func
 		mgr.GetLogger().Info("CLUSTER_NETWORKS is not set, so every private network counts as the cluster's own: no source in one is reached " +
 			"that ALLOWED_ADDRESSES does not name, and egress to larger ranges leaves them out")
 	}
+	trusted, err := cosign.TrustedRoot(o.TrustedRoot)
+	if err != nil {
+		return nil, err
+	}
 	network := &transport.Network{
 		Allowed: o.AllowedAddresses, Named: named(o), Cluster: own.What, Own: ownHosts(mgr.GetConfig(), o.OwnService), TokenServices: o.TokenServices,
 	}
 	return &sources{
-		own: own, network: network, fetches: pool.New(pool.Options{Reach: pool.ReachOf, Weight: weight}, clock.RealClock{}),
+		own: own, network: network, cosign: cosign.NewVerifier(network, o.PlainRegistries, trusted), fetches: pool.New(pool.Options{Reach: pool.ReachOf, Weight: weight}, clock.RealClock{}),
 		reports: gitreport.NewQueue(clock.RealClock{}, weight), plans: pullrequest.NewPlans(clock.RealClock{}, weight),
 		stores: fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
 	}, nil

@@ -98,6 +98,8 @@ type Network struct {
 	FluxArtifactHosts []string
 	// PlainRegistries are the registries, as host or host:port, that image policies contact without TLS.
 	PlainRegistries []string
+	// TrustedRoot is the trusted root of sigstore in JSON, see cosign.TrustedRoot.
+	TrustedRoot string
 }
 
 // Hook configures the push hook.

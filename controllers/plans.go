@@ -42,7 +42,7 @@ func (s *shared) planner() *plan.Planner {
 			Discovery: s.served, Mapper: s.mapper, PodSecurity: s.podSecurity,
 		},
 		Sources: plan.Sources{
-			Stores: s.stores, Fetches: s.fetches, Tags: image.NewStore(s.network, s.clock.Now, s.PlainRegistries, s.apart),
+			Stores: s.stores, Fetches: s.fetches, Tags: image.NewStore(s.network, s.clock.Now, s.PlainRegistries, s.apart), Cosign: s.cosign,
 		},
 		Apart: s.apart, KeyService: s.keyService, Limits: s.limits.usual, Gateway: workload.GatewayOf(s.Gateway), IngressClass: s.IngressClass,
 	}

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/signed"
 	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/internal/testenv/ruled"
 )
@@ -50,6 +52,7 @@ func (n *team) guarded(want v1alpha1.GuardrailsSpec) {
 		}
 		got.Spec.Hostnames, got.Spec.PodSecurity, got.Spec.Network = want.Hostnames, want.PodSecurity, want.Network // These are of the Tenant and the Project, too.
 		got.Spec.Added = want.Added                                                                                 // No rule.
+		got.Spec.Signed = want.Signed
 		if !equality.Semantic.DeepEqual(got.Spec, want) {
 			return fmt.Errorf("the guardrails are %+v, want %+v", got.Spec, want)
 		}
@@ -105,12 +108,34 @@ func TestTheAPIServerJudgesByPolicies(t *testing.T) {
 			group.Policies[j].Name = fmt.Sprintf("%d-%s", i, group.Policies[j].Name)
 		}
 		n.under(group.Policies...)
+		n.sign(group)
 		// What is refused comes first: once the API server refuses it, the rules of this group are in force there.
 		slices.SortStableFunc(group.Cases, func(a, b ruled.Case) int { return cmp.Compare(min(len(b.Refused), 1), min(len(a.Refused), 1)) })
 		for _, c := range group.Cases {
 			n.judged(c, fmt.Sprintf("%s-%d-", n.name, i))
 		}
 	}
+}
+
+// sign lists the signed images of a group in the Guardrails of the project.
+func (n *team) sign(group ruled.Group) {
+	n.t.Helper()
+	var all []signed.Verified
+	rules := guardrails.Of(group.Policies)
+	for _, applied := range rules.Deny {
+		_, name, _ := strings.Cut(strings.TrimPrefix(applied.Policy, n.name+"-"), "-")
+		for _, image := range group.Signed[name] {
+			all = append(all, signed.Verified{Signatures: applied.Signatures, Image: image})
+		}
+	}
+	list := &signed.Images{Client: n.masterful(operatorAccount)}
+	n.eventually(func() error {
+		done, err := list.Add(n.t.Context(), n.namespace(), all)
+		if err == nil && !done {
+			err = errors.New("the guardrails do not have the signed images")
+		}
+		return err
+	})
 }
 
 // judged checks what the API server says about a case. The names of the policies begin with the prefix.

@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/promotion"
 	"github.com/kubeop/kubeop/controllers/registry"
 	"github.com/kubeop/kubeop/controllers/repository"
+	"github.com/kubeop/kubeop/controllers/signed"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/tenant"
 	"github.com/kubeop/kubeop/controllers/volumes"
@@ -183,9 +184,10 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 func (s *shared) fetcher(repositories *repository.Reconciler, writes *writeback.Writer) *source.Fetcher {
 	return &source.Fetcher{
 		Folder: repositories.Folder, Git: s.stores.Git, Charts: s.stores.Charts, Artifacts: s.stores.Artifacts,
-		Images:  &source.ImageWriter{Writes: writes, Wake: func(key types.NamespacedName) { s.wake("app", key) }},
-		Tags:    image.NewStore(s.network, s.clock.Now, s.PlainRegistries, s.apart),
-		Answers: source.NewAnswers(s.fetches, s.clock),
+		Images:     &source.ImageWriter{Writes: writes, Wake: func(key types.NamespacedName) { s.wake("app", key) }},
+		Tags:       image.NewStore(s.network, s.clock.Now, s.PlainRegistries, s.apart),
+		Signatures: source.Signatures{Cosign: s.cosign, Signed: &signed.Images{Client: s.mgr.GetClient()}},
+		Answers:    source.NewAnswers(s.fetches, s.clock),
 	}
 }
 

@@ -69,6 +69,53 @@ type ImageRules struct {
 	// +kubebuilder:validation:items:Enum=Always;IfNotPresent;Never
 	// +listType=set
 	PullPolicies []string `json:"pullPolicies,omitempty"`
+	// Verify says who has to have signed images, charts in registries, and OCI artifacts. Each rule that has a pattern for one has to be satisfied, and
+	// such an image has to be named by its sha256 digest. Default: no signature is needed.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	Verify []SignatureRule `json:"verify,omitempty"`
+}
+
+// SignatureRule says who has to have signed what is in some repositories, as "cosign sign" does: one of the keys or one of the identities.
+// +kubebuilder:validation:XValidation:rule="has(self.keys) || has(self.identities)",message="a rule of verify needs keys or identities"
+type SignatureRule struct {
+	// Images are patterns, as in Allow.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^(\*|localhost|[a-z0-9*.-]*[.:*][a-z0-9*.:-]*)(/[a-z0-9*._-]+)*$`
+	// +listType=set
+	Images []string `json:"images"`
+	// Keys are public keys in PEM. A signature by a key needs no entry in a transparency log.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=2048
+	// +kubebuilder:validation:items:Pattern=`^\s*-----BEGIN [A-Z ]*PUBLIC KEY-----\s`
+	// +listType=set
+	Keys []string `json:"keys,omitempty"`
+	// Identities are those in certificates of keyless signatures. They need sigstore.trustedRoot of the values of kubeop's chart.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	Identities []SignerIdentity `json:"identities,omitempty"`
+}
+
+// SignerIdentity is who signs without a key of their own, with a certificate for an identity that an OpenID Connect issuer confirmed.
+// +kubebuilder:validation:XValidation:rule="has(self.subject) != has(self.subjectRegExp)",message="an identity needs either subject or subjectRegExp"
+type SignerIdentity struct {
+	// Issuer is the URL of the issuer, such as https://token.actions.githubusercontent.com.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Issuer string `json:"issuer"`
+	// Subject is the whole subject: an email address, or the URL of a workflow.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Subject string `json:"subject,omitempty"`
+	// SubjectRegExp is a regular expression of RE2 that has to match the whole subject.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	SubjectRegExp string `json:"subjectRegExp,omitempty"`
 }
 
 // ServiceRules limits Services. Services that lead out of the cluster, with an external name or external IPs, are always refused.
@@ -360,6 +407,9 @@ const GuardrailsName = "kubeop"
 type AppliedPolicy struct {
 	// Policy is the name of the Policy; "tenant.yaml" for spec.domains of the Tenant.
 	Policy string `json:"policy"`
+	// Signatures identifies images.verify of the policy among the lists in signed; "" without one.
+	// +kubebuilder:validation:MaxLength=64
+	Signatures string `json:"signatures,omitempty"`
 
 	PolicyRules `json:",inline"`
 }
@@ -395,6 +445,12 @@ type GuardrailsSpec struct {
 	// Added are the labels and annotations that objects get, without those about which policies contradict each other.
 	// +structType=atomic
 	Added *AddedMetadata `json:"added,omitempty"`
+	// Signed are the images whose signatures kubeop verified. An image that images.verify of a policy is about and that is not in the list of the policy
+	// breaks that rule.
+	// +kubebuilder:validation:MaxItems=33
+	// +listType=map
+	// +listMapKey=signatures
+	Signed []SignedImages `json:"signed,omitempty"`
 }
 
 // AppliedPodSecurity is the strictest Pod Security level of a tenant and its policies.
@@ -451,6 +507,21 @@ type AllowedPorts struct {
 	// EndPort is the last port.
 	EndPort int32 `json:"endPort"`
 }
+
+// SignedImages are images whose signatures satisfy images.verify of a policy.
+type SignedImages struct {
+	// Signatures is that of the policy.
+	// +kubebuilder:validation:MaxLength=64
+	Signatures string `json:"signatures"`
+	// Images are "<full name>@sha256:<digest>".
+	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:items:MaxLength=400
+	// +listType=set
+	Images []string `json:"images,omitempty"`
+}
+
+// MaxSignedImages is how many images SignedImages can have.
+const MaxSignedImages = 512
 
 // ClaimedHostnames are the host names that a project has by HostnameClaims. Ingresses, routes and Gateways in its namespace can serve no others.
 type ClaimedHostnames struct {

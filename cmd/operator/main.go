@@ -91,7 +91,7 @@ func options(c *config.Operator) (controllers.Options, error) {
 		PlatformApps: c.PlatformApps, Platform: controllers.Platform(c.Platform),
 		Network: controllers.Network{
 			AllowedAddresses: allowed, ClusterNetworks: cluster, TokenServices: tokens, OwnService: c.Service,
-			FluxArtifactHosts: c.FluxArtifactHosts, PlainRegistries: c.PlainRegistries,
+			FluxArtifactHosts: c.FluxArtifactHosts, PlainRegistries: c.PlainRegistries, TrustedRoot: c.TrustedRoot,
 		},
 	}, errors.Join(err, also, too, as, why)
 }

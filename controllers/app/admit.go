@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/hook"
 	"github.com/kubeop/kubeop/controllers/app/notice"
+	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -32,6 +33,7 @@ import (
 type admitter struct {
 	clients *kube.Clients
 	tenants Tenants
+	sources *source.Fetcher
 	// podSecurity is the Kubernetes version of the Pod Security checks that the API server enforces.
 	podSecurity api.Version
 
@@ -59,12 +61,15 @@ type findings struct {
 }
 
 // admit checks the objects of an App.
-func (a *admitter) admit(_ context.Context, s *scope) error {
+func (a *admitter) admit(ctx context.Context, s *scope) error {
 	objects, err := a.retarget(s, s.objects)
 	if err != nil {
 		return err
 	}
 	s.objects = objects
+	if err := a.sources.Verify(ctx, s.Subject, s.objects); err != nil {
+		return err
+	}
 	size := budget.Size(s.objects)
 	made, err := a.own(s, s.objects)
 	s.volumes.Retained = made.retained
@@ -95,9 +100,13 @@ func (a *admitter) claim(ctx context.Context, s *scope) error {
 }
 
 // admitHook returns the function that checks the Job of a hook.
-func (a *admitter) admitHook(s *scope) hook.Admit {
+func (a *admitter) admitHook(ctx context.Context, s *scope) hook.Admit {
 	return func(job *unstructured.Unstructured) error {
-		_, err := a.own(s, []*unstructured.Unstructured{job})
+		err := a.sources.Verify(ctx, s.Subject, append([]*unstructured.Unstructured{job}, s.objects...))
+		if err != nil {
+			return err
+		}
+		_, err = a.own(s, []*unstructured.Unstructured{job})
 		if refused(err) {
 			return step.Stop(v1alpha1.NotAllowedReason, err)
 		}
@@ -107,10 +116,15 @@ func (a *admitter) admitHook(s *scope) hook.Admit {
 
 // admitRendered returns the function that checks what a chart renders. A Helm action, which runs beside the Reconcile, calls it for the
 // manifests and then for the hooks.
-func (a *admitter) admitRendered(s *scope) func([]*unstructured.Unstructured) error {
+func (a *admitter) admitRendered(ctx context.Context, s *scope) func([]*unstructured.Unstructured) error {
 	report := a.rendered.Get(s.App)
 	found := stamped{broken: slices.Clip(s.found.Broken)}
+	beside := *s
+	s, beside.Subject = &beside, s.Apart()
 	return func(objects []*unstructured.Unstructured) error {
+		if err := a.sources.AwaitVerified(ctx, s.Subject, objects); err != nil {
+			return err
+		}
 		// A Namespace object cannot be left out here. It is refused.
 		if _, err := a.retarget(s, objects); err != nil {
 			return err
@@ -150,7 +164,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 	}
 	guardrails.Place(objects, s.Guardrails)
 	guardrails.Mark(objects, s.Guardrails)
-	made.broken = policy.Judge(objects, s.Guardrails)
+	made.broken = policy.Judge(objects, s.Guardrails, a.sources.Unsigned(s.App))
 	err = policy.Join(err, policy.Refusal(made.broken))
 	made.filled = podsecurity.Fill(objects, s.Fill)
 	// One refusal says everything, so that one push can mend it.
@@ -192,11 +206,11 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 	return func(bytes int64) error { return a.tenants.Rendered.Admit(tenant, app, bytes, limit) }
 }
 
-// allowance is a text that changes with the Pod Security level, with the tenant's limits, with what its pods and Ingresses may have, with the policies, and when space or a host name became free after a refusal. It is
+// allowance is a text that changes with the Pod Security level, with the tenant's limits, with what its pods and Ingresses may have, with the policies, and when space or a host name became free or an image was signed after a refusal. It is
 // part of the trial's digest, so that a refused input is tried again.
-func (a *admitter) allowance(s *scope) string {
+func (a *admitter) allowance(ctx context.Context, s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
-	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Exceptions, notice.Denied(s.Guardrails), a.tenants.Hosts.Freed(s.Key()))
+	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.Exceptions, notice.Denied(s.Guardrails), a.tenants.Hosts.Freed(s.Key()), a.sources.SignedLater(ctx, s.Subject))
 }
 
 // explained adds to a refusal by the API server who can help: who grants the missing right, or why the quota is lower than the project's

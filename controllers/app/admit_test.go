@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
@@ -45,7 +46,7 @@ func TestARefusalIsStalledUntilTheSourceChanges(t *testing.T) {
 
 // TestTheSizeOfAllAppsCountsAgainstTheTenant: two apps share a limit.
 func TestTheSizeOfAllAppsCountsAgainstTheTenant(t *testing.T) {
-	a := &admitter{tenants: Tenants{Rendered: &usage.Rendered{}}}
+	a := &admitter{sources: &source.Fetcher{}, tenants: Tenants{Rendered: &usage.Rendered{}}}
 	of := func(tenant, name string) *scope {
 		app := &v1alpha1.App{}
 		app.Namespace, app.Name = "kubeop-"+tenant+"-shop", name
@@ -85,7 +86,7 @@ func TestClaimsThatBlockAReleaseReportASolution(t *testing.T) {
 func TestOneRefusalSaysEverything(t *testing.T) {
 	kinds := meta.NewDefaultRESTMapper(nil)
 	kinds.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	a := &admitter{clients: kube.NewClients(nil, nil, kinds, kube.Deployers{}), podSecurity: api.LatestVersion()}
+	a := &admitter{sources: &source.Fetcher{}, clients: kube.NewClients(nil, nil, kinds, kube.Deployers{}), podSecurity: api.LatestVersion()}
 	app := &v1alpha1.App{}
 	app.Namespace, app.Name = "kubeop-acme-shop", "agent"
 	s := scopeOf(app, &releaser{admitter: a})
@@ -213,7 +214,7 @@ func TestAdmittedObjectsAreStampedAndFilled(t *testing.T) {
 // TestAHookIsCheckedLikeTheObjects.
 func TestAHookIsCheckedLikeTheObjects(t *testing.T) {
 	b := admitFixture(t)
-	admit := b.admitter.admitHook(b.s)
+	admit := b.admitter.admitHook(t.Context(), b.s)
 	for want, o := range map[string]*unstructured.Unstructured{
 		"done": podOf("a"), "stopped NotAllowed: ": objectOf("v1", "Node", "a"), "failed Failed: ": objectOf("example.com/v1", "Bucket", "a"),
 	} {
@@ -226,7 +227,7 @@ func TestAHookIsCheckedLikeTheObjects(t *testing.T) {
 // TestWhatAChartRendersIsChecked for the manifests and then for the hooks, and what was filled in for either is reported.
 func TestWhatAChartRendersIsChecked(t *testing.T) {
 	b := admitFixture(t)
-	admit := b.admitter.admitRendered(b.s)
+	admit := b.admitter.admitRendered(t.Context(), b.s)
 	for _, name := range []string{"manifest", "hook"} {
 		if err := admit([]*unstructured.Unstructured{podOf(name)}); err != nil {
 			t.Fatal(err)

@@ -121,12 +121,12 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 
 // preHooks runs the hooks that come before any object of the revision is applied.
 func (r *Reconciler) preHooks(ctx context.Context, s *scope) error {
-	return r.hooks.Pre(ctx, s.Subject, &s.hooks, s.hookRevision(), r.admitter.admitHook(s))
+	return r.hooks.Pre(ctx, s.Subject, &s.hooks, s.hookRevision(), r.admitter.admitHook(ctx, s))
 }
 
 // postHooks runs the hooks that come once the revision is healthy.
 func (r *Reconciler) postHooks(ctx context.Context, s *scope) error {
-	return r.hooks.Post(ctx, s.Subject, &s.hooks, r.admitter.admitHook(s))
+	return r.hooks.Post(ctx, s.Subject, &s.hooks, r.admitter.admitHook(ctx, s))
 }
 
 // newScope returns the scope of a new Reconcile.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/internal/testenv/watchtest"
@@ -66,7 +67,7 @@ func TestTheHealthTimeoutIsThatOfTheAction(t *testing.T) {
 			if c.timeout {
 				app.Spec.Helm.Install.Timeout, app.Spec.Helm.Upgrade.Timeout = &install, &upgrade
 			}
-			s := scopeOf(app, &releaser{admitter: &admitter{}})
+			s := scopeOf(app, &releaser{admitter: &admitter{sources: &source.Fetcher{}}})
 			s.release.outcome = c.outcome
 			if got, field := healthDeadline(s); got != c.want || field != c.field {
 				t.Errorf("got %s of %s, want %s of %s", got, field, c.want, c.field)

@@ -109,7 +109,7 @@ func New(o Options) *Reconciler {
 	transfers := &handover.Transfers{Client: c.Client, Direct: c.Direct, Inventory: recorder, Queue: queue}
 	pruner := &prune.Pruner{Client: c.Client, Direct: c.Direct, Live: o.Engines.Applier.Live, Events: o.Steps.Events}
 	differences := &drift.Applied{Applier: o.Engines.Applier}
-	admit := &admitter{clients: c.Clients, tenants: o.Tenants, podSecurity: c.PodSecurity}
+	admit := &admitter{clients: c.Clients, tenants: o.Tenants, sources: o.Sources, podSecurity: c.PodSecurity}
 	objects := &applier{
 		engine: o.Engines.Applier, inventory: recorder, transfers: transfers, pruner: pruner, drift: differences, admitter: admit,
 		volumes: &handover.Volumes{Client: c.Client, Watch: c.Watch, Transfers: transfers},

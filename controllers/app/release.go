@@ -88,6 +88,9 @@ func (r *releaser) release(ctx context.Context, s *scope) error {
 		return r.failed(s, outcome)
 	}
 	s.outcome.applied = true
+	if err := r.admitter.sources.VerifyRunning(ctx, s.Subject, s.inventory.Entries); err != nil {
+		return err
+	}
 	return r.findDrift(ctx, s, request)
 }
 
@@ -133,10 +136,10 @@ func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 		Timeout: s.App.Spec.Within(),
 		Ignore:  app.Spec.Drift.Ignore,
 		Policy: release.Policy{
-			Admit:     r.admitter.admitRendered(s),
+			Admit:     r.admitter.admitRendered(context.WithoutCancel(ctx), s),
 			Refused:   refused,
 			Weigh:     r.admitter.weigh(s),
-			Allowance: r.admitter.allowance(s),
+			Allowance: r.admitter.allowance(ctx, s),
 			Retry:     func(attempts int) time.Duration { return retryAfter(app, attempts) },
 			Owned:     owned(s),
 		},

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -24,7 +25,7 @@ func TestHowAReleaseEnds(t *testing.T) {
 	failed := func(change func(*release.Outcome)) error {
 		outcome := release.Outcome{Failed: errors.New("it broke"), Deployed: release.Deployed{Revision: 3}, Retry: release.Retry{Attempts: 2, At: now.Add(due)}}
 		change(&outcome)
-		r := &releaser{admitter: &admitter{}}
+		r := &releaser{admitter: &admitter{sources: &source.Fetcher{}}}
 		return r.failed(scopeOf(&v1alpha1.App{}, r), outcome)
 	}
 	mended := func(m *release.Remediation) func(*release.Outcome) {

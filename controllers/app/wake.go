@@ -81,7 +81,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.Gener
 		if health.HasStatus(kind) {
 			return c.Watch(&runtimesource.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(w.concerned(kind.GroupKind()))})
 		}
-		return c.Watch(&runtimesource.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(delivering), Predicates: []predicate.Predicate{fieldmanager.OwnedFieldsChanged}})
+		return c.Watch(&runtimesource.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(wake.Delivering), Predicates: []predicate.Predicate{fieldmanager.OwnedFieldsChanged}})
 	})
 	return nil
 }
@@ -104,39 +104,18 @@ func (w *wakes) start(_ context.Context, queue workqueue.TypedRateLimitingInterf
 	return nil
 }
 
-// delivering maps an object to the App that delivers the object.
-func delivering(_ context.Context, o client.Object) []reconcile.Request {
-	labels, namespace := o.GetLabels(), o.GetNamespace()
-	name := labels[v1alpha1.AppLabel]
-	if name == "" {
-		return nil
-	}
-	if namespace == "" {
-		namespace = v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
-}
-
 // concerned maps an object to the App that delivers it and to the Apps that depend on it.
 func (w *wakes) concerned(kind schema.GroupKind) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		return append(delivering(ctx, o), requestsFor(w.dependencies.Dependents(o, kind))...)
+		return append(wake.Delivering(ctx, o), wake.Requests(w.dependencies.Dependents(o, kind))...)
 	}
 }
 
 // dependents maps an App or a Project to the Apps that depend on it.
 func (w *wakes) dependents(kind string) handler.MapFunc {
 	return func(_ context.Context, o client.Object) []reconcile.Request {
-		return requestsFor(w.dependencies.Dependents(o, v1alpha1.GroupVersion.WithKind(kind).GroupKind()))
+		return wake.Requests(w.dependencies.Dependents(o, v1alpha1.GroupVersion.WithKind(kind).GroupKind()))
 	}
-}
-
-func requestsFor(apps []types.NamespacedName) []reconcile.Request {
-	requests := make([]reconcile.Request, 0, len(apps))
-	for _, app := range apps {
-		requests = append(requests, reconcile.Request{NamespacedName: app})
-	}
-	return requests
 }
 
 // ofProject maps a project to its Apps.

@@ -24,6 +24,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/controllers/app/wake"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/own"
 )
@@ -88,7 +89,7 @@ func TestAnObjectWakesTheAppThatDeliversIt(t *testing.T) {
 		"a cluster-scoped":  {ofCluster, shop + "/web"},
 		"an object of none": {configMap("a"), ""},
 	} {
-		if got := names(delivering(t.Context(), c.object)); got != c.want {
+		if got := names(wake.Delivering(t.Context(), c.object)); got != c.want {
 			t.Errorf("%s wakes %q, want %q", name, got, c.want)
 		}
 	}

@@ -26,11 +26,11 @@ var Deleted = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
-// RulesChanged passes changes of Guardrails, except those of host names: Listed is about these.
+// RulesChanged passes changes of Guardrails, except those of host names, which Listed is about, and of signed images, for which an app looks itself.
 var RulesChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Guardrails).Spec, e.ObjectNew.(*v1alpha1.Guardrails).Spec
-		was.Hostnames, is.Hostnames = nil, nil
+		was.Hostnames, is.Hostnames, was.Signed, is.Signed = nil, nil, nil, nil
 		return !equality.Semantic.DeepEqual(was, is)
 	},
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cosign"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
@@ -82,6 +83,7 @@ type Sources struct {
 	Stores  *fetch.Stores
 	Tags    *image.Store
 	Fetches *pool.Pool
+	Cosign  *cosign.Verifier
 }
 
 // Renderer renders Apps.
@@ -113,7 +115,7 @@ func Local(ctx context.Context, config *rest.Config, c client.Client, scratch st
 		},
 		Sources: Sources{
 			Stores: fetch.NewStores(filepath.Join(scratch, "sources"), everywhere, clock.RealClock{}.Now), Fetches: fetches,
-			Tags: image.NewStore(everywhere, clock.RealClock{}.Now, nil, apart.Runner{}),
+			Tags: image.NewStore(everywhere, clock.RealClock{}.Now, nil, apart.Runner{}), Cosign: cosign.NewVerifier(everywhere, nil, nil),
 		},
 		Limits: budget.Default(),
 	}, nil
@@ -127,7 +129,7 @@ func NewRenderer(e Environment, folders Folders) *Renderer {
 	}
 	sources := &source.Fetcher{
 		Folder: func(_ context.Context, a *v1alpha1.App) (*folder.Folder, error) { return folders(a) },
-		Git:    e.Stores.Git, Charts: e.Stores.Charts, Artifacts: e.Stores.Artifacts, Tags: e.Tags,
+		Git:    e.Stores.Git, Charts: e.Stores.Charts, Artifacts: e.Stores.Artifacts, Tags: e.Tags, Signatures: source.Signatures{Cosign: e.Cosign},
 		Answers: source.NewAnswers(e.Fetches, clock.RealClock{}),
 	}
 	r.apps = app.New(app.Options{

@@ -50,6 +50,7 @@ func (r *Reconciler) findRules(ctx context.Context, s *scope) error {
 	_, s.rules.contradictions = guardrails.Added(selected)
 	if len(missing) > 0 && s.rules.written {
 		s.rules.spec = live.Spec
+		s.rules.spec.Signed = nil // Package signed writes them.
 	}
 	return nil
 }

@@ -15,6 +15,11 @@ import (
 func TestObjectsAreJudged(t *testing.T) {
 	for _, group := range ruled.Read(t, "testdata/cases.yaml") {
 		rules := guardrails.Of(group.Policies)
+		for _, applied := range rules.Deny {
+			if images := group.Signed[applied.Policy]; images != nil {
+				rules.Signed = append(rules.Signed, v1alpha1.SignedImages{Signatures: applied.Signatures, Images: images})
+			}
+		}
 		for _, c := range group.Cases {
 			t.Run(c.Name, func(t *testing.T) {
 				var refused []string

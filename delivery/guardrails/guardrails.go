@@ -38,7 +38,7 @@ func Of(policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
 	for i := range policies {
 		for action, rules := range byAction(&policies[i].Spec.PolicyRules) {
 			list := listOf(&spec, action)
-			*list = append(*list, v1alpha1.AppliedPolicy{Policy: policies[i].Name, PolicyRules: rules})
+			*list = append(*list, v1alpha1.AppliedPolicy{Policy: policies[i].Name, Signatures: signaturesOf(rules.Images), PolicyRules: rules})
 		}
 	}
 	return spec
@@ -72,6 +72,7 @@ func Labels(spec map[string]any) map[string]string {
 			}
 		}
 		delete(labels, v1alpha1.Group+"/"+action+"-policy")
+		delete(labels, v1alpha1.Group+"/"+action+"-signatures")
 	}
 	if spec["added"] != nil {
 		labels[v1alpha1.Group+"/added-metadata"] = "true"
@@ -153,6 +154,8 @@ type Violation struct {
 	Field string
 	// Why says what is wrong with the object, in words that follow its name.
 	Why string
+	// Unsigned is the image, as "<full name>@<digest>", of which kubeop has verified no signature; "" if the violation is about something else.
+	Unsigned string
 }
 
 // Where says where the rule is written.
@@ -177,19 +180,22 @@ func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []V
 	var all []Violation
 	for _, action := range []v1alpha1.PolicyAction{v1alpha1.DenyAction, v1alpha1.WarnAction, v1alpha1.AuditAction} {
 		for _, applied := range *listOf(spec, action) {
-			all = append(all, violations(object, action, &applied)...)
+			all = append(all, violations(object, action, &applied, spec.Signed)...)
 		}
 	}
 	return append(all, opening(object, spec)...)
 }
 
 // violations returns the rules of one policy that an object breaks.
-func violations(object *unstructured.Unstructured, action v1alpha1.PolicyAction, applied *v1alpha1.AppliedPolicy) []Violation {
+func violations(object *unstructured.Unstructured, action v1alpha1.PolicyAction, applied *v1alpha1.AppliedPolicy, signed []v1alpha1.SignedImages) []Violation {
 	var all []Violation
 	for _, rule := range rules {
 		for _, f := range rule.check(object, &applied.PolicyRules) {
 			all = append(all, Violation{Rule: rule.name, Policy: applied.Policy, Action: action, Field: f.field, Why: f.why})
 		}
+	}
+	for _, u := range signatures(object, applied, signed) {
+		all = append(all, Violation{Rule: Images, Policy: applied.Policy, Action: action, Field: verifyField, Why: u.why, Unsigned: u.image})
 	}
 	return all
 }

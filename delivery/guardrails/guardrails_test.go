@@ -111,8 +111,8 @@ func TestAViolationSaysWhatIsWrongAndWhereTheRuleIs(t *testing.T) {
 	got := Check(pod, &rules)
 	quoted := long[:253] + "…"
 	want := []Violation{
-		{Images, "strict", v1alpha1.DenyAction, "images.allow", "has the image " + quoted + ", which is not among the allowed ones: " + strings.Join(allowed[:8], ", ") + ", and 2 more"},
-		{Images, "quiet", v1alpha1.AuditAction, "images.requireDigest", "has the image " + quoted + " without a digest: write it in Git as " + quoted + "@sha256:<digest>"},
+		{Images, "strict", v1alpha1.DenyAction, "images.allow", "has the image " + quoted + ", which is not among the allowed ones: " + strings.Join(allowed[:8], ", ") + ", and 2 more", ""},
+		{Images, "quiet", v1alpha1.AuditAction, "images.requireDigest", "has the image " + quoted + " without a digest: write it in Git as " + quoted + "@sha256:<digest>", ""},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -69,7 +69,7 @@ func TestPoliciesThatContradictEachOtherRefuseEveryPod(t *testing.T) {
 	})
 	object := parsed(t, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {}}}}")
 	Place([]*unstructured.Unstructured{object}, &rules)
-	want := []Violation{{Nodes, "b", v1alpha1.DenyAction, "nodes.selector", "selects nodes with pool=tenants, and its pods have to run on nodes with pool=others"}}
+	want := []Violation{{Nodes, "b", v1alpha1.DenyAction, "nodes.selector", "selects nodes with pool=tenants, and its pods have to run on nodes with pool=others", ""}}
 	if diff := cmp.Diff(want, Check(object, &rules)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -25,6 +25,12 @@ var holders = map[schema.GroupKind]holder{
 	{Group: "batch", Kind: "CronJob"}:    {path: []string{"spec", "jobTemplate", "spec", "template"}},
 }
 
+// Has reports whether objects of a kind have a pod or a template of pods.
+func Has(kind schema.GroupKind) bool {
+	_, has := holders[kind]
+	return has
+}
+
 // Pod is the pod of an object, or the template of its pods.
 type Pod struct {
 	// Path of the pod in the object; empty if the object is a pod.

@@ -20,19 +20,45 @@ func (n Notice) String() string { return n.Object + " " + n.Why + "; see " + n.W
 
 // Judge returns the rules of Policies that objects break, whatever the action of the rule, in the order of the objects. spec is nil if no policy
 // holds. Lists that cannot be expanded are left out: Check refuses them.
-func Judge(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []Notice {
+// unsigned is why images have no signature that counts, by guardrails.Violation.Unsigned.
+func Judge(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec, unsigned map[string]string) []Notice {
 	if spec == nil {
 		return nil
 	}
 	var all []Notice
-	for _, object := range objects {
-		members, err := objectset.Expand(object)
-		if err != nil {
-			continue
+	for _, member := range membersOf(objects) {
+		for _, v := range guardrails.Check(member, spec) {
+			if why := unsigned[v.Unsigned]; why != "" && v.Unsigned != "" {
+				v.Why += ": " + why
+			}
+			all = append(all, Notice{NameOf(member), v})
 		}
-		for _, member := range members {
-			for _, v := range guardrails.Check(member, spec) {
-				all = append(all, Notice{NameOf(member), v})
+	}
+	return all
+}
+
+// membersOf returns objects, and those in Lists. Lists that cannot be expanded are left out.
+func membersOf(objects []*unstructured.Unstructured) (all []*unstructured.Unstructured) {
+	for _, object := range objects {
+		if members, err := objectset.Expand(object); err == nil {
+			all = append(all, members...)
+		}
+	}
+	return all
+}
+
+// Unverified returns the images of objects whose signatures have to be verified before Judge, each once for a policy. spec is nil if no policy holds.
+func Unverified(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) (all []guardrails.Unverified) {
+	if !guardrails.Verifies(spec) {
+		return nil
+	}
+	type about struct{ image, policy string }
+	seen := map[about]bool{}
+	for _, member := range membersOf(objects) {
+		for _, u := range guardrails.UnverifiedIn(member, spec) {
+			if is := (about{u.Image(), u.Policy}); !seen[is] {
+				seen[is] = true
+				all = append(all, u)
 			}
 		}
 	}

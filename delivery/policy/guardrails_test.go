@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
 // TestObjectsAreJudgedByPolicies, in Lists too. Only what is denied is a refusal, which names each policy's place once.
@@ -22,7 +24,7 @@ func TestObjectsAreJudgedByPolicies(t *testing.T) {
 		{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{"no object"}}},
 	}
 	applied := []v1alpha1.AppliedPolicy{{Policy: "p", PolicyRules: v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Allow: []string{"good.org"}}}}}
-	broken := Judge(objects, &v1alpha1.GuardrailsSpec{Deny: applied, Audit: applied})
+	broken := Judge(objects, &v1alpha1.GuardrailsSpec{Deny: applied, Audit: applied}, nil)
 	var got []string
 	for _, n := range broken {
 		got = append(got, string(n.Action)+" "+n.String())
@@ -46,7 +48,41 @@ func TestObjectsAreJudgedByPolicies(t *testing.T) {
 	if err := Refusal([]Notice{broken[1]}); err != nil {
 		t.Errorf("what is audited is refused: %v", err)
 	}
-	if all := Judge(objects, nil); all != nil {
+	if all := Judge(objects, nil, nil); all != nil {
+		t.Errorf("without policies: %v", all)
+	}
+}
+
+// TestWhatIsNotSignedIsNamedWithTheReason, and each image is to be verified once for a policy, also in Lists.
+func TestWhatIsNotSignedIsNamedWithTheReason(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("a", 64)
+	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"containers": []any{
+		map[string]any{"image": "good.org/a:1" + digest}, map[string]any{"image": "good.org/b" + digest}, map[string]any{"image": "good.org/c"},
+	}}}
+	objects := []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{pod, pod}}}, {Object: map[string]any{"kind": "List", "items": "x"}}}
+	spec := guardrails.Of([]v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Images: &v1alpha1.ImageRules{Verify: []v1alpha1.SignatureRule{{Images: []string{"good.org"}, Keys: []string{"k"}}}},
+	}}}})
+	var names []string
+	for _, u := range Unverified(objects, &spec) {
+		names = append(names, u.Image())
+	}
+	if diff := cmp.Diff([]string{"good.org/a" + digest, "good.org/b" + digest}, names); diff != "" {
+		t.Errorf("to be verified (-want +got):\n%s", diff)
+	}
+	spec.Signed = []v1alpha1.SignedImages{{Signatures: spec.Deny[0].Signatures, Images: []string{"good.org/a" + digest}}}
+	var got []string
+	for _, n := range Judge([]*unstructured.Unstructured{{Object: pod}}, &spec, map[string]string{"good.org/b" + digest: "it has no signature", "": "never said"}) {
+		got = append(got, n.Why)
+	}
+	want := []string{
+		"has the image good.org/b" + digest + ", which has to be signed, and kubeop has verified no signature of it: it has no signature",
+		"has the image good.org/c, which has to be signed, without a digest: write it in Git as good.org/c@sha256:<digest>",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if all := Unverified(objects, nil); all != nil {
 		t.Errorf("without policies: %v", all)
 	}
 }

@@ -18,17 +18,28 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		"all rules": {head + "  default: true\n  images: {allow: [registry.example.com, '*', docker.io/library/nginx, '*.example.com/team'], requireDigest: true}\n" +
 			"  services: {action: Audit, types: [ClusterIP], loadBalancerClasses: [example.com/internal]}\n  hostnames: {action: Warn, suffixes: [example.com], wildcards: true}\n" +
 			"  classes: {storage: [fast], ingress: [nginx], runtime: [gvisor]}\n", nil},
-		"no rules":           {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: baseline}\n", nil},
-		"another name":       {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: base}\n", []string{`3: metadata.name is "base", but its file is "baseline": give both the same name`}},
-		"no name":            {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {labels: {a: b}}\n", []string{`3: metadata.name is missing; its file is "baseline"`}},
-		"of another product": {"apiVersion: kyverno.io/v1\nkind: Policy\nmetadata: {name: baseline}\n", []string{`1: apiVersion is "kyverno.io/v1"; it must be "paas.kubeop.io/v1alpha1"`}},
-		"another kind":       {"apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: baseline}\n", []string{`2: kind is "App"; at this path it must be "Policy"`}},
-		"a tenant's label":   {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: baseline, labels: {paas.kubeop.io/tenant: acme}}\n", []string{`3: metadata.labels: "paas.kubeop.io/tenant" is written by kubeop; remove it`}},
-		"a misspelt field":   {head + "  image: {allow: ['*']}\n", []string{"5: unknown field spec.image (did you mean spec.images?)"}},
-		"an unknown action":  {head + "  images:\n    action: Block\n", []string{`6: spec.images.action: "Block" is not one of Deny, Warn, Audit`}},
-		"an image":           {head + "  images:\n    allow:\n    - ok.example.com\n    - nginx:v1/x\n    - Nginx\n", []string{"9: spec.images.allow[2]: must be a registry, or a repository with its registry, such as registry.example.com or docker.io/library/nginx, in lowercase and without tag"}},
-		"an empty list":      {head + "  images:\n    deny: []\n", []string{"6: spec.images.deny: must not be empty"}},
-		"twice":              {head + "  services:\n    types: [ClusterIP, ClusterIP]\n", []string{`6: spec.services.types[1]: "ClusterIP" is there twice: keep one`}},
+		"no rules":              {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: baseline}\n", nil},
+		"another name":          {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: base}\n", []string{`3: metadata.name is "base", but its file is "baseline": give both the same name`}},
+		"no name":               {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {labels: {a: b}}\n", []string{`3: metadata.name is missing; its file is "baseline"`}},
+		"of another product":    {"apiVersion: kyverno.io/v1\nkind: Policy\nmetadata: {name: baseline}\n", []string{`1: apiVersion is "kyverno.io/v1"; it must be "paas.kubeop.io/v1alpha1"`}},
+		"another kind":          {"apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: baseline}\n", []string{`2: kind is "App"; at this path it must be "Policy"`}},
+		"a tenant's label":      {"apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: baseline, labels: {paas.kubeop.io/tenant: acme}}\n", []string{`3: metadata.labels: "paas.kubeop.io/tenant" is written by kubeop; remove it`}},
+		"a misspelt field":      {head + "  image: {allow: ['*']}\n", []string{"5: unknown field spec.image (did you mean spec.images?)"}},
+		"an unknown action":     {head + "  images:\n    action: Block\n", []string{`6: spec.images.action: "Block" is not one of Deny, Warn, Audit`}},
+		"an image":              {head + "  images:\n    allow:\n    - ok.example.com\n    - nginx:v1/x\n    - Nginx\n", []string{"9: spec.images.allow[2]: must be a registry, or a repository with its registry, such as registry.example.com or docker.io/library/nginx, in lowercase and without tag"}},
+		"signatures":            {head + verify + "      keys: [" + publicKey + "]\n    - images: ['*']\n      identities: [{issuer: 'https://i.example.com', subject: a}, {issuer: 'https://i.example.com', subjectRegExp: 'a.*'}]\n", nil},
+		"a signature by nobody": {head + verify, []string{"7: spec.images.verify[0]: a rule of verify needs keys or identities"}},
+		"a key in another form": {head + verify + "      keys:\n      - ssh-ed25519 AAAA\n", []string{"9: spec.images.verify[0].keys[0]: must be a public key in PEM, as cosign.pub has it"}},
+		"a key with garbage": {head + verify + "      keys:\n      - \"-----BEGIN PUBLIC KEY-----\\nAAAA\\n-----END PUBLIC KEY-----\\n\"\n", []string{
+			"9: spec.images.verify[0].keys[0]: must be a public key in PEM, as cosign.pub has it"}},
+		"a subject that is no expression": {head + verify + "      identities:\n      - issuer: i\n        subjectRegExp: '['\n", []string{
+			"10: spec.images.verify[0].identities[0].subjectRegExp: must be a regular expression of RE2, such as https://github\\.com/acme/.*"}},
+		"a subject twice": {head + verify + "      identities:\n      - {issuer: i, subject: a, subjectRegExp: b}\n", []string{
+			"9: spec.images.verify[0].identities[0]: an identity needs either subject or subjectRegExp"}},
+		"a signature of a tag": {head + "  images:\n    verify:\n    - images: ['a.example.com/b:1']\n      identities: [{issuer: i, subject: a}]\n", []string{
+			"7: spec.images.verify[0].images[0]: must be a registry, or a repository with its registry, such as registry.example.com or docker.io/library/nginx, in lowercase and without tag"}},
+		"an empty list": {head + "  images:\n    deny: []\n", []string{"6: spec.images.deny: must not be empty"}},
+		"twice":         {head + "  services:\n    types: [ClusterIP, ClusterIP]\n", []string{`6: spec.services.types[1]: "ClusterIP" is there twice: keep one`}},
 		"a class of balancer": {head + "  services:\n    loadBalancerClasses: [a b]\n", []string{
 			"6: spec.services.loadBalancerClasses[0]: must be a name, which may have a domain before it, such as pool or example.org/pool"}},
 		"egress":            {head + "  egress: {cidrs: [203.0.113.0/24, '2001:db8::/32'], ports: [{port: 443}, {protocol: UDP, port: 8000, endPort: 8999}]}\n", nil},
@@ -84,6 +95,12 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		})
 	}
 }
+
+// verify begins a rule about signatures, and publicKey is a key for it.
+const (
+	verify    = "  images:\n    verify:\n    - images: [a.example.com]\n"
+	publicKey = `"-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEdaybSypmw3np2YGkdwcgRxt3jyRU\nORUFSxBT4bCl2prLA9Lf7B/aDlsSDE64FqXefes+eJG1G78SDoBGc4ouyw==\n-----END PUBLIC KEY-----\n"`
+)
 
 func TestAPolicyIsInAFileOfThePoliciesFolder(t *testing.T) {
 	_, got := findings(t, aTenant, "apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: acme}\n", false)

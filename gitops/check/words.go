@@ -40,6 +40,7 @@ var inWords = map[string]string{
 	`^((https?|ssh)://)?[a-z0-9*.-]+(:[0-9]+)?(/[A-Za-z0-9*._~+-]+)*$`:                                              "must be a host, or a path at a host, such as git.example.com/acme or https://charts.example.com, with the host in lowercase",
 	`^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$`:                                                                          "must be the name of a project of the same tenant, such as shop; projects of other tenants can have no connections to it",
 	`^(latest|v1\.(0|[1-9][0-9]{0,2}))$`:                                                                            "must be latest or a minor version of Kubernetes, such as v1.34",
+	`^\s*-----BEGIN [A-Z ]*PUBLIC KEY-----\s`:                                                                       "must be a public key in PEM, as cosign.pub has it",
 	`^sha256:[0-9a-f]{64}$`:                                                                                         "must be a digest, as sha256: and 64 hexadecimal digits",
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?$`:                          "must be the host of a registry in lowercase, such as ghcr.io or registry.example.com:5000",
 

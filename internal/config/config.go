@@ -128,6 +128,9 @@ type Network struct {
 	// PlainRegistries are the registries that image policies call over HTTP without TLS, as host or host:port, separated by commas.
 	// They should be the same from which the nodes pull without TLS.
 	PlainRegistries []string `env:"PLAIN_REGISTRIES"`
+	// TrustedRoot is the trusted root of sigstore, in JSON: the certificate authorities and logs by which keyless signatures are verified. "" means that
+	// none is.
+	TrustedRoot string `env:"SIGSTORE_TRUSTED_ROOT"`
 	// AllowedAddresses are addresses or networks, such as 10.0.0.5 or 127.0.0.0/8, that URLs may reach although the SSRF guard refuses
 	// them by default: loopback, link-local and similar, and the cluster's own. See transport.Network.
 	AllowedAddresses []string `env:"ALLOWED_ADDRESSES"`

@@ -42,6 +42,9 @@
 - {name: GATEWAY, value: {{ .Values.gateway | quote }}}
 - {name: INGRESS_CLASS, value: {{ .Values.ingressClassName | quote }}}
 - {name: PLAIN_REGISTRIES, value: {{ join "," .Values.plainRegistries | quote }}}
+{{- with .Values.sigstore.trustedRoot }}
+- {name: SIGSTORE_TRUSTED_ROOT, value: {{ . | quote }}}
+{{- end }}
 {{- with .Values.platform }}
 {{- if .url }}
 - {name: PLATFORM_URL, value: {{ .url | quote }}}

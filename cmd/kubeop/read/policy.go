@@ -126,7 +126,7 @@ func writtenIn(policy string) string {
 // describeRules shows the rules of a policy.
 func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
 	if of := rules.Images; of != nil {
-		describeRule(page, "images", of.Action, "allow", of.Allow, "deny", of.Deny, "", when(of.RequireDigest, "only by digest"), "pull policies", of.PullPolicies)
+		describeRule(page, "images", of.Action, "allow", of.Allow, "deny", of.Deny, "", when(of.RequireDigest, "only by digest"), "pull policies", of.PullPolicies, "signed", signaturesOf(of.Verify))
 	}
 	if of := rules.Services; of != nil {
 		describeRule(page, "services", of.Action, "types", of.Types, "load balancers", of.LoadBalancerClasses, "open to", of.LoadBalancerSourceRanges)
@@ -169,6 +169,26 @@ func pairsOf[V ~string](of map[string]V) (all []string) {
 		all = append(all, key+"="+string(of[key]))
 	}
 	return all
+}
+
+// signaturesOf names what has to be signed by how many keys and identities of which one is enough.
+func signaturesOf(rules []v1alpha1.SignatureRule) (all []string) {
+	for _, rule := range rules {
+		by := slices.DeleteFunc([]string{countOf(len(rule.Keys), "key", "keys"), countOf(len(rule.Identities), "identity", "identities")}, func(s string) bool { return s == "" })
+		all = append(all, strings.Join(rule.Images, " and ")+" by one of "+strings.Join(by, " and "))
+	}
+	return all
+}
+
+// countOf returns a number with its noun; "" for 0.
+func countOf(n int, one, many string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
 }
 
 // describeRule shows the rules about one subject, as pairs of what they limit and its values.

@@ -2,8 +2,8 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,13 +18,9 @@ import (
 func (p *pass) allow(object string, source guardrails.Source) error {
 	var broken []policy.Notice
 	for _, v := range guardrails.CheckSource(source, p.Guardrails) {
-		n := policy.Notice{Object: object, Violation: v}
-		broken = append(broken, n)
-		if !slices.Contains(p.found.Broken, n) {
-			p.found.Broken = append(p.found.Broken, n)
-		}
+		broken = append(broken, policy.Notice{Object: object, Violation: v})
 	}
-	return policy.Refusal(broken)
+	return p.breaks(broken)
 }
 
 // allowDeclared judges the source that the App's spec names.
@@ -38,16 +34,17 @@ func (p *pass) allowDeclared() error {
 
 // allowChart judges the repository of a dependency of the App's chart.
 func (p *pass) allowChart(repository, name string) error {
-	return p.allow("Chart/"+name, guardrails.ChartSource(repository, name))
+	source := guardrails.ChartSource(repository, name)
+	return errors.Join(p.allow("Chart/"+name, source), p.allowUnverified("Chart/"+name, source, "put the chart into charts/ of the chart that depends on it, in Git"))
 }
 
 // fluxSources are the kinds of Flux sources that are fetched by a URL which policies can judge.
 var fluxSources = map[string]guardrails.SourceType{"GitRepository": guardrails.GitRepository, "OCIRepository": guardrails.OCIRepository}
 
-// allowFlux judges the URL of a Flux source. It reads the source only if a policy has rules about sources.
+// allowFlux judges the URL of a Flux source. It reads the source only if a policy has rules about sources or signatures.
 func (f *Fetcher) allowFlux(ctx context.Context, p *pass, kind schema.GroupVersionKind, name string) error {
 	of, judged := fluxSources[kind.Kind]
-	if !judged || !guardrails.LimitsSources(p.Guardrails) {
+	if !judged || !guardrails.LimitsSources(p.Guardrails) && !guardrails.Verifies(p.Guardrails) {
 		return nil
 	}
 	object := &unstructured.Unstructured{}
@@ -59,5 +56,6 @@ func (f *Fetcher) allowFlux(ctx context.Context, p *pass, kind schema.GroupVersi
 	if err != nil {
 		return fmt.Errorf("reading the URL of %s %s/%s: %w", kind.Kind, p.App.Namespace, name, err)
 	}
-	return p.allow(kind.Kind+"/"+name, guardrails.Source{Type: of, URL: url})
+	source := guardrails.Source{Type: of, URL: url}
+	return errors.Join(p.allow(kind.Kind+"/"+name, source), p.allowUnverified(kind.Kind+"/"+name, source, "name the artifact in spec.git.oci of the App, in Git"))
 }

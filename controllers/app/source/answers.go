@@ -30,6 +30,8 @@ type Answers struct {
 	Dependencies  *cache.Answers[[]chart.Dependency]
 	FluxArtifacts *cache.Answers[artifact.Artifact]
 	Choices       *cache.Answers[image.Chosen]
+	// Signatures are about one image and the rules of one policy.
+	Signatures *cache.Answers[Verified]
 }
 
 // NewAnswers returns Answers that fetch through the pool.
@@ -38,6 +40,7 @@ func NewAnswers(p *pool.Pool, c clock.PassiveClock) *Answers {
 		Commits: cache.NewShared[git.Commit](p, c), Pulled: cache.NewShared[artifact.Artifact](p, c),
 		Archives: cache.NewRecent[chart.Archive](p, c), Dependencies: cache.NewRecent[[]chart.Dependency](p, c),
 		FluxArtifacts: cache.NewRecent[artifact.Artifact](p, c), Choices: cache.NewRecent[image.Chosen](p, c),
+		Signatures: cache.NewShared[Verified](p, c),
 	}
 }
 
@@ -45,6 +48,7 @@ func NewAnswers(p *pool.Pool, c clock.PassiveClock) *Answers {
 func (a *Answers) wake(wake func(types.NamespacedName)) {
 	a.Commits.Wake, a.Pulled.Wake, a.Archives.Wake = wake, wake, wake
 	a.Dependencies.Wake, a.FluxArtifacts.Wake, a.Choices.Wake = wake, wake, wake
+	a.Signatures.Wake = wake
 }
 
 // forget drops the answers that belong to a single App.

@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
 // pull returns the files of an artifact from an OCI registry.
@@ -31,10 +32,18 @@ func (f *Fetcher) pull(ctx context.Context, p *pass, spec *v1alpha1.OCISource) (
 		}})
 	}
 	files, err := f.unpacked(find, func() { p.last.question = cache.Question{Request: "swept"} })
+	if err == nil {
+		err = f.allowSigned(ctx, p, guardrails.Source{Type: guardrails.OCIRepository, URL: spec.URL}, files.Digest, func() (transport.Access, error) {
+			return f.access(ctx, p, spec.SecretRef, spec.URL, spec.Insecure)
+		})
+	}
+	if err != nil {
+		return Files{}, err
+	}
 	if from.Digest != spec.Digest {
 		files.Revision = p.pin // As the tag named it.
 	}
-	return files, err
+	return files, nil
 }
 
 // unpacked opens the files of an artifact. If they are no longer on the disk, it fetches the artifact again.

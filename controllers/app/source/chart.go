@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/chart"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/release/charts"
 )
 
@@ -80,8 +81,16 @@ func (f *Fetcher) chartArchive(ctx context.Context, p *pass) error {
 		f.Answers.Archives.Forget(string(p.App.UID))
 		archive, err = fetched()
 	}
+	if err == nil {
+		err = f.allowSigned(ctx, p, guardrails.ChartSource(spec.Repository, spec.Chart), archive.Manifest, func() (transport.Access, error) {
+			return f.access(ctx, p, spec.SecretRef, spec.Repository, spec.Insecure)
+		})
+	}
+	if err != nil {
+		return err
+	}
 	p.found.Chart, p.found.Revision = charts.Chart{Archive: archive.Path, Digest: archive.Digest}, archive.Version
-	return err
+	return nil
 }
 
 // chartFolder uses a folder as the chart, and adds the dependencies that are not vendored in it.

@@ -1,5 +1,5 @@
-// Package source finds the sources of Apps: their own folder, a Git repository, an artifact, a chart, or an image chosen by a policy. It
-// never blocks on a server: an App is woken when its source has answered.
+// Package source finds the sources of Apps: their own folder, a Git repository, an artifact, a chart, or an image chosen by a policy. It also verifies who
+// signed charts, artifacts and images. It never blocks on a server: an App is woken when its source has answered.
 package source
 
 import (
@@ -40,12 +40,18 @@ type Fetcher struct {
 	Tags *image.Store
 	// Images writes the images that policies choose to Git; nil to write none.
 	Images *ImageWriter
+	Signatures
 	// Answers are the last answers of sources.
 	Answers *Answers
 
 	users   references.Index
 	pushes  pushes
 	queries subject.Memory[lastQuery]
+	seen
+}
+
+// seen is what Reconciles have found out.
+type seen struct {
 	// reads has for each Git App, and each chart in Git, which files of a commit the last build read. It has no entry while a new build is
 	// in progress.
 	reads sync.Map
@@ -193,6 +199,10 @@ func (f *Fetcher) Forget(app *v1alpha1.App) {
 	if f.Images != nil {
 		f.Images.Forget(app)
 	}
+	if f.Signed != nil {
+		f.Signed.Forget(app)
+	}
+	f.waiting.Forget(app)
 	f.queries.Forget(app)
 	f.reads.Delete(key)
 	f.unserved.Delete(key)

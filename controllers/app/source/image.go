@@ -109,31 +109,44 @@ func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
 	return true
 }
 
-// queryRegistry contacts the registry with the credentials of the pull secrets. A reconcile request or a push causes one new request.
-func (f *Fetcher) queryRegistry(ctx context.Context, p *pass, push string) (image.Chosen, error) {
-	spec := p.App.Spec.Image
-	repository := image.Repository{Name: reference.Name(spec.Reference), Tenant: p.Owner.Tenant}
-	for _, ref := range spec.PullSecrets {
+// repository returns a repository of images with the credentials for it: those of spec.image.pullSecrets, or of the Registry of its host.
+func (f *Fetcher) repository(ctx context.Context, p *pass, name string) (image.Repository, error) {
+	repository := image.Repository{Name: name, Tenant: p.Owner.Tenant}
+	var secrets []v1alpha1.LocalSecretReference
+	if p.App.Spec.Image != nil {
+		secrets = p.App.Spec.Image.PullSecrets
+	}
+	for _, ref := range secrets {
 		data, err := f.Inputs.Data(ctx, p.Subject, inputs.Secret, ref.Name)
 		if errors.Is(err, render.ErrMissing) {
-			return image.Chosen{}, fmt.Errorf("secret %s of spec.image.pullSecrets does not exist: create it; %s may run: kubectl create secret docker-registry %s "+
+			return repository, fmt.Errorf("secret %s of spec.image.pullSecrets does not exist: create it; %s may run: kubectl create secret docker-registry %s "+
 				"--docker-server=... --docker-username=... --docker-password=... -n %s", ref.Name, command.Admin.In(p.Owner.Tenant), ref.Name, p.App.Namespace)
 		}
 		if err != nil {
-			return image.Chosen{}, fmt.Errorf("reading secret %s of spec.image.pullSecrets: %w", ref.Name, err)
+			return repository, fmt.Errorf("reading secret %s of spec.image.pullSecrets: %w", ref.Name, err)
 		}
 		auth, err := transport.AuthFromSecret(p.App.Namespace, ref.Name, data)
 		if err != nil {
-			return image.Chosen{}, fmt.Errorf("secret %s of spec.image.pullSecrets: %w", ref.Name, err)
+			return repository, fmt.Errorf("secret %s of spec.image.pullSecrets: %w", ref.Name, err)
 		}
 		repository.Pull = append(repository.Pull, p.ofRegistry(auth, &ref))
 	}
-	for _, registry := range p.registries() {
+	for _, registry := range p.registriesOf(reference.Host(name)) {
 		access, err := f.accessBy(ctx, p, registry, false)
 		if err != nil {
-			return image.Chosen{}, err
+			return repository, err
 		}
 		repository.Registry = &access
+	}
+	return repository, nil
+}
+
+// queryRegistry contacts the registry with the credentials of the pull secrets. A reconcile request or a push causes one new request.
+func (f *Fetcher) queryRegistry(ctx context.Context, p *pass, push string) (image.Chosen, error) {
+	spec := p.App.Spec.Image
+	repository, err := f.repository(ctx, p, reference.Name(spec.Reference))
+	if err != nil {
+		return image.Chosen{}, err
 	}
 	token, _ := meta.ReconcileAnnotationValue(p.App.Annotations)
 	anew := p.Requested() && p.last.image.request != token || p.last.image.push != push

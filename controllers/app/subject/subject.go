@@ -4,6 +4,7 @@ package subject
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -87,6 +88,13 @@ func (s *Subjects) New(app *v1alpha1.App) *Subject {
 
 // Forget drops the state of an App.
 func (s *Subjects) Forget(app *v1alpha1.App) { s.progress.Forget(app) }
+
+// Apart returns a copy of the subject, for work beside the Reconcile.
+func (s *Subject) Apart() *Subject {
+	c := *s
+	c.sensitive = slices.Clip(c.sensitive)
+	return &c
+}
 
 // Key is the namespace and name of the App.
 func (s *Subject) Key() types.NamespacedName { return client.ObjectKeyFromObject(s.App) }

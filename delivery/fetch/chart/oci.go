@@ -53,10 +53,12 @@ func (s *Store) fromRegistry(ctx context.Context, r request) (Archive, error) {
 	case r.Digest == at.manifest && r.Digest != at.Digest:
 		return Archive{}, failure.New(failure.ErrDigest, "version %s: %s is the digest of its manifest: write in Git that of its archive, %s", failure.Printable(at.Name), at.manifest, failure.Printable(at.Digest))
 	}
-	return s.archive(ctx, r, at.Version, func(ctx context.Context) (io.ReadCloser, error) {
+	archive, err := s.archive(ctx, r, at.Version, func(ctx context.Context) (io.ReadCloser, error) {
 		body, err := chart.Blob(ctx, at.layer)
 		return body, chart.Failed(err, "chart archive")
 	})
+	archive.Manifest = at.manifest
+	return archive, err
 }
 
 // openRegistry opens the repository of a chart in a registry.

@@ -49,6 +49,8 @@ type Archive struct {
 	Name, Version string
 	// Digest of the file, "sha256:<hex>".
 	Digest string
+	// Manifest is the digest of the chart's manifest in an OCI registry; "" for a chart of a Helm repository.
+	Manifest string
 }
 
 // Store keeps fetched charts on disk, one file per content and source. A source is a pair of repository and credentials: what one

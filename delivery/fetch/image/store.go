@@ -152,22 +152,34 @@ func newTagRequest(image Repository, p *v1alpha1.ImagePolicy, anew bool) (*tagRe
 		return nil, err
 	}
 	host, repository := split(image.Name)
-	place := host + "/" + repository
-	auth, err := pullAuth(image.Pull, place)
+	access, place, err := image.access()
 	if err != nil {
 		return nil, err
-	}
-	access := transport.Access{Auth: auth}
-	if len(auth.DockerConfig) == 0 && image.Registry != nil {
-		access = *image.Registry
-		access.Auth.CA = slices.Concat(access.Auth.CA, auth.CA)
-		place = fmt.Sprint(place, access.Insecure)
 	}
 	every := PolicyInterval(p)
 	return &tagRequest{
 		chooser: chooser, name: image.Name, host: host, path: repository, access: access, every: every, anew: anew, tenant: image.Tenant,
 		key: strings.Join([]string{access.Auth.Digest(place), image.Tenant, every.String()}, " "),
 	}, nil
+}
+
+// Access returns how the registry is reached.
+func (r Repository) Access() (transport.Access, error) {
+	access, _, err := r.access()
+	return access, err
+}
+
+// access is Access, with the place that the credentials are for.
+func (r Repository) access() (access transport.Access, place string, err error) {
+	host, repository := split(r.Name)
+	place = host + "/" + repository
+	auth, err := pullAuth(r.Pull, place)
+	if err != nil || len(auth.DockerConfig) > 0 || r.Registry == nil {
+		return transport.Access{Auth: auth}, place, err
+	}
+	access = *r.Registry
+	access.Auth.CA = slices.Concat(access.Auth.CA, auth.CA)
+	return access, fmt.Sprint(place, access.Insecure), nil
 }
 
 // recall answers from the cache, without waiting.

@@ -21,7 +21,9 @@ import (
 type Group struct {
 	// Policies are sorted by name.
 	Policies []v1alpha1.Policy
-	Cases    []Case
+	// Signed are images, as Guardrails have them, by the names of the policies by which they were verified.
+	Signed map[string][]string
+	Cases  []Case
 }
 
 // Case is an object and what refuses it.
@@ -70,6 +72,7 @@ func Read(t testing.TB, file string) []Group {
 	}
 	var groups []struct {
 		Policies map[string]v1alpha1.PolicySpec
+		Signed   map[string][]string
 		Cases    []map[string]any
 	}
 	if err := yaml.UnmarshalStrict(text, &groups); err != nil {
@@ -77,7 +80,7 @@ func Read(t testing.TB, file string) []Group {
 	}
 	var all []Group
 	for _, g := range groups {
-		group := Group{}
+		group := Group{Signed: g.Signed}
 		for _, name := range slices.Sorted(maps.Keys(g.Policies)) {
 			group.Policies = append(group.Policies, v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: g.Policies[name]})
 		}

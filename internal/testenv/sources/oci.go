@@ -109,7 +109,7 @@ func (s *OCIServer) serve(w http.ResponseWriter, req *http.Request) {
 	case kind == "tags":
 		s.tags(w, req)
 	case kind == "manifests" && s.Manifests[name] != nil:
-		w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+		w.Header().Set("Content-Type", mediaTypeOf(s.Manifests[name]))
 		w.Header().Set("Docker-Content-Digest", digestAs(name, s.Manifests[name]))
 		w.Header().Set("Content-Length", strconv.Itoa(len(s.Manifests[name])))
 		_, _ = w.Write(s.Manifests[name])
@@ -120,6 +120,15 @@ func (s *OCIServer) serve(w http.ResponseWriter, req *http.Request) {
 	default:
 		http.Error(w, `{"errors":[{"code":"MANIFEST_UNKNOWN"}]}`, http.StatusNotFound)
 	}
+}
+
+// mediaTypeOf returns the media type that a manifest names.
+func mediaTypeOf(manifest []byte) string {
+	var about struct{ MediaType string }
+	if json.Unmarshal(manifest, &about) != nil || about.MediaType == "" {
+		return "application/vnd.oci.image.manifest.v1+json"
+	}
+	return about.MediaType
 }
 
 // digestAs returns the digest that the server claims for a manifest. If it is requested by digest, that is this digest, so that a test may
