@@ -59,9 +59,9 @@ type ProjectNetwork struct {
 type NetworkPolicies string
 
 const (
-	// PlatformNetworkPolicies: kubeop's NetworkPolicy opens everything that the project may have. Apps can have no NetworkPolicies.
+	// PlatformNetworkPolicies has kubeop's NetworkPolicy open everything that the project may have. Apps can have no NetworkPolicies.
 	PlatformNetworkPolicies NetworkPolicies = "Platform"
-	// OwnNetworkPolicies: kubeop's NetworkPolicy opens only the cluster's DNS. NetworkPolicies of apps open more, within what the project may have.
+	// OwnNetworkPolicies has kubeop's NetworkPolicy open only the cluster's DNS. NetworkPolicies of apps open more, within what the project may have.
 	OwnNetworkPolicies NetworkPolicies = "Own"
 )
 

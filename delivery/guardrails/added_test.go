@@ -16,7 +16,7 @@ import (
 func adding(t *testing.T, name, rules string) v1alpha1.Policy {
 	t.Helper()
 	policy := v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := yaml.UnmarshalStrict([]byte(rules), &policy.Spec.PolicyRules.Metadata); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(rules), &policy.Spec.Metadata); err != nil {
 		t.Fatal(err)
 	}
 	return policy

@@ -130,7 +130,7 @@ func openMirror(network *Network, of registry.Reference, by *Mirror) (*mirror, e
 // Resolve returns what a tag or digest names.
 func (r *Registry) Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error) {
 	about, served, err := fromMirror(ctx, r.mirror, maxMirrorAnswer, func(ctx context.Context) (ocispec.Descriptor, error) {
-		return r.mirror.Repository.Resolve(ctx, reference)
+		return r.mirror.Resolve(ctx, reference)
 	})
 	if served {
 		return about, err
@@ -145,7 +145,7 @@ func (r *Registry) FetchReference(ctx context.Context, reference string) (ocispe
 		body  []byte
 	}
 	got, served, err := fromMirror(ctx, r.mirror, maxMirrorAnswer, func(ctx context.Context) (answer, error) {
-		about, body, err := r.mirror.Repository.FetchReference(ctx, reference)
+		about, body, err := r.mirror.FetchReference(ctx, reference)
 		if err != nil {
 			return answer{}, err
 		}
@@ -162,7 +162,7 @@ func (r *Registry) FetchReference(ctx context.Context, reference string) (ocispe
 // Tags calls do with each page of the tags. Those of a mirror come in one page, after it has listed all of them.
 func (r *Registry) Tags(ctx context.Context, last string, do func([]string) error) error {
 	tags, served, err := fromMirror(ctx, r.mirror, maxMirrorList, func(ctx context.Context) (all []string, err error) {
-		err = r.mirror.Repository.Tags(ctx, last, func(page []string) error {
+		err = r.mirror.Tags(ctx, last, func(page []string) error {
 			all = append(all, page...)
 			return nil
 		})
@@ -290,5 +290,5 @@ func (m *mirror) explain(err error) error {
 	if m == nil || m.failed == nil || err == nil {
 		return err
 	}
-	return fmt.Errorf("%w; its mirror %s was asked first: %s", err, m.Reference.Registry, m.failed)
+	return fmt.Errorf("%w; its mirror %s was asked first: %s", err, m.Reference.Registry, m.failed.Error())
 }

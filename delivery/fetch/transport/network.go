@@ -108,7 +108,7 @@ func (n *Network) check(ctx context.Context, asked, address string) error {
 // now is the time by the clock.
 func (n *Network) now() time.Time {
 	if n.Clock == nil {
-		return time.Now()
+		return clock.RealClock{}.Now()
 	}
 	return n.Clock.Now()
 }
