@@ -203,3 +203,12 @@ func TenantOf(namespace string) string {
 	}
 	return tenant
 }
+
+// LabelValue is the value of a label.
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
+type LabelValue string
+
+// AnnotationValue is the value of an annotation.
+// +kubebuilder:validation:MaxLength=1024
+type AnnotationValue string

@@ -238,11 +238,6 @@ type AllowedToleration struct {
 	Effect string `json:"effect,omitempty"`
 }
 
-// LabelValue is the value of a label.
-// +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
-type LabelValue string
-
 // KindRules limits the kinds of objects, among those that the role of the deployer has. A kind is "<Kind>" of the core group, such as
 // "Secret", or "<Kind>.<group>", such as "CronJob.batch"; "*.<group>" are all kinds of a group. The rule is for what apps and people create; what
 // Kubernetes' controllers make of that, Events, Leases and Helm's records are always allowed.
@@ -310,10 +305,6 @@ type AddedMetadata struct {
 	// +kubebuilder:validation:MaxProperties=16
 	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 }
-
-// AnnotationValue is the value of an annotation.
-// +kubebuilder:validation:MaxLength=1024
-type AnnotationValue string
 
 // SourceRules limits from where kubeop fetches the manifests and charts of apps. A list that is not set allows every place of its type.
 type SourceRules struct {

@@ -19,7 +19,7 @@ func Key(text string) (crypto.PublicKey, error) {
 	if err != nil {
 		return nil, errors.New("must be a public key in PEM, as cosign.pub has it")
 	}
-	if err = cryptoutils.ValidatePubKey(key); err == nil {
+	if err = cryptoutils.ValidatePubKey(key); err == nil { //nolint:staticcheck // its successor links a whole certificate authority, for checks of RSA keys that it signs
 		_, err = signature.LoadVerifier(key, crypto.SHA256)
 	}
 	if err != nil {
