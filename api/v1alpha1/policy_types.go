@@ -291,18 +291,19 @@ type MetadataRules struct {
 	ForbiddenAnnotations []string `json:"forbiddenAnnotations,omitempty"`
 	// Added are labels and annotations that kubeop writes into all objects of apps, whatever the action. A different value of an object's own is
 	// overwritten, except in Pods, where others select by it. Selectors and templates stay as they are. Default: none.
+	// +kubebuilder:validation:XValidation:rule="(!has(self.labels) || size(self.labels) <= 16) && (!has(self.annotations) || size(self.annotations) <= 16)",message="at most 16 labels and 16 annotations"
 	Added *AddedMetadata `json:"added,omitempty"`
 }
 
-// AddedMetadata are labels and annotations of objects. Keys of the domains kubernetes.io, k8s.io, kubeop.io and helm.sh cannot be added.
+// AddedMetadata are labels and annotations of objects, those of up to 16 policies together. Keys of the domains kubernetes.io, k8s.io, kubeop.io and helm.sh cannot be added.
 type AddedMetadata struct {
 	// Labels by their keys.
 	// +kubebuilder:validation:MinProperties=1
-	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:MaxProperties=256
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 	// Annotations by their keys.
 	// +kubebuilder:validation:MinProperties=1
-	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:MaxProperties=256
 	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 }
 

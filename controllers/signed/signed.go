@@ -4,6 +4,7 @@ package signed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -64,13 +65,20 @@ func (i *Images) wanted(namespace string) map[string]bool {
 	return all
 }
 
-// Add adds images to the lists of a namespace. Then the cache has them, or will soon: done is false until it does.
+// ErrFull is wrapped when the apps of a project have more images than a list can have.
+var ErrFull = errors.New("too many images")
+
+// Add adds images to the lists of a namespace. Then the cache has them, or will soon: done is false until it does. Without room for them among those that
+// apps ask for, the error is ErrFull.
 func (i *Images) Add(ctx context.Context, namespace string, verified []Verified) (done bool, err error) {
 	live := &v1alpha1.Guardrails{}
 	if err := i.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GuardrailsName}, live); err != nil {
 		return false, fmt.Errorf("reading the guardrails of namespace %s: %w", namespace, err)
 	}
-	lists, changed := with(&live.Spec, verified, i.wanted(namespace))
+	lists, changed, err := with(&live.Spec, verified, i.wanted(namespace))
+	if err != nil {
+		return false, err
+	}
 	if !changed {
 		return true, nil
 	}
@@ -92,7 +100,7 @@ func (i *Images) Add(ctx context.Context, namespace string, verified []Verified)
 }
 
 // with returns the lists of a project with more images, without those of rules that do not hold any more.
-func with(spec *v1alpha1.GuardrailsSpec, verified []Verified, wanted map[string]bool) (lists []v1alpha1.SignedImages, changed bool) {
+func with(spec *v1alpha1.GuardrailsSpec, verified []Verified, wanted map[string]bool) (lists []v1alpha1.SignedImages, changed bool, err error) {
 	for _, applied := range slices.Concat(spec.Deny, spec.Warn, spec.Audit) {
 		of := func(list v1alpha1.SignedImages) bool { return list.Signatures == applied.Signatures }
 		if applied.Signatures == "" || slices.ContainsFunc(lists, of) {
@@ -107,19 +115,24 @@ func with(spec *v1alpha1.GuardrailsSpec, verified []Verified, wanted map[string]
 				list.Images, changed = append(list.Images, v.Image), true
 			}
 		}
-		list.Images = bounded(list.Images, wanted)
+		if list.Images, err = bounded(list.Images, wanted); err != nil {
+			return nil, false, err
+		}
 		if len(list.Images) > 0 {
 			lists = append(lists, list)
 		}
 	}
-	return lists, changed
+	return lists, changed, nil
 }
 
-// bounded drops the oldest images that nothing asks for, and then the oldest, so that no more are left than may be.
-func bounded(images []string, wanted map[string]bool) []string {
+// bounded drops the oldest images that nothing asks for, so that no more are left than may be.
+func bounded(images []string, wanted map[string]bool) ([]string, error) {
 	for over := len(images) - v1alpha1.MaxSignedImages; over > 0; over-- {
-		at := max(slices.IndexFunc(images, func(image string) bool { return !wanted[image] }), 0)
+		at := slices.IndexFunc(images, func(image string) bool { return !wanted[image] })
+		if at < 0 {
+			return nil, fmt.Errorf("the apps of the project have %d images that a policy wants to be signed, and at most %d can be listed: run fewer in one project: %w", len(images), v1alpha1.MaxSignedImages, ErrFull)
+		}
 		images = slices.Delete(images, at, at+1)
 	}
-	return images
+	return images, nil
 }

@@ -1,6 +1,7 @@
 package signed
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -18,20 +19,20 @@ func TestOnlyListsOfRulesThatHoldStay(t *testing.T) {
 		Warn:   []v1alpha1.AppliedPolicy{{Policy: "d", Signatures: "2"}},
 		Signed: []v1alpha1.SignedImages{{Signatures: "0", Images: []string{"gone"}}, {Signatures: "1", Images: []string{"x"}}},
 	}
-	lists, changed := with(spec, []Verified{{"1", "x"}, {"0", "gone"}}, nil)
-	if diff := cmp.Diff([]v1alpha1.SignedImages{{Signatures: "1", Images: []string{"x"}}}, lists); diff != "" || changed {
-		t.Errorf("changed %t; -want +got:\n%s", changed, diff)
+	lists, changed, err := with(spec, []Verified{{"1", "x"}, {"0", "gone"}}, nil)
+	if diff := cmp.Diff([]v1alpha1.SignedImages{{Signatures: "1", Images: []string{"x"}}}, lists); diff != "" || changed || err != nil {
+		t.Errorf("changed %t, %v; -want +got:\n%s", changed, err, diff)
 	}
-	lists, changed = with(spec, []Verified{{"1", "y"}, {"2", "x"}}, nil)
-	if diff := cmp.Diff([]v1alpha1.SignedImages{{Signatures: "1", Images: []string{"x", "y"}}, {Signatures: "2", Images: []string{"x"}}}, lists); diff != "" || !changed {
-		t.Errorf("changed %t; -want +got:\n%s", changed, diff)
+	lists, changed, err = with(spec, []Verified{{"1", "y"}, {"2", "x"}}, nil)
+	if diff := cmp.Diff([]v1alpha1.SignedImages{{Signatures: "1", Images: []string{"x", "y"}}, {Signatures: "2", Images: []string{"x"}}}, lists); diff != "" || !changed || err != nil {
+		t.Errorf("changed %t, %v; -want +got:\n%s", changed, err, diff)
 	}
 	if diff := cmp.Diff([]string{"x"}, spec.Signed[1].Images); diff != "" {
 		t.Errorf("the cache was changed:\n%s", diff)
 	}
 }
 
-// TestAFullListDropsTheOldestThatNoAppAsksFor.
+// TestAFullListDropsTheOldestThatNoAppAsksFor, and none that an app asks for: two apps would take turns, for ever.
 func TestAFullListDropsTheOldestThatNoAppAsksFor(t *testing.T) {
 	images := &Images{}
 	images.Ask(types.NamespacedName{Namespace: "shop", Name: "web"}, []string{"0", "2"})
@@ -42,7 +43,10 @@ func TestAFullListDropsTheOldestThatNoAppAsksFor(t *testing.T) {
 	for i := range v1alpha1.MaxSignedImages + 2 {
 		full = append(full, fmt.Sprint(i))
 	}
-	left := bounded(full, images.wanted("shop"))
+	left, err := bounded(full, images.wanted("shop"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff([]string{"0", "2", "4"}, left[:3]); diff != "" || len(left) != v1alpha1.MaxSignedImages {
 		t.Errorf("%d are left; -want +got:\n%s", len(left), diff)
 	}
@@ -51,7 +55,11 @@ func TestAFullListDropsTheOldestThatNoAppAsksFor(t *testing.T) {
 		all[image] = true
 	}
 	all["new"] = true
-	if left = bounded(append(left, "new"), all); left[0] != "2" || left[len(left)-1] != "new" {
-		t.Errorf("the list begins with %s and ends with %s", left[0], left[len(left)-1])
+	if left, err := bounded(append(left, "new"), all); !errors.Is(err, ErrFull) || left != nil {
+		t.Errorf("a list without room: %d images, %v", len(left), err)
+	}
+	spec := &v1alpha1.GuardrailsSpec{Deny: []v1alpha1.AppliedPolicy{{Policy: "a", Signatures: "1"}}, Signed: []v1alpha1.SignedImages{{Signatures: "1", Images: left}}}
+	if _, changed, err := with(spec, []Verified{{"1", "new"}}, all); !errors.Is(err, ErrFull) || changed {
+		t.Errorf("a list without room: changed %t, %v", changed, err)
 	}
 }

@@ -23,12 +23,14 @@ func (r *Reconciler) makeKey(ctx context.Context, s *scope) error {
 		return nil
 	}
 	status, err := r.Keys.Ensure(ctx, s.tenant)
+	if status != nil {
+		s.tenant.Status.Sops = status
+	}
 	switch {
 	case errors.Is(err, sopskey.ErrUnusable):
 		return step.Stop(v1alpha1.KeyUnusableReason, err)
 	case err != nil:
 		return err
 	}
-	s.tenant.Status.Sops = status
 	return nil
 }

@@ -111,9 +111,12 @@ func fullName(image string) string {
 	return host + "/" + path
 }
 
+// zeros begin a port. Clients take :0443 for :443.
+var zeros = regexp.MustCompile(`:0+`)
+
 // registryOf returns one name for all names of a registry, given in lower case.
 func registryOf(host string) string {
-	host = strings.TrimSuffix(host, ":443")
+	host = strings.TrimSuffix(zeros.ReplaceAllString(host, ":"), ":443")
 	if slices.Contains(hubAliases, host) {
 		return hub
 	}

@@ -121,7 +121,7 @@ func placeOf(source Source) (p place, plain bool) {
 	if name, oci := strings.CutPrefix(source.URL, ociScheme); oci {
 		// Its host is the first part, whatever it is; "acme/web" is no repository of docker.io here.
 		host, below, _ := strings.Cut(strings.ToLower(name), "/")
-		return place{at: registryOf(host) + "/" + below}, isPlain("/" + name)
+		return place{at: registryOf(host) + "/" + below}, isPlain("/"+name) && !strings.ContainsAny(name, "?#")
 	}
 	u, err := url.Parse(source.URL)
 	if err != nil || u.Opaque != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {

@@ -1,12 +1,14 @@
 package guardrails
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Unverified is an image, a chart or an artifact whose signatures kubeop has to verify.
@@ -55,13 +57,24 @@ func UnverifiedIn(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSp
 }
 
 // UnverifiedSource is UnverifiedIn for a chart or an artifact that was fetched from a registry, with the digest of its manifest. spec is nil if no policy
-// holds.
-func UnverifiedSource(source Source, digest string, spec *v1alpha1.GuardrailsSpec) []Unverified {
-	at, plain := placeOf(source)
-	if source.Type != OCIRepository || spec == nil || !plain {
-		return nil
+// holds. A source whose URL can be read in several ways breaks the rules about signatures of every policy, because they may be about it.
+func UnverifiedSource(source Source, digest string, spec *v1alpha1.GuardrailsSpec) (all []Unverified, broken []Violation) {
+	if source.Type != OCIRepository || spec == nil {
+		return nil, nil
 	}
-	return unverified(strings.ToLower(at.at), digest, spec)
+	at, plain := placeOf(source)
+	if plain {
+		return unverified(strings.ToLower(at.at), digest, spec), nil
+	}
+	for _, action := range []v1alpha1.PolicyAction{v1alpha1.DenyAction, v1alpha1.WarnAction, v1alpha1.AuditAction} {
+		for _, applied := range *listOf(spec, action) {
+			if applied.Images != nil && len(applied.Images.Verify) > 0 {
+				u := Unverified{Action: action, Policy: applied.Policy}
+				broken = append(broken, u.Violation(fmt.Sprintf(unclear, few.Line(withoutUser(source.URL), maxQuoted))))
+			}
+		}
+	}
+	return nil, broken
 }
 
 // unverified returns the policies by which signatures of an image have to be verified, in the order of actions and policies.

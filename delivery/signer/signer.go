@@ -34,7 +34,7 @@ func Subject(identity *v1alpha1.SignerIdentity) (string, error) {
 		return "", nil
 	}
 	pattern := "^(?:" + identity.SubjectRegExp + ")$"
-	if _, err := regexp.Compile(identity.SubjectRegExp); err != nil {
+	if _, err := regexp.Compile(pattern); err != nil {
 		return "", errors.New("must be a regular expression of RE2, such as https://github\\.com/acme/.*")
 	}
 	return pattern, nil

@@ -51,10 +51,11 @@ func Name(tenant string, number int) string {
 func Present(tenant *v1alpha1.Tenant) int { return max(tenant.Spec.SopsKey, 1) }
 
 // Ensure returns the public keys of a tenant. It makes the present one if the tenant never had it: what status.sops names was used, and is never
-// replaced. A tenant without status, as after a restore, has the keys whose Secrets are there.
+// replaced. A tenant without status, as after a restore, has the keys whose Secrets are there. With an unusable earlier key, it returns the status and an
+// ErrUnusable.
 func (k *Keys) Ensure(ctx context.Context, tenant *v1alpha1.Tenant) (*v1alpha1.SopsStatus, error) {
 	status, was := &v1alpha1.SopsStatus{Number: Present(tenant)}, tenant.Status.Sops
-	var err error
+	var err, lost error
 	if status.Recipient, err = k.present(ctx, tenant); err != nil {
 		return nil, err
 	}
@@ -63,14 +64,18 @@ func (k *Keys) Ensure(ctx context.Context, tenant *v1alpha1.Tenant) (*v1alpha1.S
 			continue
 		}
 		recipient, err := k.earlier(ctx, tenant, number)
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrUnusable):
+			lost = errors.Join(lost, err)
+			recipient = recipientOf(was, number)
+		case err != nil:
 			return nil, err
 		}
 		if recipient != "" {
 			status.Earlier = append(status.Earlier, v1alpha1.SopsKey{Number: number, Recipient: recipient})
 		}
 	}
-	return status, nil
+	return status, lost
 }
 
 // present returns the public key for which files are to be encrypted.
@@ -138,8 +143,11 @@ func (k *Keys) Data(ctx context.Context, tenant *v1alpha1.Tenant) (*Held, error)
 	}
 	keys := all(tenant.Status.Sops)
 	held := &Held{Secret: k.Namespace + "/" + Name(tenant.Name, keys[0].Number), Data: map[string][]byte{}}
-	for _, key := range keys {
+	for i, key := range keys {
 		data, err := k.data(ctx, tenant, key)
+		if i > 0 && errors.Is(err, ErrUnusable) {
+			continue // The others decrypt all the same, and KeyReady of the Tenant names it.
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -200,15 +200,23 @@ func TestAnotherNumberMakesAnotherKey(t *testing.T) {
 	}
 }
 
-// TestALostEarlierKeyIsToldToo, and one of an earlier tenant of the name is not taken for this one's.
+// TestALostEarlierKeyIsToldToo, and the present one decrypts all the same. One of an earlier tenant of the name is not taken for this one's.
 func TestALostEarlierKeyIsToldToo(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	acme := tenant("1", "a")
 	acme.Spec.SopsKey = 2
-	acme.Status.Sops = &v1alpha1.SopsStatus{Number: 2, Recipient: "", Earlier: []v1alpha1.SopsKey{{Number: 1, Recipient: "age1first"}}}
-	_, err := keysOf(c).Ensure(t.Context(), acme)
+	acme.Status.Sops = &v1alpha1.SopsStatus{Number: 1, Recipient: "age1first"}
+	made, err := keysOf(c).Ensure(t.Context(), acme)
 	if want := "Secret kubeop-system/kubeop-sops-acme is gone, and files may be encrypted for age1first"; !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want %q", err, want)
+	}
+	if made == nil || made.Recipient == "" || !reflect.DeepEqual(made.Earlier, []v1alpha1.SopsKey{{Number: 1, Recipient: "age1first"}}) {
+		t.Fatalf("the keys are %+v", made)
+	}
+	acme.Status.Sops = made
+	held, err := keysOf(c).Data(t.Context(), acme)
+	if err != nil || len(held.Data) != 1 || held.Recipient != made.Recipient {
+		t.Errorf("the data has %d keys for %s, error %v", len(held.Data), held.Recipient, err)
 	}
 	other := tenant("2", "b")
 	other.Spec.SopsKey = 3

@@ -83,7 +83,9 @@ func (f *Fetcher) verify(ctx context.Context, s *subject.Subject, objects []*uns
 	if err != nil {
 		return nil, err
 	}
-	f.ask(s, objects)
+	if n := f.ask(s, objects); n > v1alpha1.MaxSignedImages {
+		return nil, step.Stop(v1alpha1.TooLargeReason, fmt.Errorf("the app has %d images that policies want to be signed, and may have %d: split it in Git", n, v1alpha1.MaxSignedImages))
+	}
 	p, good := &pass{Subject: s}, []signed.Verified(nil)
 	var waits, failed error
 	for _, u := range policy.Unverified(objects, rules) {
@@ -101,6 +103,8 @@ func (f *Fetcher) verify(ctx context.Context, s *subject.Subject, objects []*uns
 	}
 	listed, err := f.list(ctx, s, rules, good)
 	switch {
+	case errors.Is(err, signed.ErrFull):
+		return nil, step.Stop(v1alpha1.TooLargeReason, err)
 	case err != nil:
 		return nil, err
 	case waits != nil:
@@ -137,18 +141,20 @@ func (f *Fetcher) rules(ctx context.Context, s *subject.Subject) (*v1alpha1.Guar
 	return &live.Spec, nil
 }
 
-// ask records which images the App needs, so that they stay listed.
-func (f *Fetcher) ask(s *subject.Subject, objects []*unstructured.Unstructured) {
-	if f.Signed == nil {
-		return
-	}
+// ask records which images the App needs, so that they stay listed, and returns how many there are.
+func (f *Fetcher) ask(s *subject.Subject, objects []*unstructured.Unstructured) int {
 	all := *s.Guardrails
 	all.Signed = nil
 	var images []string
 	for _, u := range policy.Unverified(objects, &all) {
 		images = append(images, u.Image())
 	}
-	f.Signed.Ask(s.Key(), images)
+	slices.Sort(images)
+	images = slices.Compact(images) // Several policies may want the same one.
+	if f.Signed != nil {
+		f.Signed.Ask(s.Key(), images)
+	}
+	return len(images)
 }
 
 // list adds images to those in the Guardrails, and sets the subject's. It reports whether the Guardrails have them.
@@ -269,8 +275,9 @@ func (f *Fetcher) VerifyRunning(ctx context.Context, s *subject.Subject, entries
 		}
 		objects = append(objects, object)
 	}
-	if _, err := f.verify(ctx, s, objects); err != nil {
-		return err
+	without, err := f.verify(ctx, s, objects)
+	if err != nil || len(without) > 0 {
+		return err // What has no signature may get one.
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -280,8 +287,9 @@ func (f *Fetcher) VerifyRunning(ctx context.Context, s *subject.Subject, entries
 
 // allowSigned judges a chart or an artifact by the signatures of its manifest, before anything of it is used.
 func (f *Fetcher) allowSigned(ctx context.Context, p *pass, source guardrails.Source, digest string, access func() (transport.Access, error)) error {
-	var broken []policy.Notice
-	for _, u := range guardrails.UnverifiedSource(source, digest, p.Guardrails) {
+	unverified, unclear := guardrails.UnverifiedSource(source, digest, p.Guardrails)
+	broken := noticesOf("App/"+p.App.Name, unclear)
+	for _, u := range unverified {
 		err := f.verified(ctx, p, u, access)
 		if err != nil && !errors.Is(err, failure.ErrSignature) && (u.Action == v1alpha1.DenyAction || errors.As(err, new(*cache.Unanswered))) {
 			return fmt.Errorf("verifying the signatures of %s@%s: %w", source.URL, digest, err)
@@ -295,11 +303,20 @@ func (f *Fetcher) allowSigned(ctx context.Context, p *pass, source guardrails.So
 
 // allowUnverified judges a source that is not fetched with its own digest, so that nobody can verify its signatures.
 func (p *pass) allowUnverified(object string, source guardrails.Source, instead string) error {
-	var broken []policy.Notice
-	for _, u := range guardrails.UnverifiedSource(source, "", p.Guardrails) {
+	unverified, unclear := guardrails.UnverifiedSource(source, "", p.Guardrails)
+	broken := noticesOf(object, unclear)
+	for _, u := range unverified {
 		broken = append(broken, policy.Notice{Object: object, Violation: u.Violation(fmt.Sprintf("is fetched from %s, which has to be signed, and its signatures cannot be verified: %s", source.URL, instead))})
 	}
 	return p.breaks(broken)
+}
+
+// noticesOf are violations of an object.
+func noticesOf(object string, violations []guardrails.Violation) (all []policy.Notice) {
+	for _, v := range violations {
+		all = append(all, policy.Notice{Object: object, Violation: v})
+	}
+	return all
 }
 
 // breaks records what a source breaks, and returns a *policy.Violation if a policy denies it.

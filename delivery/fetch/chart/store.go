@@ -135,6 +135,8 @@ func (c Source) check() (*url.URL, error) {
 		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef in Git")
 	case u.Fragment != "":
 		return nil, failure.New(failure.ErrInvalid, "the URL has a fragment")
+	case u.Scheme == "oci" && (u.RawQuery != "" || u.ForceQuery):
+		return nil, failure.New(failure.ErrInvalid, "the repository has a query: an oci:// URL has none; write it without in Git")
 	case u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "oci":
 		return nil, failure.New(failure.ErrInvalid, "the scheme %q is not supported: use https, http or oci in the URL in Git", u.Scheme)
 	}
