@@ -143,7 +143,8 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
-		Steps: s.steps("project"), Admitted: o.Admitted, Networks: s.own, Refusals: repositories.Refusals, Quotas: project.Quotas{Kinds: s.kinds, Grants: s.grants, Store: s.store},
+		Connections: project.Connections{Admitted: o.Admitted, Networks: s.own},
+		Steps:       s.steps("project"), Refusals: repositories.Refusals, Quotas: project.Quotas{Kinds: s.kinds, Grants: s.grants, Store: s.store},
 		Promotions: promoter.StatusOf, Hosts: hosts, Registries: s.registries,
 	}
 	registries := &registry.Reconciler{Client: mgr.GetClient(), Secrets: s.registries.Secrets, Steps: s.steps("registry")}

@@ -32,10 +32,7 @@ type Reconciler struct {
 	Quotas
 	// Forget drops the data in memory about a deleted namespace.
 	Forget func(namespace string)
-	// Admitted are labels of namespaces whose pods may reach every project, such as those of the ingress controller and of monitoring.
-	Admitted []map[string]string
-	// Networks are the addresses that no tenant's pods may reach.
-	Networks Networks
+	Connections
 	// Refusals reports whether a newer version of a project is refused.
 	Refusals *refusal.Index
 	// Deliveries knows which deliveries of the apps an event reported.
@@ -56,11 +53,21 @@ type Quotas struct {
 	Store  *usage.Store
 }
 
+// Connections are what the connections of projects depend on, and when to look at those again that apps open.
+type Connections struct {
+	// Admitted are labels of namespaces whose pods may reach every project, such as those of the ingress controller and of monitoring.
+	Admitted []map[string]string
+	// Networks are the addresses that no tenant's pods may reach.
+	Networks Networks
+	looks    looks
+}
+
 // Reconcile brings one project's namespace to the state in its spec, or removes it.
 func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (ctrl.Result, error) {
 	s := r.newScope(project)
 	if !project.DeletionTimestamp.IsZero() {
 		r.Deliveries.Forget(project.UID)
+		r.looks.forget(s.namespace)
 		return r.Steps.Finalize(ctx, project, s,
 			step.Of(v1alpha1.AppsRemovedCondition, s, r.removeApps),
 			step.Of(v1alpha1.NamespaceRemovedCondition, s, r.removeNamespace))
@@ -71,6 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (
 			step.Of(v1alpha1.NamespaceReadyCondition, s, r.makePlatformNamespace),
 			step.Of(v1alpha1.AccessReadyCondition, s, r.grantPlatform))
 	}
+	defer r.remind(s)
 	return r.Steps.Run(ctx, project, s,
 		step.Of(v1alpha1.DependenciesReadyCondition, s, r.resolve),
 		step.Of(v1alpha1.NamespaceReadyCondition, s, r.makeNamespace),

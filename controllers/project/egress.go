@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,8 +33,6 @@ type network struct {
 	// such.
 	rules   isolation.Rules
 	allowed *v1alpha1.AllowedNetwork
-	// again is when to look at its NetworkPolicies again; 0 for its interval.
-	again time.Duration
 }
 
 // egress returns the ranges and ports to which the project's pods may connect: what spec.egress of the tenant and of each of its policies allow,

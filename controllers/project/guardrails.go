@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,12 +22,20 @@ import (
 // guardName is the name of the project's quota and limits.
 const guardName = quota.Name
 
-// guard applies the policies, the quota, the limits and the network isolation. What the project requests in excess of what is allowed, or of the budget of
-// its tenant, it does not get, and guard says so in the end.
+// guard applies the policies, the quota, the limits and the network isolation. Network policies that cannot be narrowed do not keep the rest from
+// being applied: kubeop's own opens only what is allowed, so nothing depends on the order.
 func (r *Reconciler) guard(ctx context.Context, s *scope) error {
-	if err := r.enforce(ctx, s); err != nil {
-		return err
+	enforced := r.enforce(ctx, s)
+	narrowed := r.narrow(ctx, s)
+	if enforced != nil {
+		return errors.Join(narrowed, enforced)
 	}
+	return errors.Join(narrowed, r.limit(ctx, s))
+}
+
+// limit applies the quota, the limits and the network isolation. What the project requests in excess of what is allowed, or of the budget of its
+// tenant, it does not get, and limit says so in the end.
+func (r *Reconciler) limit(ctx context.Context, s *scope) error {
 	hard, beyond, err := r.quotaOf(ctx, s)
 	if err != nil {
 		return err
@@ -36,9 +45,6 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	counted := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
 	limits := core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).
 		WithSpec(core.LimitRangeSpec().WithLimits(within.Items()...))
-	if err := r.narrow(ctx, s); err != nil {
-		return err
-	}
 	if err := s.made.Apply(ctx, counted, limits, noSystemPriority(s), s.isolate()); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
 	}
@@ -61,7 +67,7 @@ func (r *Reconciler) quotaOf(ctx context.Context, s *scope) (hard corev1.Resourc
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.network.allowed != nil { // The role kubeop-deployer does not have it.
+	if s.network.allowed != nil { // kinds are those of the role kubeop-deployer. The right to write these is in another role.
 		kinds = append(slices.Clone(kinds), schema.GroupResource{Group: networkingv1.GroupName, Resource: "networkpolicies"})
 	}
 	hard, excess := quota.Of(s.project.Spec.Quota, quota.TermsOf(s.tenant, s.rules.policies), kinds)

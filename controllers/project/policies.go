@@ -64,9 +64,13 @@ func (r *Reconciler) enforce(ctx context.Context, s *scope) error {
 			return err
 		}
 		s.rules.spec.Network = s.network.allowed
+	} else {
+		s.network.allowed = s.rules.opened
 	}
 	if len(missing) == 0 || s.rules.written {
-		if err := r.writeGuardrails(ctx, s, s.rules.spec, s.rules.listed); err != nil {
+		err := r.writeGuardrails(ctx, s, s.rules.spec, s.rules.listed)
+		r.askAgain(s) // Also after an error: the API server may have written them.
+		if err != nil {
 			return err
 		}
 	}

@@ -153,10 +153,10 @@ func (s *scope) Notes() []step.Note {
 	return notes
 }
 
-// Again returns when to look whether a host name can be released, when to look at changed network policies, when to look at a namespace that is stopped or resumed, or when apps that are still
+// Again returns when to look whether a host name can be released, when to look at a namespace that is stopped or resumed, or when apps that are still
 // at work no longer keep back the event about what the others delivered, whichever comes first; 0 for none of these.
 func (s *scope) Again() (first time.Duration) {
-	looks := []time.Duration{s.again, s.stopped.again, s.network.again}
+	looks := []time.Duration{s.again, s.stopped.again}
 	if s.delivered != nil {
 		looks = append(looks, s.delivered.Again)
 	}

@@ -19,13 +19,17 @@ import (
 // helmManager is the field manager with which delivery/release makes Helm write.
 const helmManager = "helm"
 
-// EditedByHand reports whether an entry of managedFields comes from a person who changed the desired state of an object with kubectl. Such
-// a change adds fields that server-side apply alone would never remove.
+// Narrowing is the field manager with which kubeop takes out of NetworkPolicies what they may not open any more. The next apply takes its fields back
+// like those of people: otherwise those that the manifest then leaves out would stay.
+const Narrowing = v1alpha1.FieldManager + "-narrowing"
+
+// EditedByHand reports whether an entry of managedFields comes from a person who changed the desired state of an object with kubectl, or is of
+// Narrowing. Such a change adds fields that server-side apply alone would never remove.
 //
 // Some changes are allowed: labels and annotations, including those by which people request something from kubeop; a restart (kubectl
 // rollout); and suspending an object of this API, which stops kubeop from reverting anything.
 func EditedByHand(f metav1.ManagedFieldsEntry) bool {
-	if !strings.HasPrefix(f.Manager, "kubectl") || f.Manager == "kubectl-rollout" || f.Subresource != "" || f.FieldsV1 == nil {
+	if !strings.HasPrefix(f.Manager, "kubectl") && f.Manager != Narrowing || f.Manager == "kubectl-rollout" || f.Subresource != "" || f.FieldsV1 == nil {
 		return false
 	}
 	fields := map[string]any{}

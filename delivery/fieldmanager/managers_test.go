@@ -27,6 +27,7 @@ func TestByHand(t *testing.T) {
 		"suspending and more": {"kubectl-patch", "paas.kubeop.io/v1alpha1", "", `{"f:spec":{"f:suspend":{},"f:host":{}}}`, true},
 		"suspending a Job":    {"kubectl-patch", "batch/v1", "", `{"f:spec":{"f:suspend":{}}}`, true},
 		"a controller":        {"kube-controller-manager", "apps/v1", "", `{"f:spec":{}}`, false},
+		"what was narrowed":   {Narrowing, "networking.k8s.io/v1", "", `{"f:spec":{"f:egress":{}}}`, true},
 		"no fields":           {"kubectl-edit", "apps/v1", "", `no JSON`, false},
 	}
 	for name, c := range cases {
