@@ -2,6 +2,7 @@ package cosign
 
 import (
 	"context"
+	"errors"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
@@ -68,7 +69,7 @@ func TestOnlySignaturesByTheKeysOfTheDigestCount(t *testing.T) {
 		"garbage as payload":            {payloads(sources.Layer{Payload: []byte("{"), Annotations: a.Annotations([]byte("{"))}), []v1alpha1.SignatureRule{keyed(a)}, failure.ErrSignature, "reading what is signed"},
 		"garbage as signature":          {payloads(sources.Layer{Payload: right, Annotations: map[string]string{annSignature: "%"}}), []v1alpha1.SignatureRule{keyed(a)}, failure.ErrSignature, "reading the signature"},
 		"garbage as certificate":        {payloads(sources.Layer{Payload: right, Annotations: map[string]string{annSignature: "AAAA", annCert: "x"}}), []v1alpha1.SignatureRule{keyed(a)}, failure.ErrSignature, "reading the certificate"},
-		"a payload that is huge":        {payloads(sources.Layer{Payload: make([]byte, maxSignature+1), Annotations: a.Annotations(nil)}), []v1alpha1.SignatureRule{keyed(a)}, failure.ErrTooLarge, "larger than the limit of 1 MiB"},
+		"a payload that is huge":        {payloads(sources.Layer{Payload: make([]byte, maxSignature+1), Annotations: a.Annotations(nil)}), []v1alpha1.SignatureRule{keyed(a)}, failure.ErrSignature, "a signature of it is larger than the limit of 64 KiB"},
 		"referring, by the key":         {referring(signPredicate, a), []v1alpha1.SignatureRule{keyed(a)}, nil, ""},
 		"referring, by another key":     {referring(signPredicate, b), []v1alpha1.SignatureRule{keyed(a)}, failure.ErrSignature, "none of its 1 signatures"},
 		"a statement about a weakness":  {referring("https://cosign.sigstore.dev/attestation/vuln/v1", a), []v1alpha1.SignatureRule{keyed(a)}, failure.ErrSignature, "it is a statement about something"},
@@ -131,10 +132,11 @@ func TestARegistryThatDoesNotAnswerIsNoVerdict(t *testing.T) {
 
 	server.Close()
 	image.Name = server.Listener.Addr().String() + "/charts/web"
-	sources.WantError(t, v.Verify(t.Context(), image, nil), failure.ErrUnavailable, "")
+	rules := []v1alpha1.SignatureRule{keyed(sources.NewSigner(t))}
+	sources.WantError(t, v.Verify(t.Context(), image, rules), failure.ErrUnavailable, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := v.Verify(ctx, image, nil); err == nil {
+	if err := v.Verify(ctx, image, rules); err == nil || errors.Is(err, failure.ErrSignature) {
 		t.Error("verified without a registry")
 	}
 }

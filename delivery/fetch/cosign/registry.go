@@ -1,11 +1,13 @@
 package cosign
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -18,12 +20,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// Whoever may push to a repository decides what is found there as signatures. maxSignatures of each layout are read, each of at most maxSignature bytes,
-// and a list of them of at most maxManifest.
+// Whoever may push to a repository decides what is found there as signatures. maxSignatures of each layout are read, one after the other. A signature
+// has at most maxSignature bytes: its payload or its bundle, which is about 11 KiB with a certificate and an entry in a log, and the same again for what
+// a manifest says of it. The manifest that describes all signatures under a tag has at most maxManifest. The list of what refers to a digest has at most
+// maxList, because the library that reads it holds up to forty times as much.
 const (
 	maxSignatures = 32
-	maxSignature  = 1 * limit.MiB
+	maxSignature  = 64 * limit.KiB
 	maxManifest   = 1 * limit.MiB
+	maxList       = 256 * limit.KiB
 )
 
 // Media types and annotations of cosign.
@@ -38,111 +43,167 @@ const (
 	taggedPattern = "sha256-%s.sig"
 )
 
+// How messages name what is read.
+const (
+	aSignature  = "a signature of it"
+	itsManifest = "the manifest of its signatures"
+)
+
 // signatures are those of one digest in a registry.
 type signatures struct {
 	*transport.Registry
-	digest string
+	search
 }
 
-// tagged returns the signatures under the tag of the digest, as cosign 2 writes them.
-func (r *signatures) tagged(ctx context.Context) ([]signature, error) {
-	tag := fmt.Sprintf(taggedPattern, strings.TrimPrefix(r.digest, digestAlgo))
-	about, body, err := r.FetchReference(ctx, tag)
-	if errors.Is(err, errdef.ErrNotFound) {
-		return nil, nil
+// tagged checks the signatures under the tag of the digest, as cosign 2 writes them, until all rules are satisfied.
+func (r *signatures) tagged(ctx context.Context) error {
+	raw, err := r.manifest(ctx, fmt.Sprintf(taggedPattern, strings.TrimPrefix(r.digest, digestAlgo)), maxManifest)
+	switch {
+	case errors.Is(err, failure.ErrNotFound):
+		return nil
+	case err != nil:
+		return r.skip(ctx, err)
 	}
-	if err := r.Failed(err, "tag "+tag+" with the signatures"); err != nil {
-		return nil, err
-	}
-	layers, err := r.layers(about, body)
-	if err != nil {
-		return nil, err
-	}
-	var all []signature
-	for _, layer := range layers {
-		if layer.MediaType != payloadType || layer.Annotations[annSignature] == "" {
+	read := 0
+	for layer, err := range layersOf(raw) {
+		if err == nil && (layer.MediaType != payloadType || layer.Annotations[annSignature] == "") {
 			continue
 		}
-		if len(all) == maxSignatures {
+		if read++; read > maxSignatures {
 			break
 		}
-		payload, err := r.blob(ctx, layer)
-		if err != nil {
-			return nil, err
+		var payload []byte
+		if err == nil {
+			payload, err = r.blob(ctx, layer)
 		}
-		all = append(all, ofPayload(payload, layer.Annotations))
+		if err != nil {
+			err = r.skip(ctx, err)
+		} else {
+			err = r.take(ctx, ofPayload(payload, layer.Annotations))
+		}
+		if r.tried++; err != nil || len(r.left) == 0 {
+			return err
+		}
 	}
-	return all, nil
+	return nil
 }
 
 // errEnough ends a list of which no more is read.
 var errEnough = errors.New("enough")
 
-// referring returns the bundles that refer to the digest, as cosign 3 writes them.
-func (r *signatures) referring(ctx context.Context) ([]signature, error) {
-	var found []ocispec.Descriptor
+// referring checks the bundles that refer to the digest, as cosign 3 writes them, until all rules are satisfied.
+func (r *signatures) referring(ctx context.Context) error {
+	var found []digest.Digest
 	subject := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(r.digest)}
+	r.MaxMetadataBytes = maxList
 	err := r.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
 		for _, d := range page {
 			if !strings.HasPrefix(d.ArtifactType, bundlePrefix) {
 				continue
 			}
-			if found = append(found, d); len(found) == maxSignatures {
+			if found = append(found, d.Digest); len(found) == maxSignatures {
 				return errEnough
 			}
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, r.Failed(err, "list of signatures")
+	switch {
+	case errors.Is(err, errdef.ErrSizeExceedsLimit):
+		return r.skip(ctx, failure.TooLarge("the list of its signatures", maxList))
+	case err != nil && !errors.Is(err, errEnough):
+		return r.skip(ctx, r.Failed(err, "list of signatures"))
 	}
-	var all []signature
 	for _, d := range found {
-		about, body, err := r.FetchReference(ctx, d.Digest.String())
-		if err := r.Failed(err, "signature"); err != nil {
-			return nil, err
-		}
-		layers, err := r.layers(about, body)
+		text, err := r.bundle(ctx, d)
 		if err != nil {
-			return nil, err
+			err = r.skip(ctx, err)
+		} else {
+			err = r.take(ctx, ofBundle(text))
 		}
-		if len(layers) == 0 || !strings.HasPrefix(layers[0].MediaType, bundlePrefix) {
-			continue
+		if r.tried++; err != nil || len(r.left) == 0 {
+			return err
 		}
-		text, err := r.blob(ctx, layers[0])
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, ofBundle(text))
 	}
-	return all, nil
+	return nil
 }
 
-// layers reads a manifest and returns its layers.
-func (r *signatures) layers(about ocispec.Descriptor, body io.ReadCloser) ([]ocispec.Descriptor, error) {
-	defer body.Close()
-	raw, err := read(about, body, "the manifest of its signatures", maxManifest)
+// bundle reads the bundle that a manifest has.
+func (r *signatures) bundle(ctx context.Context, of digest.Digest) ([]byte, error) {
+	raw, err := r.manifest(ctx, of.String(), maxSignature)
 	if err != nil {
 		return nil, err
 	}
-	var manifest ocispec.Manifest
-	if err := json.Unmarshal(raw, &manifest); err != nil {
-		return nil, failure.New(failure.ErrSignature, "the manifest of its signatures is not JSON")
+	for layer, err := range layersOf(raw) {
+		switch {
+		case err != nil:
+			return nil, err
+		case strings.HasPrefix(layer.MediaType, bundlePrefix):
+			return r.blob(ctx, layer)
+		}
 	}
-	return manifest.Layers, nil
+	return nil, failure.New(failure.ErrSignature, "%s has no bundle", itsManifest)
+}
+
+// manifest reads a manifest, of at most a number of bytes.
+func (r *signatures) manifest(ctx context.Context, reference string, most int64) ([]byte, error) {
+	about, body, err := r.FetchReference(ctx, reference)
+	if err := r.Failed(err, reference+" with the signatures"); err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return read(about, body, itsManifest, most)
+}
+
+// layersOf returns the layers of a manifest. They are decoded one after the other, because somebody hostile may have written as many as fit in.
+func layersOf(manifest []byte) iter.Seq2[ocispec.Descriptor, error] {
+	return func(yield func(ocispec.Descriptor, error) bool) {
+		var has struct{ Layers json.RawMessage }
+		if err := json.Unmarshal(manifest, &has); err != nil {
+			yield(ocispec.Descriptor{}, failure.New(failure.ErrSignature, "%s is not JSON", itsManifest))
+			return
+		}
+		list := json.NewDecoder(bytes.NewReader(has.Layers))
+		if start, err := list.Token(); err != nil || start != json.Delim('[') {
+			return
+		}
+		for list.More() {
+			var raw json.RawMessage
+			err := list.Decode(&raw)
+			if err != nil { // It was checked above.
+				yield(ocispec.Descriptor{}, err)
+				return
+			}
+			if !yield(layerOf(raw)) {
+				return
+			}
+		}
+	}
+}
+
+func layerOf(raw []byte) (layer ocispec.Descriptor, err error) {
+	if len(raw) > maxSignature {
+		return layer, failure.TooLarge("what "+itsManifest+" says of one", maxSignature)
+	}
+	if err := json.Unmarshal(raw, &layer); err != nil {
+		return layer, failure.New(failure.ErrSignature, "%s describes one as nobody does: %s", itsManifest, failure.Printable(err.Error()))
+	}
+	return layer, nil
 }
 
 // blob reads a layer.
 func (r *signatures) blob(ctx context.Context, layer ocispec.Descriptor) ([]byte, error) {
 	if layer.Size > maxSignature {
-		return nil, failure.TooLarge("a signature of it", maxSignature)
+		return nil, failure.TooLarge(aSignature, maxSignature)
+	}
+	if layer.Digest.Validate() != nil {
+		return nil, failure.New(failure.ErrSignature, "%s names one without a digest", itsManifest)
 	}
 	body, err := r.Blob(ctx, layer)
 	if err := r.Failed(err, "signature"); err != nil {
 		return nil, err
 	}
 	defer body.Close()
-	return read(layer, body, "a signature of it", maxSignature)
+	return read(layer, body, aSignature, maxSignature)
 }
 
 // read reads what a descriptor describes, and compares the digest.
@@ -151,7 +212,10 @@ func read(about ocispec.Descriptor, body io.Reader, what string, most int64) ([]
 		return nil, failure.TooLarge(what, most)
 	}
 	raw, err := content.ReadAll(body, about)
-	if err != nil {
+	switch {
+	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData), errors.Is(err, content.ErrInvalidDescriptorSize):
+		return nil, failure.New(failure.ErrSignature, "%s is damaged in its registry", what)
+	case err != nil:
 		return nil, fmt.Errorf("%w: reading %s: %w", failure.ErrUnavailable, what, err)
 	}
 	return raw, nil
