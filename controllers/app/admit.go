@@ -120,7 +120,8 @@ func (a *admitter) admitRendered(ctx context.Context, s *scope) func([]*unstruct
 	report := a.rendered.Get(s.App)
 	found := stamped{broken: slices.Clip(s.found.Broken)}
 	beside := *s
-	s, beside.Subject = &beside, s.Apart()
+	beside.Subject = s.Apart()
+	s = &beside
 	return func(objects []*unstructured.Unstructured) error {
 		if err := a.sources.AwaitVerified(ctx, s.Subject, objects); err != nil {
 			return err

@@ -89,10 +89,11 @@ func (s *Subjects) New(app *v1alpha1.App) *Subject {
 // Forget drops the state of an App.
 func (s *Subjects) Forget(app *v1alpha1.App) { s.progress.Forget(app) }
 
-// Apart returns a copy of the subject, for work beside the Reconcile.
+// Apart returns a copy of the subject, for work beside the Reconcile: its App does not get the status that the Reconcile writes, and its phases are its
+// own.
 func (s *Subject) Apart() *Subject {
-	c := *s
-	c.sensitive = slices.Clip(c.sensitive)
+	c, waits := *s, *s.progress
+	c.App, c.progress, c.sensitive = s.App.DeepCopy(), &waits, slices.Clip(s.sensitive)
 	return &c
 }
 

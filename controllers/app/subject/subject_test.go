@@ -2,6 +2,7 @@ package subject
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -145,6 +146,47 @@ func TestAShortQuoteIsWhole(t *testing.T) {
 	} {
 		if got := s.Quote(text); got != want {
 			t.Errorf("%d characters are quoted as %d", len([]rune(text)), len([]rune(got)))
+		}
+	}
+}
+
+// TestWorkBesideTheReconcileSharesNothingWithIt: neither sees what the other changes, also at the same time.
+func TestWorkBesideTheReconcileSharesNothingWithIt(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(100, 0))
+	s := (&Subjects{Clock: clock}).New(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "1", Annotations: map[string]string{"a": "1"}}})
+	s.Hide("before")
+	began := s.Since("release")
+	apart := s.Apart()
+	if apart.Since("release") != began || apart.App == s.App || apart.progress == s.progress {
+		t.Fatalf("the copy waits since %s; it has the same App: %t, the same phases: %t", apart.Since("release"), apart.App == s.App, apart.progress == s.progress)
+	}
+	clock.SetTime(began.Add(time.Minute))
+	var both sync.WaitGroup
+	for _, own := range []struct {
+		of         *Subject
+		phase, why string
+	}{{s, "release", "of the Reconcile"}, {apart, "signatures", "of the work"}} {
+		both.Go(func() {
+			for range 1000 {
+				own.of.Waited(own.phase)
+				own.of.App.Status.ObservedTree, own.of.App.Annotations["a"] = own.why, own.why
+			}
+			own.of.Hide(own.why)
+		})
+	}
+	both.Wait()
+	if waited := s.Waited("release"); waited != time.Minute {
+		t.Errorf("the release has waited for %s, want %s: work beside it began its phase anew", waited, time.Minute)
+	}
+	if waited := apart.Waited("signatures"); waited != 0 {
+		t.Errorf("the signatures have waited for %s", waited)
+	}
+	for of, want := range map[*Subject]string{s: "of the Reconcile", apart: "of the work"} {
+		if of.App.Status.ObservedTree != want || of.App.Annotations["a"] != want {
+			t.Errorf("what is %s has the status %q and the annotation %q", want, of.App.Status.ObservedTree, of.App.Annotations["a"])
+		}
+		if diff := cmp.Diff([]string{"before", want}, of.Sensitive()); diff != "" {
+			t.Errorf("what is %s hides -want +got:\n%s", want, diff)
 		}
 	}
 }
