@@ -30,7 +30,7 @@ func (r *Reconciler) Preview(ctx context.Context, app *v1alpha1.App, at project.
 	r.projects.Settle(s.Subject, at)
 	s.Fill = podsecurity.FillOf(app.Spec.PodSecurity.Fill, s.PodSecurity)
 	for _, do := range []func(context.Context, *scope) error{r.fetch, r.renderer.render, r.admitter.admit} { // A Helm App has no objects yet.
-		if err := step.Repeat(ctx, 20*time.Millisecond, func() error { return do(ctx, s) }); err != nil {
+		if err := step.Repeat(ctx, 20*time.Millisecond, 20*time.Millisecond, func() error { return do(ctx, s) }); err != nil {
 			return &Preview{Subject: s.Subject}, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -150,10 +151,12 @@ func outcomeOf(err error) *verdict {
 	return &verdict{kind: failed, reason: reason, err: err}
 }
 
-// Repeat calls do until it does not wait any more, with a pause between two calls. At the end of ctx it returns what do waited for.
-func Repeat(ctx context.Context, pause time.Duration, do func() error) error {
+// Repeat calls do until it does not wait any more. The pause between two calls doubles each time, up to longest. At the end of ctx it returns what do
+// waited for.
+func Repeat(ctx context.Context, pause, longest time.Duration, do func() error) error {
 	var last error
-	err := wait.PollUntilContextCancel(ctx, pause, true, func(context.Context) (bool, error) {
+	pauses := wait.Backoff{Duration: pause, Factor: 2, Steps: math.MaxInt, Cap: longest}
+	err := pauses.DelayFunc().Until(ctx, true, true, func(context.Context) (bool, error) {
 		last = do()
 		return !Waits(last), nil
 	})

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -83,7 +85,7 @@ func TestRepeatEndsWithTheFirstAnswerThatDoesNotWait(t *testing.T) {
 	failure := errors.New("no")
 	for name, end := range map[string]error{"done": nil, "failed": failure} {
 		calls := 0
-		err := Repeat(t.Context(), time.Millisecond, func() error {
+		err := Repeat(t.Context(), time.Millisecond, time.Millisecond, func() error {
 			if calls++; calls < 3 {
 				return Wait("R", time.Second, "waits")
 			}
@@ -94,13 +96,29 @@ func TestRepeatEndsWithTheFirstAnswerThatDoesNotWait(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := Repeat(ctx, time.Millisecond, func() error {
+	err := Repeat(ctx, time.Millisecond, time.Millisecond, func() error {
 		cancel()
 		return Wait("R", time.Second, "waits for it")
 	})
 	if err == nil || err.Error() != "waits for it" {
 		t.Errorf("when the time is over: %v", err)
 	}
+}
+
+// TestThePausesOfRepeatDouble up to the longest.
+func TestThePausesOfRepeatDouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, calls := time.Now(), []time.Duration(nil)
+		err := Repeat(t.Context(), 50*time.Millisecond, time.Second, func() error {
+			if calls = append(calls, time.Since(began)/time.Millisecond); len(calls) < 9 {
+				return Wait("R", time.Second, "waits")
+			}
+			return nil
+		})
+		if diff := cmp.Diff([]time.Duration{0, 50, 150, 350, 750, 1550, 2550, 3550, 4550}, calls); diff != "" || err != nil {
+			t.Errorf("%v; calls after milliseconds -want +got:\n%s", err, diff)
+		}
+	})
 }
 
 func TestCount(t *testing.T) {

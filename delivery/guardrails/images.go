@@ -6,12 +6,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/few"
+	"github.com/kubeop/kubeop/delivery/lru"
 	"github.com/kubeop/kubeop/delivery/podspec"
 	"github.com/kubeop/kubeop/delivery/reference"
 )
@@ -128,7 +130,23 @@ func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return compiled(pattern).MatchString(name) })
 }
 
+// maxPatterns is how many patterns are kept as expressions, of some KiB each.
+const maxPatterns = 1000
+
+// recent are the patterns that were used last: the same few patterns are compared with each image of each object.
+var recent = struct {
+	sync.Mutex
+	compiled *lru.Cache[string, *regexp.Regexp]
+}{compiled: lru.New[string, *regexp.Regexp](maxPatterns, nil)}
+
 // compiled returns the pattern as a regular expression. The schema allows only letters, digits and the characters in it.
 func compiled(pattern string) *regexp.Regexp {
-	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, "[^/]*") + "(/.*)?$")
+	recent.Lock()
+	defer recent.Unlock()
+	known, ok := recent.compiled.Get(pattern)
+	if !ok {
+		known = regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, "[^/]*") + "(/.*)?$")
+		recent.compiled.Add(pattern, known)
+	}
+	return known
 }

@@ -241,11 +241,39 @@ func (f *Fetcher) SignedLater(ctx context.Context, s *subject.Subject) int {
 	return m.freed
 }
 
+// The pauses of a Helm action between two looks for the answers of registries. They double.
+const firstPause, longestPause = 50 * time.Millisecond, 2 * time.Second
+
 // AwaitVerified is Verify for a Helm action, which runs beside the Reconcile: it waits for the registries, as long as one of them may take.
 func (f *Fetcher) AwaitVerified(ctx context.Context, s *subject.Subject, objects []*unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
 	defer cancel()
-	return step.Repeat(ctx, 50*time.Millisecond, func() error { return f.Verify(ctx, s, objects) })
+	s.Since("signatures")
+	if err := f.awaitAnswers(ctx, s, objects); err != nil && !step.Waits(err) { // Verify says for which registry it waits.
+		return err
+	}
+	return step.Repeat(ctx, firstPause, longestPause, func() error { return f.Verify(ctx, s, objects) })
+}
+
+// awaitAnswers waits until the registries of all images have answered. It collects the images once, while Verify looks at all objects each time.
+func (f *Fetcher) awaitAnswers(ctx context.Context, s *subject.Subject, objects []*unstructured.Unstructured) error {
+	if !guardrails.Verifies(s.Guardrails) {
+		return nil
+	}
+	rules, err := f.rules(ctx, s)
+	if err != nil {
+		return err
+	}
+	p, left := &pass{Subject: s}, policy.Unverified(objects, rules)
+	return step.Repeat(ctx, firstPause, longestPause, func() error {
+		left = slices.DeleteFunc(left, func(u guardrails.Unverified) bool {
+			return !errors.As(f.verified(ctx, p, u, nil), new(*cache.Unanswered))
+		})
+		if len(left) > 0 {
+			return step.Soon(longestPause)
+		}
+		return nil
+	})
 }
 
 // VerifyRunning is Verify for what a release has in the cluster, once for each change of the rules: a chart is rendered only with its next release, but its
