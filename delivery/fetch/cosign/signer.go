@@ -47,17 +47,7 @@ func (v *Verifier) read(rules []v1alpha1.SignatureRule) (all []*rule) {
 	known := map[string]key{}
 	for i := range rules {
 		r := &rule{wanted: wanted(&rules[i])}
-		for _, text := range rules[i].Keys {
-			if known[text] == nil {
-				read, err := keyOf(text)
-				if err != nil {
-					r.faults = append(r.faults, err)
-					continue
-				}
-				known[text] = read
-			}
-			r.keys = append(r.keys, known[text])
-		}
+		r.addKeys(rules[i].Keys, known)
 		if len(rules[i].Identities) > 0 {
 			var err error
 			if r.certified, r.identities, err = v.identified(rules[i].Identities); err != nil {
@@ -67,6 +57,21 @@ func (v *Verifier) read(rules []v1alpha1.SignatureRule) (all []*rule) {
 		all = append(all, r)
 	}
 	return all
+}
+
+// addKeys adds the keys of a rule. known are those that were read before, by their text.
+func (r *rule) addKeys(texts []string, known map[string]key) {
+	for _, text := range texts {
+		if known[text] == nil {
+			read, err := keyOf(text)
+			if err != nil {
+				r.faults = append(r.faults, err)
+				continue
+			}
+			known[text] = read
+		}
+		r.keys = append(r.keys, known[text])
+	}
 }
 
 // keyOf reads a key. A signature by a key needs no log and no timestamp: whoever has the key decides.
