@@ -252,8 +252,12 @@ func (t *team) engine(holder string) *Engine {
 	})
 }
 
+// requested keeps the files of all charts: their address is their digest, and must not become that of other files.
+var requested sync.Map
+
 // request is the app "web" with a chart folder; values are "key=value".
 func (t *team) request(files fs.FS, values ...string) Request {
+	requested.Store(fmt.Sprintf("%p", files), files)
 	r := Request{
 		App:       types.NamespacedName{Namespace: t.namespace, Name: "shop"},
 		Name:      "web",
