@@ -46,11 +46,11 @@ const policy = `apiVersion: paas.kubeop.io/v1alpha1
 kind: Policy
 metadata: {name: strict}
 spec:
-  images: {allow: [registry.example.com/mallet], deny: [registry.example.com/mallet/old], requireDigest: true, pullPolicies: [Always]}
+  images: {allow: [registry.example.com/mallet], deny: [registry.example.com/mallet/old], requireDigest: true, pullPolicies: [Always], verify: [{images: [registry.example.com/mallet/signed], keys: ["-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEOWYvcECHGEyO0iOvQrnF3bKIB04P\ncHGbIregQDjq9Lo5VAcdXeqV1EfWSE6aLD2T9GMMZ/eVP6Mrq7Y73oQ4Tg==\n-----END PUBLIC KEY-----\n"]}]}
   services: {types: [ClusterIP, LoadBalancer], loadBalancerClasses: [internal.example.com/lb], loadBalancerSourceRanges: [198.51.100.0/24]}
   hostnames: {suffixes: [mallet.example, mine.example]}
   classes: {storage: [fast], ingress: [public], gateway: [shared], runtime: [gvisor]}
-  nodes: {selector: {pool: tenants}}
+  nodes: {selector: {pool: tenants}, tolerations: [{key: pool, value: tenants}]}
   kinds: {deny: [HorizontalPodAutoscaler.autoscaling]}
   metadata: {requiredLabels: [team], forbiddenLabels: ["evil.org/*"], forbiddenAnnotations: ["evil.org/*"]}
 `
@@ -179,7 +179,7 @@ func prepare(ctx context.Context) error {
 	for _, role := range roles {
 		owners += "{kind: User, name: " + attacker + "-" + role + ", role: " + role + "}, "
 	}
-	own, err = platform.Tenant(ctx, attacker, "policies: [strict]\nquota: {services.loadbalancers: \"5\"}\nlimits: {apps: 800}\nowners: ["+strings.TrimSuffix(owners, ", ")+"]", map[string]string{
+	own, err = platform.Tenant(ctx, attacker, "policies: [strict]\ntaints: [pool, gpu]\nquota: {services.loadbalancers: \"5\"}\nlimits: {apps: 800}\nowners: ["+strings.TrimSuffix(owners, ", ")+"]", map[string]string{
 		"projects/shop/project.yaml": project, "projects/shop/apps/bot/app.yaml": fmt.Sprintf(rights, shop, host),
 	})
 	return errors.Join(err, platform.AppReady(ctx, theirs, "wealth"), platform.AppReady(ctx, shop, "bot"))
