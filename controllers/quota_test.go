@@ -22,7 +22,7 @@ import (
 func (n *team) creatable() []schema.GroupResource {
 	n.t.Helper()
 	var kinds []schema.GroupResource
-	for _, name := range []string{"kubeop-deployer-base", "kubeop-admin"} {
+	for _, name := range []string{"kubeop-deployer-base", "kubeop-view-base", "kubeop-edit-base", "kubeop-admin-base"} {
 		role := &rbacv1.ClusterRole{}
 		if err := n.admin.Get(n.t.Context(), client.ObjectKey{Name: name}, role); err != nil {
 			n.t.Fatal(err)
