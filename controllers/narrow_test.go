@@ -95,12 +95,14 @@ func TestTheAPIServerJudgesNetworkPolicies(t *testing.T) {
 	n.passes(create(n.admin, "kubeop-x", refused))
 	n.denied(create(bot, "kubeop-x", closed), "PlatformObject: NetworkPolicy/kubeop-x")
 	n.changesOfNetworkPoliciesAreJudged(bot, x, refused)
+	// One after the other: of several denials, the API server tells any.
 	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "kinds"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
 		Kinds: &v1alpha1.KindRules{Deny: []string{"NetworkPolicy.networking.k8s.io"}},
-	}}}, v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "marks"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
-		Metadata: &v1alpha1.MetadataRules{ForbiddenLabels: []string{"forbidden"}},
 	}}})
 	n.denied(create(bot, "x", closed), "Kinds: NetworkPolicy/x is of kind NetworkPolicy.networking.k8s.io, which is among the refused ones")
+	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "marks"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Metadata: &v1alpha1.MetadataRules{ForbiddenLabels: []string{"forbidden"}},
+	}}})
 	n.denied(func() error {
 		marked := x.DeepCopy()
 		marked.Labels = map[string]string{"forbidden": "a"}
