@@ -110,6 +110,17 @@ func TestOnlySignedImagesRun(t *testing.T) {
 	s.eventually(pod(image))
 	s.denied(pod(foreign), "kubeop has verified no signature of it")
 
+	// Another key, while the app cannot be delivered: what runs is verified by it all the same.
+	s.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop"), "projects/shop/apps/web/app.yaml": runsImage(where + "@" + foreign)})
+	s.refused(web, v1alpha1.AllowedCondition, "Deployment/web has the image "+where+"@"+foreign)
+	later := ocitest.NewSigner(t)
+	s.registry.SignReferring(t, image, "https://sigstore.dev/cosign/sign/v1", later)
+	s.under(signedBy("later", s.host, later))
+	s.eventually(pod(image))
+	s.denied(pod(foreign), "See spec.images.verify of policy signing-later")
+	s.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop"), "projects/shop/apps/web/app.yaml": runsImage(where + "@" + image)})
+	s.ready(web)
+
 	s.registry.Close()
 	s.reconcile(web)
 	s.ready(web)

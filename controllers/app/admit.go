@@ -122,8 +122,10 @@ func (a *admitter) admitRendered(ctx context.Context, s *scope) func([]*unstruct
 	beside := *s
 	beside.Subject = s.Apart()
 	s = &beside
+	var all []*unstructured.Unstructured
 	return func(objects []*unstructured.Unstructured) error {
-		if err := a.sources.AwaitVerified(ctx, s.Subject, objects); err != nil {
+		all = append(all, objects...)
+		if err := a.sources.AwaitVerified(ctx, s.Subject, all); err != nil {
 			return err
 		}
 		// A Namespace object cannot be left out here. It is refused.

@@ -103,6 +103,9 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	if err := r.projects.Find(ctx, s.Subject, s.inventory.Entries); err != nil {
 		return err
 	}
+	if !conditions.IsReady(s.App) {
+		r.sources.VerifyKept(ctx, s.Subject, s.inventory.Entries)
+	}
 	s.Fill = podsecurity.FillOf(s.App.Spec.PodSecurity.Fill, s.PodSecurity)
 	if err := r.assessor.compile(s.App); err != nil {
 		return step.Stop(v1alpha1.InvalidExpressionReason, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -311,6 +312,14 @@ func (f *Fetcher) VerifyRunning(ctx context.Context, s *subject.Subject, entries
 	defer m.mu.Unlock()
 	m.rules = rules
 	return nil
+}
+
+// VerifyKept is VerifyRunning for an App that is not ready: it may be long until it gets to Verify, for example because its source is gone, and what it has in
+// the cluster starts anew meanwhile. It holds nothing back.
+func (f *Fetcher) VerifyKept(ctx context.Context, s *subject.Subject, entries []v1alpha1.InventoryEntry) {
+	if err := f.VerifyRunning(ctx, s, entries); err != nil {
+		ctrl.LoggerFrom(ctx).Info("Signatures of images that run are not verified yet", "reason", err.Error())
+	}
 }
 
 // allowSigned judges a chart or an artifact by the signatures of its manifest, before anything of it is used.
