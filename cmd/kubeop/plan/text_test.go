@@ -2,11 +2,15 @@ package plan
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/internal/testenv/terminal"
@@ -90,6 +94,29 @@ Plan: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run,
 		return p.text(&plan.Plan{Apps: []plan.App{{App: "a/b/c"}}, Frozen: "until noon"})
 	}); got != "Plan: no changes\n" {
 		t.Errorf("a plan without changes is printed as %q", got)
+	}
+}
+
+// TestTheExitCodeSaysWhetherACommitChangesSomething. A script that stores the plan must not take half of it for a plan with changes: an output that
+// cannot be written is another error.
+func TestTheExitCodeSaysWhetherACommitChangesSomething(t *testing.T) {
+	for _, format := range []output.Format{output.Table, markdown, output.JSON, output.YAML} {
+		to := func(w io.Writer) *command { return &command{Call: &call.Call{Out: w, Data: w}, format: format} }
+		if err := to(io.Discard).print(&plan.Plan{}); err != nil {
+			t.Errorf("%s: nothing changes: %v", format, err)
+		}
+		if err := to(io.Discard).print(everything()); exit.Code(err) != exit.Differences {
+			t.Errorf("%s: something changes: %v", format, err)
+		}
+		from, full := io.Pipe()
+		if err := from.CloseWithError(syscall.ENOSPC); err != nil {
+			t.Fatal(err)
+		}
+		for name, made := range map[string]*plan.Plan{"something": everything(), "nothing": {}} {
+			if err := to(full).print(made); !errors.Is(err, syscall.ENOSPC) || exit.Code(err) == exit.Differences {
+				t.Errorf("%s: %s changes, and there is no space for the plan: %v", format, name, err)
+			}
+		}
 	}
 }
 
