@@ -186,6 +186,9 @@ func TestDocumentsThatAreNoObjectsAreRefused(t *testing.T) {
 		"no apiVersion":  "kind: Secret\ndata: " + secret,
 		"items no list":  "apiVersion: v1\nkind: List\nitems: " + secret,
 		"item no object": "apiVersion: v1\nkind: List\nitems: [" + secret + "]",
+		// An item is of the kind of its list if it says neither. Helm would send one that says half of it as what it says.
+		"item no kind":       "apiVersion: v1\nkind: ConfigMapList\nitems: [{apiVersion: rbac.authorization.k8s.io/v1, data: " + secret + "}]",
+		"item no apiVersion": "apiVersion: v1\nkind: ConfigMapList\nitems: [{kind: Secret, data: " + secret + "}]",
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
