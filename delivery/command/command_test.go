@@ -32,8 +32,10 @@ func TestASentenceSaysWhoMayRunWhichCommand(t *testing.T) {
 			"--from-file=known_hosts=... --dry-run=client -o yaml | kubectl apply -f -": WriteSecret("kubeop-system", "db", "identity", "known_hosts"),
 		"an owner of the tenant with the role admin, or an administrator of the cluster, may run: kubectl patch secret db -n kubeop-acme-shop " +
 			`-p '{"data":{"token":null}}'`: RemoveKey("kubeop-acme-shop", "db", "token"),
-		"an administrator of the cluster may run: kubectl delete secret web -n ingress":                                                   Delete(Admin.In(v1alpha1.PlatformTenant), "secret", app("ingress")),
-		`an administrator of the cluster may run: kubectl patch secret web -n ingress --type merge -p '{"metadata":{"finalizers":null}}'`: TakeOffFinalizers(Administrator, "secret", app("ingress")),
+		"an administrator of the cluster may run: kubectl delete secret web -n ingress":                                                       Delete(Admin.In(v1alpha1.PlatformTenant), "secret", app("ingress")),
+		"an owner of the tenant with the role admin, or an administrator of the cluster, may run: kubectl delete pvc web -n kubeop-acme-shop": DeleteClaim(app("kubeop-acme-shop")),
+		"an administrator of the cluster may run: kubectl delete pvc web -n ingress":                                                          DeleteClaim(app("ingress")),
+		`an administrator of the cluster may run: kubectl patch secret web -n ingress --type merge -p '{"metadata":{"finalizers":null}}'`:     TakeOffFinalizers(Administrator, "secret", app("ingress")),
 		"an administrator of the cluster may run: kubectl label priorityclass.scheduling.k8s.io acme --overwrite a=b c-": Label(
 			Resource(schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}), acme, "a=b", "c-"),
 		"an administrator of the cluster may see why with: kubectl describe configmap web -n ingress": Describe(Resource(schema.GroupKind{Kind: "ConfigMap"}), app("ingress")),
