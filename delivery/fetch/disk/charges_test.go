@@ -420,3 +420,39 @@ func TestCountingTogether(t *testing.T) {
 		t.Errorf("%d bytes count for the last, %d for all, of %d tenants", d.Used("last"), d.Sum(), len(d.shares))
 	}
 }
+
+// TestFilesAreClaimedDuringASweep: the sweep looks at who owns what while downloads end. Go ends a process that changes a map under a reader.
+func TestFilesAreClaimedDuringASweep(t *testing.T) {
+	d, _ := diskOf()
+	dir := t.TempDir()
+	var paths []string
+	for n := range 50 {
+		paths = append(paths, fileOf(t, dir, fmt.Sprint(n, "/x"), 1))
+		d.Claim("acme", paths[n])
+	}
+	ended := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		defer close(ended)
+		for i := range 200 {
+			for _, path := range paths {
+				d.Claim(fmt.Sprint("tenant", i%2), path)
+			}
+		}
+	})
+	sweeps := 0
+	for going := true; going; sweeps++ {
+		select {
+		case <-ended:
+			going = false
+		default:
+		}
+		if owned := d.owned(); !owned[paths[0]] && going {
+			t.Error("a file that a tenant claims again counts as unused meanwhile")
+		}
+	}
+	all.Wait()
+	if owned := d.owned(); len(owned) < 2*len(paths) || sweeps < 2 {
+		t.Errorf("%d files and folders are owned after %d looks", len(owned), sweeps)
+	}
+}
