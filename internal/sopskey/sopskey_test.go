@@ -225,3 +225,36 @@ func TestALostEarlierKeyIsToldToo(t *testing.T) {
 		t.Errorf("beside a key of an earlier tenant: %+v, error %v", status, err)
 	}
 }
+
+// TestAnEarlierKeyThatCannotBeReadIsKept: a status without it would say that the tenant never had it, and its files could not be decrypted any more.
+func TestAnEarlierKeyThatCannotBeReadIsKept(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	acme := tenant("1", "a")
+	for _, number := range []int{1, 2} {
+		acme.Spec.SopsKey = number
+		status, err := keysOf(c).Ensure(t.Context(), acme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		acme.Status.Sops = status
+	}
+	away := errors.New("the API server does not answer")
+	broken := interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if key.Name == "kubeop-sops-acme" {
+				return away
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	restored := tenant("1", "a")
+	restored.Spec.SopsKey = 2
+	for name, of := range map[string]*v1alpha1.Tenant{"with a status": acme, "restored without one": restored} {
+		if status, err := keysOf(broken).Ensure(t.Context(), of); !errors.Is(err, away) || status != nil {
+			t.Errorf("%s: %+v, error %v", name, status, err)
+		}
+	}
+	if again, err := keysOf(c).Ensure(t.Context(), acme); err != nil || !reflect.DeepEqual(again, acme.Status.Sops) {
+		t.Errorf("when it answers again: %+v, error %v", again, err)
+	}
+}
