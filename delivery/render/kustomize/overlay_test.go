@@ -36,6 +36,7 @@ func TestBuildWith(t *testing.T) {
 	const patchesText = "patches:\n- patch: |\n    apiVersion: apps/v1\n    kind: Deployment\n    metadata: {name: shop}\n    spec: {replicas: 7}\n" +
 		"- patch: '[{\"op\": \"add\", \"path\": \"/metadata/annotations\", \"value\": {\"port\": \"80\"}}]'\n  target: {kind: Deployment, name: sh.*}\n"
 	const images = "images: [{name: shop, newName: example.com/shop, newTag: \"9\"}]\n"
+	digest := "sha256:" + strings.Repeat("0a", 32)
 	tests := map[string]struct {
 		path    string
 		with    v1alpha1.Build
@@ -44,6 +45,8 @@ func TestBuildWith(t *testing.T) {
 		"a kustomization":        {"base", all, "resources: [../base]\ncomponents: [../parts/debug]\n" + patchesText + images},
 		"one that renames":       {"stage", v1alpha1.Build{Patches: all.Patches}, "resources: [../stage]\n" + patchesText},
 		"plain manifests":        {"plain", v1alpha1.Build{Patches: all.Patches, Images: all.Images}, "resources: [../plain/a.json, ../plain/b/deployment.yaml]\n" + patchesText + images},
+		"an image by digest":     {"base", v1alpha1.Build{Images: []kustomize.Image{{Name: "shop", Digest: digest}}}, "resources: [../base]\nimages: [{name: shop, digest: \"" + digest + "\"}]\n"},
+		"a tag and a digest":     {"base", v1alpha1.Build{Images: []kustomize.Image{{Name: "shop", NewTag: "2", Digest: digest}}}, "resources: [../base]\nimages: [{name: shop, newTag: \"2\", digest: \"" + digest + "\"}]\n"},
 		"components alone":       {"base", v1alpha1.Build{Components: all.Components}, "resources: [../base]\ncomponents: [../parts/debug]\n"},
 		"a patch that fits none": {"base", v1alpha1.Build{Patches: []kustomize.Patch{{Patch: portPatch, Target: deployments("other")}}}, "resources: [../base]\n"},
 	}
