@@ -254,6 +254,9 @@ func TestAnEarlierKeyThatCannotBeReadIsKept(t *testing.T) {
 			t.Errorf("%s: %+v, error %v", name, status, err)
 		}
 	}
+	if held, err := keysOf(broken).Data(t.Context(), acme); !errors.Is(err, away) || held != nil {
+		t.Errorf("its files are decrypted without it: %t, error %v", held != nil, err)
+	}
 	if again, err := keysOf(c).Ensure(t.Context(), acme); err != nil || !reflect.DeepEqual(again, acme.Status.Sops) {
 		t.Errorf("when it answers again: %+v, error %v", again, err)
 	}

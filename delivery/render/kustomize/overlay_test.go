@@ -66,6 +66,38 @@ func TestBuildWith(t *testing.T) {
 	}
 }
 
+// TestAPatchIsAimedByEachFieldOfItsTarget: what differs in one of them is left alone, as by kustomize.
+func TestAPatchIsAimedByEachFieldOfItsTarget(t *testing.T) {
+	const manifest = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop, labels: {team: a}, annotations: {tier: b}}\n"
+	var patches []kustomize.Patch
+	for name, change := range map[string]func(*kustomize.Selector){
+		"same": func(*kustomize.Selector) {}, "group": func(s *kustomize.Selector) { s.Group = "batch" }, "version": func(s *kustomize.Selector) { s.Version = "v2" },
+		"kind": func(s *kustomize.Selector) { s.Kind = "Job" }, "name": func(s *kustomize.Selector) { s.Name = "api" }, "namespace": func(s *kustomize.Selector) { s.Namespace = "other" },
+		"labels": func(s *kustomize.Selector) { s.LabelSelector = "team=b" }, "annotations": func(s *kustomize.Selector) { s.AnnotationSelector = "tier=c" },
+	} {
+		target := &kustomize.Selector{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web", Namespace: "shop", LabelSelector: "team=a", AnnotationSelector: "tier=b"}
+		change(target)
+		patches = append(patches, kustomize.Patch{Patch: `[{"op": "add", "path": "/metadata/annotations/` + name + `", "value": "here"}]`, Target: target})
+	}
+	written, err := json.Marshal(patches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aimed := map[string]string{"aimed/kustomization.yaml": "resources: [a.yaml]\n", "aimed/a.yaml": manifest}
+	got, err := built(with(aimed), "aimed", &v1alpha1.Build{Patches: patches})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := with(aimed)
+	files["overlay/kustomization.yaml"] = rendering.Repository(map[string]string{"x": "resources: [../aimed]\npatches: " + string(written) + "\n"})["x"]
+	if diff := cmp.Diff(onDisk(t, files, "overlay"), string(rendering.Stream(t, got))); diff != "" {
+		t.Errorf("-kustomize +kubeop:\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"tier": "b", "same": "here"}, got[0].GetAnnotations()); diff != "" {
+		t.Errorf("annotations: -want +got:\n%s", diff)
+	}
+}
+
 func TestBuildWithErrors(t *testing.T) {
 	aliases := "{a: &a " + strings.Repeat("x", 2000) + ", b: [" + strings.Repeat("*a, ", 1000) + "]}"
 	patch := func(text string, target *kustomize.Selector) v1alpha1.Build {
