@@ -103,7 +103,7 @@ func TestWhatAnAppGetsOfAKustomization(t *testing.T) {
 		"a private source":  {kustomization + strings.Replace(code, "spec: {", "spec: {secretRef: {name: token}, ", 1), []string{"name: token\n"}, []string{"Secret token"}},
 		"an account":        {kustomization + "  serviceAccountName: robot\n" + code, []string{"!robot"}, []string{"spec.serviceAccountName: kubeop uses the deployer of the project"}},
 		"waiting":           {kustomization + "  wait: true\n" + code, []string{"type: Git\n"}, []string{"!spec.wait"}},
-		"nothing in fields": {kustomization + "  serviceAccountName: null\n  commonMetadata: {labels: null}\n" + code, []string{"type: Git\n"}, []string{"!spec.serviceAccountName", "!spec.commonMetadata"}},
+		"nothing in fields": {kustomization + "  serviceAccountName: null\n  commonMetadata: {labels: null}\n  interval: null\n  force: null\n" + code, []string{"type: Git\n", "!interval", "!force"}, []string{"!spec.serviceAccountName", "!spec.commonMetadata", "!spec.interval", "!spec.force"}},
 		"depending":         {kustomization + "  dependsOn: [{name: base}]\n" + code, []string{"!dependsOn"}, []string{"spec.dependsOn: no app was made of the Kustomization shop/base"}},
 		"depending elsewhere": {kustomization + "  dependsOn: [{name: base, namespace: infra, readyExpr: 'true'}]\n" + code, nil,
 			[]string{"no app was made of the Kustomization infra/base", "readyExpr was about an object of Flux"}},
