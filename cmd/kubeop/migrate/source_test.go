@@ -1,9 +1,12 @@
 package migrate
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/exit"
+	"github.com/kubeop/kubeop/cmd/kubeop/output"
 )
 
 // imported imports a file of Flux into the project shop, and returns the App web and the report.
@@ -151,5 +157,28 @@ func TestOnlyANameWithADigestIsGenerated(t *testing.T) {
 	}
 	if (&object{}).generated("ConfigMap", "settings-2kbm9h7ftd") {
 		t.Error("an object without a parent has generated ones")
+	}
+}
+
+// TestAReportThatCannotBeWrittenIsAFailure: a script that stores it must not take half of it for the list of what was left out.
+func TestAReportThatCannotBeWrittenIsAFailure(t *testing.T) {
+	for _, format := range []output.Format{output.Table, output.JSON, output.YAML} {
+		tell := func(w io.Writer, leftOut ...Entry) error {
+			o := &options{Call: &call.Call{Out: w, Data: w}, format: format}
+			return o.tell(&Report{Written: []string{"kubeop.yaml"}, LeftOut: leftOut})
+		}
+		if err := tell(io.Discard); err != nil {
+			t.Errorf("%s: all was imported: %v", format, err)
+		}
+		if err := tell(io.Discard, Entry{Object: "a", Do: "b"}); exit.Code(err) != exit.Differences || !strings.Contains(err.Error(), "Left out has 1 line") {
+			t.Errorf("%s: something was left out: %v", format, err)
+		}
+		from, full := io.Pipe()
+		if err := from.CloseWithError(syscall.ENOSPC); err != nil {
+			t.Fatal(err)
+		}
+		if err := tell(full, Entry{Object: "a", Do: "b"}); !errors.Is(err, syscall.ENOSPC) || exit.Code(err) == exit.Differences {
+			t.Errorf("%s: there is no space for the report: %v", format, err)
+		}
 	}
 }

@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
@@ -151,6 +154,26 @@ func TestAChangedFileKeepsItsMode(t *testing.T) {
 		}
 		if info, err := os.Lstat(file(step.change.Path)); err == nil && info.Mode().Perm()&0o700 != step.mode&0o700 {
 			t.Errorf("%s has the mode %s", step.change.Path, info.Mode())
+		}
+	}
+}
+
+// TestProblemsThatCannotBeWrittenAreAFailure of the command: a tool that reads the report must not take half of it for all problems.
+func TestProblemsThatCannotBeWrittenAreAFailure(t *testing.T) {
+	for _, format := range []output.Format{output.Table, sarifFormat, junitFormat, output.JSON, output.YAML} {
+		report := func(w io.Writer) error {
+			v := &validate{Call: &call.Call{Out: w, Data: w, Err: io.Discard}, format: format}
+			return v.report(".", &checked{Tree: &tree.Tree{}, problems: problems()})
+		}
+		if err := report(io.Discard); exit.Code(err) != exit.Differences {
+			t.Errorf("%s: the problems are shown: %v", format, err)
+		}
+		from, full := io.Pipe()
+		if err := from.CloseWithError(syscall.ENOSPC); err != nil {
+			t.Fatal(err)
+		}
+		if err := report(full); !errors.Is(err, syscall.ENOSPC) || exit.Code(err) == exit.Differences {
+			t.Errorf("%s: there is no space for the report: %v", format, err)
 		}
 	}
 }
