@@ -288,6 +288,17 @@ func TestBuildLimits(t *testing.T) {
 	}
 }
 
+// TestTextsThatMayBeYAMLWithAliasesAreBounded: checking each takes a parser. The file is one of them.
+func TestTextsThatMayBeYAMLWithAliasesAreBounded(t *testing.T) {
+	for n, want := range map[int]string{10_000 - 1: "", 10_000: "a.yaml: more than 10000 texts within it, or 16777216 bytes of them, look like YAML with aliases: too large"} {
+		object := "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a}\nspec: [" + strings.Repeat("'[&a x, *a]', ", n) + "]\n"
+		objects, err := folder(rendering.Repository(map[string]string{"kustomization.yaml": "resources: [a.yaml]", "a.yaml": object}), ".")
+		if got := fmt.Sprint(err); want != "" && got != want || want == "" && (err != nil || len(objects) != 1) {
+			t.Errorf("%d texts: got %.300s, want %s", n, got, want)
+		}
+	}
+}
+
 // generated is a kustomization of one ConfigMap of n files.
 func generated(n int) map[string]string {
 	files := map[string]string{}
