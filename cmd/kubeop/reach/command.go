@@ -48,7 +48,7 @@ func checkCommand(k *check) *cobra.Command {
 TENANT/PROJECT/NAME, or a host or an IP address outside of the cluster; of a workload one pod is judged. A host is looked up where the command runs.
 
 The answer is computed from the NetworkPolicies in the cluster, and nothing is sent to the pods. Whether the network plugin enforces them, and policies of other kinds, such as
-those of the plugin itself, are not known to it. Without --port it is about the first port of TO's containers, and port 443 of a host. The exit code is
+those of the plugin itself, are not known to it; it names ClusterNetworkPolicies of the tier Admin, which decide before NetworkPolicies. Without --port it is about the first port of TO's containers, and port 443 of a host. The exit code is
 2 if the connection is refused.`,
 		Example: `  # From one app to another, which needs network.allowFrom in the other's project.yaml
   kubeop net check acme/shop/web acme/billing/api --port 8080
@@ -87,6 +87,10 @@ func (k *check) run(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
+	beside, err := uncomputed(ctx, reader)
+	if err != nil {
+		return err
+	}
 	page, refused := k.Page(), false
 	for _, a := range sources {
 		for _, b := range targets {
@@ -97,6 +101,7 @@ func (k *check) run(ctx context.Context, from, to string) error {
 			page.Title("%s to %s at %s: %s", a.name, b.name, at, k.word(allowed))
 			page.Line("Egress of "+a.name, k.word(egress.allowed), egress.why)
 			page.Line("Ingress of "+b.name, k.word(ingress.allowed), ingress.why)
+			page.Field("Not computed", beside)
 		}
 	}
 	if err := page.End(); err != nil || !refused {
