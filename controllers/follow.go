@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/delivery/kube"
 )
 
@@ -26,6 +27,7 @@ func (s *shared) usedByAll() []schema.GroupVersionKind {
 		corev1.SchemeGroupVersion.WithKind("ResourceQuota"), corev1.SchemeGroupVersion.WithKind("LimitRange"),
 		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		isolation.ClusterPolicyKind, // Watched only where it is served.
 	}
 	if s.FlowControl {
 		kinds = append(kinds, flowcontrolv1.SchemeGroupVersion.WithKind("FlowSchema"))

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app"
 	"github.com/kubeop/kubeop/controllers/app/notice"
 	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/controllers/guards"
 	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/promotion"
@@ -129,9 +130,11 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		return nil, err
 	}
 	keys := tenant.NewKeys(s.direct, o.Namespace)
+	tier := &guards.AdminTier{Mapper: s.mapper}
+	s.onServed(tier.Look)
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
-		Kinds: s.kinds, Budgets: s.usage.Budgets, FlowControl: o.FlowControl, PodSecurity: s.podSecurity, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note, Keys: keys,
+		Kinds: s.kinds, Budgets: s.usage.Budgets, Tier: tier, FlowControl: o.FlowControl, PodSecurity: s.podSecurity, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note, Keys: keys,
 	}
 	writes := writeback.New(writeback.Options{
 		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,
@@ -143,7 +146,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
-		Connections: project.Connections{Admitted: o.Admitted, Networks: s.own},
+		Connections: project.Connections{Admitted: o.Admitted, Networks: s.own, Tier: tier},
 		Steps:       s.steps("project"), Refusals: repositories.Refusals, Quotas: project.Quotas{Kinds: s.kinds, Grants: s.grants, Store: s.store},
 		Promotions: promoter.StatusOf, Hosts: hosts, Registries: s.registries,
 	}

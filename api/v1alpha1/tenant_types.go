@@ -234,7 +234,7 @@ const (
 // GuardStatus says whether a guard holds.
 type GuardStatus struct {
 	// Name is the name of a rule of policies, such as Images, or Admission (the rules that always hold), AddedMetadata, PodSecurity,
-	// Network or FairShare.
+	// Network, ClusterNetworkPolicy or FairShare.
 	Name string `json:"name"`
 	// State is Enforced, RenderedOnly or Absent.
 	State GuardState `json:"state"`

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/guardrails"
+	"github.com/kubeop/kubeop/delivery/isolation"
 )
 
 // Names of the guards that no policy has to state; the others have the names of package guardrails.
@@ -24,6 +25,8 @@ const (
 	PodSecurity = "PodSecurity"
 	Network     = "Network"
 	FairShare   = "FairShare"
+	// Tier are the ClusterNetworkPolicies of projects.
+	Tier = "ClusterNetworkPolicy"
 	// Added are the labels and annotations that policies add.
 	Added = "AddedMetadata"
 )
@@ -46,6 +49,8 @@ type Cluster struct {
 	*Admission
 	// FlowControl: tenants have fair shares of the API server.
 	FlowControl bool
+	// Tier: the API server serves ClusterNetworkPolicies.
+	Tier bool
 	// Version is that of the Pod Security checks that the API server enforces.
 	Version api.Version
 }
@@ -69,7 +74,17 @@ func (c Cluster) Of(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) ([]v1al
 	return append(all, added(&spec),
 		v1alpha1.GuardStatus{Name: PodSecurity, State: v1alpha1.GuardEnforced, Reason: c.podSecurity(guardrails.PodSecurity(tenant, &spec))},
 		v1alpha1.GuardStatus{Name: Network, State: v1alpha1.GuardRenderedOnly, Reason: "NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"},
-		fair), nil
+		c.tier(), fair), nil
+}
+
+// tier says whether NetworkPolicies in a project can open more than kubeop's.
+func (c Cluster) tier() v1alpha1.GuardStatus {
+	if c.Tier {
+		return v1alpha1.GuardStatus{Name: Tier, State: v1alpha1.GuardRenderedOnly,
+			Reason: "one of each project keeps NetworkPolicies from opening more than kubeop allows; kubeop cannot see whether the network plugin of the cluster enforces it"}
+	}
+	return v1alpha1.GuardStatus{Name: Tier, State: v1alpha1.GuardAbsent,
+		Reason: "the API server does not serve " + isolation.ClusterPolicyKind.GroupVersion().String() + ", so NetworkPolicies that administrators write into a project can open more than kubeop allows"}
 }
 
 // family returns the state of one family of rules; stated are the labels of the tenant's Guardrails.
@@ -131,7 +146,7 @@ func Note(all []v1alpha1.GuardStatus) step.Note {
 	}
 	var names, why []string
 	for _, g := range all {
-		if g.State == v1alpha1.GuardRenderedOnly && g.Name != Network && g.Name != Added {
+		if g.State == v1alpha1.GuardRenderedOnly && !slices.Contains([]string{Network, Tier, Added}, g.Name) {
 			names, why = append(names, g.Name), append(why, g.Reason)
 		}
 	}

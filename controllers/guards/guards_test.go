@@ -58,7 +58,7 @@ func stateOf(t *testing.T, flowControl bool, tenant *v1alpha1.Tenant, policies [
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Cluster{admission, flowControl, api.MajorMinorVersion(1, 36)}.Of(tenant, policies)
+	all, err := Cluster{Admission: admission, FlowControl: flowControl, Version: api.MajorMinorVersion(1, 36)}.Of(tenant, policies)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +73,7 @@ const (
 	none     = " Absent no policy of the tenant has such a rule"
 	claims   = "Hostnames Enforced host names have to be claimed; no policy says which a tenant may claim"
 	network  = "Network RenderedOnly NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"
+	tier     = "ClusterNetworkPolicy Absent the API server does not serve policy.networking.k8s.io/v1alpha2, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
 	enforces = " Enforced"
 )
 
@@ -80,7 +81,7 @@ const (
 func without() []string {
 	return []string{
 		"Admission Enforced", "Images" + none, "Services" + none, claims, "Classes" + none, "Nodes" + none, "Kinds" + none, "Metadata" + none, "Sources" + none,
-		"AddedMetadata Absent no policy of the tenant adds labels or annotations", "PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, "FairShare Enforced",
+		"AddedMetadata Absent no policy of the tenant adds labels or annotations", "PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, tier, "FairShare Enforced",
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/delivered"
+	"github.com/kubeop/kubeop/controllers/guards"
 	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/registry"
@@ -59,7 +60,9 @@ type Connections struct {
 	Admitted []map[string]string
 	// Networks are the addresses that no tenant's pods may reach.
 	Networks Networks
-	looks    looks
+	// Tier knows whether the API server serves ClusterNetworkPolicies.
+	Tier  *guards.AdminTier
+	looks looks
 }
 
 // Reconcile brings one project's namespace to the state in its spec, or removes it.

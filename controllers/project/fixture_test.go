@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/guards"
 	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -92,7 +93,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	deployers := httptest.NewServer(http.HandlerFunc(b.deployer))
 	t.Cleanup(deployers.Close)
 	b.Reconciler = &Reconciler{
-		Client: b.api, Direct: b.api, Connections: Connections{Networks: b.networks}, Refusals: &refusal.Index{},
+		Client: b.api, Direct: b.api, Connections: Connections{Networks: b.networks, Tier: &guards.AdminTier{Mapper: mapper}}, Refusals: &refusal.Index{},
 		Watch:   kube.NewWatch(kube.NewLists(b.clock), nil, b.api, unwatched, func(schema.GroupVersionKind) bool { return false }),
 		Applier: &apply.Applier{Live: b.live},
 		Clients: kube.NewClients(&rest.Config{Host: deployers.URL}, scheme, mapper, kube.Deployers{}),

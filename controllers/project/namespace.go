@@ -74,6 +74,9 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	if err := r.home(s, s.ownedBy(tenant)).Remove(ctx, removal); err != nil {
 		return err
 	}
+	if err := r.release(ctx, s); err != nil {
+		return err
+	}
 	r.Forget(s.namespace)
 	return r.Hosts.Release(ctx, s.hosts(nil))
 }

@@ -30,7 +30,7 @@ import (
 
 // SetupWithManager adds the controller. These events wake a project: a change of its Project, of a project with which spec.network connects it, of an object
 // created for it, of its tenant, of a policy that its tenant is under, of a Registry that its tenant may use or its Secret (in secrets), of its pull Secrets and
-// its default service account, of its claims of host names, of the cluster's networks, of the tenant's remaining number of objects or of what is left of its
+// its default service account, of its claims of host names, of the cluster's networks, of whether ClusterNetworkPolicies are served, of the tenant's remaining number of objects or of what is left of its
 // budget; an app that is created or deleted, or whose readiness or delivery changes; and the time of a further look at NetworkPolicies of its apps.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
@@ -45,6 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(predicate.Or(rollup.Changed, delivered.Changed))).
 		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
 		WatchesRawSource(r.onNetworks()).
+		WatchesRawSource(r.onTier()).
 		WatchesRawSource(r.onStore()).
 		WatchesRawSource(r.onGrants()).
 		WatchesRawSource(r.onLooks()).

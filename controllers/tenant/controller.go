@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/guards"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -31,6 +32,8 @@ type Reconciler struct {
 	Budgets *usage.Budgets
 	// Keys makes the keys for encrypted files.
 	Keys *sopskey.Keys
+	// Tier knows whether the API server serves ClusterNetworkPolicies.
+	Tier *guards.AdminTier
 	// FlowControl: the API server has the priority levels of the chart, so each tenant gets FlowSchemas.
 	FlowControl bool
 	// PodSecurity is the version of the Pod Security checks that the API server enforces.

@@ -5,13 +5,16 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/guards"
 	"github.com/kubeop/kubeop/delivery/guardrails"
+	"github.com/kubeop/kubeop/delivery/isolation"
 )
 
 // reportGuards finds out which guards hold for the tenant.
@@ -24,8 +27,13 @@ func (r *Reconciler) reportGuards(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	tier, err := r.Tier.Served()
+	if err != nil {
+		return fmt.Errorf("asking whether ClusterNetworkPolicies are served: %w", err)
+	}
 	selected, _ := guardrails.Select(s.tenant, policies.Items)
-	if s.guards, err = (guards.Cluster{Admission: admission, FlowControl: r.FlowControl, Version: r.PodSecurity}).Of(s.tenant, selected); err != nil {
+	of := guards.Cluster{Admission: admission, FlowControl: r.FlowControl, Tier: tier, Version: r.PodSecurity}
+	if s.guards, err = of.Of(s.tenant, selected); err != nil {
 		return err
 	}
 	s.unenforced = guards.Note(s.guards)
@@ -35,6 +43,22 @@ func (r *Reconciler) reportGuards(ctx context.Context, s *scope) error {
 // withGuards maps an admission policy of the chart, or its binding, to all tenants.
 func (r *Reconciler) withGuards(ctx context.Context, changed client.Object) []reconcile.Request {
 	return r.tenants(ctx, changed, func(*v1alpha1.Tenant) bool { return true })
+}
+
+// onTier wakes all tenants when the API server begins or ends to serve ClusterNetworkPolicies.
+func (r *Reconciler) onTier() source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.Tier.OnChange(func() {
+			go r.wakeAll(ctx, queue)
+		})
+		return nil
+	})
+}
+
+func (r *Reconciler) wakeAll(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, request := range r.withGuards(ctx, isolation.NewClusterPolicy("", nil)) {
+		queue.Add(request)
+	}
 }
 
 // underPolicy maps a Policy to the tenants that it is for.

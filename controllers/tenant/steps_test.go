@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/guards"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -83,6 +84,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	}).Build()
 	b.Reconciler = &Reconciler{
 		Client: b.api, Direct: b.api, Applier: &apply.Applier{Live: b.live}, Kinds: &quota.Kinds{Roles: b.api, Served: served{}, Now: clock.Now},
+		Tier:     &guards.AdminTier{Mapper: b.api.RESTMapper()},
 		Budgets:  &usage.Budgets{Reader: b.api, Kinds: func(context.Context) ([]schema.GroupResource, error) { return quota.Usual(), nil }},
 		Steps:    &step.Runner{Client: b.api, Events: events.NewFakeRecorder(20), Clock: clock},
 		Notified: func(*v1alpha1.Tenant) step.Note { return step.Note{Condition: v1alpha1.NotificationFailedCondition} },

@@ -20,7 +20,7 @@ import (
 )
 
 // SetupWithManager adds the controller. These events wake a tenant: a change of its Tenant, of an object created for it or of the domains
-// of another tenant, a policy that it is under, an admission policy that appears, goes or denies, a project that is created, deleted, stopped or resumed, and an app of a project that is created or deleted, or whose readiness changes.
+// of another tenant, a policy that it is under, an admission policy that appears, goes or denies, the kind ClusterNetworkPolicy that appears or goes, a project that is created, deleted, stopped or resumed, and an app of a project that is created or deleted, or whose readiness changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).
@@ -30,6 +30,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&v1alpha1.Policy{}, handler.EnqueueRequestsFromMapFunc(r.underPolicy), changed).
 		Watches(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, handler.EnqueueRequestsFromMapFunc(r.withGuards), builder.WithPredicates(guards.Changed)).
 		WatchesMetadata(guards.NewPolicy(), handler.EnqueueRequestsFromMapFunc(r.withGuards), builder.WithPredicates(guards.Changed)).
+		WatchesRawSource(r.onTier()).
 		Watches(&v1alpha1.Repository{}, handler.EnqueueRequestsFromMapFunc(tenantOf), changed).
 		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(rollup.Changed)).
 		WithOptions(options).
