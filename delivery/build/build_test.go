@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/kustomize"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -200,6 +202,63 @@ func TestAFolderThatCannotBeListedFailsTheBuildWithItsError(t *testing.T) {
 	s := Source{Files: unlisted{failing{repository(map[string]string{"app/a.yaml": padded("a")})}}, Git: &v1alpha1.GitSource{Path: "app"}}
 	if made, err := evaluated(t, &s, Evaluate); !errors.Is(err, errLater) || len(made.Objects) != 0 {
 		t.Errorf("got %d objects and %v", len(made.Objects), err)
+	}
+}
+
+// TestFilesForAnEarlierKeyAreReported, up to a limit, which also holds for what another process says. Without another key nothing is reported.
+func TestFilesForAnEarlierKeyAreReported(t *testing.T) {
+	opens := func(string, map[string][]byte, http.RoundTripper) (decrypt.Decrypter, error) {
+		return func(_ decrypt.Format, data []byte) (decrypt.Decrypted, error) {
+			name := strings.Fields(string(data))[1]
+			return decrypt.Decrypted{Plain: []byte(padded(name)), Recipients: []string{"age1" + name[:1]}}, nil
+		}, nil
+	}
+	files, all := map[string]string{}, []string{}
+	for n := range maxOutdated + 1 {
+		name := fmt.Sprintf("o%03d", n)
+		files["app/"+name+".yaml"] = "name: " + name + "\nsops: {mac: 'ENC[AES256_GCM,data:AA==,iv:AA==,tag:AA==,type:str]'}\n"
+		all = append(all, "app/"+name+".yaml")
+	}
+	for name, tc := range map[string]struct {
+		recipient string
+		files     int
+		want      []string
+	}{
+		"another key":            {"age1n", 2, all[:2]},
+		"as many as may be":      {"age1n", maxOutdated, all[:maxOutdated]},
+		"more":                   {"age1n", maxOutdated + 1, all[:maxOutdated]},
+		"the present key":        {"age1o", 2, nil},
+		"one key, as ever":       {"", 2, nil},
+		"no files are encrypted": {"age1n", 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			some := map[string]string{"app/plain.yaml": padded("plain")}
+			for _, name := range all[:tc.files] {
+				some[name] = files[name]
+			}
+			s := git(some, v1alpha1.Build{})
+			s.Keys = keys(testkeys.First)
+			s.Keys.Recipient = tc.recipient
+			var out outcome
+			made, err := evaluated(t, &s, func(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
+				answer, err := Decrypting(opens)(input, ask, note)
+				return answer, errors.Join(err, reader.Read(answer, &out))
+			})
+			for _, got := range [][]string{out.Outdated, made.Outdated} {
+				if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+					t.Errorf("error %v; -want +got:\n%s", err, diff)
+				}
+			}
+		})
+	}
+	for _, far := range []int{0, maxOutdated + 1} {
+		answer, err := message.Write(outcome{Outdated: all[:far]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made, err := (&answers{}).made(answer); err != nil || len(made.Outdated) != min(far, maxOutdated) {
+			t.Errorf("a process says %d: got %d, %v", far, len(made.Outdated), err)
+		}
 	}
 }
 

@@ -17,7 +17,9 @@ import (
 	agearmor "filippo.io/age/armor"
 	sopslib "github.com/getsops/sops/v3"
 	sopsage "github.com/getsops/sops/v3/age"
+	sopspgp "github.com/getsops/sops/v3/pgp"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/internal/testkeys"
@@ -82,6 +84,35 @@ func TestReadFile(t *testing.T) {
 				t.Error("no value is told to be secret")
 			}
 		})
+	}
+}
+
+// TestTheRecipientsOfAFile are all age keys for which it is encrypted, of each group: a file that one of them cannot open is not for another key.
+func TestTheRecipientsOfAFile(t *testing.T) {
+	recipient := regexp.MustCompile("age1[0-9a-z]{58}")
+	for name, tc := range map[string]struct {
+		key  string
+		in   decrypt.Format
+		want int
+	}{
+		"secret.yaml": {"one.agekey", decrypt.YAML, 1}, "both.yaml": {"pgp.asc", decrypt.YAML, 1}, "pgp.yaml": {"pgp.asc", decrypt.YAML, 0},
+		"shamir.yaml": {"groups.agekey", decrypt.YAML, 2}, "groups.json": {"groups.agekey", decrypt.JSON, 3},
+	} {
+		data := read(t, name)
+		file, err := keysOf(t, tc.key)(tc.in, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Compact(slices.Sorted(slices.Values(recipient.FindAllString(string(data), -1))))
+		got := slices.Compact(slices.Sorted(slices.Values(file.Recipients)))
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || len(got) != tc.want {
+			t.Errorf("%s: %d recipients, want %d; -in the file +got:\n%s", name, len(got), tc.want, diff)
+		}
+	}
+	two := groupsOf(2, 2)
+	two[1] = append(sopslib.KeyGroup{&sopspgp.MasterKey{Fingerprint: "A"}}, two[1]...)
+	if got := ageRecipients(&sopslib.Metadata{KeyGroups: two}); len(got) != 4 {
+		t.Errorf("two groups of two keys, and one of another kind, are %q", got)
 	}
 }
 
