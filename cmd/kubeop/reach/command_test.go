@@ -3,9 +3,11 @@ package reach
 import (
 	"context"
 	"errors"
+	"io"
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +42,21 @@ func TestCheckSaysWhichSideRefuses(t *testing.T) {
 	theirs := policyOf(t, "kubeop", `{podSelector: {}, policyTypes: [Ingress, Egress], ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kubeop-acme-shop}}}], ports: [{port: http}]}]}`)
 	theirs.Namespace = billing
 	s := memory.Serve(t, namespace(shop), namespace(billing), api, running, host, &ours, &theirs)
+	run := func(out io.Writer, args string) error {
+		streams := genericiooptions.NewTestIOStreamsDiscard()
+		calling := call.New(streams, clocktesting.NewFakeClock(time.Time{}))
+		calling.Flags.KubeConfig, calling.Out = &s.Kubeconfig, out
+		k := &check{Call: calling, find: &finder{Connection: calling.Connection, lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
+			if host == "gone.example.com" {
+				return nil, errors.New("no such host")
+			}
+			return []netip.Addr{netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("198.51.100.1")}, nil
+		}}}
+		command := checkCommand(k)
+		command.SilenceUsage, command.SilenceErrors = true, true
+		command.SetArgs(strings.Fields(args))
+		return command.ExecuteContext(t.Context())
+	}
 	for name, c := range map[string]struct {
 		args string
 		code int
@@ -67,19 +84,8 @@ func TestCheckSaysWhichSideRefuses(t *testing.T) {
 		"no port":                               {"acme/shop/web-1 acme/billing/api --port 65536", exit.Failure, []string{"--port is 65536"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			streams, _, out, _ := genericiooptions.NewTestIOStreams()
-			calling := call.New(streams, clocktesting.NewFakeClock(time.Time{}))
-			calling.Flags.KubeConfig = &s.Kubeconfig
-			k := &check{Call: calling, find: &finder{Connection: calling.Connection, lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
-				if host == "gone.example.com" {
-					return nil, errors.New("no such host")
-				}
-				return []netip.Addr{netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("198.51.100.1")}, nil
-			}}}
-			command := checkCommand(k)
-			command.SilenceUsage, command.SilenceErrors = true, true
-			command.SetArgs(strings.Fields(c.args))
-			err := command.ExecuteContext(t.Context())
+			var out strings.Builder
+			err := run(&out, c.args)
 			text := strings.Join(strings.Fields(out.String()), " ")
 			if err != nil {
 				text += err.Error()
@@ -93,6 +99,14 @@ func TestCheckSaysWhichSideRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+	// A script must not take an answer that cannot be written for a refusal.
+	from, full := io.Pipe()
+	if err := from.CloseWithError(syscall.ENOSPC); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(full, "acme/shop/web-1 acme/billing/api"); !errors.Is(err, syscall.ENOSPC) || exit.Code(err) == exit.Differences {
+		t.Errorf("there is no space for the answer: %v", err)
 	}
 }
 
