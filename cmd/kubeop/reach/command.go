@@ -44,12 +44,12 @@ func checkCommand(k *check) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check FROM TO",
 		Short: "Say whether one pod may connect to another, and which rule decides",
-		Long: `Say whether FROM may connect to TO, and which NetworkPolicy and rule decide on each side. Each is a pod, Deployment, StatefulSet or DaemonSet as
+		Long: `Say whether FROM may connect to TO, and which NetworkPolicy or ClusterNetworkPolicy and rule decide on each side. Each is a pod, Deployment, StatefulSet or DaemonSet as
 TENANT/PROJECT/NAME, or a host or an IP address outside of the cluster; of a workload one pod is judged. A host is looked up where the command runs.
 
-The answer is computed from the NetworkPolicies in the cluster, and nothing is sent to the pods. Whether the network plugin enforces them, and policies of other kinds, such as
-those of the plugin itself, are not known to it; it names ClusterNetworkPolicies of the tier Admin, which decide before NetworkPolicies. Without --port it is about the first port of TO's containers, and port 443 of a host. The exit code is
-2 if the connection is refused.`,
+The answer is computed from the NetworkPolicies and the ClusterNetworkPolicies of the tier Admin in the cluster, and nothing is sent to the pods. Whether the network plugin
+enforces them, and policies of other tiers and kinds, such as those of the plugin itself, are not known to it. The output names rules that it cannot compute. Without --port it
+is about the first port of TO's containers, and port 443 of a host. The exit code is 2 if the connection is refused.`,
 		Example: `  # From one app to another, which needs network.allowFrom in the other's project.yaml
   kubeop net check acme/shop/web acme/billing/api --port 8080
 
@@ -87,7 +87,7 @@ func (k *check) run(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	beside, err := uncomputed(ctx, reader)
+	admin, err := readTier(ctx, reader)
 	if err != nil {
 		return err
 	}
@@ -95,13 +95,14 @@ func (k *check) run(ctx context.Context, from, to string) error {
 	for _, a := range sources {
 		for _, b := range targets {
 			at := b.at(k.port, protocol)
-			egress, ingress := egressOf(a.policies, a.peer, b.peer, at), ingressOf(b.policies, a.peer, b.peer, at)
+			egress := admin.egress(a.peer, b.peer, at, egressOf(a.policies, a.peer, b.peer, at))
+			ingress := admin.ingress(a.peer, b.peer, at, ingressOf(b.policies, a.peer, b.peer, at))
 			allowed := egress.allowed && ingress.allowed
 			refused = refused || !allowed
 			page.Title("%s to %s at %s: %s", a.name, b.name, at, k.word(allowed))
 			page.Line("Egress of "+a.name, k.word(egress.allowed), egress.why)
 			page.Line("Ingress of "+b.name, k.word(ingress.allowed), ingress.why)
-			page.Field("Not computed", beside)
+			page.Field("Not computed", admin.leftOut())
 		}
 	}
 	if err := page.End(); err != nil || !refused {

@@ -1,43 +1,228 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/mattfenwick/cyclonus/pkg/matcher"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/isolation"
 )
 
-// uncomputed says which ClusterNetworkPolicies decide before NetworkPolicies do, because the verdicts leave them out; "" for none.
-func uncomputed(ctx context.Context, reader client.Reader) (string, error) {
+// tier are the ClusterNetworkPolicies of the tier Admin, which decide before NetworkPolicies do, by their priority and name.
+type tier struct {
+	policies []clusterPolicy
+	// unknown is what the verdicts leave out, distinct.
+	unknown []string
+}
+
+// The part of a ClusterNetworkPolicy that verdicts depend on.
+type (
+	clusterPolicy struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     struct {
+			Tier     string        `json:"tier"`
+			Priority int           `json:"priority"`
+			Subject  clusterPeer   `json:"subject"`
+			Ingress  []clusterRule `json:"ingress"`
+			Egress   []clusterRule `json:"egress"`
+		} `json:"spec"`
+	}
+	clusterRule struct {
+		Action    string            `json:"action"`
+		From      []clusterPeer     `json:"from"`
+		To        []clusterPeer     `json:"to"`
+		Protocols []clusterProtocol `json:"protocols"`
+	}
+	clusterPeer struct {
+		Namespaces *metav1.LabelSelector `json:"namespaces"`
+		Pods       *struct {
+			NamespaceSelector metav1.LabelSelector `json:"namespaceSelector"`
+			PodSelector       metav1.LabelSelector `json:"podSelector"`
+		} `json:"pods"`
+		Networks []string `json:"networks"`
+	}
+	clusterProtocol struct {
+		TCP   *clusterPorts `json:"tcp"`
+		UDP   *clusterPorts `json:"udp"`
+		SCTP  *clusterPorts `json:"sctp"`
+		Named string        `json:"destinationNamedPort"`
+	}
+	clusterPorts struct {
+		Port *struct {
+			Number int               `json:"number"`
+			Range  *clusterPortRange `json:"range"`
+		} `json:"destinationPort"`
+	}
+	clusterPortRange struct {
+		Start int `json:"start"`
+		End   int `json:"end"`
+	}
+)
+
+// readTier reads the ClusterNetworkPolicies of the cluster; none if it does not have the kind.
+func readTier(ctx context.Context, reader client.Reader) (*tier, error) {
 	kind := isolation.ClusterPolicyKind
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	err := reader.List(ctx, list)
 	switch {
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // The cluster does not have them.
-		return "", nil
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return &tier{}, nil
 	case apierrors.IsForbidden(err):
-		return "ClusterNetworkPolicies, which you may not read, may decide otherwise", nil
+		return &tier{unknown: []string{"ClusterNetworkPolicies, which you may not read and which decide before NetworkPolicies"}}, nil
 	case err != nil:
-		return "", fmt.Errorf("listing the ClusterNetworkPolicies: %w", err)
+		return nil, fmt.Errorf("listing the ClusterNetworkPolicies: %w", err)
 	}
-	var names []string
+	t := &tier{}
 	for i := range list.Items {
-		if tier, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "tier"); tier == "Admin" {
-			names = append(names, list.Items[i].GetName())
+		var policy clusterPolicy
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &policy); err != nil {
+			return nil, fmt.Errorf("reading ClusterNetworkPolicy %s: %w", list.Items[i].GetName(), err)
+		}
+		if policy.Spec.Tier == "Admin" {
+			t.policies = append(t.policies, policy)
 		}
 	}
-	if len(names) == 0 {
-		return "", nil
+	slices.SortFunc(t.policies, func(a, b clusterPolicy) int {
+		return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
+	})
+	return t, nil
+}
+
+// leftOut says what the verdicts so far leave out; "" for nothing.
+func (t *tier) leftOut() string { return strings.Join(few.Of(t.unknown, 4), "; ") }
+
+func (t *tier) leaveOut(format string, args ...any) {
+	if what := fmt.Sprintf(format, args...); !slices.Contains(t.unknown, what) {
+		t.unknown = append(t.unknown, what)
 	}
-	slices.Sort(names)
-	return "ClusterNetworkPolicies of the tier Admin, which may decide otherwise: " + strings.Join(few.Of(names, 4), ", "), nil
+}
+
+// ingress returns what the tier says about a connection to a pod, and egress about one from a pod; otherwise what NetworkPolicies say.
+func (t *tier) ingress(from, to *matcher.TrafficPeer, at port, otherwise verdict) verdict {
+	return t.judge("spec.ingress", to, from, at, otherwise)
+}
+
+func (t *tier) egress(from, to *matcher.TrafficPeer, at port, otherwise verdict) verdict {
+	return t.judge("spec.egress", from, to, at, otherwise)
+}
+
+// judge finds the first policy about the pod that has a rule about the connection. Where several policies of the same priority have one, the API does not
+// say which of them counts.
+func (t *tier) judge(direction string, pod, other *matcher.TrafficPeer, at port, otherwise verdict) verdict {
+	if pod.IsExternal() {
+		return otherwise
+	}
+	var first *clusterPolicy
+	var action string
+	for i := range t.policies {
+		policy := &t.policies[i]
+		if first != nil && policy.Spec.Priority != first.Spec.Priority {
+			break
+		}
+		found, where := t.rule(policy, direction, pod, other, at)
+		switch {
+		case found == nil:
+		case first == nil:
+			first, action = policy, found.Action
+			otherwise = found.verdict("ClusterNetworkPolicy "+policy.Metadata.Name+": "+where, otherwise)
+		case found.Action != action:
+			t.leaveOut("that ClusterNetworkPolicies %s and %s decide differently at the same priority", first.Metadata.Name, policy.Metadata.Name)
+		}
+	}
+	return otherwise
+}
+
+// verdict is what a rule says; Pass leaves it to NetworkPolicies.
+func (r *clusterRule) verdict(where string, otherwise verdict) verdict {
+	switch r.Action {
+	case "Deny":
+		return verdict{false, where + " denies it"}
+	case "Accept":
+		return verdict{true, where + " accepts it"}
+	}
+	return otherwise
+}
+
+// rule returns the first rule of a policy about a connection, and which it is; nil if it has none. Rules about nodes and names of hosts are left out.
+func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher.TrafficPeer, at port) (*clusterRule, string) {
+	if is, known := policy.Spec.Subject.matches(pod); !is || !known {
+		return nil, ""
+	}
+	rules := policy.Spec.Ingress
+	if direction == "spec.egress" {
+		rules = policy.Spec.Egress
+	}
+	for i := range rules {
+		rule, where := &rules[i], fmt.Sprintf("%s[%d]", direction, i)
+		if len(rule.Protocols) > 0 && !slices.ContainsFunc(rule.Protocols, func(p clusterProtocol) bool { return p.matches(at) }) {
+			continue
+		}
+		allKnown := true
+		for _, peer := range append(rule.From, rule.To...) {
+			is, known := peer.matches(other)
+			if is {
+				return rule, where
+			}
+			allKnown = allKnown && known
+		}
+		if !allKnown {
+			t.leaveOut("%s of ClusterNetworkPolicy %s, which is about nodes, names of hosts or something newer", where, policy.Metadata.Name)
+		}
+	}
+	return nil, ""
+}
+
+// matches reports whether a peer has the other side of a connection. known is false if this program cannot tell.
+func (p *clusterPeer) matches(other *matcher.TrafficPeer) (is, known bool) {
+	selects := func(by *metav1.LabelSelector, of map[string]string) bool {
+		selector, err := metav1.LabelSelectorAsSelector(by)
+		known = known && err == nil
+		return err == nil && selector.Matches(labels.Set(of))
+	}
+	known = true
+	switch {
+	case p.Namespaces != nil:
+		is = other.Internal != nil && selects(p.Namespaces, other.Internal.NamespaceLabels)
+	case p.Pods != nil:
+		is = other.Internal != nil && selects(&p.Pods.NamespaceSelector, other.Internal.NamespaceLabels) && selects(&p.Pods.PodSelector, other.Internal.PodLabels)
+	case len(p.Networks) > 0:
+		address, err := netip.ParseAddr(other.IP)
+		is = err == nil && slices.ContainsFunc(p.Networks, func(text string) bool {
+			network, err := netip.ParsePrefix(text)
+			return err == nil && network.Contains(address)
+		})
+	default:
+		known = false
+	}
+	return is, known
+}
+
+func (p *clusterProtocol) matches(at port) bool {
+	ports := map[corev1.Protocol]*clusterPorts{corev1.ProtocolTCP: p.TCP, corev1.ProtocolUDP: p.UDP, corev1.ProtocolSCTP: p.SCTP}[at.protocol]
+	switch {
+	case p.Named != "":
+		return p.Named == at.name
+	case ports == nil:
+		return false
+	case ports.Port == nil:
+		return true
+	case ports.Port.Range != nil:
+		return ports.Port.Range.Start <= at.number && at.number <= ports.Port.Range.End
+	}
+	return ports.Port.Number == at.number
 }
