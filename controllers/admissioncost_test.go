@@ -1,0 +1,146 @@
+package controllers
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// The metrics of the API server about admission policies. The first is about all policies together, for each request. The second is about single
+// validations, and only about those that refuse, warn or audit: what is allowed does not appear there.
+const (
+	admissionSeconds = `apiserver_admission_controller_admission_duration_seconds_%s{name="ValidatingAdmissionPolicy",operation="CREATE",rejected="%t",type="validate"}`
+	checkSeconds     = "apiserver_validating_admission_policy_check_duration_seconds_"
+)
+
+// TestAdmissionTakesLittleTime measures how long the API server evaluates all admission policies for an object of a tenant with rules of every family. The
+// buckets of its histogram begin at 5 ms, so it reads the sum before and after each request, and leaves out requests beside which there was another
+// one. ADMISSION_REQUESTS is the number of requests for each row. Without it the test is skipped: beside other tests no request is alone.
+func TestAdmissionTakesLittleTime(t *testing.T) {
+	requests, err := strconv.Atoi(os.Getenv("ADMISSION_REQUESTS"))
+	if err != nil {
+		t.Skip("make bench-admission runs it by itself")
+	}
+	n, bot := limited(t, "costly")
+	n.under(everyFamily())
+	n.reserve("web.costly.example")
+	deployer := n.as("system:serviceaccount:" + n.namespace() + ":kubeop-deployer")
+	controller := n.as("system:serviceaccount:kube-system:replicaset-controller")
+	const template = "{metadata: {labels: {app: web, team: costly}}, spec: {" + podSpec + "}}"
+	meta := func(text string) string {
+		return "metadata: {name: x, labels: {app: web, team: costly}}, " + text + "}"
+	}
+	pod := "{apiVersion: v1, kind: Pod, " + meta("spec: {"+podSpec+"}")
+	config := "{apiVersion: v1, kind: ConfigMap, " + meta("data: {greeting: hello}")
+	for _, row := range []struct {
+		who    string
+		by     client.Client
+		object string
+	}{
+		{"the deployer", deployer, pod},
+		{"an account of the project", bot, pod},
+		{"a controller of Kubernetes", controller, pod},
+		{"the deployer", deployer, "{apiVersion: apps/v1, kind: Deployment, " + meta("spec: {selector: {matchLabels: {app: web}}, template: "+template+"}")},
+		{"the deployer", deployer, "{apiVersion: v1, kind: Service, " + meta("spec: {selector: {app: web}, ports: [{port: 80}]}")},
+		{"the deployer", deployer, "{apiVersion: networking.k8s.io/v1, kind: Ingress, " + meta("spec: {rules: [{host: web.costly.example}], tls: [{hosts: [web.costly.example], secretName: a}]}")},
+		{"the deployer", deployer, config},
+		{"an account of the project", bot, config},
+	} {
+		object := n.object(n.namespace(), row.object)
+		create := func() error { return row.by.Create(t.Context(), object.DeepCopy(), client.DryRunAll) }
+		n.passes(create)
+		took := n.admissions(requests, create)
+		t.Logf("%-10s by %-26s p50 %6.3f ms, p99 %6.3f ms, mean %6.3f ms of %d", object.GetKind(), row.who, ms(took[len(took)/2]), ms(took[(len(took)-1)*99/100]), mean(took), len(took))
+	}
+	before := n.metrics()
+	for range requests {
+		if err := bot.Create(t.Context(), n.object(n.namespace(), strings.Replace(pod, "image: a", "image: evil.org/a", 1)), client.DryRunAll); err == nil {
+			t.Fatal("a pod with an image that is not allowed is admitted")
+		}
+	}
+	after := n.metrics()
+	const images = `{enforcement_action="deny",error_type="no_error",policy="kubeop-guardrails-images-deny",policy_binding="kubeop-guardrails-images-deny"`
+	checks := after[checkSeconds+"count"+images+"}"] - before[checkSeconds+"count"+images+"}"]
+	if checks < float64(requests) {
+		t.Fatalf("%g checks in %sseconds for %d refused pods", checks, checkSeconds, requests)
+	}
+	t.Logf("%g refusals of images: %g checks within 1 ms, mean %.3f ms", checks, after[checkSeconds+"bucket"+images+`,le="0.001"}`]-before[checkSeconds+"bucket"+images+`,le="0.001"}`],
+		1000*(after[checkSeconds+"sum"+images+"}"]-before[checkSeconds+"sum"+images+"}"])/checks)
+}
+
+// everyFamily has rules of each family, with the action Deny. The objects of the test satisfy them.
+func everyFamily() v1alpha1.Policy {
+	policy := v1alpha1.Policy{}
+	policy.Name = "all"
+	policy.Spec.Images = &v1alpha1.ImageRules{Allow: []string{"registry.example.com/*", "docker.io/library"}, Deny: []string{"docker.io/library/old"}}
+	policy.Spec.Services = &v1alpha1.ServiceRules{Types: []string{"ClusterIP"}}
+	policy.Spec.Hostnames = &v1alpha1.HostnameRules{Suffixes: []string{"costly.example"}}
+	policy.Spec.Classes = &v1alpha1.ClassRules{Storage: []string{"fast"}, Ingress: []string{"public"}, Runtime: []string{"gvisor"}}
+	policy.Spec.Nodes = &v1alpha1.NodeRules{Tolerations: []v1alpha1.AllowedToleration{{Key: "gpu"}}}
+	policy.Spec.Kinds = &v1alpha1.KindRules{Deny: []string{"DaemonSet.apps"}}
+	policy.Spec.Metadata = &v1alpha1.MetadataRules{RequiredLabels: []string{"team"}, ForbiddenLabels: []string{"istio.io/*"}, ForbiddenAnnotations: []string{"argocd.argoproj.io/*"}}
+	return policy
+}
+
+// admissions returns how long the policies took for each of some requests, sorted.
+func (n *team) admissions(requests int, create func() error) (took []time.Duration) {
+	n.t.Helper()
+	sum, count := fmt.Sprintf(admissionSeconds, "sum", false), fmt.Sprintf(admissionSeconds, "count", false)
+	before := n.metrics()
+	for tried := 0; len(took) < requests; tried++ {
+		if err := create(); err != nil {
+			n.t.Fatal(err)
+		}
+		after := n.metrics()
+		if after[count]-before[count] == 1 {
+			took = append(took, time.Duration((after[sum]-before[sum])*float64(time.Second)))
+		}
+		before = after
+		if tried > 20*requests+100 {
+			n.t.Fatalf("only %d of %d requests were alone", len(took), tried)
+		}
+	}
+	slices.Sort(took)
+	return took
+}
+
+// metrics returns what the API server counts about admission policies, by name and labels.
+func (n *team) metrics() map[string]float64 {
+	n.t.Helper()
+	set, err := kubernetes.NewForConfig(env.Config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	text, err := set.RESTClient().Get().AbsPath("/metrics").DoRaw(n.t.Context())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
+		line := lines.Text()
+		if space := strings.LastIndexByte(line, ' '); space > 0 && (strings.HasPrefix(line, "apiserver_admission_controller_admission_duration_seconds_") || strings.HasPrefix(line, checkSeconds)) {
+			values[line[:space]], _ = strconv.ParseFloat(line[space+1:], 64)
+		}
+	}
+	return values
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func mean(all []time.Duration) float64 {
+	var sum time.Duration
+	for _, d := range all {
+		sum += d
+	}
+	return ms(sum) / float64(len(all))
+}
