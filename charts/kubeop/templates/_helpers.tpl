@@ -22,3 +22,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "kubeop.keep" -}}
 helm.sh/resource-policy: keep
 {{- end }}
+
+{{- /* The path of the pod, in an expression of CEL, of a Pod, a PodTemplate or an object with a template of pods. */ -}}
+{{- define "kubeop.podSpec" -}}
+request.kind.kind == 'Pod' ? dyn(object).spec : request.kind.kind == 'CronJob' ? dyn(object).spec.jobTemplate.spec.template.spec : request.kind.kind == 'PodTemplate' ? dyn(object).?template.?spec.orValue({}) : dyn(object).?spec.?template.?spec.orValue({})
+{{- end }}
