@@ -69,13 +69,18 @@ func (p *Platform) Tenant(ctx context.Context, name, spec string, files map[stri
 	if err := Push(ctx, own, files); err != nil {
 		return nil, err
 	}
-	return own, p.Declare(ctx, map[string]string{"tenants/" + name + "/tenant.yaml": fmt.Sprintf(`apiVersion: paas.kubeop.io/v1alpha1
+	return own, p.SetTenant(ctx, own, spec)
+}
+
+// SetTenant declares the tenant of a repository, for the first time or with another spec.
+func (p *Platform) SetTenant(ctx context.Context, own *stage.Repository, spec string) error {
+	return p.Declare(ctx, map[string]string{"tenants/" + own.Name + "/tenant.yaml": fmt.Sprintf(`apiVersion: paas.kubeop.io/v1alpha1
 kind: Tenant
 metadata: {name: %s}
 spec:
   repository: {url: %q, secretRef: {name: %[1]s-git}, hookSecretRef: {name: %[1]s-hook}}
   %[3]s
-`, name, own.OperatorURL, strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  "))})
+`, own.Name, own.OperatorURL, strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  "))})
 }
 
 // AppReady waits until an app is ready. The error has all its conditions.

@@ -15,6 +15,8 @@ type guard struct {
 	// git are those of the condition if they differ.
 	policy, words, git string
 	skip               string
+	// project is the attacker's project, by default shop.
+	project string
 }
 
 // Letters of guard.skip: forms that do not apply.
@@ -35,6 +37,7 @@ const (
 		"containers: [{name: a, image: 'registry.example.com/mallet/web" + digest + "', imagePullPolicy: Always, " + secure + "}]%s}"
 	claim    = "{accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}}"
 	metadata = "metadata: {name: NAME, labels: {team: a}, annotations: {note: x}}"
+	listener = "{name: a, port: 80, protocol: HTTP, hostname: " + host + "}"
 	inside   = "metadata: {labels: {app: a}, annotations: {note: x}}"
 	rbacV1   = "apiVersion: rbac.authorization.k8s.io/v1"
 )
@@ -59,7 +62,13 @@ var controls = map[string]string{
 		"loadBalancerClass: internal.example.com/lb, loadBalancerSourceRanges: [198.51.100.0/24], ports: [{port: 80}]}}",
 	"Ingress": "{apiVersion: networking.k8s.io/v1, kind: Ingress, " + metadata + ", spec: {rules: [{host: " + host + ", http: {paths: [{path: /, pathType: Prefix, " +
 		"backend: {service: {name: a, port: {number: 80}}}}]}}]}}",
+	"Gateway":     "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, " + metadata + ", spec: {gatewayClassName: shared, listeners: [" + listener + "]}}",
+	"ListenerSet": "{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, " + metadata + ", spec: {parentRef: {name: a}, listeners: [" + listener + "]}}",
+	"GRPCRoute":   "{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, " + metadata + ", spec: {hostnames: [" + host + "]}}",
+	"TLSRoute":    "{apiVersion: gateway.networking.k8s.io/v1, kind: TLSRoute, " + metadata + ", spec: {hostnames: [" + host + "]}}",
 	"HTTPRoute":   "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, " + metadata + ", spec: {hostnames: [" + host + "]}}",
+	"Opening": "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, " + metadata + ", spec: {podSelector: {}, policyTypes: [Ingress, Egress], " +
+		"ingress: [{from: [{podSelector: {}}]}], egress: [{to: [{podSelector: {}}]}]}}",
 	"Claim":       "{apiVersion: v1, kind: PersistentVolumeClaim, " + metadata + ", spec: " + claim + "}",
 	"Budget":      "{apiVersion: policy/v1, kind: PodDisruptionBudget, " + metadata + ", spec: {maxUnavailable: 1, " + selector + "}}",
 	"ConfigMap":   "{apiVersion: v1, kind: ConfigMap, " + metadata + ", data: {a: b}}",
@@ -78,6 +87,7 @@ var templates = map[string]string{
 
 const (
 	images, classes, nodes, services = "kubeop-guardrails-images-deny", "kubeop-guardrails-classes-deny", "kubeop-guardrails-nodes-deny", "kubeop-guardrails-services-deny"
+	opened                           = "kubeop-network-policies"
 	hostnames, marks, kinds          = "kubeop-guardrails-hostnames-deny", "kubeop-guardrails-metadata-deny", "kubeop-guardrails-kinds-deny"
 	security, forbidden              = `violates PodSecurity "restricted:`, "is forbidden: User"
 	broken                           = "of the Pod Security level restricted"
@@ -148,6 +158,16 @@ var guards = []guard{
 	{name: "a certificate of another's host", control: "Ingress", field: "/spec/tls", value: "[{hosts: [" + victims + "], secretName: a}]", policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
 	{name: "another's host of a route", control: "HTTPRoute", field: "/spec/hostnames/0", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
 	{name: "every host of a route", control: "HTTPRoute", field: "/spec/hostnames", value: "[]", policy: hostnames, words: "serves every host name"},
+	{name: "another's host of a GRPCRoute", control: "GRPCRoute", field: "/spec/hostnames/0", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "another's host of a TLSRoute", control: "TLSRoute", field: "/spec/hostnames/0", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "another's host of a listener", control: "Gateway", field: "/spec/listeners/0/hostname", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "another's host in capitals of a listener", control: "Gateway", field: "/spec/listeners/0/hostname", value: "WWW.Mine.Example", policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "another's host of a second listener", control: "Gateway", field: "/spec/listeners", value: "[" + listener + ", {name: b, port: 443, protocol: HTTPS, hostname: " + victims + "}]", policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "every host of a listener", control: "Gateway", field: "/spec/listeners/0", value: "{name: a, port: 80, protocol: HTTP}", policy: hostnames, words: "serves every host name"},
+	{name: "a wildcard of a listener", control: "Gateway", field: "/spec/listeners/0/hostname", value: "'*.mallet.example'", policy: hostnames, words: "wildcards are not allowed"},
+	{name: "another's host of a ListenerSet", control: "ListenerSet", field: "/spec/listeners/0/hostname", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "every host of a ListenerSet", control: "ListenerSet", field: "/spec/listeners/0", value: "{name: a, port: 80, protocol: TLS}", policy: hostnames, words: "serves every host name"},
+	{name: "a GatewayClass", control: "Gateway", field: "/spec/gatewayClassName", value: "internal", policy: classes, words: "gatewayClassName internal"},
 	{name: "an alias", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1server-alias", value: victims, policy: "kubeop-ingress-annotation", words: "names a host that is not in the rules"},
 	{name: "a snippet", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1Server-Snippet", value: "x", policy: "kubeop-ingress-annotation", words: "writes configuration of the Ingress controller"},
 	{name: "an address to call", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1auth-url", value: "http://x.example", policy: "kubeop-ingress-annotation", words: "leads the Ingress controller"},
@@ -187,6 +207,25 @@ var guards = []guard{
 	{name: "every right", control: "Role", field: "/rules/0", value: "{apiGroups: ['*'], resources: ['*'], verbs: ['*']}", policy: "attempting to grant RBAC permissions not currently held", git: "*"},
 	{name: "the rights of an owner", control: "RoleBinding", field: "/roleRef", value: "{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeop-admin}", policy: "attempting to grant RBAC permissions not currently held", git: "permissions not currently held", skip: noUpdate},
 	{name: "the cluster's administration", control: "RoleBinding", field: "/roleRef", value: "{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}", policy: "attempting to grant RBAC permissions not currently held", git: "permissions not currently held", skip: noUpdate},
+
+	{name: "everybody may connect", project: "nets", control: "Opening", field: "/spec/ingress/0", value: "{}", policy: opened, words: "lets everybody connect"},
+	{name: "everybody may connect at a port", project: "nets", control: "Opening", field: "/spec/ingress/0", value: "{from: [], ports: [{port: 80}]}", policy: opened, words: "lets everybody connect"},
+	{name: "everybody may connect by another rule", project: "nets", control: "Opening", field: "/spec/ingress", value: "[{from: [{podSelector: {}}]}, {}]", policy: opened, words: "lets everybody connect"},
+	{name: "addresses may connect", project: "nets", control: "Opening", field: "/spec/ingress/0/from/0", value: "{ipBlock: {cidr: 10.0.0.0/8}}", policy: opened, words: "lets addresses connect"},
+	{name: "every namespace may connect", project: "nets", control: "Opening", field: "/spec/ingress/0/from/0", value: "{namespaceSelector: {}}", policy: opened, words: "lets pods of other namespaces connect"},
+	{name: "pods of every namespace may connect", project: "nets", control: "Opening", field: "/spec/ingress/0/from/0", value: "{namespaceSelector: {}, podSelector: {matchLabels: {app: a}}}", policy: opened, words: "lets pods of other namespaces connect"},
+	{name: "another tenant may connect", project: "nets", control: "Opening", field: "/spec/ingress/0/from/0", value: "{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kubeop-quarry-shop}}}", policy: opened, words: "lets pods of other namespaces connect"},
+	{name: "another tenant may connect, among ours", project: "nets", control: "Opening", field: "/spec/ingress/0/from/0", value: "{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [NAMESPACE, kubeop-quarry-shop]}]}}", policy: opened, words: "lets pods of other namespaces connect"},
+	{name: "all but one may connect", project: "nets", control: "Opening", field: "/spec/ingress/0/from/0", value: "{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [x]}]}}", policy: opened, words: "lets pods of other namespaces connect"},
+	{name: "namespaces of a tenant may connect", project: "nets", control: "Opening", field: "/spec/ingress/0/from/0", value: "{namespaceSelector: {matchLabels: {paas.kubeop.io/tenant: quarry}}}", policy: opened, words: "lets pods of other namespaces connect"},
+	{name: "connections to everything", project: "nets", control: "Opening", field: "/spec/egress/0", value: "{}", policy: opened, words: "lets pods connect to everything"},
+	{name: "connections to everything at a port", project: "nets", control: "Opening", field: "/spec/egress/0", value: "{ports: [{port: 443}]}", policy: opened, words: "lets pods connect to everything"},
+	{name: "connections to every address", project: "nets", control: "Opening", field: "/spec/egress/0/to/0", value: "{ipBlock: {cidr: 0.0.0.0/0}}", policy: opened, words: "or at ports there"},
+	{name: "connections to every address of version 6", project: "nets", control: "Opening", field: "/spec/egress/0/to/0", value: "{ipBlock: {cidr: '::/0'}}", policy: opened, words: "or at ports there"},
+	{name: "connections to the metadata of nodes", project: "nets", control: "Opening", field: "/spec/egress/0/to/0", value: "{ipBlock: {cidr: 169.254.169.254/32}}", policy: opened, words: "or at ports there"},
+	{name: "connections to every namespace", project: "nets", control: "Opening", field: "/spec/egress/0/to/0", value: "{namespaceSelector: {}}", policy: opened, words: "than the namespaceSelector may select"},
+	{name: "connections to another tenant", project: "nets", control: "Opening", field: "/spec/egress/0/to/0", value: "{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kubeop-quarry-shop}}}", policy: opened, words: "than the namespaceSelector may select"},
+	{name: "a network policy of the platform", project: "nets", control: "Opening", field: "/metadata/name", value: "kubeop-NAME", policy: "kubeop-platform-object", words: "is the platform's", git: "kubeop-", skip: noUpdate},
 
 	{name: "a refused kind", control: "ConfigMap", object: "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, " + metadata + ", spec: {maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}", policy: kinds, words: "which is among the refused ones"},
 	{name: "a network policy", control: "ConfigMap", object: "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, " + metadata + ", spec: {podSelector: {}, ingress: [{}], egress: [{}]}}", policy: forbidden, git: "the platform sets the network policies"},

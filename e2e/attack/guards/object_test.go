@@ -3,6 +3,7 @@
 package guards
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/e2e/tenants"
 )
 
@@ -39,16 +41,26 @@ func (g guard) tries(usual string) []try {
 	return all
 }
 
+// namespace is where the objects are.
+func (g guard) namespace() string {
+	return v1alpha1.ProjectNamespace(attacker, cmp.Or(g.project, "shop"))
+}
+
+// account is the user name of an account there.
+func (g guard) account(name string) string {
+	return "system:serviceaccount:" + g.namespace() + ":" + name
+}
+
 // good returns the control, and bad what the guard refuses.
 func (c try) good(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
-	return object(t, controls[c.kind], name)
+	return objectIn(t, c.namespace(), controls[c.kind], name)
 }
 
 func (c try) bad(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	if c.field == "" {
-		return object(t, c.object, name)
+		return objectIn(t, c.namespace(), c.object, name)
 	}
 	o := c.good(t, name)
 	set(t, o.Object, strings.Split(c.at, "/")[1:], c.parsed(t, name))
@@ -59,7 +71,7 @@ func (c try) bad(t *testing.T, name string) *unstructured.Unstructured {
 func (c try) parsed(t *testing.T, name string) any {
 	t.Helper()
 	var value any
-	must(t, yaml.Unmarshal([]byte(strings.ReplaceAll(c.value, "NAME", name)), &value))
+	must(t, yaml.Unmarshal([]byte(filled(c.value, c.namespace(), name)), &value))
 	return whole(value)
 }
 
@@ -73,14 +85,23 @@ func (c try) patch(t *testing.T, name string) string {
 
 func object(t *testing.T, text, name string) *unstructured.Unstructured {
 	t.Helper()
-	text = strings.ReplaceAll(strings.ReplaceAll(text, "NAMESPACE", shop), "NAME", name)
-	namespace := shop
+	return objectIn(t, shop, text, name)
+}
+
+func objectIn(t *testing.T, namespace, text, name string) *unstructured.Unstructured {
+	t.Helper()
+	text = filled(text, namespace, name)
 	if strings.Contains(text, "namespace: default") {
 		namespace = "default"
 	}
 	o, err := tenants.Object(namespace, text)
 	must(t, err)
 	return o
+}
+
+// filled replaces the namespace and the name of an object.
+func filled(text, namespace, name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "NAMESPACE", namespace), "NAME", name)
 }
 
 // set sets a field by its path, whose parents exist.

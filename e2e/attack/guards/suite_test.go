@@ -36,29 +36,34 @@ const (
 )
 
 var (
-	shop     = v1alpha1.ProjectNamespace(attacker, "shop")
-	theirs   = v1alpha1.ProjectNamespace(victim, "shop")
-	bot      = "system:serviceaccount:" + shop + ":bot"
-	deployer = "system:serviceaccount:" + shop + ":kubeop-deployer"
+	shop   = v1alpha1.ProjectNamespace(attacker, "shop")
+	theirs = v1alpha1.ProjectNamespace(victim, "shop")
+	bot    = "system:serviceaccount:" + shop + ":bot"
 )
 
 const policy = `apiVersion: paas.kubeop.io/v1alpha1
 kind: Policy
 metadata: {name: strict}
 spec:
-  images: {allow: [registry.example.com/mallet], deny: [registry.example.com/mallet/old], requireDigest: true, pullPolicies: [Always], verify: [{images: [registry.example.com/mallet/signed], keys: ["-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEOWYvcECHGEyO0iOvQrnF3bKIB04P\ncHGbIregQDjq9Lo5VAcdXeqV1EfWSE6aLD2T9GMMZ/eVP6Mrq7Y73oQ4Tg==\n-----END PUBLIC KEY-----\n"]}]}
+  images: {allow: [registry.example.com/mallet], deny: [registry.example.com/mallet/old], requireDigest: true, pullPolicies: [Always], verify: [{images: [registry.example.com/mallet/signed, %s], keys: [%q]}]}
   services: {types: [ClusterIP, LoadBalancer], loadBalancerClasses: [internal.example.com/lb], loadBalancerSourceRanges: [198.51.100.0/24]}
   hostnames: {suffixes: [mallet.example, mine.example]}
   classes: {storage: [fast], ingress: [public], gateway: [shared], runtime: [gvisor]}
   nodes: {selector: {pool: tenants}, tolerations: [{key: pool, value: tenants}]}
   kinds: {deny: [HorizontalPodAutoscaler.autoscaling]}
-  metadata: {requiredLabels: [team], forbiddenLabels: ["evil.org/*"], forbiddenAnnotations: ["evil.org/*"]}
+  metadata: {requiredLabels: [team], forbiddenLabels: ["evil.org/*"], forbiddenAnnotations: ["evil.org/*"], added: {labels: {cost: "7"}}}
 `
 
 const project = `apiVersion: paas.kubeop.io/v1alpha1
 kind: Project
 metadata: {name: shop}
 spec: {quota: {pods: "50", requests.storage: 10Gi, services.loadbalancers: "5"}}
+`
+
+const nets = `apiVersion: paas.kubeop.io/v1alpha1
+kind: Project
+metadata: {name: nets}
+spec: {network: {policies: Own}}
 `
 
 // rights are an app with an account that has all rights of the deployer, and with the attacker's host.
@@ -79,6 +84,27 @@ spec:
     - {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web}, spec: {rules: [{host: %s}]}}
 `
 
+// netRights are the same in the project whose apps have NetworkPolicies.
+const netRights = `apiVersion: paas.kubeop.io/v1alpha1
+kind: App
+metadata: {name: bot}
+spec:
+  type: Raw
+  raw:
+    manifests:
+    - {apiVersion: v1, kind: ServiceAccount, metadata: {name: bot}}
+    - apiVersion: rbac.authorization.k8s.io/v1
+      kind: RoleBinding
+      metadata: {name: bot}
+      roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeop-deployer}
+      subjects: &bot [{kind: ServiceAccount, name: bot, namespace: %s}]
+    - apiVersion: rbac.authorization.k8s.io/v1
+      kind: RoleBinding
+      metadata: {name: bot-networks}
+      roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeop-deployer-network-policies}
+      subjects: *bot
+`
+
 const wealth = `apiVersion: paas.kubeop.io/v1alpha1
 kind: App
 metadata: {name: wealth}
@@ -92,21 +118,28 @@ spec:
     - {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: wealth}, spec: {rules: [{host: %s}]}}
 `
 
-// routes defines HTTPRoute.
-const routes = `apiVersion: apiextensions.k8s.io/v1
+// definition defines a kind of the Gateway API.
+const definition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: httproutes.gateway.networking.k8s.io
+  name: %[1]s.gateway.networking.k8s.io
   annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes-sigs/gateway-api"}
 spec:
   group: gateway.networking.k8s.io
   scope: Namespaced
-  names: {plural: httproutes, singular: httproute, kind: HTTPRoute, listKind: HTTPRouteList}
+  names: {plural: %[1]s, singular: %[2]s, kind: %[3]s, listKind: %[3]sList}
   versions:
   - name: v1
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+`
+
+// moreKinds lets apps have all kinds of the Gateway API, as administrators may do.
+const moreKinds = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: gateways, labels: {paas.kubeop.io/aggregate-to-deployer: "true"}}
+rules: [{apiGroups: [gateway.networking.k8s.io], resources: [gateways, listenersets, grpcroutes, tlsroutes], verbs: [get, list, watch, create, update, patch, delete]}]
 `
 
 // chosen is a part of the names of the guards that are tried.
@@ -116,6 +149,8 @@ var chosen = os.Getenv("GUARDS")
 var (
 	platform     *tenants.Platform
 	own, folders *stage.Repository
+	// signer signs what the policy wants to be signed.
+	signer *stage.Signer
 )
 
 func TestMain(m *testing.M) {
@@ -160,16 +195,42 @@ func prepare(ctx context.Context) error {
 	if folders, err = platform.CreateRepository(ctx, "folders", ""); err != nil {
 		return err
 	}
-	definition, err := tenants.Object("", routes)
+	if err := gateways(ctx); err != nil {
+		return err
+	}
+	if signer, err = stage.NewSigner(); err != nil {
+		return err
+	}
+	key, err := signer.Public()
 	if err != nil {
 		return err
 	}
-	if err := platform.Client.Create(ctx, definition); err != nil {
+	if err := platform.Declare(ctx, map[string]string{"policies/strict.yaml": fmt.Sprintf(policy, platform.Cluster.Registry.Host+"/"+signedPath, key)}); err != nil {
 		return err
 	}
-	if err := platform.Declare(ctx, map[string]string{"policies/strict.yaml": policy}); err != nil {
-		return err
+	return twoTenants(ctx)
+}
+
+// gateways defines the kinds of the Gateway API, and lets apps have them.
+func gateways(ctx context.Context) error {
+	all := []string{moreKinds}
+	for _, kind := range []string{"HTTPRoute", "GRPCRoute", "TLSRoute", "Gateway", "ListenerSet"} {
+		one := strings.ToLower(kind)
+		all = append(all, fmt.Sprintf(definition, one+"s", one, kind))
 	}
+	for _, text := range all {
+		o, err := tenants.Object("", text)
+		if err != nil {
+			return err
+		}
+		if err := platform.Client.Create(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func twoTenants(ctx context.Context) (err error) {
 	if _, err = platform.Tenant(ctx, victim, "owners: [{kind: User, name: owner-of-quarry, role: admin}]", map[string]string{
 		"projects/shop/project.yaml": strings.Split(project, "spec:")[0], "projects/shop/apps/wealth/app.yaml": fmt.Sprintf(wealth, hidden, victims),
 	}); err != nil {
@@ -181,8 +242,9 @@ func prepare(ctx context.Context) error {
 	}
 	own, err = platform.Tenant(ctx, attacker, "policies: [strict]\ntaints: [pool, gpu]\nquota: {services.loadbalancers: \"5\"}\nlimits: {apps: 800}\nowners: ["+strings.TrimSuffix(owners, ", ")+"]", map[string]string{
 		"projects/shop/project.yaml": project, "projects/shop/apps/bot/app.yaml": fmt.Sprintf(rights, shop, host),
+		"projects/nets/project.yaml": nets, "projects/nets/apps/bot/app.yaml": fmt.Sprintf(netRights, v1alpha1.ProjectNamespace(attacker, "nets")),
 	})
-	return errors.Join(err, platform.AppReady(ctx, theirs, "wealth"), platform.AppReady(ctx, shop, "bot"))
+	return errors.Join(err, platform.AppReady(ctx, theirs, "wealth"), platform.AppReady(ctx, shop, "bot"), platform.AppReady(ctx, v1alpha1.ProjectNamespace(attacker, "nets"), "bot"))
 }
 
 // roles are those of a tenant's people.
@@ -207,15 +269,15 @@ func (j *journal) add(name string, message string) {
 	j.messages = append(j.messages, message)
 }
 
-// kept are the kinds of the victim's objects that must not change.
-var kept = []string{"Secret", "ConfigMap", "Service", "ServiceAccount", "networking.k8s.io/v1 Ingress", "networking.k8s.io/v1 NetworkPolicy", "rbac.authorization.k8s.io/v1 RoleBinding",
+// watched are the kinds of the victim's objects that must not change.
+var watched = []string{"Secret", "ConfigMap", "Service", "ServiceAccount", "networking.k8s.io/v1 Ingress", "networking.k8s.io/v1 NetworkPolicy", "rbac.authorization.k8s.io/v1 RoleBinding",
 	"paas.kubeop.io/v1alpha1 Guardrails"}
 
 // versions returns the versions of the victim's objects.
 func versions(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, kind := range kept {
+	for _, kind := range watched {
 		version, name, qualified := strings.Cut(kind, " ")
 		if !qualified {
 			version, name = "v1", kind
