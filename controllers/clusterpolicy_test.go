@@ -73,7 +73,7 @@ func (n *team) defineClusterPolicies() (remove func()) {
 
 const (
 	tierAbsent = "the API server does not serve policy.networking.k8s.io/v1alpha2, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
-	tierThere  = "one of each project keeps NetworkPolicies from opening more than kubeop allows; kubeop cannot see whether the network plugin of the cluster enforces it"
+	tierThere  = "one of each project keeps NetworkPolicies from opening more connections with pods, or to addresses, than kubeop allows, and cannot refuse those from addresses; kubeop cannot see whether the network plugin of the cluster enforces it"
 )
 
 // TestProjectsAreConfinedWhereClusterNetworkPoliciesAreServed defines a kind that the operator then writes for every project, so no other test may run
@@ -89,7 +89,7 @@ func TestProjectsAreConfinedWhereClusterNetworkPoliciesAreServed(t *testing.T) {
 	t.Cleanup(func() { remove() })
 	n.reportsGuard("ClusterNetworkPolicy", v1alpha1.GuardRenderedOnly, tierThere)
 	policy := n.confined("shop", []string{
-		`"tier":"Admin"`, `"priority":50`, `"subject":{"namespaces":{"matchLabels":{"kubernetes.io/metadata.name":"kubeop-confined-shop"}}}`,
+		`"tier":"Admin"`, `"priority":99`, `"subject":{"namespaces":{"matchLabels":{"kubernetes.io/metadata.name":"kubeop-confined-shop"}}}`,
 		`"matchLabels":{"kubernetes.io/metadata.name":"ingress"}`, `"values":["kube-system"]`, `"169.254.0.0/16"`, `"198.18.9.0/24"`,
 	})
 	if policy.GetLabels()[v1alpha1.TenantLabel] != "confined" || policy.GetLabels()[v1alpha1.ProjectLabel] != "shop" {
@@ -120,7 +120,7 @@ func TestProjectsAreConfinedWhereClusterNetworkPoliciesAreServed(t *testing.T) {
 			if err := try(); err != nil {
 				t.Fatal(name, err)
 			}
-			n.confined("shop", []string{`"priority":50`, `"other-addresses"`})
+			n.confined("shop", []string{`"priority":99`, `"other-addresses"`})
 		}
 	})
 	t.Run("a stolen token of the operator opens nothing with it", func(t *testing.T) {
@@ -134,12 +134,12 @@ func TestProjectsAreConfinedWhereClusterNetworkPoliciesAreServed(t *testing.T) {
 		}
 		const x = "kubeop-confined-x"
 		for name, try := range map[string]func() error{
-			"of nobody": of("kubeop", "Admin", 50, "kubeop", "Pass"), "of kubeop itself": of("kubeop-system-x", "Admin", 50, "kubeop-system-x", "Pass"), "of other pods": of(x, "Admin", 50, "kube-system", "Deny"),
-			"that comes first": of(x, "Admin", 0, x, "Pass"), "that opens": of(x, "Admin", 50, x, "Accept"), "of another tier": of(x, "Baseline", 50, x, "Pass"),
+			"of nobody": of("kubeop", "Admin", 99, "kubeop", "Pass"), "of kubeop itself": of("kubeop-system-x", "Admin", 99, "kubeop-system-x", "Pass"), "of other pods": of(x, "Admin", 99, "kube-system", "Deny"),
+			"that comes first": of(x, "Admin", 0, x, "Pass"), "that opens": of(x, "Admin", 99, x, "Accept"), "of another tier": of(x, "Baseline", 99, x, "Pass"),
 		} {
 			t.Run(name, func(*testing.T) { n.denied(try, "TenantsOnly: ClusterNetworkPolicy/kubeop") })
 		}
-		if err := of(x, "Admin", 50, x, "Pass")(); err != nil {
+		if err := of(x, "Admin", 99, x, "Pass")(); err != nil {
 			t.Errorf("one as the operator writes it: %v", err)
 		}
 	})

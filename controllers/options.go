@@ -37,6 +37,8 @@ type Options struct {
 	TenantLimits v1alpha1.TenantLimits
 	// Admitted are labels of namespaces whose pods may reach every project's pods, such as those of the ingress controller and of monitoring.
 	Admitted []map[string]string
+	// ClusterNetworkPolicies: where the API server serves the kind, each project of a tenant has one.
+	ClusterNetworkPolicies bool
 	// Gateway is the Gateway that serves the hosts of Image Apps, as "namespace/name" or "namespace/name/section"; with "", an Ingress
 	// serves them.
 	Gateway string

@@ -81,7 +81,7 @@ func (c Cluster) Of(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) ([]v1al
 func (c Cluster) tier() v1alpha1.GuardStatus {
 	if c.Tier {
 		return v1alpha1.GuardStatus{Name: Tier, State: v1alpha1.GuardRenderedOnly,
-			Reason: "one of each project keeps NetworkPolicies from opening more than kubeop allows; kubeop cannot see whether the network plugin of the cluster enforces it"}
+			Reason: "one of each project keeps NetworkPolicies from opening more connections with pods, or to addresses, than kubeop allows, and cannot refuse those from addresses; kubeop cannot see whether the network plugin of the cluster enforces it"}
 	}
 	return v1alpha1.GuardStatus{Name: Tier, State: v1alpha1.GuardAbsent,
 		Reason: "the API server does not serve " + isolation.ClusterPolicyKind.GroupVersion().String() + ", so NetworkPolicies that administrators write into a project can open more than kubeop allows"}

@@ -13,14 +13,19 @@ import (
 type AdminTier struct {
 	// Mapper knows what the API server serves. It answers from memory, and forgets what is no longer served.
 	Mapper meta.RESTMapper
+	// Off: kubeop writes none, as if they were not served.
+	Off bool
 
 	mu     sync.Mutex
 	served bool
 	wake   []func()
 }
 
-// Served reports whether the API server serves ClusterNetworkPolicies in the version that kubeop writes.
+// Served reports whether kubeop writes ClusterNetworkPolicies: whether the API server serves them in the version that it knows.
 func (t *AdminTier) Served() (bool, error) {
+	if t.Off {
+		return false, nil
+	}
 	kind := isolation.ClusterPolicyKind
 	_, err := t.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -55,11 +56,12 @@ func TestWhatKeepsAProjectWithoutItsClusterPolicyIsSaid(t *testing.T) {
 		fault  error
 		want   string
 	}{
-		"the kind is not served":     {want: "done"},
-		"its definition is going":    {served: true, fault: apierrors.NewMethodNotSupported(kind, "create"), want: "done"},
-		"its definition went":        {served: true, fault: apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{}, "", "404 page not found", 0, true), want: "done"},
-		"the operator may not write": {served: true, fault: apierrors.NewForbidden(kind, shopNamespace, nil), want: "failed ApplyFailed: ClusterNetworkPolicy/" + shopNamespace},
-		"somebody else has the name": {served: true, there: []client.Object{isolation.NewClusterPolicy(shopNamespace, nil)}, want: "stopped ApplyFailed: ClusterNetworkPolicy/" + shopNamespace + ": exists already"},
+		"the kind is not served":          {want: "done"},
+		"its definition is going":         {served: true, fault: apierrors.NewMethodNotSupported(kind, "create"), want: "done"},
+		"its definition is being deleted": {served: true, fault: apierrors.NewForbidden(kind, shopNamespace, errors.New("create not allowed while custom resource definition is terminating")), want: "done"},
+		"its definition went":             {served: true, fault: apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{}, "", "404 page not found", 0, true), want: "done"},
+		"the operator may not write":      {served: true, fault: apierrors.NewForbidden(kind, shopNamespace, nil), want: "later steps run; failed ApplyFailed: ClusterNetworkPolicy/" + shopNamespace},
+		"somebody else has the name":      {served: true, there: []client.Object{isolation.NewClusterPolicy(shopNamespace, nil)}, want: "later steps run; stopped ApplyFailed: ClusterNetworkPolicy/" + shopNamespace + ": exists already"},
 		"too many ranges": {served: true, egress: nested(),
 			want: "later steps run; stopped ApplyFailed: the project has no ClusterNetworkPolicy, only its NetworkPolicy: a ClusterNetworkPolicy may have 25 rules"},
 	} {

@@ -34,7 +34,7 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 }
 
 // limit applies the quota, the limits and the network isolation. What the project requests in excess of what is allowed, or of the budget of its
-// tenant, it does not get, and limit says so in the end, and what a ClusterNetworkPolicy cannot say.
+// tenant, it does not get, and limit says so in the end, and why it has no ClusterNetworkPolicy.
 func (r *Reconciler) limit(ctx context.Context, s *scope) error {
 	hard, beyond, err := r.quotaOf(ctx, s)
 	if err != nil {
@@ -48,10 +48,7 @@ func (r *Reconciler) limit(ctx context.Context, s *scope) error {
 	if err := s.made.Apply(ctx, counted, limits, noSystemPriority(s), s.isolate()); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
 	}
-	unsaid, err := r.confine(ctx, s)
-	if err != nil {
-		return err
-	}
+	unsaid := r.confine(ctx, s)
 	now, err := r.Store.Quota(s.namespace)
 	if err != nil {
 		return err
@@ -62,7 +59,7 @@ func (r *Reconciler) limit(ctx context.Context, s *scope) error {
 	if err := r.open(ctx, s); err != nil {
 		return err
 	}
-	return errors.Join(beyond, unsaid)
+	return errors.Join(unsaid, beyond)
 }
 
 // quotaOf returns the quota of the project. beyond says what the project requests and does not get; nil for nothing.

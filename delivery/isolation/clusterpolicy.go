@@ -21,10 +21,10 @@ var ClusterPolicyKind = schema.GroupVersionKind{Group: "policy.networking.k8s.io
 var ErrTooManyRules = errors.New("a ClusterNetworkPolicy may have 25 rules about connections to others")
 
 const (
-	// priority of kubeop's policies in the Admin tier, from 0 to 1000, where 0 comes first; OVN-Kubernetes knows only 0 to 99. All of them have the same:
-	// each is about the pods of one namespace, so never do two of them decide about the same side of a connection. Administrators can write their own
-	// before and after it.
-	priority = 50
+	// priority of kubeop's policies in the Admin tier, from 0 to 1000, where 0 comes first. It is the last that OVN-Kubernetes knows, because what they pass to
+	// NetworkPolicies is passed by all later policies of the tier: those of administrators have to come before. All of kubeop's have the same: each is about
+	// the pods of one namespace, so never do two of them decide about the same side of a connection.
+	priority = 99
 	// most are how many rules, peers, networks of a peer and protocols the API allows.
 	most = 25
 )

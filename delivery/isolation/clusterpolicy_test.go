@@ -111,7 +111,7 @@ func TestAClusterPolicyIsAboutOneNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"apiVersion":"policy.networking.k8s.io/v1alpha2","kind":"ClusterNetworkPolicy","metadata":{"labels":{"a":"b"},"name":"kubeop-acme-shop"},` +
-		`"spec":{"priority":50,"subject":{"namespaces":{"matchLabels":{"kubernetes.io/metadata.name":"kubeop-acme-shop"}}},"tier":"Admin"}}`
+		`"spec":{"priority":99,"subject":{"namespaces":{"matchLabels":{"kubernetes.io/metadata.name":"kubeop-acme-shop"}}},"tier":"Admin"}}`
 	if diff := cmp.Diff(want, strings.TrimSpace(string(got))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -116,6 +116,8 @@ type Tenants struct {
 	// project's pods: each the name of one, or labels of several such as "use=monitoring"; "" is none.
 	IngressNamespace    string `env:"INGRESS_NAMESPACE"`
 	MonitoringNamespace string `env:"MONITORING_NAMESPACE"`
+	// ClusterNetworkPolicies writes one for each project where the API server serves the kind.
+	ClusterNetworkPolicies bool `env:"CLUSTER_NETWORK_POLICIES, default=true"`
 	// Gateway is the Gateway of the Gateway API that serves the hosts of Image apps, as "namespace/name", or as
 	// "namespace/name/section" to attach to one of its listeners. With "", the default, Ingresses serve them.
 	Gateway string `env:"GATEWAY"`

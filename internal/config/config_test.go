@@ -21,6 +21,7 @@ func TestLoadDefaults(t *testing.T) {
 		Election:     Election{LeaderElect: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second},
 		Evaluation:   Evaluation{EvaluateProcesses: 2, EvaluateMemoryMiB: 256, EvaluateCPU: 10 * time.Second, EvaluateTimeout: 30 * time.Second},
 		Network:      Network{FluxArtifactHosts: []string{"source-controller.*.svc", "source-controller.*.svc.cluster.local"}},
+		Tenants:      Tenants{ClusterNetworkPolicies: true},
 		PlatformApps: "Off",
 		Platform:     Platform{Interval: time.Minute},
 	}

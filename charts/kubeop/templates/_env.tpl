@@ -29,6 +29,7 @@
 - {name: OWNER_REQUESTS, value: {{ .Values.admissionPolicies.enabled | quote }}}
 - {name: INGRESS_NAMESPACE, value: {{ .Values.ingressNamespace | quote }}}
 - {name: MONITORING_NAMESPACE, value: {{ .Values.monitoringNamespace | quote }}}
+- {name: CLUSTER_NETWORK_POLICIES, value: {{ .Values.clusterNetworkPolicies | quote }}}
 - {name: OPERATOR_SERVICE, value: {{ printf "%s.%s.svc" .Release.Name .Release.Namespace | quote }}}
 - {name: ALLOWED_ADDRESSES, value: {{ join "," .Values.allowedAddresses | quote }}}
 - {name: CLUSTER_NETWORKS, value: {{ join "," .Values.clusterNetworks | quote }}}
