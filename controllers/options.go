@@ -37,8 +37,6 @@ type Options struct {
 	TenantLimits v1alpha1.TenantLimits
 	// Admitted are labels of namespaces whose pods may reach every project's pods, such as those of the ingress controller and of monitoring.
 	Admitted []map[string]string
-	// ClusterNetworkPolicies: where the API server serves the kind, each project of a tenant has one.
-	ClusterNetworkPolicies bool
 	// Gateway is the Gateway that serves the hosts of Image Apps, as "namespace/name" or "namespace/name/section"; with "", an Ingress
 	// serves them.
 	Gateway string
@@ -85,7 +83,7 @@ type Evaluation struct {
 	Sandbox *sandbox.Pool
 }
 
-// Network says which addresses sources may have, and how they are reached.
+// Network says which addresses sources may have, how they are reached, and what confines pods.
 type Network struct {
 	// AllowedAddresses may be the addresses of tenants' URLs although the SSRF guard refuses them by default, see transport.Network.
 	AllowedAddresses []netip.Prefix
@@ -102,6 +100,8 @@ type Network struct {
 	PlainRegistries []string
 	// TrustedRoot is the trusted root of sigstore in JSON, see cosign.TrustedRoot.
 	TrustedRoot string
+	// ClusterNetworkPolicies: where the API server serves the kind, each project of a tenant has one.
+	ClusterNetworkPolicies bool
 }
 
 // Hook configures the push hook.

@@ -132,9 +132,9 @@ func startOperator() (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := Options{Process: Process{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop"}, Concurrency: 10, HelmWorkers: 2, Admitted: []map[string]string{{"kubernetes.io/metadata.name": "ingress"}}, ClusterNetworkPolicies: true, FlowControl: true, OwnerRequests: true,
+	c := Options{Process: Process{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop"}, Concurrency: 10, HelmWorkers: 2, Admitted: []map[string]string{{"kubernetes.io/metadata.name": "ingress"}}, FlowControl: true, OwnerRequests: true,
 		PlatformApps: kube.PlatformAppsClusterAdmin,
-		Gateway:      "infra/public", Network: Network{
+		Gateway:      "infra/public", Network: Network{ClusterNetworkPolicies: true,
 			AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
 			PlainRegistries: []string{images.Listener.Addr().String(), written.Listener.Addr().String()},
 		}}

@@ -87,11 +87,11 @@ func options(c *config.Operator) (controllers.Options, error) {
 	return controllers.Options{
 		Process:     controllers.Process{DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, Drain: c.GracefulTimeout},
 		Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers, TenantLimits: limits,
-		Admitted: admitted, ClusterNetworkPolicies: c.ClusterNetworkPolicies, Gateway: c.Gateway, IngressClass: c.IngressClass, FlowControl: c.FlowControl, OwnerRequests: c.OwnerRequests,
+		Admitted: admitted, Gateway: c.Gateway, IngressClass: c.IngressClass, FlowControl: c.FlowControl, OwnerRequests: c.OwnerRequests,
 		PlatformApps: c.PlatformApps, Platform: controllers.Platform(c.Platform),
 		Network: controllers.Network{
 			AllowedAddresses: allowed, ClusterNetworks: cluster, TokenServices: tokens, OwnService: c.Service,
-			FluxArtifactHosts: c.FluxArtifactHosts, PlainRegistries: c.PlainRegistries, TrustedRoot: c.TrustedRoot,
+			FluxArtifactHosts: c.FluxArtifactHosts, PlainRegistries: c.PlainRegistries, TrustedRoot: c.TrustedRoot, ClusterNetworkPolicies: c.ClusterNetworkPolicies,
 		},
 	}, errors.Join(err, also, too, as, why)
 }
