@@ -119,7 +119,7 @@ var guards = []guard{
 	{name: "other nodes", control: "pod", field: "/nodeSelector/pool", value: "others", policy: nodes, words: "selects nodes with pool=others"},
 	{name: "a node", control: "pod", field: "/nodeName", value: "node-1", policy: "kubeop-placement", words: "has nodeName node-1"},
 	{name: "every taint", control: "pod", field: "/tolerations", value: "[{operator: Exists}]", policy: "denied request: ", words: "tolerates every taint"}, // Two policies refuse it.
-	{name: "a taint", control: "pod", field: "/tolerations", value: "[{key: node-role.kubernetes.io/control-plane, operator: Exists}]", policy: "kubeop-placement", words: "tolerates the taint node-role"},
+	{name: "a taint", control: "pod", field: "/tolerations", value: "[{key: node-role.kubernetes.io/control-plane, operator: Exists}]", policy: "denied request: ", words: "tolerates the taint node-role"}, // Two policies refuse it.
 	{name: "a taint of others", control: "pod", field: "/tolerations", value: "[{key: gpu, operator: Exists}]", policy: nodes, words: "tolerates the taint gpu"},
 	{name: "a wider taint", control: "pod", field: "/tolerations", value: "[{key: pool, operator: Exists}]", policy: nodes, words: "tolerates the taint pool"},
 	{name: "pods of others", control: "pod", field: "/affinity", value: "{podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, namespaceSelector: {}}]}}", policy: "kubeop-placement", words: "with pods of other namespaces"},
