@@ -130,7 +130,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		return nil, err
 	}
 	keys := tenant.NewKeys(s.direct, o.Namespace)
-	tier := &guards.AdminTier{Mapper: s.mapper, Off: !o.Network.ClusterNetworkPolicies}
+	tier := &guards.AdminTier{Mapper: s.mapper, Off: !o.ClusterNetworkPolicies}
 	s.onServed(tier.Look)
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),

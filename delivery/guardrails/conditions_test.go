@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/cel-go/cel"
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -153,45 +151,32 @@ func (c *conditional) compare(t *testing.T, object, old *unstructured.Unstructur
 // conditionals compiles the policies of the chart that have such conditions, as the API server does. Those of package guardrails have the rules to deny.
 func conditionals(t *testing.T) (all []*conditional) {
 	t.Helper()
-	loaded, err := loader.Load("../../charts/kubeop")
+	const folder, rules, claims = "../../charts/kubeop/policies/", "params.spec.?deny.orValue([])", "has(params.spec.hostnames)"
+	helpers, err := os.ReadFile("../../charts/kubeop/templates/_helpers.tpl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded.Templates = append(loaded.Templates, &chart.File{Name: "templates/pod-spec", Data: []byte(`{{ include "kubeop.podSpec" . }}`)})
-	values, err := chartutil.ToRenderValues(loaded, nil, chartutil.ReleaseOptions{Name: "kubeop", Namespace: "kubeop-system"}, chartutil.DefaultCapabilities)
+	_, podSpec, _ := strings.Cut(string(helpers), `{{- define "kubeop.podSpec" -}}`)
+	podSpec, _, _ = strings.Cut(podSpec, "{{- end }}")
+	macros := strings.NewReplacer("POD_SPEC", podSpec, "RULES", rules, "CLAIMS", claims)
+	files, err := filepath.Glob(folder + "*/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := engine.Render(loaded, values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendered := map[string]admissionregistrationv1.ValidatingAdmissionPolicy{}
-	for _, file := range []string{"kubeop/templates/policies.yaml", "kubeop/templates/guardrails.yaml"} {
-		for _, text := range strings.Split(files[file], "\n---\n") {
-			var policy admissionregistrationv1.ValidatingAdmissionPolicy
-			if err := yaml.Unmarshal([]byte(text), &policy); err != nil {
-				t.Fatal(err)
-			}
-			if policy.Kind == "ValidatingAdmissionPolicy" {
-				rendered[policy.Name] = policy
-			}
-		}
-	}
-	macros := strings.NewReplacer("POD_SPEC", files["kubeop/templates/pod-spec"], "RULES", "params.spec.?deny.orValue([])", "CLAIMS", "has(params.spec.hostnames)")
-	for _, file := range loaded.Files {
-		if !strings.HasPrefix(file.Name, "policies/") {
-			continue
-		}
-		var written admissionregistrationv1.ValidatingAdmissionPolicy
-		if err := yaml.Unmarshal(file.Data, &written); err != nil {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-		policy, ok := rendered[written.Name]
-		if !ok {
-			policy = rendered[written.Name+"-deny"]
+		var policy admissionregistrationv1.ValidatingAdmissionPolicy
+		if err := yaml.Unmarshal(text, &policy); err != nil {
+			t.Fatal(err)
 		}
-		for _, condition := range written.Spec.MatchConditions {
+		if strings.HasPrefix(file, folder+"guardrails/") {
+			added := []admissionregistrationv1.Variable{{Name: "rules", Expression: rules}, {Name: "claims", Expression: claims}}
+			policy.Spec.Variables = append(added, policy.Spec.Variables...)
+		}
+		for _, condition := range policy.Spec.MatchConditions {
 			if slices.Contains(sparing, condition.Name) {
 				all = append(all, compile(t, &policy, macros.Replace(condition.Expression)))
 			}

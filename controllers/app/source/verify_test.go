@@ -116,7 +116,7 @@ func TestASignedImageIsListedBeforeItsPods(t *testing.T) {
 			w := newWorld(t, &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: v1alpha1.GuardrailsName}, Spec: spec})
 			w.Cosign = cosign.NewVerifier(w.network(), []string{host}, nil)
 			writes := 0
-			w.Signed = &signed.Images{Client: interceptor.NewClient(w.api.(client.WithWatch), interceptor.Funcs{
+			w.Signed = &signed.Images{Client: interceptor.NewClient(w.api, interceptor.Funcs{
 				Apply: func(ctx context.Context, api client.WithWatch, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 					if writes++; writes <= c.conflicts {
 						return apierrors.NewConflict(schema.GroupResource{Resource: "guardrails"}, v1alpha1.GuardrailsName, errors.New("changed"))

@@ -94,8 +94,12 @@ func hasPushed(t *testing.T, store *Store, src Source, a string) error {
 		return err
 	}
 	for path, want := range map[string]string{"a": a, "dir/b": "1"} {
-		if got, err := commit.Root.ReadFile(path); err != nil || string(got) != want {
-			return fmt.Errorf("%s is %q, want %q: %v", path, got, want, err)
+		got, err := commit.Root.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if string(got) != want {
+			return fmt.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
 	return nil
