@@ -118,7 +118,7 @@ var guards = []guard{
 	{name: "storage of a volume, older", control: "pod", field: "/volumes", value: templated(oldClass, claim), policy: classes, words: "storageClassName slow"},
 	{name: "other nodes", control: "pod", field: "/nodeSelector/pool", value: "others", policy: nodes, words: "selects nodes with pool=others"},
 	{name: "a node", control: "pod", field: "/nodeName", value: "node-1", policy: "kubeop-placement", words: "has nodeName node-1"},
-	{name: "every taint", control: "pod", field: "/tolerations", value: "[{operator: Exists}]", policy: "denied request: ", words: "tolerates every taint"}, // Two policies refuse it.
+	{name: "every taint", control: "pod", field: "/tolerations", value: "[{operator: Exists}]", policy: "denied request: ", words: "tolerates every taint"},                                                 // Two policies refuse it.
 	{name: "a taint", control: "pod", field: "/tolerations", value: "[{key: node-role.kubernetes.io/control-plane, operator: Exists}]", policy: "denied request: ", words: "tolerates the taint node-role"}, // Two policies refuse it.
 	{name: "a taint of others", control: "pod", field: "/tolerations", value: "[{key: gpu, operator: Exists}]", policy: nodes, words: "tolerates the taint gpu"},
 	{name: "a wider taint", control: "pod", field: "/tolerations", value: "[{key: pool, operator: Exists}]", policy: nodes, words: "tolerates the taint pool"},
