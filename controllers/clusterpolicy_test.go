@@ -72,7 +72,7 @@ func (n *team) defineClusterPolicies() (remove func()) {
 }
 
 const (
-	tierAbsent = "the API server does not serve policy.networking.k8s.io/v1alpha2, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
+	tierAbsent = "the API server does not serve policy.networking.k8s.io/v1alpha2, or clusterNetworkPolicies is false in the values of kubeop's chart, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
 	tierThere  = "one of each project keeps NetworkPolicies from opening more connections with pods, or to addresses, than kubeop allows, and cannot refuse those from addresses; kubeop cannot see whether the network plugin of the cluster enforces it"
 )
 

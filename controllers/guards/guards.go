@@ -49,7 +49,7 @@ type Cluster struct {
 	*Admission
 	// FlowControl: tenants have fair shares of the API server.
 	FlowControl bool
-	// Tier: the API server serves ClusterNetworkPolicies.
+	// Tier: kubeop writes ClusterNetworkPolicies.
 	Tier bool
 	// Version is that of the Pod Security checks that the API server enforces.
 	Version api.Version
@@ -84,7 +84,7 @@ func (c Cluster) tier() v1alpha1.GuardStatus {
 			Reason: "one of each project keeps NetworkPolicies from opening more connections with pods, or to addresses, than kubeop allows, and cannot refuse those from addresses; kubeop cannot see whether the network plugin of the cluster enforces it"}
 	}
 	return v1alpha1.GuardStatus{Name: Tier, State: v1alpha1.GuardAbsent,
-		Reason: "the API server does not serve " + isolation.ClusterPolicyKind.GroupVersion().String() + ", so NetworkPolicies that administrators write into a project can open more than kubeop allows"}
+		Reason: "the API server does not serve " + isolation.ClusterPolicyKind.GroupVersion().String() + ", or clusterNetworkPolicies is false in the values of kubeop's chart, so NetworkPolicies that administrators write into a project can open more than kubeop allows"}
 }
 
 // family returns the state of one family of rules; stated are the labels of the tenant's Guardrails.

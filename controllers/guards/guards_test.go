@@ -73,7 +73,7 @@ const (
 	none     = " Absent no policy of the tenant has such a rule"
 	claims   = "Hostnames Enforced host names have to be claimed; no policy says which a tenant may claim"
 	network  = "Network RenderedOnly NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"
-	tier     = "ClusterNetworkPolicy Absent the API server does not serve policy.networking.k8s.io/v1alpha2, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
+	tier     = "ClusterNetworkPolicy Absent the API server does not serve policy.networking.k8s.io/v1alpha2, or clusterNetworkPolicies is false in the values of kubeop's chart, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
 	enforces = " Enforced"
 )
 
