@@ -83,3 +83,41 @@ func TestATenantReportsWhatTheAPIServerEnforces(t *testing.T) {
 	n.eventually(func() error { return n.has(v1alpha1.NotEnforcedCondition, n.tenant()) })
 	n.ready(n.tenant())
 }
+
+// TestATenantReportsWhatTheAPIServerWrites changes bindings of the chart, so no other test may run beside it.
+func TestATenantReportsWhatTheAPIServerWrites(t *testing.T) {
+	n := teamOf(t, "written")
+	n.push(shopFiles("shop"))
+	n.reportsGuard("Defaults", v1alpha1.GuardAbsent, "no policy of the tenant writes anything into pods")
+	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "pool"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Nodes: &v1alpha1.NodeRules{Selector: map[string]v1alpha1.LabelValue{"pool": "tenants"}},
+	}}})
+	const unwritten = "kubeop writes them into the templates of apps; the API server writes nothing into other pods, and refuses those without labels of nodes that a policy names: "
+	if env.OlderThan(36) {
+		n.reportsGuard("Defaults", v1alpha1.GuardRenderedOnly, unwritten+"it does not serve MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on")
+		return
+	}
+	n.reportsGuard("Defaults", v1alpha1.GuardEnforced, "")
+
+	const placing = "kubeop-guardrails-placing"
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: placing}}
+	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
+		t.Fatal(err)
+	}
+	again := binding.DeepCopy()
+	again.ResourceVersion, again.UID = "", ""
+	restore := func() error {
+		return client.IgnoreAlreadyExists(n.admin.Create(context.Background(), again.DeepCopy()))
+	}
+	t.Cleanup(func() { _ = restore() })
+	if err := n.admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	n.reportsGuard("Defaults", v1alpha1.GuardRenderedOnly, unwritten+"MutatingAdmissionPolicyBinding "+placing+" does not exist: an administrator of the cluster installs the chart again")
+	n.without(v1alpha1.NotEnforcedCondition, n.tenant())
+	if err := restore(); err != nil {
+		t.Fatal(err)
+	}
+	n.reportsGuard("Defaults", v1alpha1.GuardEnforced, "")
+	n.ready(n.tenant())
+}

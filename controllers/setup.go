@@ -30,6 +30,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/render/workload"
 	"github.com/kubeop/kubeop/delivery/trials"
@@ -130,11 +131,13 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		return nil, err
 	}
 	keys := tenant.NewKeys(s.direct, o.Namespace)
-	tier := &guards.AdminTier{Mapper: s.mapper, Off: !o.ClusterNetworkPolicies}
+	tier := &guards.OptionalKind{Kind: isolation.ClusterPolicyKind, Mapper: s.mapper, Off: !o.ClusterNetworkPolicies}
+	mutating := &guards.OptionalKind{Kind: guards.MutatingPolicyKind, Mapper: s.mapper}
 	s.onServed(tier.Look)
+	s.onServed(mutating.Look)
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
-		Kinds: s.kinds, Budgets: s.usage.Budgets, Tier: tier, FlowControl: o.FlowControl, PodSecurity: s.podSecurity, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note, Keys: keys,
+		Kinds: s.kinds, Budgets: s.usage.Budgets, Tier: tier, Mutating: mutating, FlowControl: o.FlowControl, PodSecurity: s.podSecurity, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note, Keys: keys,
 	}
 	writes := writeback.New(writeback.Options{
 		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,

@@ -21,7 +21,14 @@ var Chart = labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "kubeop"
 type Admission struct {
 	policies map[string]bool
 	actions  map[string][]admissionregistrationv1.ValidationAction
+	mutating *mutating
 }
+
+// mutating are the MutatingAdmissionPolicies of the chart and those that have their binding; nil if the API server does not serve the kind.
+type mutating struct{ policies, bound map[string]bool }
+
+// MutatingPolicyKind is served from Kubernetes 1.36.
+var MutatingPolicyKind = admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy")
 
 // NewPolicy returns an empty ValidatingAdmissionPolicy, of which only the metadata are read.
 func NewPolicy() *metav1.PartialObjectMetadata {
@@ -30,8 +37,15 @@ func NewPolicy() *metav1.PartialObjectMetadata {
 	return policy
 }
 
-// Read reads the policies and bindings of the chart.
-func Read(ctx context.Context, reader client.Reader) (*Admission, error) {
+// NewMutatingPolicy returns an empty MutatingAdmissionPolicy, of which only the metadata are read.
+func NewMutatingPolicy() *metav1.PartialObjectMetadata {
+	policy := &metav1.PartialObjectMetadata{}
+	policy.SetGroupVersionKind(MutatingPolicyKind)
+	return policy
+}
+
+// Read reads the policies and bindings of the chart. served: the API server serves MutatingAdmissionPolicies.
+func Read(ctx context.Context, reader client.Reader, served bool) (*Admission, error) {
 	policies := &metav1.PartialObjectMetadataList{}
 	policies.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyList"))
 	if err := reader.List(ctx, policies, client.MatchingLabelsSelector{Selector: Chart}, client.UnsafeDisableDeepCopy); err != nil {
@@ -51,7 +65,47 @@ func Read(ctx context.Context, reader client.Reader) (*Admission, error) {
 			a.actions[b.Name] = b.Spec.ValidationActions
 		}
 	}
-	return a, nil
+	if !served {
+		return a, nil
+	}
+	var err error
+	a.mutating, err = readMutating(ctx, reader)
+	return a, err
+}
+
+func readMutating(ctx context.Context, reader client.Reader) (*mutating, error) {
+	policies := &metav1.PartialObjectMetadataList{}
+	policies.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyList"))
+	if err := reader.List(ctx, policies, client.MatchingLabelsSelector{Selector: Chart}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the MutatingAdmissionPolicies: %w", err)
+	}
+	bindings := &admissionregistrationv1.MutatingAdmissionPolicyBindingList{}
+	if err := reader.List(ctx, bindings, client.MatchingLabelsSelector{Selector: Chart}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the MutatingAdmissionPolicyBindings: %w", err)
+	}
+	m := &mutating{policies: map[string]bool{}, bound: map[string]bool{}}
+	for i := range policies.Items {
+		m.policies[policies.Items[i].Name] = true
+	}
+	for i := range bindings.Items {
+		if b := &bindings.Items[i]; b.Name == b.Spec.PolicyName {
+			m.bound[b.Name] = true
+		}
+	}
+	return m, nil
+}
+
+// unwritten says why the API server does not write what a MutatingAdmissionPolicy writes; "" if it does.
+func (a *Admission) unwritten(policy string) string {
+	switch {
+	case a.mutating == nil:
+		return "it does not serve MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on"
+	case !a.mutating.policies[policy]:
+		return fmt.Sprintf("MutatingAdmissionPolicy %s does not exist: an administrator of the cluster installs the chart again", policy)
+	case !a.mutating.bound[policy]:
+		return fmt.Sprintf("MutatingAdmissionPolicyBinding %s does not exist: an administrator of the cluster installs the chart again", policy)
+	}
+	return ""
 }
 
 // fault says why the API server does not refuse what a policy forbids; "" if it does.

@@ -29,6 +29,8 @@ const (
 	Tier = "ClusterNetworkPolicy"
 	// Added are the labels and annotations that policies add.
 	Added = "AddedMetadata"
+	// Defaults are what policies have the API server write into pods that do not say it.
+	Defaults = "Defaults"
 )
 
 // rules are the admission policies of the guard Rules: those of policies/tenants in the chart, and the one that keeps pods from starting without Guardrails.
@@ -71,7 +73,7 @@ func (c Cluster) Of(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) ([]v1al
 	if !c.FlowControl {
 		fair.State, fair.Reason = v1alpha1.GuardAbsent, "flowControl of the chart is turned off, so a tenant can slow down the requests of others to the API server"
 	}
-	return append(all, added(&spec),
+	return append(all, c.defaults(&spec), c.added(&spec),
 		v1alpha1.GuardStatus{Name: PodSecurity, State: v1alpha1.GuardEnforced, Reason: c.podSecurity(guardrails.PodSecurity(tenant, &spec))},
 		v1alpha1.GuardStatus{Name: Network, State: v1alpha1.GuardRenderedOnly, Reason: "NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"},
 		c.tier(), fair), nil
@@ -106,13 +108,28 @@ func (c Cluster) family(name string, stated map[string]string) v1alpha1.GuardSta
 	return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant has such a rule"}
 }
 
+// defaults says whether all pods get what policies write into those that do not say it.
+func (c Cluster) defaults(spec *v1alpha1.GuardrailsSpec) v1alpha1.GuardStatus {
+	if !slices.ContainsFunc(spec.Deny, func(p v1alpha1.AppliedPolicy) bool { return p.Nodes != nil && len(p.Nodes.Selector) > 0 }) {
+		return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant writes anything into pods"}
+	}
+	if fault := c.unwritten("kubeop-guardrails-placing"); fault != "" {
+		return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardRenderedOnly,
+			Reason: "kubeop writes them into the templates of apps; the API server writes nothing into other pods, and refuses those without labels of nodes that a policy names: " + fault}
+	}
+	return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardEnforced}
+}
+
 // added says where the labels and annotations are that policies add.
-func added(spec *v1alpha1.GuardrailsSpec) v1alpha1.GuardStatus {
+func (c Cluster) added(spec *v1alpha1.GuardrailsSpec) v1alpha1.GuardStatus {
 	if spec.Added == nil {
 		return v1alpha1.GuardStatus{Name: Added, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant adds labels or annotations"}
 	}
-	return v1alpha1.GuardStatus{Name: Added, State: v1alpha1.GuardRenderedOnly,
-		Reason: "kubeop writes them into the objects of apps; into other new pods, Services and claims the API server writes those that are missing, from Kubernetes 1.36"}
+	reason := "kubeop writes them into the objects of apps; into other new pods, Services and claims the API server writes those that are missing"
+	if fault := c.unwritten("kubeop-guardrails-marking"); fault != "" {
+		reason = "kubeop writes them into the objects of apps; the API server writes them into no others: " + fault
+	}
+	return v1alpha1.GuardStatus{Name: Added, State: v1alpha1.GuardRenderedOnly, Reason: reason}
 }
 
 // podSecurity says which level of Pod Security holds, in which version, and which files say so.
@@ -146,7 +163,7 @@ func Note(all []v1alpha1.GuardStatus) step.Note {
 	}
 	var names, why []string
 	for _, g := range all {
-		if g.State == v1alpha1.GuardRenderedOnly && !slices.Contains([]string{Network, Tier, Added}, g.Name) {
+		if g.State == v1alpha1.GuardRenderedOnly && !slices.Contains([]string{Network, Tier, Added, Defaults}, g.Name) {
 			names, why = append(names, g.Name), append(why, g.Reason)
 		}
 	}

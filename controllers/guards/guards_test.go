@@ -12,10 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -30,6 +32,16 @@ func policy(name string) *admissionregistrationv1.ValidatingAdmissionPolicy {
 	return &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ours}}
 }
 
+// writes returns a MutatingAdmissionPolicy of the chart, and its binding.
+func writes(name string) []client.Object {
+	return []client.Object{
+		&admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ours}},
+		&admissionregistrationv1.MutatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ours}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+		},
+	}
+}
+
 func binding(name string, actions ...admissionregistrationv1.ValidationAction) *admissionregistrationv1.ValidatingAdmissionPolicyBinding {
 	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ours},
@@ -40,7 +52,7 @@ func binding(name string, actions ...admissionregistrationv1.ValidationAction) *
 // installed returns the policies and bindings of the chart, which deny, without those that broken names, and with those of other.
 func installed(broken []string, other ...client.Object) []client.Object {
 	all := other
-	for _, name := range append([]string{"kubeop-guardrails-images-deny", "kubeop-guardrails-hostnames-deny"}, rules...) {
+	for _, name := range append([]string{"kubeop-guardrails-images-deny", "kubeop-guardrails-hostnames-deny", "kubeop-guardrails-nodes-deny"}, rules...) {
 		if !slices.Contains(broken, "policy "+name) {
 			all = append(all, policy(name))
 		}
@@ -48,13 +60,20 @@ func installed(broken []string, other ...client.Object) []client.Object {
 			all = append(all, binding(name, admissionregistrationv1.Deny))
 		}
 	}
+	for _, name := range []string{"kubeop-guardrails-placing", "kubeop-guardrails-marking"} {
+		for i, kind := range []string{"policy ", "binding "} {
+			if !slices.Contains(broken, kind+name) {
+				all = append(all, writes(name)[i])
+			}
+		}
+	}
 	return all
 }
 
-// stateOf returns the guards of a tenant, a line each.
-func stateOf(t *testing.T, flowControl bool, tenant *v1alpha1.Tenant, policies []v1alpha1.Policy, objects []client.Object) ([]string, step.Note) {
+// stateOf returns the guards of a tenant, a line each. served: the API server serves MutatingAdmissionPolicies.
+func stateOf(t *testing.T, served, flowControl bool, tenant *v1alpha1.Tenant, policies []v1alpha1.Policy, objects []client.Object) ([]string, step.Note) {
 	t.Helper()
-	admission, err := Read(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build())
+	admission, err := Read(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build(), served)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,18 +89,19 @@ func stateOf(t *testing.T, flowControl bool, tenant *v1alpha1.Tenant, policies [
 }
 
 const (
-	none     = " Absent no policy of the tenant has such a rule"
-	claims   = "Hostnames Enforced host names have to be claimed; no policy says which a tenant may claim"
-	network  = "Network RenderedOnly NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"
-	tier     = "ClusterNetworkPolicy Absent the API server does not serve policy.networking.k8s.io/v1alpha2, or clusterNetworkPolicies is false in the values of kubeop's chart, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
-	enforces = " Enforced"
+	none      = " Absent no policy of the tenant has such a rule"
+	claims    = "Hostnames Enforced host names have to be claimed; no policy says which a tenant may claim"
+	network   = "Network RenderedOnly NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"
+	tier      = "ClusterNetworkPolicy Absent the API server does not serve policy.networking.k8s.io/v1alpha2, or clusterNetworkPolicies is false in the values of kubeop's chart, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
+	enforces  = " Enforced"
+	unwritten = "Defaults RenderedOnly kubeop writes them into the templates of apps; the API server writes nothing into other pods, and refuses those without labels of nodes that a policy names: "
 )
 
 // without is what a tenant without policies has in a cluster with the whole chart.
 func without() []string {
 	return []string{
 		"Admission Enforced", "Images" + none, "Services" + none, claims, "Classes" + none, "Nodes" + none, "Kinds" + none, "Metadata" + none, "Sources" + none,
-		"AddedMetadata Absent no policy of the tenant adds labels or annotations", "PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, tier, "FairShare Enforced",
+		"Defaults Absent no policy of the tenant writes anything into pods", "AddedMetadata Absent no policy of the tenant adds labels or annotations", "PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, tier, "FairShare Enforced",
 	}
 }
 
@@ -113,6 +133,12 @@ func addedBy(team v1alpha1.LabelValue) []v1alpha1.Policy {
 	}}}}}
 }
 
+func placed(action v1alpha1.PolicyAction) []v1alpha1.Policy {
+	return []v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "pool"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Nodes: &v1alpha1.NodeRules{Action: action, Selector: map[string]v1alpha1.LabelValue{"pool": "tenants"}},
+	}}}}
+}
+
 func TestWhatHoldsForATenant(t *testing.T) {
 	const images = "kubeop-guardrails-images-deny"
 	both := append(rulesOf(v1alpha1.DenyAction), rulesOf(v1alpha1.WarnAction)...)
@@ -121,7 +147,9 @@ func TestWhatHoldsForATenant(t *testing.T) {
 		domains  []string
 		objects  []client.Object
 		noFlow   bool
-		want     []string
+		// old: the API server does not serve MutatingAdmissionPolicies.
+		old  bool
+		want []string
 		// message is a part of the condition NotEnforced; "" if there is none.
 		message string
 	}{
@@ -133,7 +161,19 @@ func TestWhatHoldsForATenant(t *testing.T) {
 		"recorded":                     {policies: rulesOf(v1alpha1.AuditAction), objects: installed(nil), want: with("Images Absent policies only record", "Sources Absent policies only record")},
 		"domains":                      {domains: []string{"example.com"}, objects: installed(nil), want: with("Hostnames" + enforces)},
 		"labels of a policy": {policies: addedBy("acme"), objects: installed(nil), want: with("AddedMetadata RenderedOnly kubeop writes them into the objects of apps; " +
-			"into other new pods, Services and claims the API server writes those that are missing, from Kubernetes 1.36")},
+			"into other new pods, Services and claims the API server writes those that are missing")},
+		"labels of a policy, in an older Kubernetes": {policies: addedBy("acme"), objects: installed(nil), old: true, want: with("AddedMetadata RenderedOnly kubeop writes them into the objects of apps; " +
+			"the API server writes them into no others: it does not serve MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on")},
+		"labels of a policy, without a binding": {policies: addedBy("acme"), objects: installed([]string{"binding kubeop-guardrails-marking"}), want: with("AddedMetadata RenderedOnly kubeop writes them into " +
+			"the objects of apps; the API server writes them into no others: MutatingAdmissionPolicyBinding kubeop-guardrails-marking does not exist: an administrator of the cluster installs the chart again")},
+		"labels of nodes":                          {policies: placed(v1alpha1.DenyAction), objects: installed(nil), want: with("Nodes"+enforces, "Defaults"+enforces)},
+		"labels of nodes, of which a policy warns": {policies: placed(v1alpha1.WarnAction), objects: installed(nil), want: with("Nodes Absent policies only warn")},
+		"labels of nodes, in an older Kubernetes": {policies: placed(v1alpha1.DenyAction), objects: installed(nil), old: true,
+			want: with("Nodes"+enforces, unwritten+"it does not serve MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on")},
+		"labels of nodes, without a policy": {policies: placed(v1alpha1.DenyAction), objects: installed([]string{"policy kubeop-guardrails-placing"}),
+			want: with("Nodes"+enforces, unwritten+"MutatingAdmissionPolicy kubeop-guardrails-placing does not exist: an administrator of the cluster installs the chart again")},
+		"labels of nodes, without a binding": {policies: placed(v1alpha1.DenyAction), objects: installed([]string{"binding kubeop-guardrails-placing"}),
+			want: with("Nodes"+enforces, unwritten+"MutatingAdmissionPolicyBinding kubeop-guardrails-placing does not exist: an administrator of the cluster installs the chart again")},
 		"policies that contradict each other about a label": {policies: append(addedBy("acme"), addedBy("beta")...), objects: installed(nil), want: without()},
 		"Pod Security of a policy": {policies: levelOf("v1.35"), objects: installed(nil),
 			want: with("PodSecurity Enforced level restricted, version v1.35, by spec.podSecurity of policies/hard.yaml, tenant.yaml")},
@@ -172,7 +212,7 @@ func TestWhatHoldsForATenant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Domains: test.domains}}
-			got, note := stateOf(t, !test.noFlow, tenant, test.policies, test.objects)
+			got, note := stateOf(t, !test.old, !test.noFlow, tenant, test.policies, test.objects)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("guards (-want +got):\n%s", diff)
 			}
@@ -193,7 +233,7 @@ func TestABindingOfAnotherNameCountsForNothing(t *testing.T) {
 	foreign := binding("kubeop-volumes", admissionregistrationv1.Deny)
 	foreign.Labels = nil
 	for name, o := range map[string]client.Object{"name": other, "label": foreign} {
-		got, _ := stateOf(t, true, &v1alpha1.Tenant{}, nil, installed([]string{"binding kubeop-volumes"}, o))
+		got, _ := stateOf(t, true, true, &v1alpha1.Tenant{}, nil, installed([]string{"binding kubeop-volumes"}, o))
 		if want := "Admission RenderedOnly ValidatingAdmissionPolicyBinding kubeop-volumes does not exist"; got[0] != want {
 			t.Errorf("by its %s: %q, want %q", name, got[0], want)
 		}
@@ -223,16 +263,20 @@ func TestThePoliciesOfTheChartAreTheGuard(t *testing.T) {
 
 func TestAFailedListIsAnError(t *testing.T) {
 	away := errors.New("the API server is away")
-	for _, kind := range []string{"ValidatingAdmissionPolicies", "ValidatingAdmissionPolicyBindings"} {
+	for _, kind := range []string{"ValidatingAdmissionPolicies", "ValidatingAdmissionPolicyBindings", "MutatingAdmissionPolicies", "MutatingAdmissionPolicyBindings"} {
 		reader := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-				if _, bindings := list.(*admissionregistrationv1.ValidatingAdmissionPolicyBindingList); bindings == (kind == "ValidatingAdmissionPolicyBindings") {
+				gvk, err := apiutil.GVKForObject(list, scheme.Scheme)
+				if err != nil {
+					return err
+				}
+				if mapped, _ := meta.UnsafeGuessKindToResource(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, "List"))); mapped.Resource == strings.ToLower(kind) {
 					return away
 				}
 				return c.List(ctx, list, opts...)
 			},
 		}).Build()
-		_, err := Read(t.Context(), reader)
+		_, err := Read(t.Context(), reader, true)
 		if want := "listing the " + kind + ": the API server is away"; !errors.Is(err, away) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -246,8 +290,8 @@ func TestOnlyWhatChangesAGuardWakes(t *testing.T) {
 	audits := binding("kubeop-volumes", admissionregistrationv1.Audit)
 	foreign := audits.DeepCopy()
 	foreign.Labels = nil
-	meta := NewPolicy()
-	meta.SetLabels(ours)
+	policy := NewPolicy()
+	policy.SetLabels(ours)
 	for name, test := range map[string]struct {
 		wakes, want bool
 	}{
@@ -256,8 +300,8 @@ func TestOnlyWhatChangesAGuardWakes(t *testing.T) {
 		"deleted":                     {Changed.Delete(event.DeleteEvent{Object: denies}), true},
 		"other actions":               {Changed.Update(event.UpdateEvent{ObjectOld: denies, ObjectNew: audits}), true},
 		"the same actions":            {Changed.Update(event.UpdateEvent{ObjectOld: denies, ObjectNew: newer}), false},
-		"a policy is created":         {Changed.Create(event.CreateEvent{Object: meta}), true},
-		"a policy is written again":   {Changed.Update(event.UpdateEvent{ObjectOld: meta, ObjectNew: meta}), false},
+		"a policy is created":         {Changed.Create(event.CreateEvent{Object: policy}), true},
+		"a policy is written again":   {Changed.Update(event.UpdateEvent{ObjectOld: policy, ObjectNew: policy}), false},
 		"other actions, not kubeop's": {Changed.Update(event.UpdateEvent{ObjectOld: denies, ObjectNew: foreign}), false},
 	} {
 		if test.wakes != test.want {

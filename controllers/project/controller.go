@@ -61,7 +61,7 @@ type Connections struct {
 	// Networks are the addresses that no tenant's pods may reach.
 	Networks Networks
 	// Tier knows whether the API server serves ClusterNetworkPolicies.
-	Tier  *guards.AdminTier
+	Tier  *guards.OptionalKind
 	looks looks
 }
 

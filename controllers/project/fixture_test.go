@@ -38,6 +38,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/quota"
 )
@@ -93,7 +94,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	deployers := httptest.NewServer(http.HandlerFunc(b.deployer))
 	t.Cleanup(deployers.Close)
 	b.Reconciler = &Reconciler{
-		Client: b.api, Direct: b.api, Connections: Connections{Networks: b.networks, Tier: &guards.AdminTier{Mapper: mapper}}, Refusals: &refusal.Index{},
+		Client: b.api, Direct: b.api, Connections: Connections{Networks: b.networks, Tier: &guards.OptionalKind{Kind: isolation.ClusterPolicyKind, Mapper: mapper}}, Refusals: &refusal.Index{},
 		Watch:   kube.NewWatch(kube.NewLists(b.clock), nil, b.api, unwatched, func(schema.GroupVersionKind) bool { return false }),
 		Applier: &apply.Applier{Live: b.live},
 		Clients: kube.NewClients(&rest.Config{Host: deployers.URL}, scheme, mapper, kube.Deployers{}),

@@ -33,7 +33,9 @@ type Reconciler struct {
 	// Keys makes the keys for encrypted files.
 	Keys *sopskey.Keys
 	// Tier knows whether the API server serves ClusterNetworkPolicies.
-	Tier *guards.AdminTier
+	Tier *guards.OptionalKind
+	// Mutating knows whether the API server serves MutatingAdmissionPolicies.
+	Mutating *guards.OptionalKind
 	// FlowControl: the API server has the priority levels of the chart, so each tenant gets FlowSchemas.
 	FlowControl bool
 	// PodSecurity is the version of the Pod Security checks that the API server enforces.

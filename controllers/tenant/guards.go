@@ -3,11 +3,15 @@ package tenant
 import (
 	"context"
 	"fmt"
+	"sync"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -23,7 +27,11 @@ func (r *Reconciler) reportGuards(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, policies, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the policies: %w", err)
 	}
-	admission, err := guards.Read(ctx, r.Client)
+	mutating, err := r.Mutating.Served()
+	if err != nil {
+		return fmt.Errorf("asking whether MutatingAdmissionPolicies are served: %w", err)
+	}
+	admission, err := guards.Read(ctx, r.Client, mutating)
 	if err != nil {
 		return err
 	}
@@ -53,6 +61,33 @@ func (r *Reconciler) onTier() source.Source {
 		})
 		return nil
 	})
+}
+
+// onMutating wakes all tenants when a MutatingAdmissionPolicy of the chart, or its binding, appears or goes. It begins to watch them once the API server serves them.
+func (r *Reconciler) onMutating(of cache.Cache) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		var once sync.Once
+		watch := func() {
+			if served, err := r.Mutating.Served(); err != nil || !served {
+				return // When it is served, OnChange says so.
+			}
+			once.Do(func() { r.watchMutating(ctx, of, queue) })
+		}
+		r.Mutating.OnChange(func() {
+			watch()
+			go r.wakeAll(ctx, queue)
+		})
+		watch()
+		return nil
+	})
+}
+
+func (r *Reconciler) watchMutating(ctx context.Context, of cache.Cache, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, kind := range []client.Object{guards.NewMutatingPolicy(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{}} {
+		if err := source.Kind(of, kind, handler.EnqueueRequestsFromMapFunc(r.withGuards), guards.Changed).Start(ctx, queue); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Watching the MutatingAdmissionPolicies; tenants are reconciled at their interval")
+		}
+	}
 }
 
 func (r *Reconciler) wakeAll(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {

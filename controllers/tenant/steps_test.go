@@ -33,6 +33,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
@@ -84,7 +85,8 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	}).Build()
 	b.Reconciler = &Reconciler{
 		Client: b.api, Direct: b.api, Applier: &apply.Applier{Live: b.live}, Kinds: &quota.Kinds{Roles: b.api, Served: served{}, Now: clock.Now},
-		Tier:     &guards.AdminTier{Mapper: b.api.RESTMapper()},
+		Tier:     &guards.OptionalKind{Kind: isolation.ClusterPolicyKind, Mapper: b.api.RESTMapper()},
+		Mutating: &guards.OptionalKind{Kind: guards.MutatingPolicyKind, Mapper: b.api.RESTMapper()},
 		Budgets:  &usage.Budgets{Reader: b.api, Kinds: func(context.Context) ([]schema.GroupResource, error) { return quota.Usual(), nil }},
 		Steps:    &step.Runner{Client: b.api, Events: events.NewFakeRecorder(20), Clock: clock},
 		Notified: func(*v1alpha1.Tenant) step.Note { return step.Note{Condition: v1alpha1.NotificationFailedCondition} },

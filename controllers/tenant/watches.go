@@ -31,6 +31,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, handler.EnqueueRequestsFromMapFunc(r.withGuards), builder.WithPredicates(guards.Changed)).
 		WatchesMetadata(guards.NewPolicy(), handler.EnqueueRequestsFromMapFunc(r.withGuards), builder.WithPredicates(guards.Changed)).
 		WatchesRawSource(r.onTier()).
+		WatchesRawSource(r.onMutating(mgr.GetCache())).
 		Watches(&v1alpha1.Repository{}, handler.EnqueueRequestsFromMapFunc(tenantOf), changed).
 		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(rollup.Changed)).
 		WithOptions(options).

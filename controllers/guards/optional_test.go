@@ -30,11 +30,11 @@ func (d *discovered) RESTMapping(kind schema.GroupKind, versions ...string) (*me
 	return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 }
 
-// TestWhoDependsOnTheAdminTierIsWokenWhenItComesOrGoes, and not by the other kinds that come and go.
-func TestWhoDependsOnTheAdminTierIsWokenWhenItComesOrGoes(t *testing.T) {
+// TestWhoDependsOnAKindIsWokenWhenItComesOrGoes, and not by the other kinds that come and go.
+func TestWhoDependsOnAKindIsWokenWhenItComesOrGoes(t *testing.T) {
 	d, woken := &discovered{}, 0
-	tier := &AdminTier{Mapper: d}
-	tier.OnChange(func() { woken++ })
+	kind := &OptionalKind{Kind: isolation.ClusterPolicyKind, Mapper: d}
+	kind.OnChange(func() { woken++ })
 	for _, c := range []struct {
 		name     string
 		versions []string
@@ -52,8 +52,8 @@ func TestWhoDependsOnTheAdminTierIsWokenWhenItComesOrGoes(t *testing.T) {
 		{"back", []string{"v1alpha2"}, nil, true, 3},
 	} {
 		d.versions, d.err = c.versions, c.err
-		tier.Look()
-		if served, err := tier.Served(); served != c.served || (err != nil) != (c.err != nil) || woken != c.woken {
+		kind.Look()
+		if served, err := kind.Served(); served != c.served || (err != nil) != (c.err != nil) || woken != c.woken {
 			t.Errorf("%s: served %t (%v), woken %d times, want %t, %d times", c.name, served, err, woken, c.served, c.woken)
 		}
 	}
