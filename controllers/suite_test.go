@@ -89,6 +89,7 @@ type operator struct {
 	// admin is a client without cache; self is one as the operator's service account.
 	admin, self client.Client
 	hookAddr    string
+	started     time.Time
 
 	mu   sync.Mutex
 	logs []byte
@@ -109,7 +110,7 @@ func startOperator() (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &operator{admin: admin}
+	o := &operator{admin: admin, started: time.Now()}
 	ctrl.SetLogger(funcr.New(func(prefix, args string) {
 		o.mu.Lock()
 		defer o.mu.Unlock()

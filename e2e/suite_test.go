@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/e2e/stage"
 )
@@ -85,7 +89,8 @@ spec:
     secretRef: {name: %[1]s-git}
     hookSecretRef: {name: %[1]s-hook}
 `
-	projectFile = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: shop}\n"
+	// The pods of all stories stay, and a node of two processors has room for 40 pods with the default request.
+	projectFile = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: shop}\nspec: {limits: {defaultRequest: {cpu: 10m}}}\n"
 	imageFile   = `apiVersion: paas.kubeop.io/v1alpha1
 kind: App
 metadata:
@@ -163,7 +168,11 @@ func answers(t *testing.T, namespace, app, want string) {
 	until(t, fmt.Sprintf("%s answers %q", app, want), func(ctx context.Context) error {
 		got, err := platform.GetService(ctx, namespace, app)
 		if err == nil && got != want {
-			err = fmt.Errorf("it answers %q", got)
+			about := &v1alpha1.App{}
+			if err := platform.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: app}, about); err != nil {
+				return fmt.Errorf("it answers %q; reading the App: %w", got, err)
+			}
+			err = fmt.Errorf("it answers %q, and the App says %s", got, conditions.GetMessage(about, meta.ReadyCondition))
 		}
 		return err
 	})

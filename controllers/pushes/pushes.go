@@ -4,6 +4,7 @@ package pushes
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -27,6 +28,9 @@ const (
 	// lockedOut is the interval while the Git host refuses the credentials. Hosts lock out clients after some failed logins, and the
 	// operator is one client for all tenants. A change of the Secret causes a fetch at once.
 	lockedOut = 5 * time.Minute
+	// settling is the time after a start during which the push hook is not relied on: Git hosts send a call only once, so those that come
+	// between the end of one operator and the moment when the Service forwards to the next are lost. Each repository is polled once more after it.
+	settling = time.Minute
 )
 
 // tokenKey is the Secret's key that signs calls of the push hook.
@@ -38,6 +42,10 @@ type Hook struct {
 	Namespace string
 	// Secrets reads the metadata of Secrets from a cache. Keys reads their key "token" from a cache; nil if the operator serves no hook.
 	Secrets, Keys client.Reader
+
+	start sync.Once
+	// started is the time of the first reconciliation, which on a replica that becomes the leader is not that of its process.
+	started time.Time
 }
 
 // Note returns the condition HookClosed: calls of the push hook for the repository are refused for lack of a key.
@@ -93,14 +101,15 @@ func often(repository *v1alpha1.Repository) string {
 }
 
 // Interval returns the pause between two polls: that of the spec, or the default. closed means that calls of the push hook are refused.
-func Interval(repository *v1alpha1.Repository, closed bool, now time.Time) time.Duration {
+func (h *Hook) Interval(repository *v1alpha1.Repository, closed bool, now time.Time) time.Duration {
+	h.start.Do(func() { h.started = now })
 	fetched := conditions.Get(repository, v1alpha1.FetchedCondition)
 	switch {
 	case repository.Spec.Interval.Duration > 0:
 		return repository.Spec.Interval.Duration
 	case repository.Spec.SecretRef != nil && fetched != nil && fetched.Reason == v1alpha1.AuthenticationFailedReason:
 		return lockedOut
-	case !closed && called(repository, now):
+	case !closed && called(repository, now) && now.Sub(h.started) >= settling:
 		return reported
 	}
 	return unreported

@@ -77,6 +77,8 @@ func TestIntervals(t *testing.T) {
 	cases := map[string]struct {
 		called string
 		closed bool
+		// ran is the time since the first reconciliation, by default settling.
+		ran    time.Duration
 		change func(*v1alpha1.Repository)
 		want   time.Duration
 	}{
@@ -87,6 +89,7 @@ func TestIntervals(t *testing.T) {
 		"called before the clock was back": {called: called(-time.Hour), want: 10 * time.Minute},
 		"called, and the key is gone":      {called: called(0), closed: true, want: unreported},
 		"called at no time":                {called: "yesterday", want: unreported},
+		"called, and just started":         {called: called(0), ran: settling - time.Second, want: unreported},
 		"an interval":                      {change: func(r *v1alpha1.Repository) { r.Spec.Interval.Duration = time.Hour }, want: time.Hour},
 		"an interval, and called": {called: called(0), want: 5 * time.Second,
 			change: func(r *v1alpha1.Repository) { r.Spec.Interval.Duration = 5 * time.Second }},
@@ -102,7 +105,12 @@ func TestIntervals(t *testing.T) {
 			if tc.change != nil {
 				tc.change(r)
 			}
-			if got := Interval(r, tc.closed, now); got != tc.want {
+			if tc.ran == 0 {
+				tc.ran = settling
+			}
+			h := &Hook{}
+			h.Interval(acme(), false, now.Add(-tc.ran))
+			if got := h.Interval(r, tc.closed, now); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
