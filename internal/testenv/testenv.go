@@ -25,6 +25,8 @@ type Env struct {
 	Config *rest.Config
 	// GitURL is the URL of the Git server, below which its repositories are.
 	GitURL string
+	// AuditLog is the path of the API server's audit log, "" if it writes none.
+	AuditLog string
 
 	// root is the folder with go.mod, cluster is the path of the cluster binary.
 	root, cluster   string
@@ -55,7 +57,7 @@ func Main(m *testing.M, env **Env) {
 	os.Exit(code)
 }
 
-func start() (*Env, error) {
+func start(flags ...string) (*Env, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return nil, err
@@ -70,7 +72,8 @@ func start() (*Env, error) {
 	if e.dir, err = os.MkdirTemp("", "kubeop-test-"); err != nil {
 		return nil, err
 	}
-	up := exec.Command(e.cluster, "up", "--dir", e.clusterDir(), "--node", "none", "--git", "--parent-pid", strconv.Itoa(os.Getpid()))
+	flags = append([]string{"up", "--dir", e.clusterDir(), "--node", "none", "--git", "--parent-pid", strconv.Itoa(os.Getpid())}, flags...)
+	up := exec.Command(e.cluster, flags...)
 	if out, err := up.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("cluster up: %w\n%s", err, out)
 	}
@@ -85,6 +88,7 @@ func (e *Env) read() error {
 	}
 	var info struct {
 		Kubeconfig string `json:"kubeconfig"`
+		AuditLog   string `json:"auditLog"`
 		Git        struct {
 			Host string `json:"host"`
 		} `json:"git"`
@@ -92,7 +96,7 @@ func (e *Env) read() error {
 	if err := json.Unmarshal(data, &info); err != nil {
 		return fmt.Errorf("reading cluster.json: %w", err)
 	}
-	e.kubeconfig, e.GitURL = info.Kubeconfig, info.Git.Host
+	e.kubeconfig, e.GitURL, e.AuditLog = info.Kubeconfig, info.Git.Host, info.AuditLog
 	e.Config, err = clientcmd.BuildConfigFromFlags("", info.Kubeconfig)
 	if err != nil {
 		return err
@@ -101,10 +105,11 @@ func (e *Env) read() error {
 	return nil
 }
 
-// Start starts a control plane for one test that would disturb other tests. It ends with the test.
-func Start(t testing.TB) *Env {
+// Start starts a control plane for one test that would disturb other tests, or that needs one with further flags of `cluster up`. It ends with the
+// test.
+func Start(t testing.TB, flags ...string) *Env {
 	t.Helper()
-	e, err := start()
+	e, err := start(flags...)
 	if err != nil {
 		t.Fatalf("starting a control plane: %v", err)
 	}
