@@ -16,10 +16,14 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// host writes an app that serves a host name.
+// host writes an app that serves a host name, or none.
 func (n *team) host(name string) {
 	n.t.Helper()
-	n.write("projects/shop/apps/web/app.yaml", fmt.Sprintf(imageFile, "web", image("v1"), n.name)+"  host: "+name+"\n")
+	file := fmt.Sprintf(imageFile, "web", image("v1"), n.name)
+	if name != "" {
+		file += "  host: " + name + "\n"
+	}
+	n.write("projects/shop/apps/web/app.yaml", file)
 }
 
 // serves reports whether the app of a team is ready with an Ingress for a host name, and what it says.
@@ -38,7 +42,8 @@ func (n *team) serves(ctx context.Context, name string) (bool, string, error) {
 	return false, said, nil
 }
 
-// TestTwoTenantsRaceForAHostName: of two tenants that push a name at the same time one gets it. The other is told so, without the tenant's name.
+// TestTwoTenantsRaceForAHostName: of two tenants that push a name at the same time one gets it. The other is told so, without the tenant's name, and gets it
+// as soon as it is given up.
 func TestTwoTenantsRaceForAHostName(t *testing.T) {
 	const name = "www.race.example"
 	teams := []*team{newTeam(t, "hare"), newTeam(t, "tortoise")}
@@ -75,4 +80,19 @@ func TestTwoTenantsRaceForAHostName(t *testing.T) {
 	})
 	winner.appReady("web")
 	winner.answers("web", winner.name)
+
+	winner.host("")
+	winner.push("Give it up")
+	until(t, "the other serves it", func(ctx context.Context) error {
+		has, said, err := loser.serves(ctx, name)
+		if err == nil && !has {
+			err = errors.New(said)
+		}
+		return err
+	})
+	loser.appReady("web")
+	winner.appReady("web")
+	if has, _, err := winner.serves(t.Context(), name); has || err != nil {
+		t.Errorf("both have the name: %v", err)
+	}
 }
