@@ -99,7 +99,8 @@ func claimsOf(object *unstructured.Unstructured) []map[string]any {
 	return claims
 }
 
-// blockedDrain: the disruption budget lets no pod be evicted, whatever runs, so no node with such a pod can be drained.
+// blockedDrain: the disruption budget lets no pod be evicted, whatever runs, so no node with such a pod can be drained. How many pods run is not known
+// here, so budgets that want as many as there are pass.
 func blockedDrain(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	if kind.Group != policyv1.GroupName || kind.Kind != "PodDisruptionBudget" {
@@ -112,5 +113,23 @@ func blockedDrain(object *unstructured.Unstructured, _ string) string {
 	if strings.TrimLeft(fmt.Sprint(spec["minAvailable"]), "0") == "100%" {
 		return "has minAvailable 100%, so that no node with its pods can be drained; use maxUnavailable in Git, with at least 1"
 	}
+	if least := whole(spec["minAvailable"]); least > mostAvailable {
+		return fmt.Sprintf("has minAvailable %d, so that no node with its pods can be drained while fewer run; above %d, use maxUnavailable or a percentage in Git", least, mostAvailable)
+	}
 	return ""
+}
+
+// mostAvailable is the largest number of pods that a disruption budget may require. More than a quorum needs does not follow the number of pods that
+// run, so it may require more than there ever are.
+const mostAvailable = 10
+
+// whole returns a number of YAML or JSON; 0 if the value is none.
+func whole(value any) int64 {
+	switch n := value.(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	}
+	return 0
 }

@@ -1,0 +1,67 @@
+package controllers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv/bounded"
+)
+
+// TestTheAPIServerHoldsTenantsToTheRulesForAll asks the API server about the cases of package policy, as an account with all rights in the namespace and as
+// the deployer: it refuses what kubeop refuses, by the same rule, and allows everything else.
+func TestTheAPIServerHoldsTenantsToTheRulesForAll(t *testing.T) {
+	n, bot := limited(t, "boundedby")
+	deployer := n.as("system:serviceaccount:" + n.namespace() + ":" + v1alpha1.Deployer)
+	n.reserve(bounded.Host)
+	n.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "little"}})
+	allowed, cases := bounded.Read(t, "../delivery/policy/testdata/cases.yaml", n.namespace())
+	n.tenanted(func(s *v1alpha1.TenantSpec) {
+		s.PodSecurity = "baseline" // The level restricted refuses more types of volumes.
+		s.Taints, s.IngressAnnotations, s.CSIDrivers = allowed.Taints, allowed.IngressAnnotations, allowed.CSIDrivers
+	})
+	for who, by := range map[string]client.Client{"an account": bot, "the deployer": deployer} {
+		for _, c := range cases {
+			if c.Unserved || c.Rule == "ForgedMark" && by == deployer {
+				continue // The deployer sets the labels of kubeop.
+			}
+			n.eventually(func() error {
+				if err := n.bounds(by, c); err != nil {
+					return fmt.Errorf("%s, by %s: %w", c.Name, who, err)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// bounds returns how the answer of the API server differs from what a case wants.
+func (n *team) bounds(by client.Client, c bounded.Case) error {
+	o := c.Object.DeepCopy()
+	o.SetNamespace(n.namespace())
+	want := c.Rule + ": " + o.GetKind() + "/" + o.GetName() + " " + c.Refused
+	err := by.Create(n.t.Context(), o, client.DryRunAll)
+	switch {
+	case c.Dropped && err == nil:
+		if source, found, _ := unstructured.NestedMap(o.Object, "spec", "dataSourceRef"); found {
+			return fmt.Errorf("the claim has the source %v", source)
+		}
+		return nil
+	case c.Refused == "" && env.OlderThan(35) && strings.Contains(c.Name, "image:"):
+		return nil // The API server drops the volume.
+	case c.Refused == "":
+		return err
+	case err != nil && strings.Contains(err.Error(), " is invalid: "):
+		return nil // The API server refuses it anyway, before it asks the policies.
+	case err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") || !strings.Contains(err.Error(), want):
+		return errors.Join(fmt.Errorf("it is not refused with %q", want), err)
+	}
+	return nil
+}
