@@ -30,6 +30,8 @@ const (
 	// TreeAnnotation is the Git tree hash of that folder, a digest of all its content. On a Tenant or Project it is the hash of the file
 	// only.
 	TreeAnnotation = "paas.kubeop.io/tree"
+	// SecretRefAnnotation is the place of spec.secretRef in the repository, as "file:line:column", on a Registry.
+	SecretRefAnnotation = "paas.kubeop.io/secret-ref-at"
 	// RevisionAnnotation is the revision at which the folder last changed, as "branch@sha1:<commit>".
 	RevisionAnnotation = "paas.kubeop.io/revision"
 	// AuthorAnnotation is the name of the author of that commit, on an App.

@@ -287,6 +287,12 @@ func TestTheContentOfACredential(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
+	fromGit := registry("none")
+	fromGit.Annotations = map[string]string{v1alpha1.SecretRefAnnotation: "registries/of-none.yaml:6:3"}
+	_, err = s.Content(t.Context(), fromGit)
+	if want := "secret kubeop-system/none of spec.secretRef, at registries/of-none.yaml:6:3 of the platform repository, does not exist: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("of a file: got %v, want %s", err, want)
+	}
 	if woken := s.changed(t.Context(), secret("bad", nil)); len(woken) != 1 || woken[0].Name != "of-bad" {
 		t.Errorf("a changed Secret wakes %v", woken)
 	}

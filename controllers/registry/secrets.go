@@ -42,20 +42,28 @@ func NewSecrets(cached client.Client, direct, metadata client.Reader, namespace 
 // Content returns the data of a pull Secret with the credentials of the registry's host, see pullsecret.Content. An error that only people
 // can solve ends the step, with the reason SecretMissing or SecretInvalid.
 func (s *Secrets) Content(ctx context.Context, registry *v1alpha1.Registry) (map[string][]byte, error) {
-	name, secret := registry.Spec.SecretRef.Name, &corev1.Secret{}
+	name, secret, field := registry.Spec.SecretRef.Name, &corev1.Secret{}, fieldOf(registry)
 	err := s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, step.Stop(v1alpha1.SecretMissingReason, fmt.Errorf("secret %s/%s of spec.secretRef does not exist: create it, or name another one in Git; copies in projects stay as they are; %s",
-			s.namespace, name, command.CreateSecret(s.namespace, name, "username", "password")))
+		return nil, step.Stop(v1alpha1.SecretMissingReason, fmt.Errorf("secret %s/%s of %s does not exist: create it, or name another one in Git; copies in projects stay as they are; %s",
+			s.namespace, name, field, command.CreateSecret(s.namespace, name, "username", "password")))
 	case err != nil:
-		return nil, fmt.Errorf("reading secret %s/%s of spec.secretRef: %w", s.namespace, name, err)
+		return nil, fmt.Errorf("reading secret %s/%s of %s: %w", s.namespace, name, field, err)
 	}
 	content, err := pullsecret.Content(s.namespace, name, registry.Spec.Host, secret.Data)
 	if errors.Is(err, failure.ErrInvalid) {
-		return nil, step.Stop(v1alpha1.SecretInvalidReason, fmt.Errorf("secret %s/%s of spec.secretRef cannot be used, and copies in projects stay as they are: %w", s.namespace, name, err))
+		return nil, step.Stop(v1alpha1.SecretInvalidReason, fmt.Errorf("secret %s/%s of %s cannot be used, and copies in projects stay as they are: %w", s.namespace, name, field, err))
 	}
 	return content, err
+}
+
+// fieldOf names the field that names the Secret, with its place in the platform repository if the Registry comes from there.
+func fieldOf(registry *v1alpha1.Registry) string {
+	if at := registry.Annotations[v1alpha1.SecretRefAnnotation]; at != "" {
+		return "spec.secretRef, at " + at + " of the platform repository,"
+	}
+	return "spec.secretRef"
 }
 
 // named reports whether a Registry names a Secret.

@@ -42,6 +42,7 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 		object = decode(self, &v1alpha1.Policy{})
 	case ref.Registry != "":
 		object = decode(self, &v1alpha1.Registry{})
+		annotations[v1alpha1.SecretRefAnnotation] = n.(*Definition).secretAt.In(annotations[v1alpha1.FolderAnnotation])
 	case ref.App != "":
 		object = decode(self, &v1alpha1.App{})
 		labels[v1alpha1.ProjectLabel], labels[v1alpha1.AppLabel] = ref.Project, ref.App

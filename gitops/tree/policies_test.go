@@ -55,6 +55,28 @@ func TestAPolicyIsStampedWithItsRepositoryAndItsFile(t *testing.T) {
 	}
 }
 
+// TestARegistryKnowsTheLineOfItsSecret, also when its file is not read again, and when it moved in the file.
+func TestARegistryKnowsTheLineOfItsSecret(t *testing.T) {
+	files := withPolicies()
+	at := func(before *Tree) (string, *Tree) {
+		t.Helper()
+		tree := shared.Read(filesOf(files), Scope{Repository: "platform", Path: "deploy"}, before)
+		node, there := tree.Find(identity.Ref{Registry: "ghcr"})
+		if !there || !node.Declared() {
+			t.Fatalf("the registry is not read: %v", problems(tree))
+		}
+		return tree.Object(node, revision).GetAnnotations()[v1alpha1.SecretRefAnnotation], tree
+	}
+	files["registries/ghcr.yaml"] = declaration("Registry", "ghcr", "\n  host: ghcr.io\n  secretRef: {name: ghcr}")
+	first, before := at(nil)
+	again, before := at(before)
+	files["registries/ghcr.yaml"] = "# Moved.\n" + files["registries/ghcr.yaml"]
+	moved, _ := at(before)
+	if diff := cmp.Diff([]string{"deploy/registries/ghcr.yaml:6:3", "deploy/registries/ghcr.yaml:6:3", "deploy/registries/ghcr.yaml:7:3"}, []string{first, again, moved}); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestPoliciesComeBeforeTenants(t *testing.T) {
 	tree := fresh(filesOf(withPolicies()), Scope{})
 	want := []string{"Policy baseline", "Policy strict", "Tenant acme", "Project kubeop-acme/web", "Tenant rival"}
