@@ -60,3 +60,20 @@ func TestWhatDoesNotFitIntoTheBudgetIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestABudgetBelowUseSaysByHowMuch, and neither refuses the Tenant nor deletes a project.
+func TestABudgetBelowUseSaysByHowMuch(t *testing.T) {
+	shop, going := newProject("shop"), newProject("going")
+	for _, project := range []*v1alpha1.Project{shop, going} { // They are of the tenant's own repository.
+		project.Labels, project.Spec.Quota = nil, corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("4")}
+	}
+	for budget, want := range map[string]string{
+		"8": "", "6": "the quotas of its projects are over the budget: requests.cpu over by 2 (8 of 6); nothing is deleted, and no project gets more of it until others take less",
+	} {
+		c := comparedIn(t, "", v1alpha1.TenantLimits{}, map[string]string{"tenants/acme/tenant.yaml": "spec: {budget: {requests.cpu: " + budget + "}}\n"}, shop.DeepCopy(), going.DeepCopy())
+		changes, held, err := c.changes(t.Context())
+		if err != nil || len(held) > 0 || len(changes) != 1 || changes[0].Object != "Tenant acme" || changes[0].Action != Create || changes[0].Why != want {
+			t.Errorf("a budget of %s: %v, held %v, changes %+v", budget, err, held, changes)
+		}
+	}
+}

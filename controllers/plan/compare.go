@@ -203,6 +203,9 @@ func (c *comparison) changed(ctx context.Context, n tree.Node, within *admission
 		return &Change{Action: Refuse, Object: n.Ref().String(), Why: refused}, nil
 	}
 	change := &Change{Action: Create, Object: n.Ref().String()}
+	if change.Why, err = within.overBudget(ctx, want); err != nil {
+		return nil, err
+	}
 	if live != nil {
 		change.Action = Update
 		if change.Fields, err = specFields(live, want); err != nil {

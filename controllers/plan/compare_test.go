@@ -46,6 +46,12 @@ func newApp(project, name string) *v1alpha1.App {
 // compared compares a commit of the tenant acme, whose tenant has limits, with objects in the cluster.
 func compared(t *testing.T, limits v1alpha1.TenantLimits, files map[string]string, there ...client.Object) *comparison {
 	t.Helper()
+	return comparedIn(t, "acme", limits, files, there...)
+}
+
+// comparedIn compares a commit of the repository of a tenant, or of the platform's for "".
+func comparedIn(t *testing.T, of string, limits v1alpha1.TenantLimits, files map[string]string, there ...client.Object) *comparison {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -55,11 +61,11 @@ func compared(t *testing.T, limits v1alpha1.TenantLimits, files map[string]strin
 	commit := fstest.MapFS{"kubeop.yaml": {Data: []byte("layout: v1\n")}}
 	for name, spec := range files {
 		dir, file := path.Split(name)
-		kind := map[string]string{"project.yaml": v1alpha1.ProjectKind, "app.yaml": v1alpha1.AppKind}[file]
+		kind := map[string]string{"project.yaml": v1alpha1.ProjectKind, "app.yaml": v1alpha1.AppKind, "tenant.yaml": v1alpha1.TenantKind}[file]
 		commit[name] = &fstest.MapFile{Data: fmt.Appendf(nil, "apiVersion: %s\nkind: %s\nmetadata: {name: %s}\n%s", v1alpha1.GroupVersion, kind, path.Base(dir), spec)}
 	}
 	p := &Planner{Client: c, Direct: c, Limits: budget.Default()}
-	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.RepositorySpec{Tenant: "acme"}}
+	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.RepositorySpec{Tenant: of}}
 	got, err := p.compare(t.Context(), repository, Commit{Revision: "main@sha1:1", Root: folder.FromFS(commit).Folder(".")})
 	if err != nil {
 		t.Fatal(err)

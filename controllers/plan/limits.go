@@ -100,6 +100,20 @@ func (a *admission) allotment(ctx context.Context, name string) (plan.Allotment,
 	return a.allotments[name], nil
 }
 
+// overBudget says by how much the projects of a Tenant exceed the budget that the commit gives it; "" for no excess, and for other objects.
+func (a *admission) overBudget(ctx context.Context, want client.Object) (string, error) {
+	tenant, ok := want.(*v1alpha1.Tenant)
+	if !ok || len(tenant.Spec.Budget) == 0 {
+		return "", nil
+	}
+	allotment, err := a.allotment(ctx, tenant.Name)
+	over := quota.OverBy(allotment.Used, tenant.Spec.Budget)
+	if over == "" || err != nil {
+		return "", err
+	}
+	return "the quotas of its projects are over the budget: " + over + "; nothing is deleted, and no project gets more of it until others take less", nil
+}
+
 // usageOf counts the objects of a tenant that stay.
 func (a *admission) usageOf(ctx context.Context, ref identity.Ref) (*usage.Usage, error) {
 	if u := a.usages[ref.Tenant]; u != nil {
