@@ -101,6 +101,8 @@ const (
 	WrongPath Code = "wrong-path"
 	// UnknownPolicy: a tenant names a policy that no file declares.
 	UnknownPolicy Code = "unknown-policy"
+	// ContradictingPolicies: policies of one tenant together allow nothing of something, or do not agree about what they set.
+	ContradictingPolicies Code = "contradicting-policies"
 	// UnknownTenant: a registry names a tenant that no folder declares.
 	UnknownTenant Code = "unknown-tenant"
 	// SecondRegistry: two registries give credentials for the same host to one tenant.

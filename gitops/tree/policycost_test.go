@@ -20,7 +20,7 @@ func manyProjects(policies bool) flat {
 	for i := range 50 {
 		if policies {
 			name := fmt.Sprintf("p%d", i)
-			add("policies/"+name+".yaml", declaration("Policy", name, "{images: {allow: [registry.example.com/"+name+"]}, services: {types: [ClusterIP]}, hostnames: {suffixes: [example.com]}}"))
+			add("policies/"+name+".yaml", declaration("Policy", name, "{images: {allow: [registry.example.com, registry.example.com/"+name+"]}, services: {types: [ClusterIP]}, hostnames: {suffixes: [example.com]}}"))
 		}
 	}
 	for t := range 250 {

@@ -63,6 +63,8 @@ type Tree struct {
 
 	layout node
 	counts Counts
+	// contradictions are those of the policies of each tenant, by the names of the policies. They are found again only if a policy changed.
+	contradictions map[string]string
 	// accepted is set only in the tree that Accepted returns.
 	accepted map[identity.Ref]string
 }

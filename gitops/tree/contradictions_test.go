@@ -1,0 +1,32 @@
+package tree
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/gitops/identity"
+)
+
+// TestContradictionsFollowThePolicies: they are told, and gone, with the commit that changes a policy, and hold nothing back.
+func TestContradictionsFollowThePolicies(t *testing.T) {
+	files := withPolicies()
+	files["tenants/acme/tenant.yaml"] = declaration("Tenant", "acme", "{policies: [baseline, strict]}")
+	read := func(before *Tree, baseline, strict string) *Tree {
+		t.Helper()
+		files["policies/baseline.yaml"], files["policies/strict.yaml"] = declaration("Policy", "baseline", baseline), declaration("Policy", "strict", strict)
+		tree := shared.Read(filesOf(files), Scope{}, before)
+		if node, _ := tree.Find(identity.Ref{Tenant: "acme"}); !node.Declared() {
+			t.Errorf("the tenant is refused: %v", problems(tree))
+		}
+		return tree
+	}
+	const a, b = "{images: {allow: [a.example]}}", "{images: {allow: [b.example]}}"
+	tree := read(nil, a, a)
+	for i, strict := range []string{b, b, a, b} {
+		tree = read(tree, a, strict)
+		if again := fresh(filesOf(files), Scope{}); !cmp.Equal(problems(again), problems(tree)) || len(problems(tree)) != map[string]int{a: 0, b: 1}[strict] {
+			t.Errorf("commit %d: got %v, and anew %v", i, problems(tree), problems(again))
+		}
+	}
+}
