@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -264,5 +265,37 @@ func TestObjectsOfThePlatformGoToTheTargetNamespace(t *testing.T) {
 	}
 	if got := strings.Join(where, " "); got != "ingress/a ingress/b /c" {
 		t.Errorf("they are in %s", got)
+	}
+}
+
+// TestARefusalNamesTheLineOfTheManifest in the app's folder, or in the files of a Git App.
+func TestARefusalNamesTheLineOfTheManifest(t *testing.T) {
+	files := map[string]string{"m/all.yaml": "kind: ConfigMap\nmetadata: {name: a}\n---\nkind: Node\nmetadata: {name: a}\n", "base/b.yaml": "kind: Node\nmetadata: {name: b}\n"}
+	own, plain := folderOf(t, files), fstest.MapFS{}
+	for name, text := range files {
+		plain[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	raw := func(a *v1alpha1.App) {
+		a.Spec.Type, a.Spec.Image, a.Spec.Raw = v1alpha1.AppRaw, nil, &v1alpha1.RawSource{Path: "m"}
+	}
+	git := func(a *v1alpha1.App) {
+		a.Spec.Type, a.Spec.Image, a.Spec.Git = v1alpha1.AppGit, nil, &v1alpha1.GitSource{Path: "m"}
+	}
+	for name, c := range map[string]struct {
+		app    func(*v1alpha1.App)
+		object string
+		want   string
+	}{
+		"a folder":             {raw, "a", "stopped NotAllowed: m/all.yaml:4: Node/a is cluster-scoped"},
+		"a commit":             {git, "a", "stopped NotAllowed: m/all.yaml:4: Node/a is cluster-scoped"},
+		"a base":               {git, "b", "stopped NotAllowed: base/b.yaml:1: Node/b is cluster-scoped"},
+		"no manifest":          {raw, "c", "stopped NotAllowed: Node/c is cluster-scoped"},
+		"an app without files": {func(*v1alpha1.App) {}, "a", "stopped NotAllowed: Node/a is cluster-scoped"},
+	} {
+		b := admitFixture(t, c.app)
+		b.s.found.Folder, b.s.found.Files.FS, b.s.objects = own, plain, []*unstructured.Unstructured{objectOf("v1", "Node", c.object)}
+		if got := b.ended(b.admitter.admit(t.Context(), b.s)); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,8 +19,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/lines"
 )
 
 // delivery is an App that the commit changes, and what it renders to.
@@ -28,6 +32,9 @@ type delivery struct {
 	made *app.Preview
 	// release is what a Helm App releases.
 	release *release.Preview
+	// file is the path of app.yaml in files, which are those of the commit.
+	file  string
+	files fs.FS
 	// homeless: the namespace does not exist yet.
 	homeless bool
 	err      error
@@ -109,7 +116,7 @@ func (k *cluster) report(ctx context.Context, d *delivery, others *siblings) App
 		}
 	}
 	if err != nil {
-		why := err.Error()
+		why := d.why(err)
 		if d.made != nil {
 			why = d.made.Mask(why)
 		}
@@ -124,6 +131,19 @@ func (k *cluster) report(ctx context.Context, d *delivery, others *siblings) App
 	}
 	sortChanges(out.Changes)
 	return out
+}
+
+// why returns the text of an error, with the lines of the commit's files that have what is refused.
+func (d *delivery) why(err error) string {
+	if !errors.As(err, new(*policy.Violation)) {
+		return err.Error()
+	}
+	ref, _ := identity.Of(d.app)
+	var all []string
+	for _, p := range (lines.Declaration{Ref: ref, App: d.app, File: d.file, Files: d.files}).Problems(err) {
+		all = append(all, p.Place()+": "+p.Why)
+	}
+	return strings.Join(all, "\n")
 }
 
 // applied applies the objects in a dry run and finds what left the source.

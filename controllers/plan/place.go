@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"path"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,11 +15,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/layout"
 )
 
 // place finds where an App is delivered.
 func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error {
 	ref, _ := identity.Of(d.app)
+	d.file, d.files = path.Join(d.app.Annotations[v1alpha1.FolderAnnotation], layout.AppFile), of.commit.Root
 	d.at.Owner = own.Owner{Tenant: ref.Tenant, Project: ref.Project, App: ref.App, Namespace: d.app.Namespace}
 	d.at.Namespace = &metav1.ObjectMeta{Name: d.app.Namespace}
 	tenant, err := tenantOf(ctx, of, ref.Tenant)

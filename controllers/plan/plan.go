@@ -177,6 +177,7 @@ func (p *Planner) apps(ctx context.Context, of *comparison) ([]App, error) {
 			k.render(ctx, all[i])
 		}
 	})
+	shareHosts(all)
 	others, err := siblingsOf(of, all)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -154,6 +155,18 @@ func (r *Renderer) Render(ctx context.Context, a *v1alpha1.App, at project.Place
 		released, err = r.releases.Preview(ctx, *made.Release)
 	}
 	return made, released, err
+}
+
+// Objects renders an App to its objects.
+func (r *Renderer) Objects(ctx context.Context, a *v1alpha1.App, at project.Place) ([]*unstructured.Unstructured, error) {
+	made, released, err := r.Render(ctx, a, at)
+	switch {
+	case err != nil:
+		return nil, err
+	case released != nil:
+		return released.After, nil
+	}
+	return made.Objects, nil
 }
 
 // version returns the resourceVersion of a ConfigMap, Secret or Flux source; "" if there is none.

@@ -60,6 +60,19 @@ func For(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) v1alpha1.Guardrail
 	return spec
 }
 
+// Offline returns the rules that hold for a tenant where no registry can be asked: without those about signatures.
+func Offline(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) *v1alpha1.GuardrailsSpec {
+	unsigned := make([]v1alpha1.Policy, len(policies))
+	for i := range policies {
+		unsigned[i] = *policies[i].DeepCopy()
+		if images := unsigned[i].Spec.Images; images != nil {
+			images.Verify = nil
+		}
+	}
+	rules := For(tenant, unsigned)
+	return &rules
+}
+
 // Labels returns the labels of Guardrails with this spec: for each action and family that has rules, one such as "paas.kubeop.io/deny-images". By them the
 // API server finds the policies that it has to evaluate, because their bindings select them.
 func Labels(spec map[string]any) map[string]string {

@@ -65,6 +65,14 @@ func Unverified(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsS
 	return all
 }
 
+// JudgeSource returns the rules of Policies that a source breaks, for an object as "<kind>/<name>". spec is nil if no policy holds.
+func JudgeSource(object string, source guardrails.Source, spec *v1alpha1.GuardrailsSpec) (all []Notice) {
+	for _, v := range guardrails.CheckSource(source, spec) {
+		all = append(all, Notice{object, v})
+	}
+	return all
+}
+
 // Refusal returns what is broken and denied as an error of package policy; nil for nothing.
 func Refusal(broken []Notice) error {
 	var found []*Violation

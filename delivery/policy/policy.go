@@ -91,7 +91,7 @@ func check(object *unstructured.Unstructured, bounds Bounds, scope Scope) ([]*Vi
 		return []*Violation{{Object: name, Rule: MisspelledKind, Why: why}}, nil
 	case meta.IsNoMatchError(err):
 		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind))
-		found = append(found, &Violation{name, UnknownKind, why, []Remedy{installed}})
+		found = append(found, &Violation{Object: name, Rule: UnknownKind, Why: why, Remedies: []Remedy{installed}})
 	case err != nil:
 		return nil, fmt.Errorf("finding the scope of %s: %w", name, err)
 	case !namespaced:

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/delivery/few"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // Violation is an object that an app may not have.
@@ -21,6 +22,14 @@ type Violation struct {
 	Why string
 	// Remedies say what to do about it.
 	Remedies []Remedy
+	// At is where the manifest of the object begins; the zero Place if that is not known.
+	At Place
+}
+
+// Place is a line of a file of the app's source.
+type Place struct {
+	File string
+	Line int
 }
 
 // Remedy says what to do about violations.
@@ -31,9 +40,12 @@ type Remedy struct {
 	Text string
 }
 
-// Error returns one line: the object, why it is refused, and what to do.
+// Error returns one line: where the object is, the object, why it is refused, and what to do.
 func (v *Violation) Error() string {
 	text := v.Object + " " + v.Why
+	if v.At != (Place{}) {
+		text = yamlcheck.Position{Line: v.At.Line}.In(v.At.File) + ": " + text
+	}
 	for _, r := range v.Remedies {
 		text += "; " + r.Text
 	}
@@ -121,6 +133,50 @@ func Without(err error, rules ...string) error {
 		var violation *Violation
 		return errors.As(err, &violation) && slices.Contains(rules, violation.Rule)
 	})...)
+}
+
+// maxLocated is how many objects Located looks for: each time, it reads all files of the app.
+const maxLocated = 10
+
+// Located returns an error of Check with the places of refused objects that have none, if it is about nothing else. find is called once for an object, and
+// returns false if its place is not known.
+func Located(err error, find func(object string) (Place, bool)) error {
+	if err == nil {
+		return nil
+	}
+	known, all := map[string]Place{}, leaves(err)
+	for i, each := range all {
+		var v *Violation
+		if !errors.As(each, &v) {
+			return err
+		}
+		at, looked := known[v.Object]
+		if v.At == (Place{}) && !looked && len(known) < maxLocated && strings.Contains(v.Object, "/") { // Others are what Once returns.
+			if found, is := find(v.Object); is {
+				at = found
+			}
+			known[v.Object] = at
+		}
+		located := *v
+		if v.At == (Place{}) {
+			located.At = at
+		}
+		all[i] = &located
+	}
+	return errors.Join(all...)
+}
+
+// Violations returns the violations that an error is made of, and what else is in it.
+func Violations(err error) (found []*Violation, other error) {
+	for _, each := range leaves(err) {
+		var v *Violation
+		if errors.As(each, &v) {
+			found = append(found, v)
+			continue
+		}
+		other = errors.Join(other, each)
+	}
+	return found, other
 }
 
 // leaves returns the errors that were joined into err, at any depth.

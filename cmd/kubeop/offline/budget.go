@@ -16,19 +16,15 @@ import (
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// overBudget returns the projects whose quotas do not fit into the budgets of their tenants, or are above the maximum of a policy, as if no project was
+// overBudgets returns the projects whose quotas do not fit into the budgets of their tenants, or are above the maximum of a policy, as if no project was
 // there before. Budgets and policies are in the platform repository, and in the settings of the tenant whose repository is checked.
-func (v *validate) overBudget(files fs.FS, t *tree.Tree) (problems []tree.Problem, err error) {
-	settings, err := v.settings()
-	if err != nil {
-		return nil, err
-	}
+func overBudgets(files fs.FS, t *tree.Tree, s *terms) (problems []tree.Problem, err error) {
 	policies := t.DeclaredPolicies()
 	for _, n := range t.Tenants {
 		name := n.Ref().Tenant
 		tenant, declared := t.Declared(identity.Ref{Tenant: name}).(*v1alpha1.Tenant)
 		if !declared && t.Scope.Tenant != "" {
-			tenant = settings
+			tenant, policies = s.tenant, s.policies
 		}
 		if tenant == nil {
 			continue

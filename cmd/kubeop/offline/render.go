@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/project"
@@ -26,8 +27,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
 	"github.com/kubeop/kubeop/delivery/policy"
-	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/lines"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -36,26 +37,31 @@ type rendering struct {
 	*plan.Renderer
 	reader *tree.Reader
 	tree   *tree.Tree
-	// tenant has the settings of the tenant whose repository is checked; nil if they are not known, or the platform's repository is checked.
-	tenant *v1alpha1.Tenant
+	files  fs.FS
+	// terms are those of the tenant whose repository is checked.
+	terms *terms
 	// cluster has no objects.
 	cluster client.Client
 
 	mu       sync.Mutex
 	problems []tree.Problem
 	rendered int
+	// apps are those that were rendered without a problem.
+	apps map[tree.Node]delivered
+}
+
+// delivered is an app with the host names of its objects.
+type delivered struct {
+	app   *v1alpha1.App
+	hosts []plan.Host
 }
 
 // rendersAtOnce is how many apps are rendered at once.
 const rendersAtOnce = 4
 
-// render renders the apps of a repository against a cluster without objects. It returns what does not render or is not allowed, and how many
+// renderAll renders the apps of a repository against a cluster without objects. It returns what does not render or is not allowed, and how many
 // apps were rendered.
-func (v *validate) render(ctx context.Context, files fs.FS, t *tree.Tree) (problems []tree.Problem, rendered int, err error) {
-	tenant, err := v.settings()
-	if err != nil {
-		return nil, 0, err
-	}
+func renderAll(ctx context.Context, reader *tree.Reader, files fs.FS, t *tree.Tree, known *terms) (problems []tree.Problem, rendered int, err error) {
 	scratch, err := os.MkdirTemp("", "kubeop-validate-")
 	if err != nil {
 		return nil, 0, err
@@ -71,7 +77,7 @@ func (v *validate) render(ctx context.Context, files fs.FS, t *tree.Tree) (probl
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, 0, err
 	}
-	r := &rendering{reader: v.reader, tree: t, tenant: tenant}
+	r := &rendering{reader: reader, tree: t, files: files, terms: known, apps: map[tree.Node]delivered{}}
 	if r.cluster, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, 0, err
 	}
@@ -87,24 +93,11 @@ func (v *validate) render(ctx context.Context, files fs.FS, t *tree.Tree) (probl
 	if err := r.all(ctx); err != nil {
 		return nil, 0, err
 	}
-	slices.SortFunc(r.problems, func(a, b tree.Problem) int { return strings.Compare(a.File, b.File) })
+	r.shareHosts()
+	slices.SortStableFunc(r.problems, func(a, b tree.Problem) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
 	return r.problems, r.rendered, nil
-}
-
-// settings reads the file of the flag --tenant-file.
-func (v *validate) settings() (*v1alpha1.Tenant, error) {
-	if v.tenantFile == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(v.tenantFile)
-	if err != nil {
-		return nil, err
-	}
-	tenant := &v1alpha1.Tenant{}
-	if err := yaml.UnmarshalStrict(text, tenant); err != nil {
-		return nil, fmt.Errorf("%s is no tenant.yaml: %w", v.tenantFile, err)
-	}
-	return tenant, nil
 }
 
 // all renders all apps, some at once.
@@ -121,7 +114,7 @@ func (r *rendering) all(ctx context.Context) error {
 	}
 	r.tree.Walk(func(n tree.Node) bool {
 		app, err := r.app(n)
-		if err == nil && app != nil && source.Local(app) {
+		if err == nil && app != nil {
 			start(n, app)
 		}
 		failed = err
@@ -147,16 +140,18 @@ func (r *rendering) app(n tree.Node) (*v1alpha1.App, error) {
 	return app, nil
 }
 
-// one renders an app and notes what is wrong. What depends on the kinds of a cluster, or on settings of the tenant that are not known, is left
+// one renders an app, or judges only its source if that is elsewhere, and notes what is wrong. What depends on the kinds of a cluster, or on settings of the tenant that are not known, is left
 // to the operator.
 func (r *rendering) one(ctx context.Context, n tree.Node, app *v1alpha1.App) {
 	at, known, err := r.place(n.Ref(), app)
-	if err == nil {
-		_, _, err = r.Render(ctx, app, at)
-	}
-	problem := tree.Problem{File: r.tree.File(n), Code: code.RenderFailed, Of: n.Ref()}
-	if errors.As(err, new(*policy.Violation)) {
-		problem.Code = code.NotAllowed
+	local, objects := source.Local(app), []*unstructured.Unstructured(nil)
+	switch {
+	case err != nil:
+	case local:
+		objects, err = r.Objects(ctx, app, at)
+	default:
+		from, _ := guardrails.SourceOf(&app.Spec)
+		err = policy.Refusal(policy.JudgeSource("App/"+app.Name, from, at.Guardrails))
 	}
 	unjudged := []string{policy.UnknownKind}
 	if !known {
@@ -165,14 +160,38 @@ func (r *rendering) one(ctx context.Context, n tree.Node, app *v1alpha1.App) {
 	if err = policy.Without(err, unjudged...); meta.IsNoMatchError(err) {
 		return
 	}
+	var problems []tree.Problem
+	if err != nil {
+		problems = r.declaration(n, app).Problems(err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		problem.Why = err.Error()
-		r.problems = append(r.problems, problem)
+		r.problems = append(r.problems, problems...)
 		return
 	}
-	r.rendered++
+	if local {
+		r.rendered++
+		r.apps[n] = delivered{app, plan.HostsOf(objects)}
+	}
+}
+
+// declaration returns an app with its file.
+func (r *rendering) declaration(n tree.Node, app *v1alpha1.App) lines.Declaration {
+	return lines.Declaration{Ref: n.Ref(), App: app, File: r.tree.File(n), Files: r.files}
+}
+
+// shareHosts reports the host names that an app before has in another project, in the order of the tree.
+func (r *rendering) shareHosts() {
+	hosts := plan.Hosts{}
+	r.tree.Walk(func(n tree.Node) bool {
+		if of, rendered := r.apps[n]; rendered {
+			if err := hosts.Add(n.Ref(), of.hosts); err != nil {
+				r.problems = append(r.problems, r.declaration(n, of.app).Problems(err)...)
+			}
+		}
+		return true
+	})
 }
 
 // place returns where an app is delivered. known reports whether the settings of its tenant are known.
@@ -185,13 +204,15 @@ func (r *rendering) place(ref identity.Ref, app *v1alpha1.App) (at project.Place
 		return at, false, err
 	}
 	switch node, there := r.tree.Find(ref.Parent().Parent()); {
-	case r.tenant != nil:
-		at.Tenant, known = r.tenant, true
+	case r.terms.tenant != nil:
+		at.Tenant, known = r.terms.tenant, true
+		if r.terms.ruled {
+			at.Guardrails = guardrails.Offline(at.Tenant, r.terms.policies)
+		}
 	case r.tree.Scope.Tenant == "" && there && node.Declared():
 		at.Tenant, known = r.tree.Object(node, "").(*v1alpha1.Tenant)
 		under, _ := guardrails.Select(at.Tenant, r.tree.DeclaredPolicies())
-		rules := guardrails.For(at.Tenant, under)
-		at.Guardrails = &rules
+		at.Guardrails = guardrails.Offline(at.Tenant, under)
 	}
 	return at, known, nil
 }

@@ -48,7 +48,7 @@ func TestAppsMadeFromTheirFolderAreRendered(t *testing.T) {
 		"a kind that clusters may have": {files: inApp(folderApp, map[string]string{"m/a.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n"}), want: "1 app, 1 of them rendered."},
 		"what a tenant may allow":       {files: inApp(folderApp, map[string]string{"m/a.yaml": hostPod + "---\n" + role}), want: "1 app, 1 of them rendered."},
 		"what this tenant does not allow": {
-			files: inApp(folderApp, map[string]string{"m/a.yaml": hostPod + "---\n" + role}), known: true, want: "projects/shop/apps/web/app.yaml: ClusterRole/all is cluster-scoped; ",
+			files: inApp(folderApp, map[string]string{"m/a.yaml": hostPod + "---\n" + role}), known: true, want: "projects/shop/apps/web/m/a.yaml:6: ClusterRole/all is cluster-scoped; ",
 		},
 		"a pod of a chart that this tenant does not allow": {
 			files: inApp(chartApp, chart(hostPod)), known: true, want: "Pod/host breaks rule hostNamespaces of the Pod Security level restricted",
@@ -86,7 +86,7 @@ func TestThePlatformsRepositoryHasTheSettingsOfItsTenants(t *testing.T) {
 		at + "apps/api/app.yaml": strings.Replace(folderApp, "web", "api", 1), at + "apps/api/m/a.yaml": class + "---\n" + role,
 	})
 	out, _, err := run(t, root)
-	if err == nil || strings.Count(out, "[not-allowed]") != 1 || !strings.Contains(err.Error(), "; valid are 1 tenant, 1 project, 2 apps") || !strings.Contains(out, at+"apps/api/app.yaml: ClusterRole/all is cluster-scoped; ") || strings.Contains(out, "IngressClass") {
+	if err == nil || strings.Count(out, "[not-allowed]") != 1 || !strings.Contains(err.Error(), "; valid are 1 tenant, 1 project, 2 apps") || !strings.Contains(out, at+"apps/api/m/a.yaml:5: ClusterRole/all is cluster-scoped; ") || strings.Contains(out, "IngressClass") {
 		t.Errorf("got %v, %q", err, out)
 	}
 }
@@ -106,7 +106,7 @@ func TestThePlatformsRepositoryHasThePoliciesOfItsTenants(t *testing.T) {
 		at + "apps/api/app.yaml":   "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: api}\nspec: {type: Image, image: {reference: evil.org/api:1}}\n",
 	})
 	out, _, err := run(t, root)
-	want := at + "apps/api/app.yaml: Deployment/api has the image evil.org/api:1, which is not among the allowed ones: registry.example.com/acme; "
+	want := at + "apps/api/app.yaml:4:29: Deployment/api has the image evil.org/api:1, which is not among the allowed ones: registry.example.com/acme; "
 	if err == nil || strings.Count(out, "[not-allowed]") != 1 || !strings.Contains(out, want) {
 		t.Errorf("got %v, %q", err, out)
 	}

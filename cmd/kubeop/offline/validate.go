@@ -27,10 +27,10 @@ type validate struct {
 	*call.Call
 	format output.Format
 	watch  bool
-	// renders: the apps are rendered, too. tenantFile has the settings of the tenant.
-	renders    bool
-	tenantFile string
-	reader     *tree.Reader
+	// renders: the apps are rendered, too. tenantFile has the settings of the tenant, and policies is a folder in the platform repository.
+	renders              bool
+	tenantFile, policies string
+	reader               *tree.Reader
 }
 
 // checked is what a check found.
@@ -58,8 +58,9 @@ from nothing but their folder are rendered, too, with the chart, the kustomizati
 All problems are listed with file, line, column and a code, which kubeop explain explains, and the exit code is 2. Files that Git ignores are left
 out. It needs no cluster and no network, so apps with a source elsewhere, or that read ConfigMaps or Secrets, are not rendered.
 
-In a tenant's repository, what an app may have depends on the tenant's settings: give them with --tenant-file. Without it, only what does not
-render is reported.
+In a tenant's repository, what an app may have depends on the tenant's settings and on the policies it is under. Give them with --policies, which
+is a checkout of the platform repository, or a folder in it. If that has no tenants, give the settings with --tenant-file. Without both, only what
+does not render is reported. Signatures of images are not verified, because they are in registries.
 
 DIR is the repository or a folder of it. Default: the current folder.`,
 		Example: `  # Before a commit
@@ -69,7 +70,10 @@ DIR is the repository or a folder of it. Default: the current folder.`,
   kubeop validate --tenant acme -o sarif > report.sarif
 
   # Also what the tenant's apps may have, such as by the Pod Security level
-  kubeop validate --tenant-file ../platform/tenants/acme/tenant.yaml`,
+  kubeop validate --tenant-file ../platform/tenants/acme/tenant.yaml
+
+  # Also what the policies refuse that the tenant is under
+  kubeop validate --tenant acme --policies ../platform/policies`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return v.run(cmd.Context(), append(args, ".")[0])
@@ -78,6 +82,7 @@ DIR is the repository or a folder of it. Default: the current folder.`,
 	v.format.AddFlag(command, output.Table, output.JSON, output.YAML, sarifFormat, junitFormat)
 	command.Flags().BoolVar(&v.renders, "render", true, "also render the apps that are made from nothing but their folder")
 	command.Flags().StringVar(&v.tenantFile, "tenant-file", "", "tenant.yaml of the tenant whose repository is checked")
+	command.Flags().StringVar(&v.policies, "policies", "", "folder in a checkout of the platform repository, whose policies hold for the tenant whose repository is checked")
 	command.Flags().BoolVarP(&v.watch, "watch", "w", false, "check again after each change, until interrupted")
 	return command
 }
@@ -160,7 +165,12 @@ func (v *validate) check(ctx context.Context, root string) (*checked, error) {
 
 // checkFiles reads the files of a repository, whose name messages have from the folder root.
 func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files) (*checked, error) {
-	t := v.reader.Read(files, v.scope(filepath.Base(root), files), nil)
+	scope := v.scope(filepath.Base(root), files)
+	known, err := v.termsOf(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	t := v.reader.Read(files, scope, nil)
 	if file, err := t.Unread(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
@@ -169,7 +179,7 @@ func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files
 		found.problems = append(found.problems, p)
 		return true
 	})
-	over, err := v.overBudget(files, t)
+	over, err := overBudgets(files, t, known)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +187,7 @@ func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files
 	if !v.renders {
 		return found, nil
 	}
-	more, rendered, err := v.render(ctx, files, t)
+	more, rendered, err := renderAll(ctx, v.reader, files, t, known)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the apps of %s: %w", root, err)
 	}
@@ -206,11 +216,6 @@ func (v *validate) scope(base string, files fs.FS) tree.Scope {
 // ofPlatform reports whether the repository in a folder is the platform's.
 func (v *validate) ofPlatform(root string) bool {
 	return v.scope(filepath.Base(root), os.DirFS(root)).Tenant == ""
-}
-
-func hasFolder(files fs.FS, name string) bool {
-	info, err := fs.Stat(files, name)
-	return err == nil && info.IsDir()
 }
 
 // tenantName are the names that a Tenant can have.

@@ -63,8 +63,16 @@ func repository(more map[string]string) map[string]string {
 // run runs validate with arguments.
 func run(t *testing.T, args ...string) (out, complaint string, err error) {
 	t.Helper()
+	return runFor(t, "", args...)
+}
+
+// runFor runs validate with the flag --tenant, which all commands have.
+func runFor(t *testing.T, tenant string, args ...string) (out, complaint string, err error) {
+	t.Helper()
 	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
-	command := Validate(call.New(streams, clocktesting.NewFakeClock(time.Now())))
+	c := call.New(streams, clocktesting.NewFakeClock(time.Now()))
+	c.Tenant = tenant
+	command := Validate(c)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetArgs(args)
 	command.SetOut(io.Discard)

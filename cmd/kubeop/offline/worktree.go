@@ -123,6 +123,11 @@ func (w *worktree) has(name string) bool {
 	return w.files == nil || full == "." || w.files[full]
 }
 
+func hasFolder(files fs.FS, name string) bool {
+	info, err := fs.Stat(files, name)
+	return err == nil && info.IsDir()
+}
+
 // topFolder returns the first folder at or above a folder that has a kubeop.yaml, and the folder itself if there is none.
 func topFolder(folder string) (string, error) {
 	absolute, err := filepath.Abs(folder)

@@ -16,11 +16,7 @@ import (
 // allow judges a source by the tenant's policies before anything is fetched from it. It records what the source breaks, and returns a *policy.Violation if
 // a policy denies it.
 func (p *pass) allow(object string, source guardrails.Source) error {
-	var broken []policy.Notice
-	for _, v := range guardrails.CheckSource(source, p.Guardrails) {
-		broken = append(broken, policy.Notice{Object: object, Violation: v})
-	}
-	return p.breaks(broken)
+	return p.breaks(policy.JudgeSource(object, source, p.Guardrails))
 }
 
 // allowDeclared judges the source that the App's spec names.

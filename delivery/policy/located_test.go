@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestViolationsNameTheLinesOfTheirObjects: each object is looked for once, and what is known stays.
+func TestViolationsNameTheLinesOfTheirObjects(t *testing.T) {
+	remedy := []Remedy{{About: "policy a", Text: "change it"}}
+	err := join([]*Violation{
+		{Object: "Pod/a", Rule: "X", Why: "is wrong", Remedies: remedy}, {Object: "Pod/a", Rule: "Y", Why: "is bad", Remedies: remedy}, {Object: "Pod/b", Rule: "X", Why: "is wrong"},
+		{Object: "Pod/c", Rule: "X", Why: "is wrong", At: Place{"c.yaml", 7}},
+	})
+	var looked []string
+	find := func(object string) (Place, bool) {
+		looked = append(looked, object)
+		return Place{"m/a.yaml", 3}, object == "Pod/a"
+	}
+	want := "m/a.yaml:3: Pod/a is bad\nm/a.yaml:3: Pod/a is wrong\nPod/b is wrong\nc.yaml:7: Pod/c is wrong\nfor policy a: change it"
+	for range 2 {
+		if err = Located(err, find); err.Error() != want {
+			t.Fatalf("got %q, want %q", err, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"Pod/a", "Pod/b", "Pod/b"}, looked); diff != "" {
+		t.Errorf("looked for (-want +got):\n%s", diff)
+	}
+	found, other := Violations(err)
+	if len(found) != 5 || other != nil {
+		t.Errorf("got %d violations, and %v", len(found), other)
+	}
+}
+
+// TestErrorsAboutSomethingElseStay as they are, and only so many objects are looked for.
+func TestErrorsAboutSomethingElseStay(t *testing.T) {
+	away, v := errors.New("away"), &Violation{Object: "Pod/a", Rule: "X", Why: "is wrong"}
+	both := errors.Join(v, away)
+	nothing := func(string) (Place, bool) { return Place{"a", 1}, true }
+	if got := Located(both, nothing); got != both { //nolint:errorlint // the same error
+		t.Errorf("got %v", got)
+	}
+	if err := Located(nil, nothing); err != nil {
+		t.Errorf("of none: %v", err)
+	}
+	if found, other := Violations(both); len(found) != 1 || !errors.Is(other, away) || errors.Is(other, v) {
+		t.Errorf("got %v, %v", found, other)
+	}
+	var many []*Violation
+	for i := range maxLocated + 5 {
+		many = append(many, &Violation{Object: fmt.Sprintf("Pod/%02d", i), Rule: "X", Why: "is wrong"})
+	}
+	looked := 0
+	err := Located(join(many), func(string) (Place, bool) { looked++; return Place{"a", 1}, true })
+	found, _ := Violations(err)
+	if looked != maxLocated || found[maxLocated-1].At == (Place{}) || found[maxLocated].At != (Place{}) {
+		t.Errorf("looked for %d objects", looked)
+	}
+}

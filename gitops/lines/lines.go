@@ -1,0 +1,157 @@
+// Package lines says at which lines of the files of a repository an app has what is refused.
+package lines
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/guardrails"
+	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/delivery/render/manifests"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
+	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// Declaration is an app in a repository.
+type Declaration struct {
+	Ref identity.Ref
+	App *v1alpha1.App
+	// File is the path of app.yaml in Files, which are those of the whole repository.
+	File  string
+	Files fs.FS
+}
+
+// Problems returns the problems that an error of rendering the app is about. Of refusals by package policy there is one for each line at which refused
+// objects are declared; what is about no line, such as what to do about several objects, is in the first of them. An error that is about something else,
+// too, is one problem.
+func (d Declaration) Problems(err error) (problems []tree.Problem) {
+	found, other := policy.Violations(policy.Located(err, d.find))
+	if other != nil {
+		problem := d.problem(err.Error())
+		if len(found) == 0 {
+			problem.Code = code.RenderFailed
+		}
+		return []tree.Problem{problem}
+	}
+	at, written := map[string]int{}, d.parsed()
+	var rest []string
+	for _, v := range found {
+		problem, known := d.locate(v, written)
+		if !known {
+			rest = append(rest, v.Error())
+			continue
+		}
+		if i, there := at[problem.Place()]; there {
+			problems[i].Why += "\n" + problem.Why
+			continue
+		}
+		at[problem.Place()] = len(problems)
+		problems = append(problems, problem)
+	}
+	if text := strings.Join(rest, "\n"); len(problems) == 0 {
+		problems = []tree.Problem{d.problem(text)}
+	} else if text != "" {
+		problems[0].Why += "\n" + text
+	}
+	return problems
+}
+
+func (d Declaration) problem(why string) tree.Problem {
+	return tree.Problem{File: d.File, Code: code.NotAllowed, Why: why, Of: d.Ref}
+}
+
+// find finds the manifest of an object in the app's folder.
+func (d Declaration) find(object string) (policy.Place, bool) {
+	folder, err := fs.Sub(d.Files, path.Dir(d.File))
+	if err != nil || d.App.Spec.Raw == nil || d.App.Spec.Raw.Path == "" {
+		return policy.Place{}, false
+	}
+	file, line, found := manifests.Place(folder, d.App.Spec.Raw.Path, object)
+	return policy.Place{File: file, Line: line}, found
+}
+
+// locate returns a refusal as a problem; false if its line is not known. The files of a Git App are in another repository.
+func (d Declaration) locate(v *policy.Violation, written *document.Document) (tree.Problem, bool) {
+	if v.At != (policy.Place{}) && d.App.Spec.Raw != nil {
+		here := *v
+		here.At = policy.Place{}
+		problem := d.problem(here.Error())
+		problem.File, problem.Position = path.Join(path.Dir(d.File), v.At.File), yamlcheck.Position{Line: v.At.Line}
+		return problem, true
+	}
+	field := fieldOf(d.App, v)
+	problem := d.problem(v.Error())
+	problem.Position = written.Position(field)
+	return problem, field != ""
+}
+
+// parsed returns app.yaml with its positions. Without it, which the tree has read, nothing would have a line.
+func (d Declaration) parsed() *document.Document {
+	text, err := fs.ReadFile(d.Files, d.File)
+	if err != nil {
+		return &document.Document{}
+	}
+	return document.Parse(d.File, text)
+}
+
+// fieldOf returns the field of app.yaml that a refusal is about; "" if none has what is refused.
+func fieldOf(app *v1alpha1.App, v *policy.Violation) string {
+	spec := &app.Spec
+	switch {
+	case v.Rule == guardrails.Sources:
+		return sourceField(spec)
+	case spec.Image != nil && v.Rule == guardrails.Images:
+		return "spec.image.reference"
+	case spec.Image != nil && v.Rule == guardrails.Hostnames && spec.Host != "":
+		return "spec.host"
+	case spec.Image != nil && v.Rule == guardrails.Hostnames:
+		return hostField(spec, v)
+	case spec.Raw != nil:
+		return manifestField(spec.Raw, v.Object)
+	}
+	return ""
+}
+
+// hostField returns the first host that a refusal names.
+func hostField(spec *v1alpha1.AppSpec, v *policy.Violation) string {
+	for i, h := range spec.Hosts {
+		if strings.Contains(v.Why, "the host "+h.Host+",") {
+			return fmt.Sprintf("spec.hosts[%d]", i)
+		}
+	}
+	return "spec.hosts"
+}
+
+func sourceField(spec *v1alpha1.AppSpec) string {
+	switch {
+	case spec.Git != nil && spec.Git.OCI != nil:
+		return "spec.git.oci.url"
+	case spec.Git != nil:
+		return "spec.git.url"
+	case spec.Helm != nil && spec.Helm.Git != nil:
+		return "spec.helm.git.url"
+	case spec.Helm != nil:
+		return "spec.helm.repository"
+	}
+	return ""
+}
+
+// manifestField returns the manifest in app.yaml that declares an object, whose name is "<kind>/<name>".
+func manifestField(raw *v1alpha1.RawSource, object string) string {
+	for i, manifest := range raw.Manifests {
+		is := metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(manifest.Raw, &is); err == nil && is.Kind+"/"+is.Name == object {
+			return fmt.Sprintf("spec.raw.manifests[%d]", i)
+		}
+	}
+	return ""
+}
