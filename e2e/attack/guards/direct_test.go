@@ -42,7 +42,7 @@ func direct(t *testing.T, when string) {
 	t.Helper()
 	number := 0
 	for _, g := range guards {
-		if strings.Contains(g.skip, noDirect) || !strings.Contains(g.name, chosen) {
+		if strings.Contains(g.skip, noDirect) || !g.chosen() {
 			continue
 		}
 		for i, c := range g.tries("Pod") {
@@ -129,12 +129,17 @@ func (w *writer) creations() {
 	generated.SetName("")
 	w.refused("with a generated name", generated, by.Create(w.Context(), generated))
 	owned := w.bad(w.T, w.name)
-	owned.SetFinalizers([]string{"mallet.example/stay"})
-	owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "wealth", UID: "6a5d0b4e-2f0e-4d4c-9b5e-0d2f7f6f3c1a"}})
+	adopt(owned)
 	w.refused("with an owner and a finalizer", owned, by.Create(w.Context(), owned))
 	applied := w.bad(w.T, w.name)
 	w.refused("by server-side apply", applied, by.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("mallet"), client.ForceOwnership))
 	w.unnamed()
+}
+
+// adopt gives an object an owner and a finalizer, by which Kubernetes' garbage collector may look at it in another way.
+func adopt(o *unstructured.Unstructured) {
+	o.SetFinalizers([]string{"mallet.example/stay"})
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "wealth", UID: "6a5d0b4e-2f0e-4d4c-9b5e-0d2f7f6f3c1a"}})
 }
 
 // unnamed checks that nothing has a generated name.
@@ -179,22 +184,29 @@ func (w *writer) deployed() {
 	w.refused("by the deployer, as Helm creates it", o, by.Create(w.Context(), o, client.FieldOwner(v1alpha1.FieldManager)))
 }
 
-// update creates the control and tries to make it what the guard refuses, by an update and by a patch.
+// update creates the control and tries to make it what the guard refuses, by updates and by a patch.
 func (w *writer) update() {
 	w.Helper()
 	by := as(w.T, w.account("bot"))
 	control := w.good(w.T, w.name)
 	must(w.T, by.Create(w.Context(), control))
 	defer func() { must(w.T, by.Delete(w.Context(), control)) }()
-	for form, change := range map[string]func() error{
-		"by an update": func() error {
+	updated := func(owned bool) func() error {
+		return func() error {
 			return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // Kubernetes' controllers write its status.
 				o := control.DeepCopy()
 				must(w.T, by.Get(w.Context(), client.ObjectKeyFromObject(control), o))
+				if owned {
+					adopt(o)
+				}
 				set(w.T, o.Object, strings.Split(w.at, "/")[1:], w.parsed(w.T, w.name))
 				return by.Update(w.Context(), o)
 			})
-		},
+		}
+	}
+	for form, change := range map[string]func() error{
+		"by an update": updated(false),
+		"by an update that adds an owner and a finalizer": updated(true),
 		"by a patch": func() error {
 			return by.Patch(w.Context(), control.DeepCopy(), client.RawPatch("application/json-patch+json", []byte(w.patch(w.T, w.name))))
 		},
@@ -208,6 +220,9 @@ func (w *writer) update() {
 		must(w.T, by.Get(w.Context(), client.ObjectKeyFromObject(control), live))
 		if path := strings.Split(w.at, "/")[1:]; !reflect.DeepEqual(value(live.Object, path), value(control.Object, path)) {
 			w.Errorf("ESCAPE: %s, %s: it changed", w.about, form)
+		}
+		if len(live.GetFinalizers())+len(live.GetOwnerReferences()) > 0 {
+			w.Errorf("ESCAPE: %s, %s: it has an owner or a finalizer", w.about, form)
 		}
 	}
 }

@@ -2,7 +2,11 @@
 
 package guards
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // guard is something that tenants must not do: an object that is accepted, the control, with one field more.
 type guard struct {
@@ -26,6 +30,7 @@ const (
 	noDirect   = "d" // It is allowed to accounts.
 	noDeployer = "k" // It is allowed to kubeop's own account.
 	noKinds    = "t" // Templates may have it: what is made from them is refused.
+	oneInGit   = "o" // Of the forms in Git only the App's own manifests: other guards of the rule are tried in all.
 )
 
 const (
@@ -72,6 +77,8 @@ var controls = map[string]string{
 	"Claim":       "{apiVersion: v1, kind: PersistentVolumeClaim, " + metadata + ", spec: " + claim + "}",
 	"Budget":      "{apiVersion: policy/v1, kind: PodDisruptionBudget, " + metadata + ", spec: {maxUnavailable: 1, " + selector + "}}",
 	"ConfigMap":   "{apiVersion: v1, kind: ConfigMap, " + metadata + ", data: {a: b}}",
+	"Quorum":      "{apiVersion: policy/v1, kind: PodDisruptionBudget, " + metadata + ", spec: {minAvailable: 1, " + selector + "}}",
+	"PullSecret":  "{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: kubeop-registry-NAME, labels: {team: a}, annotations: {note: x}}, stringData: {.dockerconfigjson: '{\"auths\": {}}'}}",
 	"Secret":      "{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: NAME, labels: {team: a}, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}",
 	"Token":       "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: NAME, labels: {team: a}, annotations: {kubernetes.io/service-account.name: bot}}}",
 	"Account":     "{apiVersion: v1, kind: ServiceAccount, " + metadata + "}",
@@ -93,14 +100,37 @@ const (
 	broken                           = "of the Pod Security level restricted"
 	ephemeral                        = "[{name: v, ephemeral: {volumeClaimTemplate: {%s, spec: %s}}}]"
 	oldClass                         = "annotations: {volume.beta.kubernetes.io/storage-class: slow}"
+	theirData                        = "{kind: PersistentVolumeClaim, name: a, namespace: default}"
+	lower                            = "a lowercase RFC 1123 subdomain"
+	wide                             = "\uff57\uff57\uff57" // www, in letters of another width.
 )
 
 func templated(metadata, spec string) string {
 	return strings.Replace(strings.Replace(ephemeral, "%s", "metadata: {"+metadata+"}", 1), "%s", spec, 1)
 }
 
-// guards are all rules of docs/guardrails.md and docs/admission.md about objects. GUARDS=<part of a name> tries some.
-var guards = []guard{
+// mounted are volumes of types that are mounted past claims.
+var mounted = map[string]string{
+	"nfs": "{server: 10.0.0.1, path: /}", "iscsi": "{targetPortal: 10.0.0.1, iqn: 'iqn.2001-04.com.example:a', lun: 0}", "cephfs": "{monitors: [10.0.0.1]}",
+	"rbd": "{monitors: [10.0.0.1], image: a}", "fc": "{targetWWNs: [a], lun: 0}", "flexVolume": "{driver: example.com/a}", "glusterfs": "{endpoints: a, path: a}",
+	"gcePersistentDisk": "{pdName: a}", "awsElasticBlockStore": "{volumeID: a}", "azureDisk": "{diskName: a, diskURI: 'https://blob/a.vhd'}",
+	"azureFile": "{secretName: a, shareName: a}", "cinder": "{volumeID: a}", "vsphereVolume": "{volumePath: a}", "portworxVolume": "{volumeID: a}",
+}
+
+// ofVolumes are guards about each type of volume: Pod Security refuses pods with it, and templates are refused by their own policy.
+func ofVolumes() (all []guard) {
+	for _, of := range slices.Sorted(maps.Keys(mounted)) {
+		volumes := "[{name: v, " + of + ": " + mounted[of] + "}]"
+		all = append(all,
+			guard{name: "a volume of type " + of, control: "pod", field: "/volumes", value: volumes, policy: security, words: of, skip: noKinds + noUpdate + noGit},
+			guard{name: "a volume of type " + of + " of a template", control: "Deployment", field: "/spec/template/spec/volumes", value: volumes, policy: "kubeop-volumes", words: "has the volume v of ", skip: oneInGit},
+			guard{name: "a volume of type " + of + " of a job", control: "CronJob", field: "/spec/jobTemplate/spec/template/spec/volumes", value: volumes, policy: "kubeop-volumes", words: "has the volume v of ", skip: noGit})
+	}
+	return all
+}
+
+// guards are all rules of docs/guardrails.md and docs/admission.md about objects. GUARDS=<parts of names, with commas> tries some.
+var guards = append(ofVolumes(), []guard{
 	{name: "another registry", control: "pod", field: "/containers/0/image", value: "evil.org/web" + digest, policy: images, words: "which is not among the allowed ones"},
 	{name: "a registry like ours", control: "pod", field: "/containers/0/image", value: "registry.example.com.evil.org/mallet/web" + digest, policy: images, words: "which is not among the allowed ones"},
 	{name: "a Unicode twin", control: "pod", field: "/containers/0/image", value: "rеgistry.example.com/mallet/web" + digest, policy: images, words: "which is not among the allowed ones"}, // A Cyrillic letter.
@@ -124,6 +154,7 @@ var guards = []guard{
 	{name: "a wider taint", control: "pod", field: "/tolerations", value: "[{key: pool, operator: Exists}]", policy: nodes, words: "tolerates the taint pool"},
 	{name: "pods of others", control: "pod", field: "/affinity", value: "{podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, namespaceSelector: {}}]}}", policy: "kubeop-placement", words: "with pods of other namespaces"},
 	{name: "a driver", control: "pod", field: "/volumes", value: "[{name: v, csi: {driver: csi.example}}]", policy: "kubeop-volumes", words: "of the CSI driver csi.example"},
+	{name: "data of others of a pod", control: "pod", field: "/volumes", value: templated("", strings.Replace(claim, "{", "{dataSourceRef: "+theirData+", ", 1)), policy: "kubeop-volumes", words: "takes its data from namespace default"},
 	{name: "a foreign volume of a pod", control: "pod", field: "/volumes", value: templated("", strings.Replace(claim, "{", "{volumeName: theirs, ", 1)), policy: "kubeop-volumes", words: "volumeName theirs"},
 	{name: "a forged claim of a pod", control: "pod", field: "/volumes", value: templated("labels: {paas.kubeop.io/tenant: x}", claim), policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/tenant", skip: noDeployer},
 	{name: "a marked claim of a pod", control: "pod", field: "/volumes", value: templated("annotations: {evil.org/x: z}", claim), policy: marks, words: "has the annotation evil.org/x"},
@@ -158,6 +189,14 @@ var guards = []guard{
 	{name: "a certificate of another's host", control: "Ingress", field: "/spec/tls", value: "[{hosts: [" + victims + "], secretName: a}]", policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
 	{name: "another's host of a route", control: "HTTPRoute", field: "/spec/hostnames/0", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
 	{name: "every host of a route", control: "HTTPRoute", field: "/spec/hostnames", value: "[]", policy: hostnames, words: "serves every host name"},
+	{name: "another's host in capitals", control: "Ingress", field: "/spec/rules/0/host", value: "WWW.Mine.Example", policy: "is invalid", words: lower, git: "which another tenant has"},
+	{name: "another's host with a dot", control: "Ingress", field: "/spec/rules/0/host", value: victims + ".", policy: "is invalid", words: lower, git: "which another tenant has"},
+	{name: "another's host in wide letters", control: "Ingress", field: "/spec/rules/0/host", value: wide + ".mine.example", policy: "is invalid", words: lower, git: "which another tenant has"},
+	{name: "another's host in capitals of a route", control: "HTTPRoute", field: "/spec/hostnames/0", value: "WWW.Mine.Example", policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "another's host with a dot of a route", control: "HTTPRoute", field: "/spec/hostnames/0", value: victims + ".", policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "another's host in wide letters of a route", control: "HTTPRoute", field: "/spec/hostnames/0", value: wide + ".mine.example", policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
+	{name: "another's host with a wide dot of a route", control: "HTTPRoute", field: "/spec/hostnames/0", value: "www\u3002mine.example", policy: hostnames, words: "which is not below the allowed domains"},
+	{name: "a Unicode twin of another's host", control: "HTTPRoute", field: "/spec/hostnames/0", value: "www.m\u0456ne.example", policy: hostnames, words: "which is not below the allowed domains"}, // A Cyrillic letter.
 	{name: "another's host of a GRPCRoute", control: "GRPCRoute", field: "/spec/hostnames/0", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
 	{name: "another's host of a TLSRoute", control: "TLSRoute", field: "/spec/hostnames/0", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
 	{name: "another's host of a listener", control: "Gateway", field: "/spec/listeners/0/hostname", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
@@ -181,9 +220,16 @@ var guards = []guard{
 	{name: "storage above the quota", control: "Claim", field: "/spec/resources/requests/storage", value: "100Ti", policy: "exceeded quota: kubeop", words: "exceeded quota: kubeop", skip: noUpdate},
 	{name: "a StorageClass of a template", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/spec/storageClassName", value: "slow", policy: classes, words: "storageClassName slow", skip: noUpdate},
 	{name: "a volume of a template", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/spec/volumeName", value: "theirs", policy: "kubeop-volumes", words: "has volumeName theirs", skip: noUpdate},
+	{name: "data of others", control: "Claim", field: "/spec/dataSourceRef", value: theirData, words: "takes its data from namespace default", skip: noDirect}, // The API server drops it.
+	{name: "data of others of a template", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/spec/dataSourceRef", value: theirData, policy: "kubeop-volumes", words: "takes its data from namespace default", skip: noUpdate},
+	{name: "a snapshot of others of a template", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/spec/dataSourceRef", value: "{apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: a, namespace: default}", policy: "kubeop-volumes", words: "takes its data from namespace default", skip: noUpdate + oneInGit},
 	{name: "a forged claim", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/metadata/labels/paas.kubeop.io~1app", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/app", skip: noUpdate + noDeployer},
 	{name: "a blocked drain", control: "Budget", field: "/spec/maxUnavailable", value: "0", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
 	{name: "a blocked drain in percent", control: "Budget", field: "/spec/maxUnavailable", value: "00%", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
+
+	{name: "a drain that nothing allows", control: "Quorum", field: "/spec/minAvailable", value: "100%", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
+	{name: "a drain that nothing allows, written otherwise", control: "Quorum", field: "/spec/minAvailable", value: "0100%", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained", skip: oneInGit},
+	{name: "a drain below a thousand pods", control: "Quorum", field: "/spec/minAvailable", value: "1000", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
 
 	{name: "a label of kubeop", control: "ConfigMap", field: "/metadata/labels/paas.kubeop.io~1tenant", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/tenant", skip: noDeployer},
 	{name: "a label below kubeop's", control: "ConfigMap", field: "/metadata/labels/a.paas.kubeop.io~1b", value: "x", policy: "kubeop-forged-mark", words: "carries a.paas.kubeop.io/b", skip: noDeployer},
@@ -195,6 +241,7 @@ var guards = []guard{
 	{name: "a missing label", control: "Deployment", field: "/metadata/labels", value: "{a: b}", policy: marks, words: "lacks the label team"},
 	{name: "a large object", control: "ConfigMap", field: "/data/a", value: strings.Repeat("x", 40_000), policy: "kubeop-object-size", words: "is larger than the 32768 bytes", skip: noGit + noDeployer},
 
+	{name: "a forged pull Secret", control: "PullSecret", field: "/metadata/labels/paas.kubeop.io~1project", value: "shop", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/project", skip: noDeployer},
 	{name: "a token of the deployer", control: "Secret", field: "/type", value: "kubernetes.io/service-account-token", policy: "kubeop-platform-token", words: "requests a token of service account kubeop-deployer", skip: noUpdate},
 	{name: "another token of the deployer", control: "Token", field: "/metadata/annotations/kubernetes.io~1service-account.name", value: "kubeop-deployer", policy: "kubeop-platform-token", words: "requests a token of service account kubeop-deployer"},
 	{name: "the platform's account", control: "Account", field: "/metadata/name", value: "kubeop-NAME", policy: "kubeop-reserved-name", words: "choose another name", skip: noUpdate},
@@ -242,5 +289,6 @@ var guards = []guard{
 	{name: "another namespace", control: "ConfigMap", object: "{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME, namespace: default}}", policy: forbidden, git: "is for namespace default"},
 	{name: "an Event", control: "ConfigMap", object: "{apiVersion: v1, kind: Event, " + metadata + ", involvedObject: {namespace: NAMESPACE, kind: Pod, name: x}, message: " + strings.Repeat("x", 3000) + "}", policy: "kubeop-events", words: "is larger than 3072 bytes", git: "Events report what happened"},
 	{name: "a revision", control: "ConfigMap", object: "{apiVersion: apps/v1, kind: ControllerRevision, " + metadata + ", revision: 1, data: {a: b}}", policy: "kubeop-object-size", words: "Kubernetes' controllers make them", skip: noGit + noDeployer},
+	{name: "a PodTemplate", control: "ConfigMap", object: "{apiVersion: v1, kind: PodTemplate, " + metadata + ", template: {" + inside + ", spec: {containers: [{name: a, image: evil.org/a}]}}}", policy: forbidden, git: "which is not among the allowed ones"},
 	{name: "a record of Helm", control: "ConfigMap", object: "{apiVersion: v1, kind: Secret, type: helm.sh/release.v1, " + metadata + "}", git: "is a record of Helm's", skip: noDirect},
-}
+}...)

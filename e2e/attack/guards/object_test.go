@@ -27,6 +27,11 @@ type try struct {
 	at string
 }
 
+// chosen reports whether the guard is to be tried.
+func (g guard) chosen() bool {
+	return slices.ContainsFunc(strings.Split(chosen, ","), func(part string) bool { return strings.Contains(g.name, part) })
+}
+
 // tries returns a guard for each kind that it is for, the usual one first. usual is the kind of a pod's guard.
 func (g guard) tries(usual string) []try {
 	if g.control != "pod" {

@@ -4,7 +4,9 @@ package guards
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +77,12 @@ var debugged = request{want: images, all: true, do: func(ctx context.Context, c 
 	return c.SubResource("ephemeralcontainers").Patch(ctx, pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", []byte(debug)))
 }}
 
-const ours = "paas.kubeop.io/v1alpha1 "
+const (
+	ours = "paas.kubeop.io/v1alpha1 "
+	stay = `{"metadata":{"finalizers":["mallet.example/stay"]}}`
+	// owned has an object deleted with another one that a tenant can delete.
+	owned = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"6a5d0b4e-2f0e-4d4c-9b5e-0d2f7f6f3c1a"}]}}`
+)
 
 // requests are refused to every account and person of the tenant.
 var requests = map[string]request{
@@ -104,6 +111,19 @@ var requests = map[string]request{
 	"the quota":                         merge("ResourceQuota", "kubeop", `{"spec":{"hard":{"pods":"1000"}}}`),
 	"the network policy":                merge("networking.k8s.io/v1 NetworkPolicy", "kubeop", `{"spec":{"ingress":[{}]}}`),
 	"the deployer's binding":            merge("rbac.authorization.k8s.io/v1 RoleBinding", "kubeop-deployer", `{"subjects":[{"kind":"ServiceAccount","name":"bot","namespace":"`+shop+`"}]}`),
+	"a finalizer of the namespace":      merge("Namespace", shop, stay),
+	"a finalizer of an App":             merge(ours+"App", "bot", stay),
+	"a finalizer of the Guardrails":     merge(ours+"Guardrails", "kubeop", stay),
+	"a finalizer of the quota":          merge("ResourceQuota", "kubeop", stay),
+	"a finalizer of the network policy": merge("networking.k8s.io/v1 NetworkPolicy", "kubeop", stay),
+	"a finalizer of the deployer":       merge("ServiceAccount", "kubeop-deployer", stay),
+	"a finalizer of its binding":        merge("rbac.authorization.k8s.io/v1 RoleBinding", "kubeop-deployer", stay),
+	"an owner of an App":                merge(ours+"App", "bot", owned),
+	"an owner of the Guardrails":        merge(ours+"Guardrails", "kubeop", owned),
+	"an owner of the quota":             merge("ResourceQuota", "kubeop", owned),
+	"an owner of the network policy":    merge("networking.k8s.io/v1 NetworkPolicy", "kubeop", owned),
+	"an owner of the deployer":          merge("ServiceAccount", "kubeop-deployer", owned),
+	"an owner of its binding":           merge("rbac.authorization.k8s.io/v1 RoleBinding", "kubeop-deployer", owned),
 	"the end of the Guardrails":         remove(ours+"Guardrails", "kubeop"),
 	"the end of the quota":              remove("ResourceQuota", "kubeop"),
 	"the end of the network policy":     remove("networking.k8s.io/v1 NetworkPolicy", "kubeop"),
@@ -127,6 +147,8 @@ func TestNothingIsChangedBySubresources(t *testing.T) {
 	soon(t, "the account has its rights", func(ctx context.Context) error {
 		return as(t, giant).Get(ctx, client.ObjectKeyFromObject(pod), &corev1.Pod{})
 	})
+	debugContainers(t, giant)
+	podTemplates(t, giant)
 	for what, r := range requests {
 		for _, user := range []string{bot, attacker + "-view", attacker + "-edit", attacker + "-admin"} {
 			err := r.do(t.Context(), as(t, user))
@@ -145,6 +167,55 @@ func TestNothingIsChangedBySubresources(t *testing.T) {
 		}
 	}
 	unchanged(t, before)
+}
+
+// debugContainers tries each guard about a container as an ephemeral container of the running pod. The control is one that differs in the field alone.
+func debugContainers(t *testing.T, user string) {
+	t.Helper()
+	by := as(t, user)
+	debug := func(o *unstructured.Unstructured, path string) error {
+		container, _ := value(o.Object, []string{"spec", path, "0"}).(map[string]any)
+		container["name"] = "debug"
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"ephemeralContainers": []any{container}}})
+		must(t, err)
+		return by.SubResource("ephemeralcontainers").Patch(t.Context(), pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", patch), client.DryRunAll)
+	}
+	must(t, debug(object(t, controls["Pod"], "x"), "containers"))
+	for _, g := range guards {
+		path, _, _ := strings.Cut(strings.TrimPrefix(g.field, "/"), "/")
+		if g.control != "pod" || path != "containers" && g.field != "/initContainers" || strings.HasSuffix(g.field, "/ports") || !g.chosen() {
+			continue // An ephemeral container has no ports.
+		}
+		w := &writer{T: t, try: g.tries("Pod")[0], about: g.name}
+		err := debug(w.bad(t, "x"), path)
+		tried.add(g.name+", as an ephemeral container", fmt.Sprint(err))
+		if wrong := w.judge(err); wrong != nil {
+			t.Errorf("ESCAPE: %s, as an ephemeral container: %v", g.name, wrong)
+		}
+	}
+}
+
+// podTemplates tries the guards that hold for PodTemplates. No controller makes pods of them, and no role of kubeop has them.
+func podTemplates(t *testing.T, user string) {
+	t.Helper()
+	by := as(t, user)
+	template := func(pod *unstructured.Unstructured) *unstructured.Unstructured {
+		o := object(t, "{apiVersion: v1, kind: PodTemplate, "+metadata+"}", "x")
+		o.Object["template"] = map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "a"}}, "spec": pod.Object["spec"]}
+		return o
+	}
+	must(t, by.Create(t.Context(), template(object(t, controls["Pod"], "x")), client.DryRunAll))
+	for _, g := range guards {
+		if g.control != "pod" || !slices.Contains([]string{images, classes, nodes, "kubeop-volumes"}, g.policy) || !g.chosen() {
+			continue
+		}
+		w := &writer{T: t, try: g.tries("Pod")[0], about: g.name}
+		err := by.Create(t.Context(), template(w.bad(t, "x")), client.DryRunAll)
+		tried.add(g.name+", as a PodTemplate", fmt.Sprint(err))
+		if wrong := w.judge(err); wrong != nil {
+			t.Errorf("ESCAPE: %s, as a PodTemplate: %v", g.name, wrong)
+		}
+	}
 }
 
 // TestLabelsThatAreTakenAwayComeBack: anybody who may change an object may remove kubeop's labels from it. kubeop restores them, and the object stays the app's.

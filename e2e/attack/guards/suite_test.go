@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -115,6 +117,8 @@ spec:
     - {apiVersion: v1, kind: Secret, metadata: {name: wealth}, stringData: {password: %s}}
     - {apiVersion: v1, kind: ConfigMap, metadata: {name: wealth}, data: {a: b}}
     - {apiVersion: v1, kind: Service, metadata: {name: wealth}, spec: {ports: [{port: 80}]}}
+    - {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: wealth}, spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}}
+    - {apiVersion: apps/v1, kind: Deployment, metadata: {name: wealth}, spec: {replicas: 0, selector: {matchLabels: {app: wealth}}, template: {metadata: {labels: {app: wealth}}, spec: {containers: [{name: a, image: a}]}}}}
     - {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: wealth}, spec: {rules: [{host: %s}]}}
 `
 
@@ -142,7 +146,7 @@ metadata: {name: gateways, labels: {paas.kubeop.io/aggregate-to-deployer: "true"
 rules: [{apiGroups: [gateway.networking.k8s.io], resources: [gateways, listenersets, grpcroutes, tlsroutes], verbs: [get, list, watch, create, update, patch, delete]}]
 `
 
-// chosen is a part of the names of the guards that are tried.
+// chosen are parts of the names of the guards that are tried, with commas; "" for all.
 var chosen = os.Getenv("GUARDS")
 
 // platform has both tenants; own is the repository of the attacker, folders is a public one with folders for kustomize.
@@ -186,6 +190,11 @@ func prepare(ctx context.Context) error {
 	for _, class := range []client.Object{
 		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 1000},
 		&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}, Handler: "kata"},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "wealth"}, Spec: corev1.PersistentVolumeSpec{ // An app is ready with its claim bound.
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName: "none", ClaimRef: &corev1.ObjectReference{Namespace: theirs, Name: "wealth"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"}},
+		}},
 	} {
 		if err := platform.Client.Create(ctx, class); err != nil {
 			return err
@@ -240,7 +249,7 @@ func twoTenants(ctx context.Context) (err error) {
 	for _, role := range roles {
 		owners += "{kind: User, name: " + attacker + "-" + role + ", role: " + role + "}, "
 	}
-	own, err = platform.Tenant(ctx, attacker, "policies: [strict]\ntaints: [pool, gpu]\nquota: {services.loadbalancers: \"5\"}\nlimits: {apps: 800}\nowners: ["+strings.TrimSuffix(owners, ", ")+"]", map[string]string{
+	own, err = platform.Tenant(ctx, attacker, "policies: [strict]\ntaints: [pool, gpu]\nquota: {services.loadbalancers: \"5\"}\nlimits: {apps: 900}\nowners: ["+strings.TrimSuffix(owners, ", ")+"]", map[string]string{
 		"projects/shop/project.yaml": project, "projects/shop/apps/bot/app.yaml": fmt.Sprintf(rights, shop, host),
 		"projects/nets/project.yaml": nets, "projects/nets/apps/bot/app.yaml": fmt.Sprintf(netRights, v1alpha1.ProjectNamespace(attacker, "nets")),
 	})
@@ -271,7 +280,7 @@ func (j *journal) add(name string, message string) {
 
 // watched are the kinds of the victim's objects that must not change.
 var watched = []string{"Secret", "ConfigMap", "Service", "ServiceAccount", "networking.k8s.io/v1 Ingress", "networking.k8s.io/v1 NetworkPolicy", "rbac.authorization.k8s.io/v1 RoleBinding",
-	"paas.kubeop.io/v1alpha1 Guardrails"}
+	"paas.kubeop.io/v1alpha1 Guardrails", "PersistentVolumeClaim", "ResourceQuota", "LimitRange", "apps/v1 Deployment", "paas.kubeop.io/v1alpha1 App"}
 
 // versions returns the versions of the victim's objects.
 func versions(t *testing.T) []string {
@@ -284,8 +293,18 @@ func versions(t *testing.T) []string {
 		}
 		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: name + "List"}}
 		must(t, platform.Client.List(t.Context(), list, client.InNamespace(theirs)))
+		if len(list.Items) == 0 {
+			t.Errorf("the victim has no %s", kind)
+		}
 		for _, o := range list.Items {
 			all = append(all, kind+" "+o.Name+" "+o.ResourceVersion)
+		}
+	}
+	claims := &v1alpha1.HostnameClaimList{}
+	must(t, platform.Client.List(t.Context(), claims))
+	for _, c := range claims.Items {
+		if c.Spec.Tenant == victim {
+			all = append(all, "HostnameClaim "+c.Name+" "+c.ResourceVersion)
 		}
 	}
 	slices.Sort(all)
