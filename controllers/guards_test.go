@@ -92,7 +92,7 @@ func TestATenantReportsWhatTheAPIServerWrites(t *testing.T) {
 	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "pool"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
 		Nodes: &v1alpha1.NodeRules{Selector: map[string]v1alpha1.LabelValue{"pool": "tenants"}},
 	}}})
-	const unwritten = "kubeop writes them into the templates of apps; the API server writes nothing into other pods, and refuses those without labels of nodes that a policy names: "
+	const unwritten = "kubeop writes them into the templates of apps; the API server does not write all of them into other pods, and refuses those without: "
 	if env.OlderThan(36) {
 		n.reportsGuard("Defaults", v1alpha1.GuardRenderedOnly, unwritten+"it does not serve MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on")
 		return

@@ -9,8 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -96,6 +98,81 @@ func (n *team) writesNodesIntoApps(want map[string]string) {
 	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0, nodeSelector: {pool: others}}\n"))
 	n.states(n.app("shop", "site"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "Deployment/site selects nodes with pool=others, and its pods have to run on nodes with pool=tenants; "+
 		"change that in Git, or ask an administrator of the cluster to change spec.nodes.selector of policies/pooled-pool.yaml")
+}
+
+// TestPodsGetTheirUserNamespaceAndPullPolicyFromPolicies: kubeop writes them into the templates of an app that does not say them, the API server into every new
+// pod. Others are refused.
+func TestPodsGetTheirUserNamespaceAndPullPolicyFromPolicies(t *testing.T) {
+	n, bot := limited(t, "namespaced")
+	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Images: &v1alpha1.ImageRules{PullPolicies: []string{"Always"}}, Nodes: &v1alpha1.NodeRules{UserNamespaces: true},
+	}}})
+	create := func(pod *unstructured.Unstructured) error { return bot.Create(t.Context(), pod, client.DryRunAll) }
+	pod := func(fields string) *unstructured.Unstructured {
+		return n.object(n.namespace(), placed("Pod", fields))
+	}
+	const users = "Nodes: Pod/x has pods whose users are users of their node: they need hostUsers: false. See spec.nodes.userNamespaces of policy namespaced-own"
+	const pull = "with imagePullPolicy %s; allowed are: Always. See spec.images.pullPolicies of policy namespaced-own"
+	n.denied(func() error { return create(pod("hostUsers: true")) }, users)
+	never := pod("hostUsers: false")
+	setPullPolicy(t, never, "Never")
+	n.denied(func() error { return create(never) }, fmt.Sprintf(pull, "Never"))
+	if env.OlderThan(36) {
+		n.denied(func() error { return create(pod("hostname: a")) }, users)
+		present := pod("hostUsers: false")
+		setPullPolicy(t, present, "IfNotPresent")
+		n.denied(func() error { return create(present) }, fmt.Sprintf(pull, "IfNotPresent"))
+	} else {
+		n.eventually(func() error {
+			present := pod("hostname: a, " + strings.Replace(podSpec, "containers: [{name: a, image: a", "initContainers: [{name: i, image: 'i:1'", 1) + ", volumes: [{name: v, image: {reference: 'v:1'}}, {name: e, emptyDir: {}}]")
+			setPullPolicy(t, present, "IfNotPresent")
+			if err := create(present); err != nil {
+				return err
+			}
+			got := &corev1.Pod{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(present.Object, got); err != nil {
+				return err
+			}
+			for _, policy := range []corev1.PullPolicy{got.Spec.Containers[0].ImagePullPolicy, got.Spec.InitContainers[0].ImagePullPolicy, got.Spec.Volumes[0].Image.PullPolicy} {
+				if policy != corev1.PullAlways {
+					return fmt.Errorf("the pull policy is %s", policy)
+				}
+			}
+			if got.Spec.HostUsers == nil || *got.Spec.HostUsers || got.Spec.NodeSelector != nil {
+				return fmt.Errorf("the pod is %+v", got.Spec)
+			}
+			return nil
+		})
+	}
+
+	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0}\n"))
+	n.ready(n.app("shop", "site"))
+	deployment := &appsv1.Deployment{}
+	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "site"}, deployment); err != nil {
+		t.Fatal(err)
+	}
+	made := deployment.Spec.Template.Spec
+	if made.HostUsers == nil || *made.HostUsers || made.Containers[0].ImagePullPolicy != corev1.PullAlways {
+		t.Errorf("the Deployment has %+v", made)
+	}
+	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0, imagePullPolicy: IfNotPresent}\n"))
+	n.states(n.app("shop", "site"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "Deployment/site has the image registry.example.com/web:v1 with imagePullPolicy IfNotPresent; allowed are: Always; "+
+		"change that in Git, or ask an administrator of the cluster to change spec.images.pullPolicies of policies/namespaced-own.yaml")
+}
+
+// setPullPolicy sets the pull policy of the containers of a pod.
+func setPullPolicy(t *testing.T, pod *unstructured.Unstructured, policy string) {
+	t.Helper()
+	containers, _, err := unstructured.NestedSlice(pod.Object, "spec", "containers")
+	if err != nil || len(containers) == 0 {
+		t.Fatalf("the pod has the containers %v: %v", containers, err)
+	}
+	for _, c := range containers {
+		c.(map[string]any)["imagePullPolicy"] = policy
+	}
+	if err := unstructured.SetNestedSlice(pod.Object, containers, "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestPoliciesNarrowTheTolerationsOfATenant: within the taints that the Tenant lists, an app and everybody who writes to the API server may tolerate only what

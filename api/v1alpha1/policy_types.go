@@ -64,7 +64,7 @@ type ImageRules struct {
 	RequireDigest bool `json:"requireDigest,omitempty"`
 	// PullPolicies are the values that imagePullPolicy may have. With Always a node asks the registry with the pod's own credentials, so that
 	// no pod runs a private image only because another tenant's pod left it on the node. A container that sets none has Always if its tag is
-	// latest or missing, and IfNotPresent otherwise. Default: all.
+	// latest or missing, and IfNotPresent otherwise; Always is written in place of an IfNotPresent that is not allowed, as Selector of NodeRules is. Default: all.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:items:Enum=Always;IfNotPresent;Never
 	// +listType=set
@@ -200,8 +200,8 @@ type ClassRules struct {
 	Runtime []string `json:"runtime,omitempty"`
 }
 
-// NodeRules says on which nodes pods run, such as those that are set apart for a group of tenants.
-// +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.tolerations)",message="nodes must have a selector or tolerations"
+// NodeRules says on which nodes pods run, such as those that are set apart for a group of tenants, and as which users.
+// +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.tolerations) || has(self.userNamespaces) && self.userNamespaces",message="nodes must have a selector, tolerations or userNamespaces"
 type NodeRules struct {
 	// Action for pods that select other nodes, or tolerate other taints: Deny, Warn or Audit. Default Deny.
 	// +kubebuilder:default=Deny
@@ -219,6 +219,8 @@ type NodeRules struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	Tolerations []AllowedToleration `json:"tolerations,omitempty"`
+	// UserNamespaces: the users of a pod are none of its node (hostUsers: false). It is written as Selector is; hostUsers: true breaks the rule. Default false.
+	UserNamespaces bool `json:"userNamespaces,omitempty"`
 }
 
 // AllowedToleration is a toleration that pods may have, or a narrower one: with one of its values, or with its effect alone.

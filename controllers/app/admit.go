@@ -166,7 +166,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 	if err != nil && !errors.As(err, new(*policy.Violation)) {
 		return made, err
 	}
-	guardrails.Place(objects, s.Guardrails)
+	guardrails.Default(objects, s.Guardrails)
 	guardrails.Mark(objects, s.Guardrails)
 	made.broken = policy.Judge(objects, s.Guardrails, a.sources.Unsigned(s.App))
 	err = policy.Join(err, policy.Refusal(made.broken))

@@ -110,12 +110,22 @@ func (c Cluster) family(name string, stated map[string]string) v1alpha1.GuardSta
 
 // defaults says whether all pods get what policies write into those that do not say it.
 func (c Cluster) defaults(spec *v1alpha1.GuardrailsSpec) v1alpha1.GuardStatus {
-	if !slices.ContainsFunc(spec.Deny, func(p v1alpha1.AppliedPolicy) bool { return p.Nodes != nil && len(p.Nodes.Selector) > 0 }) {
+	of := guardrails.DefaultsOf(spec)
+	var policies []string
+	if len(of.Nodes) > 0 || of.UserNamespaces {
+		policies = append(policies, "kubeop-guardrails-placing")
+	}
+	if of.Pull {
+		policies = append(policies, "kubeop-guardrails-pulling")
+	}
+	if len(policies) == 0 {
 		return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant writes anything into pods"}
 	}
-	if fault := c.unwritten("kubeop-guardrails-placing"); fault != "" {
-		return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardRenderedOnly,
-			Reason: "kubeop writes them into the templates of apps; the API server writes nothing into other pods, and refuses those without labels of nodes that a policy names: " + fault}
+	for _, policy := range policies {
+		if fault := c.unwritten(policy); fault != "" {
+			return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardRenderedOnly,
+				Reason: "kubeop writes them into the templates of apps; the API server does not write all of them into other pods, and refuses those without: " + fault}
+		}
 	}
 	return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardEnforced}
 }

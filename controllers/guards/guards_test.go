@@ -60,7 +60,7 @@ func installed(broken []string, other ...client.Object) []client.Object {
 			all = append(all, binding(name, admissionregistrationv1.Deny))
 		}
 	}
-	for _, name := range []string{"kubeop-guardrails-placing", "kubeop-guardrails-marking"} {
+	for _, name := range []string{"kubeop-guardrails-placing", "kubeop-guardrails-pulling", "kubeop-guardrails-marking"} {
 		for i, kind := range []string{"policy ", "binding "} {
 			if !slices.Contains(broken, kind+name) {
 				all = append(all, writes(name)[i])
@@ -94,7 +94,7 @@ const (
 	network   = "Network RenderedOnly NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"
 	tier      = "ClusterNetworkPolicy Absent the API server does not serve policy.networking.k8s.io/v1alpha2, or clusterNetworkPolicies is false in the values of kubeop's chart, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
 	enforces  = " Enforced"
-	unwritten = "Defaults RenderedOnly kubeop writes them into the templates of apps; the API server writes nothing into other pods, and refuses those without labels of nodes that a policy names: "
+	unwritten = "Defaults RenderedOnly kubeop writes them into the templates of apps; the API server does not write all of them into other pods, and refuses those without: "
 )
 
 // without is what a tenant without policies has in a cluster with the whole chart.
@@ -139,6 +139,12 @@ func placed(action v1alpha1.PolicyAction) []v1alpha1.Policy {
 	}}}}
 }
 
+func pulling() []v1alpha1.Policy {
+	return []v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "fresh"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Images: &v1alpha1.ImageRules{PullPolicies: []string{"Always"}}, Nodes: &v1alpha1.NodeRules{UserNamespaces: true},
+	}}}}
+}
+
 func TestWhatHoldsForATenant(t *testing.T) {
 	const images = "kubeop-guardrails-images-deny"
 	both := append(rulesOf(v1alpha1.DenyAction), rulesOf(v1alpha1.WarnAction)...)
@@ -170,6 +176,9 @@ func TestWhatHoldsForATenant(t *testing.T) {
 		"labels of nodes, of which a policy warns": {policies: placed(v1alpha1.WarnAction), objects: installed(nil), want: with("Nodes Absent policies only warn")},
 		"labels of nodes, in an older Kubernetes": {policies: placed(v1alpha1.DenyAction), objects: installed(nil), old: true,
 			want: with("Nodes"+enforces, unwritten+"it does not serve MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on")},
+		"a pull policy and user namespaces, without a policy": {policies: pulling(), objects: installed([]string{"policy kubeop-guardrails-pulling"}),
+			want: with("Images"+enforces, "Nodes"+enforces, unwritten+"MutatingAdmissionPolicy kubeop-guardrails-pulling does not exist: an administrator of the cluster installs the chart again")},
+		"a pull policy and user namespaces": {policies: pulling(), objects: installed(nil), want: with("Images"+enforces, "Nodes"+enforces, "Defaults"+enforces)},
 		"labels of nodes, without a policy": {policies: placed(v1alpha1.DenyAction), objects: installed([]string{"policy kubeop-guardrails-placing"}),
 			want: with("Nodes"+enforces, unwritten+"MutatingAdmissionPolicy kubeop-guardrails-placing does not exist: an administrator of the cluster installs the chart again")},
 		"labels of nodes, without a binding": {policies: placed(v1alpha1.DenyAction), objects: installed([]string{"binding kubeop-guardrails-placing"}),

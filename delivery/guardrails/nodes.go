@@ -12,8 +12,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/podspec"
 )
 
-// nodes: pods run only on nodes with the labels of the policy, and tolerate only the taints that it allows. A pod without the labels gets them when it
-// is created, so only another value breaks the rule.
+// nodes: pods run only on nodes with the labels of the policy, tolerate only the taints that it allows, and have user namespaces. A pod without the labels, or
+// without hostUsers, gets them when it is created, so only another value breaks the rule.
 func nodes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {
 	rule, pod := rules.Nodes, podspec.Of(object)
 	if rule == nil || pod == nil {
@@ -27,49 +27,8 @@ func nodes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []fou
 				label, few.Line(fmt.Sprint(value), maxQuoted), rule.Selector[label])})
 		}
 	}
+	if users := pod.Spec["hostUsers"]; rule.UserNamespaces && users != nil && users != false {
+		broken = append(broken, found{"nodes.userNamespaces", "has pods whose users are users of their node: take out hostUsers, or write hostUsers: false"})
+	}
 	return append(broken, tolerations(pod, object.GetKind(), rule.Tolerations)...)
-}
-
-// Place adds the labels of nodes that denying policies name to the templates of pods, in place, unless they name another value. It leaves Pods and
-// Jobs as they are, because the API server refuses that change of existing ones: their pods get the labels from the policy
-// kubeop-guardrails-placing when they are created.
-func Place(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) {
-	if spec == nil {
-		return
-	}
-	labels := nodesOf(spec)
-	if len(labels) == 0 {
-		return
-	}
-	for _, object := range objects {
-		pod := podspec.Of(object)
-		if pod == nil || pod.Fixed {
-			continue
-		}
-		selected, ok := pod.Spec["nodeSelector"].(map[string]any)
-		if !ok && pod.Spec["nodeSelector"] != nil {
-			continue // The API server refuses it.
-		}
-		if !ok {
-			selected = map[string]any{}
-			pod.Spec["nodeSelector"] = selected
-		}
-		for label, value := range labels {
-			if _, set := selected[label]; !set {
-				selected[label] = string(value)
-			}
-		}
-	}
-}
-
-// nodesOf returns the labels of nodes that denying policies name. If two differ about one, that of the first policy by name counts, and the other policy
-// refuses the pod.
-func nodesOf(spec *v1alpha1.GuardrailsSpec) map[string]v1alpha1.LabelValue {
-	labels := map[string]v1alpha1.LabelValue{}
-	for _, applied := range slices.Backward(spec.Deny) {
-		if applied.Nodes != nil {
-			maps.Copy(labels, applied.Nodes.Selector)
-		}
-	}
-	return labels
 }

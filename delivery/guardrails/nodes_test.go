@@ -47,7 +47,7 @@ func TestTemplatesGetTheLabelsOfTheirNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := parsed(t, c.object)
 			for range 2 {
-				Place([]*unstructured.Unstructured{object}, &rules)
+				Default([]*unstructured.Unstructured{object}, &rules)
 				if diff := cmp.Diff(parsed(t, c.want).Object, object.Object); diff != "" {
 					t.Fatalf("-want +got:\n%s", diff)
 				}
@@ -55,8 +55,8 @@ func TestTemplatesGetTheLabelsOfTheirNodes(t *testing.T) {
 		})
 	}
 	object := parsed(t, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {}}}}")
-	Place([]*unstructured.Unstructured{object}, nil)
-	Place([]*unstructured.Unstructured{object}, &v1alpha1.GuardrailsSpec{})
+	Default([]*unstructured.Unstructured{object}, nil)
+	Default([]*unstructured.Unstructured{object}, &v1alpha1.GuardrailsSpec{})
 	if diff := cmp.Diff(parsed(t, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {}}}}").Object, object.Object); diff != "" {
 		t.Errorf("without a rule, -want +got:\n%s", diff)
 	}
@@ -68,7 +68,7 @@ func TestPoliciesThatContradictEachOtherRefuseEveryPod(t *testing.T) {
 		named("a", false, v1alpha1.PolicyRules{Nodes: selecting("pool", "tenants")}), named("b", false, v1alpha1.PolicyRules{Nodes: selecting("pool", "others")}),
 	})
 	object := parsed(t, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {}}}}")
-	Place([]*unstructured.Unstructured{object}, &rules)
+	Default([]*unstructured.Unstructured{object}, &rules)
 	want := []Violation{{Nodes, "b", v1alpha1.DenyAction, "nodes.selector", "selects nodes with pool=tenants, and its pods have to run on nodes with pool=others", ""}}
 	if diff := cmp.Diff(want, Check(object, &rules)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -142,7 +142,7 @@ func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
 		for _, toleration := range of.Tolerations {
 			taints = append(taints, guardrails.ToleratedBy(toleration))
 		}
-		describeRule(page, "nodes", of.Action, "with", pairsOf(of.Selector), "tolerated taints", taints)
+		describeRule(page, "nodes", of.Action, "with", pairsOf(of.Selector), "tolerated taints", taints, "", when(of.UserNamespaces, "in user namespaces"))
 	}
 	if of := rules.Kinds; of != nil {
 		describeRule(page, "kinds", of.Action, "allow", of.Allow, "deny", of.Deny)

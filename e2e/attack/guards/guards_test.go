@@ -140,7 +140,7 @@ var guards = append(ofVolumes(), []guard{
 	{name: "a tag", control: "pod", field: "/containers/0/image", value: "registry.example.com/mallet/web:1", policy: images, words: "without a digest"},
 	{name: "an unsigned image", control: "pod", field: "/containers/0/image", value: "registry.example.com/mallet/signed/web" + digest, policy: images, words: "which has to be signed", skip: noGit},
 	{name: "an unsigned image by another port", control: "pod", field: "/containers/0/image", value: "registry.example.com:00443/mallet/signed/web" + digest, policy: images, words: "which has to be signed", skip: noGit},
-	{name: "an old image", control: "pod", field: "/containers/0/imagePullPolicy", value: "IfNotPresent", policy: images, words: "with imagePullPolicy IfNotPresent"},
+	{name: "an old image", control: "pod", field: "/containers/0/imagePullPolicy", value: "Never", policy: images, words: "with imagePullPolicy Never"},
 	{name: "an init container", control: "pod", field: "/initContainers", value: "[{name: i, image: 'evil.org/web" + digest + "', imagePullPolicy: Always, " + secure + "}]", policy: images, words: "which is not among the allowed ones"},
 	{name: "an image volume", control: "pod", field: "/volumes", value: "[{name: v, image: {reference: 'evil.org/web" + digest + "', pullPolicy: Always}}]", policy: images, words: "which is not among the allowed ones"},
 	{name: "a runtime", control: "pod", field: "/runtimeClassName", value: "kata", policy: classes, words: "runtimeClassName kata"},

@@ -60,6 +60,7 @@ type ofPod struct {
 	Image, Pull, InitImage, ImageVolume, Ephemeral, Runtime string
 
 	Nodes       map[string]any
+	HostUsers   *bool
 	Tolerations []any
 }
 
@@ -250,6 +251,9 @@ func (w *written) pod() map[string]any {
 	pod := map[string]any{"containers": []any{container("a", cmp.Or(w.Image, "nginx"))}}
 	if w.Nodes != nil {
 		pod["nodeSelector"] = w.Nodes
+	}
+	if w.HostUsers != nil {
+		pod["hostUsers"] = *w.HostUsers
 	}
 	if w.Tolerations != nil {
 		pod["tolerations"] = w.Tolerations
