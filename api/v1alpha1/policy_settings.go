@@ -108,3 +108,46 @@ type EgressPort struct {
 	// +kubebuilder:validation:Maximum=65535
 	EndPort int32 `json:"endPort,omitempty"`
 }
+
+// ClassRules limits the classes that objects name. An object that names none gets the cluster's default class before it is checked.
+type ClassRules struct {
+	// Action for objects that break this rule: Deny, Warn or Audit. Default Deny.
+	// +kubebuilder:default=Deny
+	Action PolicyAction `json:"action,omitempty"`
+	// Storage are the StorageClasses that claims may name, also those in a StatefulSet's templates and in pods' ephemeral volumes.
+	// Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Storage []string `json:"storage,omitempty"`
+	// Ingress are the IngressClasses that Ingresses may name. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Ingress []string `json:"ingress,omitempty"`
+	// Gateway are the GatewayClasses that Gateways may name. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Gateway []string `json:"gateway,omitempty"`
+	// Priority are the PriorityClasses that pods may name, among those that spec.priorityClasses of the Tenant allows. Default: all that the Tenant allows.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Priority []string `json:"priority,omitempty"`
+	// Runtime are the RuntimeClasses that pods may name. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Runtime []string `json:"runtime,omitempty"`
+}

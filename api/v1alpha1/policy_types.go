@@ -163,43 +163,6 @@ type HostnameRules struct {
 	Wildcards bool `json:"wildcards,omitempty"`
 }
 
-// ClassRules limits the classes that objects name. An object that names none gets the cluster's default class before it is checked. The
-// PriorityClasses of pods are in spec.priorityClasses of the Tenant.
-type ClassRules struct {
-	// Action for objects that break this rule: Deny, Warn or Audit. Default Deny.
-	// +kubebuilder:default=Deny
-	Action PolicyAction `json:"action,omitempty"`
-	// Storage are the StorageClasses that claims may name, also those in a StatefulSet's templates and in pods' ephemeral volumes.
-	// Default: all.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
-	// +listType=set
-	Storage []string `json:"storage,omitempty"`
-	// Ingress are the IngressClasses that Ingresses may name. Default: all.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
-	// +listType=set
-	Ingress []string `json:"ingress,omitempty"`
-	// Gateway are the GatewayClasses that Gateways may name. Default: all.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
-	// +listType=set
-	Gateway []string `json:"gateway,omitempty"`
-	// Runtime are the RuntimeClasses that pods may name. Default: all.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
-	// +listType=set
-	Runtime []string `json:"runtime,omitempty"`
-}
-
 // NodeRules says on which nodes pods run, such as those that are set apart for a group of tenants, and as which users.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.tolerations) || has(self.userNamespaces) && self.userNamespaces",message="nodes must have a selector, tolerations or userNamespaces"
 type NodeRules struct {

@@ -658,6 +658,11 @@ func (in *ClassRules) DeepCopyInto(out *ClassRules) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Priority != nil {
+		in, out := &in.Priority, &out.Priority
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Runtime != nil {
 		in, out := &in.Runtime, &out.Runtime
 		*out = make([]string, len(*in))

@@ -31,7 +31,8 @@ func classes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []f
 		{"classes.storage", "storageClassName", storageClasses(object), rule.Storage},
 		{"classes.ingress", "ingressClassName", ingressClasses(object), rule.Ingress},
 		{"classes.gateway", "gatewayClassName", gatewayClasses(object), rule.Gateway},
-		{"classes.runtime", "runtimeClassName", runtimeClasses(object), rule.Runtime},
+		{"classes.priority", "priorityClassName", classOfPod(object, "priorityClassName"), rule.Priority},
+		{"classes.runtime", "runtimeClassName", classOfPod(object, "runtimeClassName"), rule.Runtime},
 	} {
 		for _, class := range of.named {
 			if class != "" && len(of.allowed) > 0 && !slices.Contains(of.allowed, class) {
@@ -92,11 +93,12 @@ func gatewayClasses(object *unstructured.Unstructured) []string {
 	return []string{class}
 }
 
-func runtimeClasses(object *unstructured.Unstructured) []string {
+// classOfPod returns the class in a field of the pod.
+func classOfPod(object *unstructured.Unstructured, field string) []string {
 	pod := podspec.Of(object)
 	if pod == nil {
 		return nil
 	}
-	class, _ := pod.Spec["runtimeClassName"].(string)
+	class, _ := pod.Spec[field].(string)
 	return []string{class}
 }

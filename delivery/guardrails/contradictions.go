@@ -37,6 +37,7 @@ func listsOf(policy *v1alpha1.Policy) []allowed {
 		{"classes.storage", "StorageClass", classes.Storage, equal},
 		{"classes.ingress", "IngressClass", classes.Ingress, equal},
 		{"classes.gateway", "GatewayClass", classes.Gateway, equal},
+		{"classes.priority", "PriorityClass", classes.Priority, equal},
 		{"classes.runtime", "RuntimeClass", classes.Runtime, equal},
 		{"kinds.allow", "kind", kinds.Allow, kindsOverlap},
 		{"egress.cidrs", "address outside of the cluster", egress.CIDRs, rangesOverlap},

@@ -23,6 +23,8 @@ func TestPoliciesThatTogetherAllowNothingContradictEachOther(t *testing.T) {
 			want: "spec.images.allow of policies/a.yaml has a.example, and that of policies/b.yaml has b.example, c.example, so no image is allowed"},
 		"two of three": {policies: []string{"kinds: {allow: [Pod]}", "kinds: {allow: [Pod, Service]}", "kinds: {allow: [Service]}"},
 			want: "spec.kinds.allow of policies/a.yaml has Pod, and that of policies/c.yaml has Service, so no kind is allowed"},
+		"two PriorityClasses": {policies: []string{"classes: {priority: [batch]}", "classes: {priority: [low]}"},
+			want: "spec.classes.priority of policies/a.yaml has batch, and that of policies/b.yaml has low, so no PriorityClass is allowed"},
 		"a repository in the other's registry": {policies: []string{"images: {allow: [a.example/x/y]}", "images: {allow: [b.example, a.example/x]}"}},
 		"wildcards with something in common":   {policies: []string{"images: {allow: ['*.example/x*z']}", "images: {allow: ['a.*/*yz/w']}"}},
 		"wildcards with nothing in common": {policies: []string{"images: {allow: ['*.example/x*']}", "images: {allow: ['a.*/y*']}"},

@@ -140,6 +140,10 @@ func TestEachRuleSaysWhatTheObjectHasAndWhatIsAllowed(t *testing.T) {
 				{"images.pullPolicies", "has the image z with imagePullPolicy Never; allowed are: Always"},
 			},
 		},
+		pod + "priorityClassName: high}}": {
+			v1alpha1.PolicyRules{Classes: &v1alpha1.ClassRules{Priority: []string{"batch", "low"}}},
+			[]found{{"classes.priority", "has priorityClassName high; allowed are: batch, low"}},
+		},
 		pod + "hostUsers: true}}": {
 			v1alpha1.PolicyRules{Nodes: &v1alpha1.NodeRules{UserNamespaces: true}},
 			[]found{{"nodes.userNamespaces", "has pods whose users are users of their node: take out hostUsers, or write hostUsers: false"}},

@@ -57,7 +57,7 @@ type ofTemplate struct {
 
 // ofPod are the fields of a case about a pod.
 type ofPod struct {
-	Image, Pull, InitImage, ImageVolume, Ephemeral, Runtime string
+	Image, Pull, InitImage, ImageVolume, Ephemeral, Runtime, Priority string
 
 	Nodes       map[string]any
 	HostUsers   *bool
@@ -138,7 +138,7 @@ func (w *written) object() *unstructured.Unstructured {
 		set := w.workload("StatefulSet")
 		set.Object["spec"].(map[string]any)["volumeClaimTemplates"] = []any{w.claimTemplate(w.Template)}
 		return set
-	case w.Kind == "" && w.Image == "" && w.InitImage == "" && w.ImageVolume == "" && w.Ephemeral == "" && w.Runtime == "":
+	case w.Kind == "" && w.Image == "" && w.InitImage == "" && w.ImageVolume == "" && w.Ephemeral == "" && w.Runtime == "" && w.Priority == "":
 		return object("v1", "PersistentVolumeClaim", nil, claim(w.Claim))
 	}
 	return w.workload(cmp.Or(w.Kind, "Pod"))
@@ -266,6 +266,9 @@ func (w *written) pod() map[string]any {
 	}
 	if w.Runtime != "" {
 		pod["runtimeClassName"] = w.Runtime
+	}
+	if w.Priority != "" {
+		pod["priorityClassName"] = w.Priority
 	}
 	if w.ImageVolume != "" {
 		pod["volumes"] = []any{map[string]any{"name": "v", "image": map[string]any{"reference": w.ImageVolume}}}
