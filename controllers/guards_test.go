@@ -88,11 +88,11 @@ func TestATenantReportsWhatTheAPIServerEnforces(t *testing.T) {
 func TestATenantReportsWhatTheAPIServerWrites(t *testing.T) {
 	n := teamOf(t, "written")
 	n.push(shopFiles("shop"))
-	n.reportsGuard("Defaults", v1alpha1.GuardAbsent, "no policy of the tenant writes anything into pods")
+	n.reportsGuard("Defaults", v1alpha1.GuardAbsent, "no policy of the tenant has defaults")
 	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "pool"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
 		Nodes: &v1alpha1.NodeRules{Selector: map[string]v1alpha1.LabelValue{"pool": "tenants"}},
 	}}})
-	const unwritten = "kubeop writes them into the templates of apps; the API server does not write all of them into other pods, and refuses those without: "
+	const unwritten = "kubeop writes them into the objects of apps; the API server does not write all of them into others, and refuses pods that a rule wants to have them: "
 	if env.OlderThan(36) {
 		n.reportsGuard("Defaults", v1alpha1.GuardRenderedOnly, unwritten+"it does not serve MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on")
 		return

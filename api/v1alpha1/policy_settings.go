@@ -109,7 +109,8 @@ type EgressPort struct {
 	EndPort int32 `json:"endPort,omitempty"`
 }
 
-// ClassRules limits the classes that objects name. An object that names none gets the cluster's default class before it is checked.
+// ClassRules limits the classes that objects name. An object that names none gets that of Defaults, or the cluster's default class, before it is checked.
+// +kubebuilder:validation:XValidation:rule="!has(self.defaults) || (!has(self.defaults.ingress) || !has(self.ingress) || self.defaults.ingress in self.ingress) && (!has(self.defaults.gateway) || !has(self.gateway) || self.defaults.gateway in self.gateway) && (!has(self.defaults.priority) || !has(self.priority) || self.defaults.priority in self.priority) && (!has(self.defaults.runtime) || !has(self.runtime) || self.defaults.runtime in self.runtime)",message="each class of defaults must be in the list of the same name"
 type ClassRules struct {
 	// Action for objects that break this rule: Deny, Warn or Audit. Default Deny.
 	// +kubebuilder:default=Deny
@@ -150,4 +151,27 @@ type ClassRules struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +listType=set
 	Runtime []string `json:"runtime,omitempty"`
+	// Defaults are the classes that objects get that name none, with the action Deny. Default: those of the cluster.
+	Defaults *ClassDefaults `json:"defaults,omitempty"`
+}
+
+// ClassDefaults are classes of what names none: kubeop writes them into apps, and the API server into new pods, Ingresses and Gateways, from Kubernetes 1.36.
+// There they come after the defaults of the cluster. StorageClasses are not among them: existing claims and StatefulSets cannot change theirs.
+type ClassDefaults struct {
+	// Ingress is the IngressClass of Ingresses.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Ingress string `json:"ingress,omitempty"`
+	// Gateway is the GatewayClass of Gateways.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Gateway string `json:"gateway,omitempty"`
+	// Priority is the PriorityClass of pods. spec.priorityClasses of the Tenant has to allow it.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Priority string `json:"priority,omitempty"`
+	// Runtime is the RuntimeClass of pods.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Runtime string `json:"runtime,omitempty"`
 }

@@ -29,7 +29,7 @@ const (
 	Tier = "ClusterNetworkPolicy"
 	// Added are the labels and annotations that policies add.
 	Added = "AddedMetadata"
-	// Defaults are what policies have the API server write into pods that do not say it.
+	// Defaults are what policies have the API server write into pods, and classes into other objects, that do not say it.
 	Defaults = "Defaults"
 )
 
@@ -108,7 +108,7 @@ func (c Cluster) family(name string, stated map[string]string) v1alpha1.GuardSta
 	return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant has such a rule"}
 }
 
-// defaults says whether all pods get what policies write into those that do not say it.
+// defaults says whether all objects get what policies write into those that do not say it.
 func (c Cluster) defaults(spec *v1alpha1.GuardrailsSpec) v1alpha1.GuardStatus {
 	of := guardrails.DefaultsOf(spec)
 	var policies []string
@@ -118,13 +118,16 @@ func (c Cluster) defaults(spec *v1alpha1.GuardrailsSpec) v1alpha1.GuardStatus {
 	if of.Pull {
 		policies = append(policies, "kubeop-guardrails-pulling")
 	}
+	if of.Classes != (v1alpha1.ClassDefaults{}) {
+		policies = append(policies, "kubeop-guardrails-classing")
+	}
 	if len(policies) == 0 {
-		return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant writes anything into pods"}
+		return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardAbsent, Reason: "no policy of the tenant has defaults"}
 	}
 	for _, policy := range policies {
 		if fault := c.unwritten(policy); fault != "" {
 			return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardRenderedOnly,
-				Reason: "kubeop writes them into the templates of apps; the API server does not write all of them into other pods, and refuses those without: " + fault}
+				Reason: "kubeop writes them into the objects of apps; the API server does not write all of them into others, and refuses pods that a rule wants to have them: " + fault}
 		}
 	}
 	return v1alpha1.GuardStatus{Name: Defaults, State: v1alpha1.GuardEnforced}

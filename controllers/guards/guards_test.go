@@ -52,7 +52,7 @@ func binding(name string, actions ...admissionregistrationv1.ValidationAction) *
 // installed returns the policies and bindings of the chart, which deny, without those that broken names, and with those of other.
 func installed(broken []string, other ...client.Object) []client.Object {
 	all := other
-	for _, name := range append([]string{"kubeop-guardrails-images-deny", "kubeop-guardrails-hostnames-deny", "kubeop-guardrails-nodes-deny"}, rules...) {
+	for _, name := range append([]string{"kubeop-guardrails-images-deny", "kubeop-guardrails-hostnames-deny", "kubeop-guardrails-nodes-deny", "kubeop-guardrails-classes-deny"}, rules...) {
 		if !slices.Contains(broken, "policy "+name) {
 			all = append(all, policy(name))
 		}
@@ -60,7 +60,7 @@ func installed(broken []string, other ...client.Object) []client.Object {
 			all = append(all, binding(name, admissionregistrationv1.Deny))
 		}
 	}
-	for _, name := range []string{"kubeop-guardrails-placing", "kubeop-guardrails-pulling", "kubeop-guardrails-marking"} {
+	for _, name := range []string{"kubeop-guardrails-placing", "kubeop-guardrails-pulling", "kubeop-guardrails-classing", "kubeop-guardrails-marking"} {
 		for i, kind := range []string{"policy ", "binding "} {
 			if !slices.Contains(broken, kind+name) {
 				all = append(all, writes(name)[i])
@@ -94,14 +94,14 @@ const (
 	network   = "Network RenderedOnly NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"
 	tier      = "ClusterNetworkPolicy Absent the API server does not serve policy.networking.k8s.io/v1alpha2, or clusterNetworkPolicies is false in the values of kubeop's chart, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
 	enforces  = " Enforced"
-	unwritten = "Defaults RenderedOnly kubeop writes them into the templates of apps; the API server does not write all of them into other pods, and refuses those without: "
+	unwritten = "Defaults RenderedOnly kubeop writes them into the objects of apps; the API server does not write all of them into others, and refuses pods that a rule wants to have them: "
 )
 
 // without is what a tenant without policies has in a cluster with the whole chart.
 func without() []string {
 	return []string{
 		"Admission Enforced", "Images" + none, "Services" + none, claims, "Classes" + none, "Nodes" + none, "Kinds" + none, "Metadata" + none, "Sources" + none,
-		"Defaults Absent no policy of the tenant writes anything into pods", "AddedMetadata Absent no policy of the tenant adds labels or annotations", "PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, tier, "FairShare Enforced",
+		"Defaults Absent no policy of the tenant has defaults", "AddedMetadata Absent no policy of the tenant adds labels or annotations", "PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, tier, "FairShare Enforced",
 	}
 }
 
@@ -136,6 +136,12 @@ func addedBy(team v1alpha1.LabelValue) []v1alpha1.Policy {
 func placed(action v1alpha1.PolicyAction) []v1alpha1.Policy {
 	return []v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "pool"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
 		Nodes: &v1alpha1.NodeRules{Action: action, Selector: map[string]v1alpha1.LabelValue{"pool": "tenants"}},
+	}}}}
+}
+
+func sandboxed() []v1alpha1.Policy {
+	return []v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "sandbox"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Classes: &v1alpha1.ClassRules{Defaults: &v1alpha1.ClassDefaults{Runtime: "gvisor"}},
 	}}}}
 }
 
@@ -179,6 +185,9 @@ func TestWhatHoldsForATenant(t *testing.T) {
 		"a pull policy and user namespaces, without a policy": {policies: pulling(), objects: installed([]string{"policy kubeop-guardrails-pulling"}),
 			want: with("Images"+enforces, "Nodes"+enforces, unwritten+"MutatingAdmissionPolicy kubeop-guardrails-pulling does not exist: an administrator of the cluster installs the chart again")},
 		"a pull policy and user namespaces": {policies: pulling(), objects: installed(nil), want: with("Images"+enforces, "Nodes"+enforces, "Defaults"+enforces)},
+		"a default class":                   {policies: sandboxed(), objects: installed(nil), want: with("Classes"+enforces, "Defaults"+enforces)},
+		"a default class, without a binding": {policies: sandboxed(), objects: installed([]string{"binding kubeop-guardrails-classing"}),
+			want: with("Classes"+enforces, unwritten+"MutatingAdmissionPolicyBinding kubeop-guardrails-classing does not exist: an administrator of the cluster installs the chart again")},
 		"labels of nodes, without a policy": {policies: placed(v1alpha1.DenyAction), objects: installed([]string{"policy kubeop-guardrails-placing"}),
 			want: with("Nodes"+enforces, unwritten+"MutatingAdmissionPolicy kubeop-guardrails-placing does not exist: an administrator of the cluster installs the chart again")},
 		"labels of nodes, without a binding": {policies: placed(v1alpha1.DenyAction), objects: installed([]string{"binding kubeop-guardrails-placing"}),

@@ -66,3 +66,40 @@ func TestTemplatesGetTheDefaultsOfPolicies(t *testing.T) {
 		})
 	}
 }
+
+// TestObjectsThatNameNoClassGetThatOfPolicies: of several, that of the first by name. A class that an author named stays.
+func TestObjectsThatNameNoClassGetThatOfPolicies(t *testing.T) {
+	classes := func(action v1alpha1.PolicyAction, of v1alpha1.ClassDefaults) v1alpha1.PolicyRules {
+		return v1alpha1.PolicyRules{Classes: &v1alpha1.ClassRules{Action: action, Defaults: &of}}
+	}
+	rules := Of([]v1alpha1.Policy{
+		named("a", false, classes("", v1alpha1.ClassDefaults{Ingress: "public", Runtime: "gvisor"})),
+		named("b", false, classes("", v1alpha1.ClassDefaults{Gateway: "shared", Priority: "batch", Runtime: "kata"})),
+		named("c", false, classes(v1alpha1.WarnAction, v1alpha1.ClassDefaults{Ingress: "never"})),
+	})
+	ingress, gateway := "{apiVersion: networking.k8s.io/v1, kind: Ingress, ", "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, "
+	deployment := func(pod string) string {
+		return "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: " + pod + "}}}"
+	}
+	annotated := ingress + "metadata: {annotations: {kubernetes.io/ingress.class: a}}, spec: {}}"
+	for name, c := range map[string]struct{ object, want string }{
+		"an Ingress":                 {ingress + "spec: {rules: []}}", ingress + "spec: {rules: [], ingressClassName: public}}"},
+		"an Ingress of a class":      {ingress + "spec: {ingressClassName: a}}", ingress + "spec: {ingressClassName: a}}"},
+		"an annotated Ingress":       {annotated, annotated},
+		"an Ingress without sense":   {ingress + "spec: x}", ingress + "spec: x}"},
+		"a Gateway":                  {gateway + "spec: {}}", gateway + "spec: {gatewayClassName: shared}}"},
+		"a Gateway of a class":       {gateway + "spec: {gatewayClassName: a}}", gateway + "spec: {gatewayClassName: a}}"},
+		"a template":                 {deployment("{containers: []}"), deployment("{containers: [], priorityClassName: batch, runtimeClassName: gvisor}")},
+		"a template of classes":      {deployment("{priorityClassName: a, runtimeClassName: b}"), deployment("{priorityClassName: a, runtimeClassName: b}")},
+		"a template without classes": {deployment("{priorityClassName: '', runtimeClassName: null}"), deployment("{priorityClassName: batch, runtimeClassName: gvisor}")},
+		"a Pod":                      {"{apiVersion: v1, kind: Pod, spec: {containers: []}}", "{apiVersion: v1, kind: Pod, spec: {containers: []}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := parsed(t, c.object)
+			Default([]*unstructured.Unstructured{object}, &rules)
+			if diff := cmp.Diff(parsed(t, c.want).Object, object.Object); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -62,6 +62,8 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		"a quota of no quantity":               {head + "  quota:\n    max: {pods: many}\n", []string{"6: spec.quota.max.pods: must be a quantity such as 100m or 256Mi"}},
 		"an action of egress":                  {head + "  egress: {action: Warn, cidrs: [0.0.0.0/0]}\n", []string{"5: unknown field spec.egress.action"}},
 		"tolerations":                          {head + "  nodes: {tolerations: [{key: example.org/pool, value: tenants}, {key: gpu, operator: Exists, effect: NoExecute}, {key: lone, operator: Equal}]}\n", nil},
+		"default classes":                      {head + "  classes: {runtime: [gvisor], defaults: {runtime: gvisor, ingress: public}}\n", nil},
+		"a default class that is not allowed":  {head + "  classes:\n    priority: [batch]\n    defaults: {priority: high}\n", []string{"5: spec.classes: each class of defaults must be in the list of the same name"}},
 		"nodes without a rule":                 {head + "  nodes:\n    action: Warn\n", []string{"5: spec.nodes: nodes must have a selector, tolerations or userNamespaces"}},
 		"a toleration of everything":           {head + "  nodes:\n    tolerations:\n    - operator: Exists\n", []string{"7: spec.nodes.tolerations[0].key is required"}},
 		"a toleration of every value with one": {head + "  nodes:\n    tolerations:\n    - {key: a, operator: Exists, value: b}\n", []string{"7: spec.nodes.tolerations[0]: a toleration with the operator Exists has no value"}},

@@ -152,7 +152,7 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 	policy.Spec.Images = &v1alpha1.ImageRules{Action: v1alpha1.DenyAction, Allow: []string{"a.example.com", "b.example.com"}, RequireDigest: true}
 	policy.Spec.Services = &v1alpha1.ServiceRules{Action: v1alpha1.WarnAction, Types: []string{"ClusterIP"}}
 	policy.Spec.Hostnames = &v1alpha1.HostnameRules{Action: v1alpha1.AuditAction, Suffixes: []string{"example.com"}, Wildcards: true}
-	policy.Spec.Classes = &v1alpha1.ClassRules{Action: v1alpha1.DenyAction, Storage: []string{"fast"}, Priority: []string{"batch", "low"}, Runtime: []string{"gvisor"}}
+	policy.Spec.Classes = &v1alpha1.ClassRules{Action: v1alpha1.DenyAction, Storage: []string{"fast"}, Priority: []string{"batch", "low"}, Runtime: []string{"gvisor"}, Defaults: &v1alpha1.ClassDefaults{Gateway: "shared", Runtime: "gvisor"}}
 	policy.Spec.Nodes = &v1alpha1.NodeRules{Action: v1alpha1.WarnAction, Selector: map[string]v1alpha1.LabelValue{"pool": "tenants", "disk": "ssd"},
 		Tolerations: []v1alpha1.AllowedToleration{{Key: "pool", Value: "tenants", Effect: "NoSchedule"}, {Key: "gpu"}}, UserNamespaces: true}
 	policy.Spec.Kinds = &v1alpha1.KindRules{Action: v1alpha1.AuditAction, Allow: []string{"apps/Deployment"}, Deny: []string{"batch/*", "Secret"}}
@@ -181,7 +181,7 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 	out, _, err := show(t, s, Describe, "policy", "baseline")
 	wantShown(t, out, err, "Policy baseline", "Created 60m ago", "Declared in policies/baseline.yaml", "Default yes: it holds for tenants that name no policy",
 		"Rules", "images Deny allow a.example.com, b.example.com only by digest", "services Warn types ClusterIP", "hostnames Audit in example.com also with wildcards",
-		"classes Deny storage fast priority batch, low runtime gvisor", "nodes Warn with disk=ssd, pool=tenants tolerated taints pool=tenants:NoSchedule, gpu in user namespaces", "kinds Audit allow apps/Deployment deny batch/*, Secret",
+		"classes Deny storage fast priority batch, low runtime gvisor defaults gateway=shared, runtime=gvisor", "nodes Warn with disk=ssd, pool=tenants tolerated taints pool=tenants:NoSchedule, gpu in user namespaces", "kinds Audit allow apps/Deployment deny batch/*, Secret",
 		"metadata Deny required labels team forbidden labels a forbidden annotations b",
 		"sources Deny Git git.example.com no Git evil.org Helm charts.example.com no Helm old.example.com OCI ghcr.io/acme no OCI ghcr.io/acme/old", "added metadata labels cost=1, team=acme annotations note=x", "egress to 203.0.113.0/24 ports 443/TCP, 8000-8999/UDP",
 		"quota at most pods=50, requests.cpu=1500m default pods=20",

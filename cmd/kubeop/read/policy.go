@@ -135,7 +135,7 @@ func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
 		describeRule(page, "hostnames", of.Action, "in", of.Suffixes, "", when(of.Wildcards, "also with wildcards"))
 	}
 	if of := rules.Classes; of != nil {
-		describeRule(page, "classes", of.Action, "storage", of.Storage, "ingress", of.Ingress, "gateway", of.Gateway, "priority", of.Priority, "runtime", of.Runtime)
+		describeRule(page, "classes", of.Action, "storage", of.Storage, "ingress", of.Ingress, "gateway", of.Gateway, "priority", of.Priority, "runtime", of.Runtime, "defaults", classDefaults(of.Defaults))
 	}
 	if of := rules.Nodes; of != nil {
 		var taints []string
@@ -154,6 +154,19 @@ func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
 		git, helm, oci := cmp.Or(of.Git, &v1alpha1.URLPatterns{}), cmp.Or(of.Helm, &v1alpha1.URLPatterns{}), cmp.Or(of.OCI, &v1alpha1.RepositoryPatterns{})
 		describeRule(page, "sources", of.Action, "Git", git.Allow, "no Git", git.Deny, "Helm", helm.Allow, "no Helm", helm.Deny, "OCI", oci.Allow, "no OCI", oci.Deny)
 	}
+}
+
+// classDefaults returns the classes of what names none, each as "runtime=gvisor".
+func classDefaults(of *v1alpha1.ClassDefaults) (pairs []string) {
+	if of == nil {
+		return nil
+	}
+	for _, class := range [][2]string{{"ingress", of.Ingress}, {"gateway", of.Gateway}, {"priority", of.Priority}, {"runtime", of.Runtime}} {
+		if class[1] != "" {
+			pairs = append(pairs, class[0]+"="+class[1])
+		}
+	}
+	return pairs
 }
 
 // describeAdded shows the labels and annotations that objects get.
