@@ -29,45 +29,6 @@ const (
 	most = 25
 )
 
-// The part of the API that ClusterPolicy uses.
-type (
-	clusterSpec struct {
-		Tier     string        `json:"tier"`
-		Priority int32         `json:"priority"`
-		Subject  clusterPeer   `json:"subject"`
-		Ingress  []clusterRule `json:"ingress"`
-		Egress   []clusterRule `json:"egress"`
-	}
-	// clusterRule decides about the connections with its peers; the first rule that a connection matches counts.
-	clusterRule struct {
-		Name      string            `json:"name"`
-		Action    string            `json:"action"`
-		From      []clusterPeer     `json:"from,omitempty"`
-		To        []clusterPeer     `json:"to,omitempty"`
-		Protocols []clusterProtocol `json:"protocols,omitempty"`
-	}
-	clusterPeer struct {
-		Namespaces *metav1.LabelSelector `json:"namespaces,omitempty"`
-		Networks   []string              `json:"networks,omitempty"`
-	}
-	clusterProtocol struct {
-		TCP  *clusterPorts `json:"tcp,omitempty"`
-		UDP  *clusterPorts `json:"udp,omitempty"`
-		SCTP *clusterPorts `json:"sctp,omitempty"`
-	}
-	clusterPorts struct {
-		Destination clusterPort `json:"destinationPort"`
-	}
-	clusterPort struct {
-		Number int32             `json:"number,omitempty"`
-		Range  *clusterPortRange `json:"range,omitempty"`
-	}
-	clusterPortRange struct {
-		Start int32 `json:"start"`
-		End   int32 `json:"end"`
-	}
-)
-
 // Actions: pass leaves a connection to the NetworkPolicies, deny refuses it whatever they say.
 const (
 	pass = "Pass"
@@ -92,10 +53,10 @@ func ClusterPolicy(namespace string, labels map[string]string, rules Rules) (*un
 	if err != nil {
 		return nil, err
 	}
-	from := append([]clusterPeer{namespacesOf(append([]string{namespace}, rules.From...)...)}, labelledPeers(rules.Admitted)...)
-	egress := []clusterRule{
-		{Name: "connected-projects", Action: pass, To: []clusterPeer{namespacesOf(append([]string{namespace}, rules.To...)...)}},
-		{Name: "dns", Action: pass, To: []clusterPeer{namespacesOf(dnsNamespace)}, Protocols: protocolsOf([]Ports{
+	from := append([]ClusterPeer{namespacesOf(append([]string{namespace}, rules.From...)...)}, labelledPeers(rules.Admitted)...)
+	egress := []ClusterRule{
+		{Name: "connected-projects", Action: pass, To: []ClusterPeer{namespacesOf(append([]string{namespace}, rules.To...)...)}},
+		{Name: "dns", Action: pass, To: []ClusterPeer{namespacesOf(dnsNamespace)}, Protocols: protocolsOf([]Ports{
 			{corev1.ProtocolUDP, dnsPort, dnsPort}, {corev1.ProtocolTCP, dnsPort, dnsPort},
 		})},
 		{Name: "other-pods", Action: deny, To: allPods()},
@@ -104,9 +65,9 @@ func ClusterPolicy(namespace string, labels map[string]string, rules Rules) (*un
 	if len(egress) > most {
 		return nil, fmt.Errorf("%w, and these need %d", ErrTooManyRules, len(egress))
 	}
-	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&clusterSpec{
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&ClusterPolicySpec{
 		Tier: "Admin", Priority: priority, Subject: labelledPeers([]map[string]string{{nameLabel: namespace}})[0], Egress: egress,
-		Ingress: []clusterRule{{Name: "connected-projects", Action: pass, From: from}, {Name: "other-pods", Action: deny, From: allPods()}},
+		Ingress: []ClusterRule{{Name: "connected-projects", Action: pass, From: from}, {Name: "other-pods", Action: deny, From: allPods()}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the ClusterNetworkPolicy of namespace %s: %w", namespace, err)
@@ -118,7 +79,7 @@ func ClusterPolicy(namespace string, labels map[string]string, rules Rules) (*un
 
 // toAddresses returns the rules about ranges of addresses. NetworkPolicies open what any range opens, but of these rules the first one counts. So those
 // about ranges inside of others come first; of ranges that have no address in common, the exceptions come first.
-func toAddresses(ranges []Range, protocols []clusterProtocol) (all []clusterRule, err error) {
+func toAddresses(ranges []Range, protocols []ClusterProtocol) (all []ClusterRule, err error) {
 	within := map[string]netip.Prefix{}
 	for _, r := range ranges {
 		if within[r.CIDR], err = netip.ParsePrefix(r.CIDR); err != nil {
@@ -147,55 +108,55 @@ func toAddresses(ranges []Range, protocols []clusterProtocol) (all []clusterRule
 }
 
 // toNetworks returns rules about connections to networks, at all ports without protocols.
-func toNetworks(name, action string, networks []string, protocols []clusterProtocol) (all []clusterRule) {
-	var peers []clusterPeer
+func toNetworks(name, action string, networks []string, protocols []ClusterProtocol) (all []ClusterRule) {
+	var peers []ClusterPeer
 	for some := range slices.Chunk(distinct(networks), most) {
-		peers = append(peers, clusterPeer{Networks: some})
+		peers = append(peers, ClusterPeer{Networks: some})
 	}
 	at := slices.Collect(slices.Chunk(protocols, most))
 	if len(at) == 0 {
-		at = [][]clusterProtocol{nil}
+		at = [][]ClusterProtocol{nil}
 	}
 	for to := range slices.Chunk(peers, most) {
 		for _, some := range at {
-			all = append(all, clusterRule{Name: name, Action: action, To: to, Protocols: some})
+			all = append(all, ClusterRule{Name: name, Action: action, To: to, Protocols: some})
 		}
 	}
 	return all
 }
 
-func protocolsOf(ports []Ports) (all []clusterProtocol) {
+func protocolsOf(ports []Ports) (all []ClusterProtocol) {
 	for _, p := range ports {
-		at := &clusterPorts{clusterPort{Number: p.First}}
+		at := &ClusterPorts{&ClusterPort{Number: p.First}}
 		if p.Last > p.First {
-			at = &clusterPorts{clusterPort{Range: &clusterPortRange{p.First, p.Last}}}
+			at = &ClusterPorts{&ClusterPort{Range: &ClusterPortRange{p.First, p.Last}}}
 		}
 		switch p.Protocol {
 		case corev1.ProtocolUDP:
-			all = append(all, clusterProtocol{UDP: at})
+			all = append(all, ClusterProtocol{UDP: at})
 		case corev1.ProtocolSCTP:
-			all = append(all, clusterProtocol{SCTP: at})
+			all = append(all, ClusterProtocol{SCTP: at})
 		default:
-			all = append(all, clusterProtocol{TCP: at})
+			all = append(all, ClusterProtocol{TCP: at})
 		}
 	}
 	return all
 }
 
 // allPods are all pods of the cluster that have an address of their own.
-func allPods() []clusterPeer { return []clusterPeer{{Namespaces: &metav1.LabelSelector{}}} }
+func allPods() []ClusterPeer { return []ClusterPeer{{Namespaces: &metav1.LabelSelector{}}} }
 
 // namespacesOf returns the pods of namespaces with these names.
-func namespacesOf(names ...string) clusterPeer {
-	return clusterPeer{Namespaces: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+func namespacesOf(names ...string) ClusterPeer {
+	return ClusterPeer{Namespaces: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: nameLabel, Operator: metav1.LabelSelectorOpIn, Values: names},
 	}}}
 }
 
 // labelledPeers returns the pods of namespaces with these labels.
-func labelledPeers(namespaces []map[string]string) (all []clusterPeer) {
+func labelledPeers(namespaces []map[string]string) (all []ClusterPeer) {
 	for _, marks := range namespaces {
-		all = append(all, clusterPeer{Namespaces: &metav1.LabelSelector{MatchLabels: marks}})
+		all = append(all, ClusterPeer{Namespaces: &metav1.LabelSelector{MatchLabels: marks}})
 	}
 	return all
 }

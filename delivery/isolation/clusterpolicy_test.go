@@ -16,14 +16,14 @@ import (
 )
 
 // specOf returns the spec of a project's ClusterNetworkPolicy.
-func specOf(t *testing.T, rules Rules) clusterSpec {
+func specOf(t *testing.T, rules Rules) ClusterPolicySpec {
 	t.Helper()
 	policy, err := ClusterPolicy("kubeop-acme-shop", nil, rules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all struct {
-		Spec clusterSpec `json:"spec"`
+		Spec ClusterPolicySpec `json:"spec"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(policy.Object, &all); err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func specOf(t *testing.T, rules Rules) clusterSpec {
 }
 
 // lines returns rules as text, a line each, such as "Pass dns to a,b at UDP 53".
-func lines(rules []clusterRule) (all []string) {
+func lines(rules []ClusterRule) (all []string) {
 	for _, r := range rules {
 		var peers []string
 		for _, p := range append(r.From, r.To...) {
@@ -207,7 +207,7 @@ func TestAClusterPolicyLeavesToNetworkPoliciesWhatTheyOpen(t *testing.T) {
 func holds(cidr string, ip netip.Addr) bool { return netip.MustParsePrefix(cidr).Contains(ip) }
 
 // passes reports whether the first rule about an address, which is no pod's, passes it to NetworkPolicies.
-func passes(rules []clusterRule, to netip.Addr) bool {
+func passes(rules []ClusterRule, to netip.Addr) bool {
 	for _, rule := range rules {
 		for _, peer := range rule.To {
 			if slices.ContainsFunc(peer.Networks, func(n string) bool { return holds(n, to) }) {

@@ -29,49 +29,11 @@ type tier struct {
 	unknown []string
 }
 
-// The part of a ClusterNetworkPolicy that verdicts depend on.
-type (
-	clusterPolicy struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-		Spec     struct {
-			Tier     string        `json:"tier"`
-			Priority int           `json:"priority"`
-			Subject  clusterPeer   `json:"subject"`
-			Ingress  []clusterRule `json:"ingress"`
-			Egress   []clusterRule `json:"egress"`
-		} `json:"spec"`
-	}
-	clusterRule struct {
-		Action    string            `json:"action"`
-		From      []clusterPeer     `json:"from"`
-		To        []clusterPeer     `json:"to"`
-		Protocols []clusterProtocol `json:"protocols"`
-	}
-	clusterPeer struct {
-		Namespaces *metav1.LabelSelector `json:"namespaces"`
-		Pods       *struct {
-			NamespaceSelector metav1.LabelSelector `json:"namespaceSelector"`
-			PodSelector       metav1.LabelSelector `json:"podSelector"`
-		} `json:"pods"`
-		Networks []string `json:"networks"`
-	}
-	clusterProtocol struct {
-		TCP   *clusterPorts `json:"tcp"`
-		UDP   *clusterPorts `json:"udp"`
-		SCTP  *clusterPorts `json:"sctp"`
-		Named string        `json:"destinationNamedPort"`
-	}
-	clusterPorts struct {
-		Port *struct {
-			Number int               `json:"number"`
-			Range  *clusterPortRange `json:"range"`
-		} `json:"destinationPort"`
-	}
-	clusterPortRange struct {
-		Start int `json:"start"`
-		End   int `json:"end"`
-	}
-)
+// clusterPolicy is the part of a ClusterNetworkPolicy that verdicts depend on.
+type clusterPolicy struct {
+	Metadata metav1.ObjectMeta           `json:"metadata"`
+	Spec     isolation.ClusterPolicySpec `json:"spec"`
+}
 
 // readTier reads the ClusterNetworkPolicies of the cluster; none if it does not have the kind.
 func readTier(ctx context.Context, reader client.Reader) (*tier, error) {
@@ -139,7 +101,7 @@ func (t *tier) judge(direction string, pod, other *matcher.TrafficPeer, at port,
 		case found == nil:
 		case first == nil:
 			first, action = policy, found.Action
-			otherwise = found.verdict("ClusterNetworkPolicy "+policy.Metadata.Name+": "+where, otherwise)
+			otherwise = verdictOf(action, "ClusterNetworkPolicy "+policy.Metadata.Name+": "+where, otherwise)
 		case found.Action != action:
 			t.leaveOut("that ClusterNetworkPolicies %s and %s decide differently at the same priority", first.Metadata.Name, policy.Metadata.Name)
 		}
@@ -147,9 +109,9 @@ func (t *tier) judge(direction string, pod, other *matcher.TrafficPeer, at port,
 	return otherwise
 }
 
-// verdict is what a rule says; Pass leaves it to NetworkPolicies.
-func (r *clusterRule) verdict(where string, otherwise verdict) verdict {
-	switch r.Action {
+// verdictOf is what a rule with an action says; Pass leaves it to NetworkPolicies.
+func verdictOf(action, where string, otherwise verdict) verdict {
+	switch action {
 	case "Deny":
 		return verdict{false, where + " denies it"}
 	case "Accept":
@@ -159,8 +121,8 @@ func (r *clusterRule) verdict(where string, otherwise verdict) verdict {
 }
 
 // rule returns the first rule of a policy about a connection, and which it is; nil if it has none. Rules about nodes and names of hosts are left out.
-func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher.TrafficPeer, at port) (*clusterRule, string) {
-	if is, known := policy.Spec.Subject.matches(pod); !is || !known {
+func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher.TrafficPeer, at port) (*isolation.ClusterRule, string) {
+	if is, known := matches(&policy.Spec.Subject, pod); !is || !known {
 		return nil, ""
 	}
 	rules := policy.Spec.Ingress
@@ -169,12 +131,12 @@ func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher
 	}
 	for i := range rules {
 		rule, where := &rules[i], fmt.Sprintf("%s[%d]", direction, i)
-		if len(rule.Protocols) > 0 && !slices.ContainsFunc(rule.Protocols, func(p clusterProtocol) bool { return p.matches(at) }) {
+		if len(rule.Protocols) > 0 && !slices.ContainsFunc(rule.Protocols, func(p isolation.ClusterProtocol) bool { return has(&p, at) }) {
 			continue
 		}
 		allKnown := true
 		for _, peer := range append(rule.From, rule.To...) {
-			is, known := peer.matches(other)
+			is, known := matches(&peer, other)
 			if is {
 				return rule, where
 			}
@@ -188,7 +150,7 @@ func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher
 }
 
 // matches reports whether a peer has the other side of a connection. known is false if this program cannot tell.
-func (p *clusterPeer) matches(other *matcher.TrafficPeer) (is, known bool) {
+func matches(p *isolation.ClusterPeer, other *matcher.TrafficPeer) (is, known bool) {
 	selects := func(by *metav1.LabelSelector, of map[string]string) bool {
 		selector, err := metav1.LabelSelectorAsSelector(by)
 		known = known && err == nil
@@ -212,17 +174,18 @@ func (p *clusterPeer) matches(other *matcher.TrafficPeer) (is, known bool) {
 	return is, known
 }
 
-func (p *clusterProtocol) matches(at port) bool {
-	ports := map[corev1.Protocol]*clusterPorts{corev1.ProtocolTCP: p.TCP, corev1.ProtocolUDP: p.UDP, corev1.ProtocolSCTP: p.SCTP}[at.protocol]
+// has reports whether a connection to a port is one of a protocol of a rule.
+func has(p *isolation.ClusterProtocol, at port) bool {
+	ports := map[corev1.Protocol]*isolation.ClusterPorts{corev1.ProtocolTCP: p.TCP, corev1.ProtocolUDP: p.UDP, corev1.ProtocolSCTP: p.SCTP}[at.protocol]
 	switch {
 	case p.Named != "":
 		return p.Named == at.name
 	case ports == nil:
 		return false
-	case ports.Port == nil:
+	case ports.Destination == nil:
 		return true
-	case ports.Port.Range != nil:
-		return ports.Port.Range.Start <= at.number && at.number <= ports.Port.Range.End
+	case ports.Destination.Range != nil:
+		return int(ports.Destination.Range.Start) <= at.number && at.number <= int(ports.Destination.Range.End)
 	}
-	return ports.Port.Number == at.number
+	return int(ports.Destination.Number) == at.number
 }
