@@ -70,14 +70,17 @@ func installed(broken []string, other ...client.Object) []client.Object {
 	return all
 }
 
-// stateOf returns the guards of a tenant, a line each. served: the API server serves MutatingAdmissionPolicies.
-func stateOf(t *testing.T, served, flowControl bool, tenant *v1alpha1.Tenant, policies []v1alpha1.Policy, objects []client.Object) ([]string, step.Note) {
+// cluster is an API server that serves MutatingAdmissionPolicies unless it is old, with kubeop's flow control unless noFlow.
+type cluster struct{ old, noFlow bool }
+
+// stateOf returns the guards of a tenant, a line each.
+func (c cluster) stateOf(t *testing.T, tenant *v1alpha1.Tenant, policies []v1alpha1.Policy, objects []client.Object) ([]string, step.Note) {
 	t.Helper()
-	admission, err := Read(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build(), served)
+	admission, err := Read(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build(), !c.old)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Cluster{Admission: admission, FlowControl: flowControl, Version: api.MajorMinorVersion(1, 36)}.Of(tenant, policies)
+	all, err := Cluster{Admission: admission, FlowControl: !c.noFlow, Version: api.MajorMinorVersion(1, 36)}.Of(tenant, policies)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +233,7 @@ func TestWhatHoldsForATenant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Domains: test.domains}}
-			got, note := stateOf(t, !test.old, !test.noFlow, tenant, test.policies, test.objects)
+			got, note := cluster{test.old, test.noFlow}.stateOf(t, tenant, test.policies, test.objects)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("guards (-want +got):\n%s", diff)
 			}
@@ -251,7 +254,7 @@ func TestABindingOfAnotherNameCountsForNothing(t *testing.T) {
 	foreign := binding("kubeop-volumes", admissionregistrationv1.Deny)
 	foreign.Labels = nil
 	for name, o := range map[string]client.Object{"name": other, "label": foreign} {
-		got, _ := stateOf(t, true, true, &v1alpha1.Tenant{}, nil, installed([]string{"binding kubeop-volumes"}, o))
+		got, _ := cluster{}.stateOf(t, &v1alpha1.Tenant{}, nil, installed([]string{"binding kubeop-volumes"}, o))
 		if want := "Admission RenderedOnly ValidatingAdmissionPolicyBinding kubeop-volumes does not exist"; got[0] != want {
 			t.Errorf("by its %s: %q, want %q", name, got[0], want)
 		}
