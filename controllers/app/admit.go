@@ -72,7 +72,7 @@ func (a *admitter) admit(ctx context.Context, s *scope) error {
 	}
 	size := budget.Size(s.objects)
 	made, err := a.own(s, s.objects)
-	err = policy.Located(err, s.found.PlaceFor(s.App))
+	err = policy.Located(err, s.found.PlacesFor(s.App))
 	s.volumes.Retained = made.retained
 	made.broken = slices.Concat(s.found.Broken, made.broken)
 	s.admitted.broken = &made.broken

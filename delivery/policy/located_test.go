@@ -8,17 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestViolationsNameTheLinesOfTheirObjects: each object is looked for once, and what is known stays.
+// TestViolationsNameTheLinesOfTheirObjects: all objects are looked for at once, and what is known stays.
 func TestViolationsNameTheLinesOfTheirObjects(t *testing.T) {
 	remedy := []Remedy{{About: "policy a", Text: "change it"}}
 	err := join([]*Violation{
 		{Object: "Pod/a", Rule: "X", Why: "is wrong", Remedies: remedy}, {Object: "Pod/a", Rule: "Y", Why: "is bad", Remedies: remedy}, {Object: "Pod/b", Rule: "X", Why: "is wrong"},
-		{Object: "Pod/c", Rule: "X", Why: "is wrong", At: Place{"c.yaml", 7}},
+		{Object: "Pod/c", Rule: "X", Why: "is wrong", At: Place{File: "c.yaml", Line: 7}},
 	})
-	var looked []string
-	find := func(object string) (Place, bool) {
-		looked = append(looked, object)
-		return Place{"m/a.yaml", 3}, object == "Pod/a"
+	var looked [][]string
+	find := func(objects []string) map[string]Place {
+		looked = append(looked, objects)
+		return map[string]Place{"Pod/a": {File: "m/a.yaml", Line: 3}, "Pod/c": {File: "another.yaml", Line: 1}}
 	}
 	want := "m/a.yaml:3: Pod/a is bad\nm/a.yaml:3: Pod/a is wrong\nPod/b is wrong\nc.yaml:7: Pod/c is wrong\nfor policy a: change it"
 	for range 2 {
@@ -26,7 +26,7 @@ func TestViolationsNameTheLinesOfTheirObjects(t *testing.T) {
 			t.Fatalf("got %q, want %q", err, want)
 		}
 	}
-	if diff := cmp.Diff([]string{"Pod/a", "Pod/b", "Pod/b"}, looked); diff != "" {
+	if diff := cmp.Diff([][]string{{"Pod/a", "Pod/b"}, {"Pod/b"}}, looked); diff != "" {
 		t.Errorf("looked for (-want +got):\n%s", diff)
 	}
 	found, other := Violations(err)
@@ -39,9 +39,11 @@ func TestViolationsNameTheLinesOfTheirObjects(t *testing.T) {
 func TestErrorsAboutSomethingElseStay(t *testing.T) {
 	away, v := errors.New("away"), &Violation{Object: "Pod/a", Rule: "X", Why: "is wrong"}
 	both := errors.Join(v, away)
-	nothing := func(string) (Place, bool) { return Place{"a", 1}, true }
-	if got := Located(both, nothing); got != both { //nolint:errorlint // the same error
-		t.Errorf("got %v", got)
+	nothing := func([]string) map[string]Place { return map[string]Place{"Pod/a": {File: "a", Line: 1}} }
+	for _, err := range []error{both, fmt.Errorf("chart web: %w", v)} {
+		if got := Located(err, nothing); got != err { //nolint:errorlint // the same error
+			t.Errorf("got %v", got)
+		}
 	}
 	if err := Located(nil, nothing); err != nil {
 		t.Errorf("of none: %v", err)
@@ -51,12 +53,15 @@ func TestErrorsAboutSomethingElseStay(t *testing.T) {
 	}
 	var many []*Violation
 	for i := range maxLocated + 5 {
-		many = append(many, &Violation{Object: fmt.Sprintf("Pod/%02d", i), Rule: "X", Why: "is wrong"})
+		many = append(many, &Violation{Object: fmt.Sprintf("Pod/%03d", i), Rule: "X", Why: "is wrong"})
 	}
 	looked := 0
-	err := Located(join(many), func(string) (Place, bool) { looked++; return Place{"a", 1}, true })
+	err := Located(join(many), func(objects []string) map[string]Place {
+		looked = len(objects)
+		return map[string]Place{"Pod/000": {File: "a", Line: 1}}
+	})
 	found, _ := Violations(err)
-	if looked != maxLocated || found[maxLocated-1].At == (Place{}) || found[maxLocated].At != (Place{}) {
+	if looked != maxLocated || found[0].At == (Place{}) || found[maxLocated].At != (Place{}) {
 		t.Errorf("looked for %d objects", looked)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/delivery/few"
+	"github.com/kubeop/kubeop/delivery/render/manifests"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
@@ -27,10 +28,7 @@ type Violation struct {
 }
 
 // Place is a line of a file of the app's source.
-type Place struct {
-	File string
-	Line int
-}
+type Place = manifests.Place
 
 // Remedy says what to do about violations.
 type Remedy struct {
@@ -135,32 +133,33 @@ func Without(err error, rules ...string) error {
 	})...)
 }
 
-// maxLocated is how many objects Located looks for: each time, it reads all files of the app.
-const maxLocated = 10
+// maxLocated is how many objects Located looks for.
+const maxLocated = 100
 
-// Located returns an error of Check with the places of refused objects that have none, if it is about nothing else. find is called once for an object, and
-// returns false if its place is not known.
-func Located(err error, find func(object string) (Place, bool)) error {
+// Located returns an error of Check with the places of refused objects that have none, if it is about nothing else. find is called once, with the names of
+// the objects, and returns the places that are known.
+func Located(err error, find func(objects []string) map[string]Place) error {
 	if err == nil {
 		return nil
 	}
-	known, all := map[string]Place{}, leaves(err)
-	for i, each := range all {
-		var v *Violation
-		if !errors.As(each, &v) {
+	all, objects := leaves(err), []string(nil)
+	for _, each := range all {
+		v, is := each.(*Violation) //nolint:errorlint // A wrapped one would lose the text around it.
+		if !is {
 			return err
 		}
-		at, looked := known[v.Object]
-		if v.At == (Place{}) && !looked && len(known) < maxLocated && strings.Contains(v.Object, "/") { // Others are what Once returns.
-			if found, is := find(v.Object); is {
-				at = found
-			}
-			known[v.Object] = at
+		// Names without a kind are what Once returns.
+		if v.At == (Place{}) && len(objects) < maxLocated && strings.Contains(v.Object, "/") && !slices.Contains(objects, v.Object) {
+			objects = append(objects, v.Object)
 		}
-		located := *v
-		if v.At == (Place{}) {
-			located.At = at
-		}
+	}
+	if len(objects) == 0 {
+		return err
+	}
+	known := find(objects)
+	for i, each := range all {
+		located := *each.(*Violation) //nolint:errorlint // see above
+		located.At = cmp.Or(located.At, known[located.Object])
 		all[i] = &located
 	}
 	return errors.Join(all...)

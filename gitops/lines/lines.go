@@ -44,6 +44,7 @@ func (d Declaration) Problems(err error) (problems []tree.Problem) {
 	}
 	at, written := map[string]int{}, d.parsed()
 	var rest []string
+	var whys [][]string
 	for _, v := range found {
 		problem, known := d.locate(v, written)
 		if !known {
@@ -51,11 +52,14 @@ func (d Declaration) Problems(err error) (problems []tree.Problem) {
 			continue
 		}
 		if i, there := at[problem.Place()]; there {
-			problems[i].Why += "\n" + problem.Why
+			whys[i] = append(whys[i], problem.Why)
 			continue
 		}
 		at[problem.Place()] = len(problems)
-		problems = append(problems, problem)
+		problems, whys = append(problems, problem), append(whys, []string{problem.Why})
+	}
+	for i := range problems {
+		problems[i].Why = strings.Join(whys[i], "\n")
 	}
 	if text := strings.Join(rest, "\n"); len(problems) == 0 {
 		problems = []tree.Problem{d.problem(text)}
@@ -69,14 +73,13 @@ func (d Declaration) problem(why string) tree.Problem {
 	return tree.Problem{File: d.File, Code: code.NotAllowed, Why: why, Of: d.Ref}
 }
 
-// find finds the manifest of an object in the app's folder.
-func (d Declaration) find(object string) (policy.Place, bool) {
+// find finds the manifests of objects in the app's folder.
+func (d Declaration) find(objects []string) map[string]policy.Place {
 	folder, err := fs.Sub(d.Files, path.Dir(d.File))
 	if err != nil || d.App.Spec.Raw == nil || d.App.Spec.Raw.Path == "" {
-		return policy.Place{}, false
+		return nil
 	}
-	file, line, found := manifests.Place(folder, d.App.Spec.Raw.Path, object)
-	return policy.Place{File: file, Line: line}, found
+	return manifests.Places(folder, d.App.Spec.Raw.Path, objects)
 }
 
 // locate returns a refusal as a problem; false if its line is not known. The files of a Git App are in another repository.

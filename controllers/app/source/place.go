@@ -8,22 +8,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/render/manifests"
 )
 
-// PlaceFor returns the function that finds the manifest of an object, whose name is "<kind>/<name>", in the source of an App. It finds nothing for an App whose
+// PlacesFor returns the function that finds the manifests of objects, whose names are "<kind>/<name>", in the source of an App. It finds nothing for an App whose
 // objects have no manifests in files: charts make their objects, and so does the type Image.
-func (f *Found) PlaceFor(app *v1alpha1.App) func(object string) (policy.Place, bool) {
+func (f *Found) PlacesFor(app *v1alpha1.App) func(objects []string) map[string]policy.Place {
 	var files fs.FS
 	folder := ""
 	switch {
-	case app.Spec.Raw != nil && f.Folder != nil:
+	case app.Spec.Raw != nil && app.Spec.Raw.Path != "" && f.Folder != nil:
 		files, folder = f.Folder, app.Spec.Raw.Path
 	case app.Spec.Git != nil:
 		files, folder = f.Files.FS, app.Spec.Git.Path
 	}
-	return func(object string) (policy.Place, bool) {
+	return func(objects []string) map[string]policy.Place {
 		if files == nil {
-			return policy.Place{}, false
+			return nil
 		}
-		file, line, found := manifests.Place(files, folder, object)
-		return policy.Place{File: file, Line: line}, found
+		return manifests.Places(files, folder, objects)
 	}
 }

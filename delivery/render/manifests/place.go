@@ -4,70 +4,130 @@ import (
 	"bytes"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Limits of what Place reads: it only makes messages better.
+// Limits of what Places reads in one call: it only makes messages better.
 const (
-	placeBytes    = 4 << 20
+	placeBytes    = 1 << 20
+	placeEntries  = 2000
 	documentBytes = 64 << 10
 )
 
-// Place returns the file and the line at which the manifest of an object begins, whose name is "<kind>/<name>"; false unless exactly one document of the
-// folder declares it, or of all files: a kustomization has bases beside its own folder. It may also give an object another name than the manifest has,
-// and several documents may have one name.
-func Place(files fs.FS, folder, object string) (file string, line int, found bool) {
-	if file, line, found = placeIn(files, path.Join(".", folder), object); !found {
-		file, line, found = placeIn(files, ".", object)
-	}
-	return file, line, found
+// Place is a line of a file, such as that at which the manifest of an object begins.
+type Place struct {
+	File string
+	Line int
 }
 
-func placeIn(files fs.FS, folder, object string) (file string, line int, found bool) {
-	kind, name, _ := strings.Cut(object, "/")
-	left, times := int64(placeBytes), 0
-	err := render.Walk(files, folder, func(at string, entry fs.DirEntry) error {
-		if entry.IsDir() || !entry.Type().IsRegular() || !IsFile(at) {
-			return nil
+// Places returns the places of objects, whose names are "<kind>/<name>". It knows those that exactly one document of the folder declares, or of all files:
+// a kustomization has bases beside its own folder. A kustomization may also give an object another name than the manifest has, and several documents may
+// have one name. It finds kind and name by their lines, without a parser: tenants write the files, and it runs in the operator. So it does not know objects
+// in Lists, in JSON and in documents written in braces.
+func Places(files fs.FS, folder string, objects []string) map[string]Place {
+	s := &search{files: files, bytes: placeBytes, entries: placeEntries, found: map[string][]Place{}}
+	for _, object := range objects {
+		s.found[object] = nil
+	}
+	places := map[string]Place{}
+	for _, within := range []string{path.Join(".", folder), "."} {
+		if render.Walk(files, within, s.look) != nil {
+			break // What was found may be there twice.
 		}
-		data, err := render.ReadFile(files, at)
-		if err != nil {
-			return err
-		}
-		if left -= int64(len(data)); left < 0 {
-			return render.ErrTooLarge
-		}
-		for _, doc := range yamlcheck.Split(data) {
-			if len(doc.Data) <= documentBytes && bytes.Contains(doc.Data, []byte(kind)) && bytes.Contains(doc.Data, []byte(name)) && declares(doc, kind, name) {
-				times++
-				file, line = at, doc.Line
+		for object, all := range s.found {
+			if len(all) == 1 {
+				places[object] = all[0]
+			}
+			if len(all) > 0 {
+				delete(s.found, object)
 			}
 		}
-		return nil
-	})
-	return file, line, err == nil && times == 1
-}
-
-// declares reports whether a document is an object of that kind and name, or a List with one.
-func declares(doc yamlcheck.Text, kind, name string) bool {
-	value, err := doc.Decode()
-	return err == nil && isOrHas(value, kind, name)
-}
-
-func isOrHas(value any, kind, name string) bool {
-	object, _ := value.(map[string]any)
-	metadata, _ := object["metadata"].(map[string]any)
-	if object["kind"] == kind && metadata["name"] == name {
-		return true
-	}
-	items, _ := object["items"].([]any)
-	for _, item := range items {
-		if isOrHas(item, kind, name) {
-			return true
+		if len(s.found) == 0 {
+			break
 		}
 	}
-	return false
+	return places
+}
+
+// search is a search for the documents that declare objects, within limits.
+type search struct {
+	files   fs.FS
+	bytes   int64
+	entries int
+	// found are the places of the objects that are looked for.
+	found map[string][]Place
+}
+
+func (s *search) look(at string, entry fs.DirEntry) error {
+	if s.entries--; s.entries < 0 {
+		return render.ErrTooLarge
+	}
+	if entry.IsDir() || !entry.Type().IsRegular() || !IsFile(at) {
+		return nil
+	}
+	about, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	if s.bytes -= about.Size(); s.bytes < 0 {
+		return render.ErrTooLarge
+	}
+	data, err := render.ReadFile(s.files, at)
+	if err != nil {
+		return err
+	}
+	for _, doc := range yamlcheck.Split(data) {
+		if len(doc.Data) > documentBytes {
+			continue
+		}
+		object := declared(doc.Data)
+		if all, wanted := s.found[object]; wanted {
+			s.found[object] = append(all, Place{at, doc.Line})
+		}
+	}
+	return nil
+}
+
+// inBraces finds the name in metadata that are written in braces, before any others in these.
+var inBraces = regexp.MustCompile(`^\{(?:[^{}]*,)?\s*name:\s*([^,}]+)`)
+
+// declared returns "<kind>/<name>" of the object that a document declares, as far as it has them on lines of their own.
+func declared(document []byte) string {
+	kind, name, indent := "", "", 0 // indent is that of the fields of metadata: 0 outside of them, and -1 before the first.
+	for line := range bytes.Lines(document) {
+		text := string(bytes.TrimRight(line, " \r\n"))
+		content := strings.TrimLeft(text, " ")
+		at := len(text) - len(content)
+		switch value := ""; {
+		case content == "" || content[0] == '#':
+		case at > 0 && indent == -1, at > 0 && at == indent:
+			indent = at
+			if is, ok := strings.CutPrefix(content, "name:"); ok {
+				name = scalar(is)
+			}
+		case at > 0:
+		default:
+			indent = 0
+			if is, ok := strings.CutPrefix(content, "kind:"); ok {
+				kind = scalar(is)
+			} else if value, ok = strings.CutPrefix(content, "metadata:"); !ok {
+				continue
+			} else if value = strings.TrimLeft(value, " "); value == "" || value[0] == '#' {
+				indent = -1
+			} else if match := inBraces.FindStringSubmatch(value); match != nil {
+				name = scalar(match[1])
+			}
+		}
+	}
+	return kind + "/" + name
+}
+
+// scalar returns a value without its comment and quotes.
+func scalar(text string) string {
+	text, _, _ = strings.Cut(text, " #")
+	return strings.Trim(strings.TrimSpace(text), `"'`)
 }
