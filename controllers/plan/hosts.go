@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -34,54 +33,39 @@ func HostsOf(objects []*unstructured.Unstructured) (all []Host) {
 }
 
 // Hosts are the host names that the Apps of one commit have. A host name belongs to one project, so that of two Apps of different projects that a commit
-// gives the same one, only one gets it. The claims in the cluster are not known here.
+// gives the same one, only one gets it. The claims in the cluster are not known here, so wildcards are not compared with the names below them: whether they
+// may be of different tenants depends on the claims.
 type Hosts map[string]identity.Ref
+
+// mostHosts is how many host names of an App an error of Add names.
+const mostHosts = 20
 
 // Add adds the host names of an App. The error has those that an App which was added before has in another project, as violations of package policy.
 func (h Hosts) Add(app identity.Ref, hosts []Host) error {
 	var refused []error
+	more := 0
 	for _, host := range hosts {
-		by := h.taken(app, host.Name)
-		if by == (identity.Ref{}) {
+		by, there := h[host.Name]
+		switch {
+		case !there:
 			h[host.Name] = app
-			continue
+		case by.Parent() == app.Parent():
+		case len(refused) == mostHosts:
+			more++
+		default:
+			refused = append(refused, taken(host.Object, fmt.Sprintf("has the host %s, which app %s has in the same commit", host.Written, by.Path())))
 		}
-		refused = append(refused, &policy.Violation{
-			Object: host.Object, Rule: guardrails.Hostnames, Why: fmt.Sprintf("has the host %s, which app %s has in the same commit", host.Written, by.Path()),
-			Remedies: []policy.Remedy{{About: "host names", Text: "a host name belongs to one project: remove it there, or choose another one, in Git"}},
-		})
+	}
+	if more > 0 {
+		refused = append(refused, taken("the app", fmt.Sprintf("has %d more host names that other apps have in the same commit", more)))
 	}
 	return errors.Join(refused...)
 }
 
-// taken returns the App of another project that has a host name; the zero Ref for none. Between tenants, a wildcard has all names below it.
-func (h Hosts) taken(app identity.Ref, name string) identity.Ref {
-	if by, there := h[name]; there {
-		if by.Parent() == app.Parent() {
-			return identity.Ref{}
-		}
-		return by
-	}
-	var overlapping []identity.Ref
-	note := func(by identity.Ref) {
-		if by.Tenant != "" && by.Tenant != app.Tenant {
-			overlapping = append(overlapping, by)
-		}
-	}
-	for _, wildcard := range hostname.Wildcards(name) {
-		note(h[wildcard])
-	}
-	if strings.HasPrefix(name, "*.") {
-		for other, by := range h {
-			if hostname.Covers(name, other) {
-				note(by)
-			}
-		}
-	}
-	if len(overlapping) == 0 {
-		return identity.Ref{}
-	}
-	return slices.MinFunc(overlapping, func(a, b identity.Ref) int { return strings.Compare(a.Path(), b.Path()) })
+func taken(object, why string) error {
+	return &policy.Violation{Object: object, Rule: guardrails.Hostnames, Why: why, Remedies: []policy.Remedy{
+		{About: "host names", Text: "a host name belongs to one project: remove it there, or choose another one, in Git"},
+	}}
 }
 
 // shareHosts refuses the deliveries whose host names others have. Apps that are there already come first: mostly, they have the claims.

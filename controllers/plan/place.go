@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
+	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // place finds where an App is delivered.
@@ -43,7 +44,7 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 	if d.at.Guardrails, err = rulesFor(ctx, of, tenant, d.app.Namespace); err != nil {
 		return err
 	}
-	if d.at.Guardrails, err = opening(of, ref.Parent(), d.at.Guardrails); err != nil {
+	if d.at.Guardrails, err = Opening(of.tree, ref.Parent(), d.at.Guardrails); err != nil {
 		return err
 	}
 	d.at.Client, err = k.Clients.As(d.app.Namespace)
@@ -69,14 +70,14 @@ func rulesFor(ctx context.Context, of *comparison, tenant *v1alpha1.Tenant, name
 	return &live.Spec, nil
 }
 
-// opening returns the rules with the NetworkPolicies that apps may have by the project of the commit. What they may open is known only if the project had
-// such before; package guardrails does not judge it otherwise.
-func opening(of *comparison, ref identity.Ref, rules *v1alpha1.GuardrailsSpec) (*v1alpha1.GuardrailsSpec, error) {
-	n, there := of.tree.Find(ref)
+// Opening returns the rules with the NetworkPolicies that apps may have by a project of the tree of a commit. What they may open is known only if the project
+// had such before; package guardrails does not judge it otherwise.
+func Opening(of *tree.Tree, ref identity.Ref, rules *v1alpha1.GuardrailsSpec) (*v1alpha1.GuardrailsSpec, error) {
+	n, there := of.Find(ref)
 	if !there || !n.Declared() {
 		return rules, nil
 	}
-	project, ok := of.tree.Object(n, of.commit.Revision).(*v1alpha1.Project)
+	project, ok := of.Object(n, "").(*v1alpha1.Project)
 	if !ok {
 		return nil, fmt.Errorf("%s is no Project", ref)
 	}

@@ -115,7 +115,7 @@ func TestAPlanLetsAppsHaveNetworkPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := compared(t, v1alpha1.TenantLimits{}, map[string]string{"projects/shop/project.yaml": c.project})
-			got, err := opening(of, identity.Ref{Tenant: "acme", Project: "shop"}, c.rules)
+			got, err := Opening(of.tree, identity.Ref{Tenant: "acme", Project: "shop"}, c.rules)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,6 +34,11 @@ func TestATenantsRepositoryIsCheckedByThePoliciesOfTheTenant(t *testing.T) {
 	sources := map[string]string{"policies/standard.yaml": declares("Policy", "standard", "{default: true, sources: {git: {allow: [git.example.com]}}}")}
 	signed := map[string]string{"policies/standard.yaml": declares("Policy", "standard", "{default: true, images: {allow: [registry.example.com], verify: [{images: [registry.example.com], identities: [{issuer: \"https://a.example\", subject: b}]}]}}")}
 	quota := map[string]string{"policies/standard.yaml": declares("Policy", "standard", "{default: true, quota: {max: {pods: \"5\"}}}")}
+	const opens = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: own}\nspec: {podSelector: {}, policyTypes: [Egress]}\n"
+	owning := func(files map[string]string) map[string]string {
+		files["projects/shop/project.yaml"] = declares("Project", "shop", "{network: {policies: Own}}")
+		return files
+	}
 	for name, c := range map[string]struct {
 		files, platform map[string]string
 		// folder is that of --policies, in the platform repository.
@@ -49,6 +54,8 @@ func TestATenantsRepositoryIsCheckedByThePoliciesOfTheTenant(t *testing.T) {
 		"an app from an allowed source":        {files: inApp(strings.Replace(elsewhere, "evil.org", "example.com", 1), nil), platform: sources},
 		"a signature, which nobody looks for":  {files: inApp(strings.Replace(app, "web:1", "web@sha256:"+strings.Repeat("a", 64), 1), nil), platform: signed},
 		"a quota above the policy's":           {files: repository(map[string]string{"projects/shop/project.yaml": declares("Project", "shop", "{quota: {pods: \"6\"}}")}), platform: quota, want: "projects/shop/project.yaml:4:16: spec.quota requests pods 6, of which 5 is allowed; "},
+		"NetworkPolicies of a project":         {files: inApp(folderApp, map[string]string{"m/a.yaml": opens}), want: "NetworkPolicy/own is refused: the platform sets the network policies of a project"},
+		"NetworkPolicies that it may have":     {files: owning(inApp(folderApp, map[string]string{"m/a.yaml": opens}))},
 		"what the tenant itself does not have": {files: inApp(folderApp, map[string]string{"m/a.yaml": role}), want: "ClusterRole/all is cluster-scoped; "},
 	} {
 		t.Run(name, func(t *testing.T) {

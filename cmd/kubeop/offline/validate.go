@@ -295,14 +295,24 @@ func plain(problems []tree.Problem) []finding {
 	return all
 }
 
-// versions names the state of all files by their sizes and times.
+// versions names the state of all files that are read by their sizes and times.
 func (v *validate) versions(ctx context.Context, root string) (string, error) {
-	files, err := openWorktree(ctx, root)
-	if err != nil {
-		return "", err
+	places, all := []string{root}, []string(nil)
+	if v.policies != "" {
+		platform, err := topFolder(v.policies)
+		if err != nil {
+			return "", err
+		}
+		places = append(places, platform)
 	}
-	var all []string
-	err = fs.WalkDir(files, ".", func(file string, e fs.DirEntry, err error) error {
+	if v.tenantFile != "" {
+		info, err := os.Stat(v.tenantFile)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, info.ModTime().String())
+	}
+	look := func(file string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -311,8 +321,17 @@ func (v *validate) versions(ctx context.Context, root string) (string, error) {
 			all = append(all, fmt.Sprintf("%s %d %s", file, info.Size(), info.ModTime()))
 		}
 		return err
-	})
-	return fmt.Sprint(all), err
+	}
+	for _, place := range places {
+		files, err := openWorktree(ctx, place)
+		if err == nil {
+			err = fs.WalkDir(files, ".", look)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprint(all), nil
 }
 
 // Problems returns what validate finds in a repository.

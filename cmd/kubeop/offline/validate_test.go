@@ -319,6 +319,27 @@ func TestTheDigestOfAFolderIsItsContent(t *testing.T) {
 	}
 }
 
+// TestWatchSeesAllThatIsRead: a change of the platform repository, in the folder of the policies or beside it, and of the tenant's file.
+func TestWatchSeesAllThatIsRead(t *testing.T) {
+	root, platform, tenantFile := write(t, repository(nil)), platformWith(t, nil), filepath.Join(t.TempDir(), "tenant.yaml")
+	if err := os.WriteFile(tenantFile, []byte(declares("Tenant", "acme", "{}")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := &validate{policies: filepath.Join(platform, "policies"), tenantFile: tenantFile}
+	last := ""
+	for i, file := range []string{tenantFile, filepath.Join(platform, "policies/lax.yaml"), filepath.Join(platform, "tenants/acme/tenant.yaml"), filepath.Join(root, "projects/shop/project.yaml")} {
+		at := time.Unix(int64(1_000_000_000+i), 0)
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+		now, err := v.versions(t.Context(), root)
+		if err != nil || now == last {
+			t.Errorf("a change of %s is not seen: %v", file, err)
+		}
+		last = now
+	}
+}
+
 // TestWatchChecksAgainAfterAChange changes a file while validate watches.
 func TestWatchChecksAgainAfterAChange(t *testing.T) {
 	root := write(t, repository(nil))
