@@ -191,7 +191,10 @@ func TestAPolicyThatAuditsWritesIntoTheAuditLog(t *testing.T) {
 		if err := json.Unmarshal([]byte(event.Annotations[key]), &failures); err != nil {
 			return fmt.Errorf("the annotations are %v: %w", event.Annotations, err)
 		}
-		if f := failures[0]; len(failures) != 1 || f.Policy != "kubeop-guardrails-images-audit" || f.Message != notAllowed+"images" || !slices.Equal(f.ValidationActions, []string{"Audit"}) {
+		if len(failures) != 1 {
+			return fmt.Errorf("the event has %+v", failures)
+		}
+		if f := failures[0]; f.Policy != "kubeop-guardrails-images-audit" || f.Message != notAllowed+"images" || !slices.Equal(f.ValidationActions, []string{"Audit"}) {
 			return fmt.Errorf("the event has %+v", failures)
 		}
 		return nil

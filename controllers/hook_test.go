@@ -55,7 +55,7 @@ func TestPushesWithoutAHookAreFoundWithinAMinute(t *testing.T) {
 	heard.ready(heard.app("shop", "web"))
 	heard.push(shopFiles("shop", "web", "api")) // The Repository did not exist yet when the hook reported the first push.
 	heard.ready(heard.app("shop", "api"))
-	time.Sleep(time.Until(heard.started.Add(2*time.Minute + 10*time.Second))) // Each repository is polled once more a minute after a start.
+	time.Sleep(time.Until(heard.started.Add(2*time.Minute + 20*time.Second))) // Each repository is polled once more a minute after a start.
 	heard.repo.Vanish()
 	vanished := time.Now()
 

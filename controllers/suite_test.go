@@ -110,7 +110,7 @@ func startOperator() (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &operator{admin: admin, started: time.Now()}
+	o := &operator{admin: admin}
 	ctrl.SetLogger(funcr.New(func(prefix, args string) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -151,6 +151,7 @@ func startOperator() (*operator, error) {
 	if err := Setup(mgr, c); err != nil {
 		return nil, err
 	}
+	o.started = time.Now()
 	go func() { utilruntime.Must(mgr.Start(ctx)) }()
 	return o, nil
 }

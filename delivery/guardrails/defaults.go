@@ -68,7 +68,10 @@ func Default(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec
 		if pod == nil || pod.Fixed {
 			continue
 		}
-		name(pod.Spec, "priorityClassName", d.Classes.Priority)
+		if name(pod.Spec, "priorityClassName", d.Classes.Priority) { // The API server refuses other values than those of the class.
+			delete(pod.Spec, "priority")
+			delete(pod.Spec, "preemptionPolicy")
+		}
 		name(pod.Spec, "runtimeClassName", d.Classes.Runtime)
 		d.place(pod)
 		if d.UserNamespaces && pod.Spec["hostUsers"] == nil {
@@ -96,11 +99,14 @@ func (d Defaults) classify(object *unstructured.Unstructured) {
 	}
 }
 
-// name writes a class into a field that names none.
-func name(spec map[string]any, field, class string) {
-	if named := spec[field]; class != "" && (named == nil || named == "") {
-		spec[field] = class
+// name writes a class into a field that names none, and reports whether it did.
+func name(spec map[string]any, field, class string) bool {
+	named := spec[field]
+	if class == "" || named != nil && named != "" {
+		return false
 	}
+	spec[field] = class
+	return true
 }
 
 func (d Defaults) place(pod *podspec.Pod) {

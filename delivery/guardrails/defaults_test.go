@@ -92,6 +92,8 @@ func TestObjectsThatNameNoClassGetThatOfPolicies(t *testing.T) {
 		"a template":                 {deployment("{containers: []}"), deployment("{containers: [], priorityClassName: batch, runtimeClassName: gvisor}")},
 		"a template of classes":      {deployment("{priorityClassName: a, runtimeClassName: b}"), deployment("{priorityClassName: a, runtimeClassName: b}")},
 		"a template without classes": {deployment("{priorityClassName: '', runtimeClassName: null}"), deployment("{priorityClassName: batch, runtimeClassName: gvisor}")},
+		"a template with a priority": {deployment("{priority: 0, preemptionPolicy: Never}"), deployment("{priorityClassName: batch, runtimeClassName: gvisor}")},
+		"both, of the author":        {deployment("{priorityClassName: a, priority: 5}"), deployment("{priorityClassName: a, priority: 5, runtimeClassName: gvisor}")},
 		"a Pod":                      {"{apiVersion: v1, kind: Pod, spec: {containers: []}}", "{apiVersion: v1, kind: Pod, spec: {containers: []}}"},
 	} {
 		t.Run(name, func(t *testing.T) {

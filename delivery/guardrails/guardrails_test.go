@@ -146,7 +146,7 @@ func TestEachRuleSaysWhatTheObjectHasAndWhatIsAllowed(t *testing.T) {
 		},
 		pod + "hostUsers: true}}": {
 			v1alpha1.PolicyRules{Nodes: &v1alpha1.NodeRules{UserNamespaces: true}},
-			[]found{{"nodes.userNamespaces", "has pods whose users are users of their node: take out hostUsers, or write hostUsers: false"}},
+			[]found{{"nodes.userNamespaces", "has pods whose users are users of their node: they need hostUsers: false"}},
 		},
 		service + "type: LoadBalancer, loadBalancerClass: z, loadBalancerSourceRanges: [192.0.2.0/24]}}": {
 			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{Types: []string{"ClusterIP"}, LoadBalancerClasses: []string{"a", "b"}, LoadBalancerSourceRanges: []string{"10.0.0.0/8", "192.0.2.0/25"}}},

@@ -28,7 +28,7 @@ func nodes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []fou
 		}
 	}
 	if users := pod.Spec["hostUsers"]; rule.UserNamespaces && users != nil && users != false {
-		broken = append(broken, found{"nodes.userNamespaces", "has pods whose users are users of their node: take out hostUsers, or write hostUsers: false"})
+		broken = append(broken, found{"nodes.userNamespaces", "has pods whose users are users of their node: they need hostUsers: false"})
 	}
 	return append(broken, tolerations(pod, object.GetKind(), rule.Tolerations)...)
 }
