@@ -92,22 +92,24 @@ func TestUsualPodsPassRestricted(t *testing.T) {
 func TestARefusedPodIsReportedInFull(t *testing.T) {
 	n := newTeam(t, "unfilled")
 	n.push(usualApps("  podSecurity: {fill: Disabled}\n"))
-	for name, condition := range map[string]string{"chart": v1alpha1.ReleasedCondition, "folder": v1alpha1.AllowedCondition} {
+	for name, in := range map[string]struct{ condition, place string }{
+		"chart": {v1alpha1.ReleasedCondition, ""}, "folder": {v1alpha1.AllowedCondition, "manifests/web.yaml:1: "},
+	} {
 		const ask = "ask an administrator of the cluster to set podSecurity: baseline in tenants/unfilled/tenant.yaml of the platform repository, which allows it"
 		want := strings.Join([]string{
-			`Deployment/NAME breaks rule allowPrivilegeEscalation of the Pod Security level restricted: containers "setup", "web" must set securityContext.allowPrivilegeEscalation=false; ` +
+			`PLACEDeployment/NAME breaks rule allowPrivilegeEscalation of the Pod Security level restricted: containers "setup", "web" must set securityContext.allowPrivilegeEscalation=false; ` +
 				"write securityContext: {allowPrivilegeEscalation: false} in the container, below spec.template.spec",
-			`Deployment/NAME breaks rule capabilities of the Pod Security level restricted: containers "setup", "web" must set securityContext.capabilities.drop=["ALL"]; ` +
+			`PLACEDeployment/NAME breaks rule capabilities of the Pod Security level restricted: containers "setup", "web" must set securityContext.capabilities.drop=["ALL"]; ` +
 				"write securityContext: {capabilities: {drop: [ALL]}} in the container, below spec.template.spec, and no other add than NET_BIND_SERVICE",
-			`Deployment/NAME breaks rule runAsNonRoot of the Pod Security level restricted: pod or containers "setup", "web" must set securityContext.runAsNonRoot=true; ` +
+			`PLACEDeployment/NAME breaks rule runAsNonRoot of the Pod Security level restricted: pod or containers "setup", "web" must set securityContext.runAsNonRoot=true; ` +
 				"write securityContext: {runAsNonRoot: true} in spec.template.spec, and no other in its containers",
-			`Deployment/NAME breaks rule seccompProfile of the Pod Security level restricted: pod or containers "setup", "web" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"; ` +
+			`PLACEDeployment/NAME breaks rule seccompProfile of the Pod Security level restricted: pod or containers "setup", "web" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"; ` +
 				"write securityContext: {seccompProfile: {type: RuntimeDefault}} in spec.template.spec, and no other in its containers",
 			"for the rules that only level restricted has: " + ask,
 		}, "\n")
 		app := n.app("shop", name)
-		got := n.until(app, condition, metav1.ConditionFalse, v1alpha1.NotAllowedReason)
-		if diff := cmp.Diff(strings.ReplaceAll(want, "NAME", name), got); diff != "" {
+		got := n.until(app, in.condition, metav1.ConditionFalse, v1alpha1.NotAllowedReason)
+		if diff := cmp.Diff(strings.NewReplacer("PLACE", in.place, "NAME", name).Replace(want), got); diff != "" {
 			t.Errorf("%s: message (-want +got):\n%s", name, diff)
 		}
 		if len(app.Status.Inventory.Entries) > 0 || len(app.Status.Filled) > 0 {
