@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -297,32 +299,24 @@ func plain(problems []tree.Problem) []finding {
 
 // versions names the state of all files that are read by their sizes and times.
 func (v *validate) versions(ctx context.Context, root string) (string, error) {
-	places, all := []string{root}, []string(nil)
-	if v.policies != "" {
-		platform, err := topFolder(v.policies)
-		if err != nil {
-			return "", err
-		}
-		places = append(places, platform)
+	var all []string
+	platform, err := topFolder(cmp.Or(v.policies, root))
+	if err != nil {
+		return "", err
 	}
-	if v.tenantFile != "" {
-		info, err := os.Stat(v.tenantFile)
-		if err != nil {
-			return "", err
-		}
+	if info, err := os.Stat(v.tenantFile); err == nil { // Without it, the check says what is wrong.
 		all = append(all, info.ModTime().String())
 	}
 	look := func(file string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		info, err := e.Info()
-		if err == nil {
+		if info, err := e.Info(); err == nil { // Otherwise it was deleted meanwhile.
 			all = append(all, fmt.Sprintf("%s %d %s", file, info.Size(), info.ModTime()))
 		}
-		return err
+		return nil
 	}
-	for _, place := range places {
+	for _, place := range slices.Compact([]string{root, platform}) {
 		files, err := openWorktree(ctx, place)
 		if err == nil {
 			err = fs.WalkDir(files, ".", look)
@@ -336,13 +330,12 @@ func (v *validate) versions(ctx context.Context, root string) (string, error) {
 
 // Problems returns what validate finds in a repository.
 func Problems(ctx context.Context, c *call.Call, root string) ([]tree.Problem, error) {
-	v := &validate{Call: c}
-	var err error
-	if v.reader, err = tree.NewReader(); err != nil {
+	reader, err := tree.NewReader()
+	if err != nil {
 		return nil, err
 	}
-	v.reader.Platform = true
-	found, err := v.check(ctx, root)
+	reader.Platform = true
+	found, err := (&validate{Call: c, reader: reader}).check(ctx, root)
 	if err != nil {
 		return nil, err
 	}

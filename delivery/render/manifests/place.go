@@ -102,28 +102,36 @@ func declared(document []byte) string {
 		text := string(bytes.TrimRight(line, " \r\n"))
 		content := strings.TrimLeft(text, " ")
 		at := len(text) - len(content)
-		switch value := ""; {
+		key, value, _ := strings.Cut(content, ":")
+		switch {
 		case content == "" || content[0] == '#':
-		case at > 0 && indent == -1, at > 0 && at == indent:
-			indent = at
-			if is, ok := strings.CutPrefix(content, "name:"); ok {
-				name = scalar(is)
-			}
-		case at > 0:
-		default:
+		case at == 0:
 			indent = 0
-			if is, ok := strings.CutPrefix(content, "kind:"); ok {
-				kind = scalar(is)
-			} else if value, ok = strings.CutPrefix(content, "metadata:"); !ok {
-				continue
-			} else if value = strings.TrimLeft(value, " "); value == "" || value[0] == '#' {
-				indent = -1
-			} else if match := inBraces.FindStringSubmatch(value); match != nil {
-				name = scalar(match[1])
+			switch key {
+			case "kind":
+				kind = scalar(value)
+			case "metadata":
+				name, indent = inLine(strings.TrimLeft(value, " "))
+			}
+		case indent == -1 || at == indent:
+			indent = at
+			if key == "name" {
+				name = scalar(value)
 			}
 		}
 	}
 	return kind + "/" + name
+}
+
+// inLine returns the name in metadata that are written in braces. Otherwise they follow, and indent is -1.
+func inLine(value string) (name string, indent int) {
+	if value == "" || value[0] == '#' {
+		return "", -1
+	}
+	if match := inBraces.FindStringSubmatch(value); match != nil {
+		return scalar(match[1]), 0
+	}
+	return "", 0
 }
 
 // scalar returns a value without its comment and quotes.
