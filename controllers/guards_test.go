@@ -43,19 +43,7 @@ func TestATenantReportsWhatTheAPIServerEnforces(t *testing.T) {
 	n.without(v1alpha1.NotEnforcedCondition, n.tenant())
 
 	const images, volumes = "kubeop-guardrails-images-deny", "kubeop-volumes"
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: images}}
-	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
-		t.Fatal(err)
-	}
-	again := binding.DeepCopy()
-	again.ResourceVersion, again.UID = "", ""
-	restore := func() error {
-		return client.IgnoreAlreadyExists(n.admin.Create(context.Background(), again.DeepCopy()))
-	}
-	t.Cleanup(func() { _ = restore() })
-	if err := n.admin.Delete(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	restore := n.deleted(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: images}})
 	n.reportsGuard("Images", v1alpha1.GuardRenderedOnly, "ValidatingAdmissionPolicyBinding "+images+" does not exist")
 	message := n.until(n.tenant(), v1alpha1.NotEnforcedCondition, metav1.ConditionTrue, v1alpha1.RenderedOnlyReason)
 	if want := "the API server does not enforce Images: ValidatingAdmissionPolicyBinding " + images + " does not exist; kubeop checks apps, but nothing checks what people and pods write to the API " +
@@ -100,19 +88,7 @@ func TestATenantReportsWhatTheAPIServerWrites(t *testing.T) {
 	n.reportsGuard("Defaults", v1alpha1.GuardEnforced, "")
 
 	const placing = "kubeop-guardrails-placing"
-	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: placing}}
-	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
-		t.Fatal(err)
-	}
-	again := binding.DeepCopy()
-	again.ResourceVersion, again.UID = "", ""
-	restore := func() error {
-		return client.IgnoreAlreadyExists(n.admin.Create(context.Background(), again.DeepCopy()))
-	}
-	t.Cleanup(func() { _ = restore() })
-	if err := n.admin.Delete(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	restore := n.deleted(&admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: placing}})
 	n.reportsGuard("Defaults", v1alpha1.GuardRenderedOnly, unwritten+"MutatingAdmissionPolicyBinding "+placing+" does not exist: an administrator of the cluster installs the chart again")
 	n.without(v1alpha1.NotEnforcedCondition, n.tenant())
 	if err := restore(); err != nil {
@@ -120,4 +96,23 @@ func TestATenantReportsWhatTheAPIServerWrites(t *testing.T) {
 	}
 	n.reportsGuard("Defaults", v1alpha1.GuardEnforced, "")
 	n.ready(n.tenant())
+}
+
+// deleted deletes an object of the chart. restore creates it again, and is called at the end of the test, too.
+func (n *team) deleted(object client.Object) (restore func() error) {
+	n.t.Helper()
+	if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		n.t.Fatal(err)
+	}
+	again := object.DeepCopyObject().(client.Object)
+	again.SetResourceVersion("")
+	again.SetUID("")
+	restore = func() error {
+		return client.IgnoreAlreadyExists(n.admin.Create(context.Background(), again.DeepCopyObject().(client.Object)))
+	}
+	n.t.Cleanup(func() { _ = restore() })
+	if err := n.admin.Delete(n.t.Context(), object); err != nil {
+		n.t.Fatal(err)
+	}
+	return restore
 }

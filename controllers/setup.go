@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -131,10 +132,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		return nil, err
 	}
 	keys := tenant.NewKeys(s.direct, o.Namespace)
-	tier := &guards.OptionalKind{Kind: isolation.ClusterPolicyKind, Mapper: s.mapper, Off: !o.ClusterNetworkPolicies}
-	mutating := &guards.OptionalKind{Kind: guards.MutatingPolicyKind, Mapper: s.mapper}
-	s.onServed(tier.Look)
-	s.onServed(mutating.Look)
+	tier, mutating := s.optional(isolation.ClusterPolicyKind, !o.ClusterNetworkPolicies), s.optional(guards.MutatingPolicyKind, false)
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
 		Kinds: s.kinds, Budgets: s.usage.Budgets, Tier: tier, Mutating: mutating, FlowControl: o.FlowControl, PodSecurity: s.podSecurity, OwnerRequests: o.OwnerRequests, Notified: s.notifier.Note, Keys: keys,
@@ -185,6 +183,13 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		promotion:    func() error { return promoter.SetupWithManager(mgr, s.options("promotion", s.tenantOf)) },
 		notification: func() error { return s.notifier.SetupWithManager(mgr, s.options("notification", byItself)) },
 	}, nil
+}
+
+// optional returns what knows whether the API server serves a kind, which kubeop does not use if off.
+func (s *shared) optional(kind schema.GroupVersionKind, off bool) *guards.OptionalKind {
+	k := &guards.OptionalKind{Kind: kind, Mapper: s.mapper, Off: off}
+	s.onServed(k.Look)
+	return k
 }
 
 // fetcher returns the Fetcher of the sources of Apps.

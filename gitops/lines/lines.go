@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +43,7 @@ func (d Declaration) Problems(err error) (problems []tree.Problem) {
 		}
 		return []tree.Problem{problem}
 	}
-	at, written := map[string]int{}, d.parsed()
+	at, written := map[string]int{}, d.read()
 	var rest []string
 	var whys [][]string
 	for _, v := range found {
@@ -83,7 +84,7 @@ func (d Declaration) find(objects []string) map[string]policy.Place {
 }
 
 // locate returns a refusal as a problem; false if its line is not known. The files of a Git App are in another repository.
-func (d Declaration) locate(v *policy.Violation, written *document.Document) (tree.Problem, bool) {
+func (d Declaration) locate(v *policy.Violation, written *appFile) (tree.Problem, bool) {
 	if v.At != (policy.Place{}) && d.App.Spec.Raw != nil {
 		here := *v
 		here.At = policy.Place{}
@@ -91,23 +92,38 @@ func (d Declaration) locate(v *policy.Violation, written *document.Document) (tr
 		problem.File, problem.Position = path.Join(path.Dir(d.File), v.At.File), yamlcheck.Position{Line: v.At.Line}
 		return problem, true
 	}
-	field := fieldOf(d.App, v)
+	field := written.fieldOf(d.App, v)
 	problem := d.problem(v.Error())
 	problem.Position = written.Position(field)
 	return problem, field != ""
 }
 
-// parsed returns app.yaml with its positions. Without it, which the tree has read, nothing would have a line.
-func (d Declaration) parsed() *document.Document {
-	text, err := fs.ReadFile(d.Files, d.File)
-	if err != nil {
-		return &document.Document{}
+// appFile is app.yaml with its positions. manifests are the fields with the manifests in it, by the objects "<kind>/<name>" that they declare.
+type appFile struct {
+	*document.Document
+	manifests map[string]string
+}
+
+// read reads app.yaml. Without it, which the tree has read, nothing would have a line.
+func (d Declaration) read() *appFile {
+	w := &appFile{&document.Document{}, map[string]string{}}
+	if text, err := fs.ReadFile(d.Files, d.File); err == nil {
+		w.Document = document.Parse(d.File, text)
 	}
-	return document.Parse(d.File, text)
+	if d.App.Spec.Raw == nil {
+		return w
+	}
+	for i, manifest := range slices.Backward(d.App.Spec.Raw.Manifests) { // Of two with one name, the first counts.
+		is := metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(manifest.Raw, &is); err == nil {
+			w.manifests[is.Kind+"/"+is.Name] = fmt.Sprintf("spec.raw.manifests[%d]", i)
+		}
+	}
+	return w
 }
 
 // fieldOf returns the field of app.yaml that a refusal is about; "" if none has what is refused.
-func fieldOf(app *v1alpha1.App, v *policy.Violation) string {
+func (w *appFile) fieldOf(app *v1alpha1.App, v *policy.Violation) string {
 	spec := &app.Spec
 	switch {
 	case v.Rule == guardrails.Sources:
@@ -118,10 +134,8 @@ func fieldOf(app *v1alpha1.App, v *policy.Violation) string {
 		return "spec.host"
 	case spec.Image != nil && v.Rule == guardrails.Hostnames:
 		return hostField(spec, v)
-	case spec.Raw != nil:
-		return manifestField(spec.Raw, v.Object)
 	}
-	return ""
+	return w.manifests[v.Object]
 }
 
 // hostField returns the first host that a refusal names.
@@ -144,17 +158,6 @@ func sourceField(spec *v1alpha1.AppSpec) string {
 		return "spec.helm.git.url"
 	case spec.Helm != nil:
 		return "spec.helm.repository"
-	}
-	return ""
-}
-
-// manifestField returns the manifest in app.yaml that declares an object, whose name is "<kind>/<name>".
-func manifestField(raw *v1alpha1.RawSource, object string) string {
-	for i, manifest := range raw.Manifests {
-		is := metav1.PartialObjectMetadata{}
-		if err := json.Unmarshal(manifest.Raw, &is); err == nil && is.Kind+"/"+is.Name == object {
-			return fmt.Sprintf("spec.raw.manifests[%d]", i)
-		}
 	}
 	return ""
 }

@@ -122,7 +122,7 @@ func verdictOf(action, where string, otherwise verdict) verdict {
 
 // rule returns the first rule of a policy about a connection, and which it is; nil if it has none. Rules about nodes and names of hosts are left out.
 func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher.TrafficPeer, at port) (*isolation.ClusterRule, string) {
-	if is, known := matches(&policy.Spec.Subject, pod); !is || !known {
+	if is, known := peerMatches(&policy.Spec.Subject, pod); !is || !known {
 		return nil, ""
 	}
 	rules := policy.Spec.Ingress
@@ -131,12 +131,12 @@ func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher
 	}
 	for i := range rules {
 		rule, where := &rules[i], fmt.Sprintf("%s[%d]", direction, i)
-		if len(rule.Protocols) > 0 && !slices.ContainsFunc(rule.Protocols, func(p isolation.ClusterProtocol) bool { return has(&p, at) }) {
+		if len(rule.Protocols) > 0 && !slices.ContainsFunc(rule.Protocols, func(p isolation.ClusterProtocol) bool { return protocolMatches(&p, at) }) {
 			continue
 		}
 		allKnown := true
 		for _, peer := range append(rule.From, rule.To...) {
-			is, known := matches(&peer, other)
+			is, known := peerMatches(&peer, other)
 			if is {
 				return rule, where
 			}
@@ -149,8 +149,8 @@ func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher
 	return nil, ""
 }
 
-// matches reports whether a peer has the other side of a connection. known is false if this program cannot tell.
-func matches(p *isolation.ClusterPeer, other *matcher.TrafficPeer) (is, known bool) {
+// peerMatches reports whether a peer has the other side of a connection. known is false if this program cannot tell.
+func peerMatches(p *isolation.ClusterPeer, other *matcher.TrafficPeer) (is, known bool) {
 	selects := func(by *metav1.LabelSelector, of map[string]string) bool {
 		selector, err := metav1.LabelSelectorAsSelector(by)
 		known = known && err == nil
@@ -174,8 +174,8 @@ func matches(p *isolation.ClusterPeer, other *matcher.TrafficPeer) (is, known bo
 	return is, known
 }
 
-// has reports whether a connection to a port is one of a protocol of a rule.
-func has(p *isolation.ClusterProtocol, at port) bool {
+// protocolMatches reports whether a connection to a port is one of a protocol of a rule.
+func protocolMatches(p *isolation.ClusterProtocol, at port) bool {
 	ports := map[corev1.Protocol]*isolation.ClusterPorts{corev1.ProtocolTCP: p.TCP, corev1.ProtocolUDP: p.UDP, corev1.ProtocolSCTP: p.SCTP}[at.protocol]
 	switch {
 	case p.Named != "":

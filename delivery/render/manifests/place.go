@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/kubeop/kubeop/delivery/render"
@@ -34,7 +35,7 @@ func Places(files fs.FS, folder string, objects []string) map[string]Place {
 		s.found[object] = nil
 	}
 	places := map[string]Place{}
-	for _, within := range []string{path.Join(".", folder), "."} {
+	for _, within := range slices.Compact([]string{path.Join(".", folder), "."}) {
 		if render.Walk(files, within, s.look) != nil {
 			break // What was found may be there twice.
 		}
