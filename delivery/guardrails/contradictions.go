@@ -50,32 +50,39 @@ func orNone[T any](rules *T) *T { return cmp.Or(rules, new(T)) }
 // Contradictions returns how policies of one tenant contradict each other: two lists of what is allowed have nothing in common, so that nothing is
 // allowed; pods would need two values of one label of nodes; or they do not agree about what is added.
 func Contradictions(policies []v1alpha1.Policy) (all []string) {
+	demands := make([]demand, len(policies))
 	for j := range policies {
-		for i := range j {
-			all = append(all, disjoint(&policies[i], &policies[j])...)
+		demands[j] = demand{policies[j].Name, listsOf(&policies[j]), selectorOf(&policies[j])}
+		for _, earlier := range demands[:j] {
+			all = append(all, earlier.contradicts(demands[j])...)
 		}
 	}
 	_, added := Added(policies)
 	return append(all, added...)
 }
 
-// disjoint returns how two policies contradict each other.
-func disjoint(a, b *v1alpha1.Policy) (all []string) {
-	others := listsOf(b)
-	for i, one := range listsOf(a) {
-		other := others[i]
+// demand is what a policy requires that another one may make impossible.
+type demand struct {
+	policy   string
+	lists    []allowed
+	selector map[string]v1alpha1.LabelValue
+}
+
+// contradicts returns how two policies contradict each other.
+func (a demand) contradicts(b demand) (all []string) {
+	for i, one := range a.lists {
+		other := b.lists[i]
 		if len(one.list) == 0 || len(other.list) == 0 || slices.ContainsFunc(one.list, func(x string) bool {
 			return slices.ContainsFunc(other.list, func(y string) bool { return one.common(x, y) })
 		}) {
 			continue
 		}
 		all = append(all, fmt.Sprintf("spec.%s of policies/%s.yaml has %s, and that of policies/%s.yaml has %s, so no %s is allowed",
-			one.field, a.Name, listed(one.list), b.Name, listed(other.list), one.what))
+			one.field, a.policy, listed(one.list), b.policy, listed(other.list), one.what))
 	}
-	has, wants := selectorOf(a), selectorOf(b)
-	for _, key := range slices.Sorted(maps.Keys(has)) {
-		if value, both := wants[key]; both && value != has[key] {
-			all = append(all, fmt.Sprintf("spec.nodes.selector of policies/%s.yaml has %s=%s, and that of policies/%s.yaml has %s, so no pod is allowed", a.Name, key, has[key], b.Name, value))
+	for _, key := range slices.Sorted(maps.Keys(a.selector)) {
+		if value, both := b.selector[key]; both && value != a.selector[key] {
+			all = append(all, fmt.Sprintf("spec.nodes.selector of policies/%s.yaml has %s=%s, and that of policies/%s.yaml has %s, so no pod is allowed", a.policy, key, a.selector[key], b.policy, value))
 		}
 	}
 	return all
@@ -117,6 +124,9 @@ func patternsOverlap(a, b string) bool {
 
 // globsOverlap reports whether a text matches both globs. Its row j says whether what is left of a can match what is left of b after j characters.
 func globsOverlap(a, b string) bool {
+	if !strings.Contains(a, "*") && !strings.Contains(b, "*") {
+		return a == b
+	}
 	row := make([]bool, len(b)+1)
 	for i := len(a); i >= 0; i-- {
 		before := row
