@@ -60,16 +60,12 @@ func (b Budget) Fit() Allotment {
 	}
 	maps.DeleteFunc(a.Shrinks, func(_ string, shrinks bool) bool { return !shrinks })
 	slices.SortFunc(growing, (*Share).inOrder)
-	refused := growing
+	refused := slices.Clone(growing)
 	if b.fits(all, growing) {
 		refused, sum = nil, all
 	}
 	for range rounds {
-		left := slices.DeleteFunc(slices.Clone(refused), func(s *Share) bool { return b.admit(sum, s) })
-		if len(left) == len(refused) {
-			break
-		}
-		refused = left
+		refused = slices.DeleteFunc(refused, func(s *Share) bool { return b.admit(sum, s) })
 	}
 	for _, s := range growing {
 		a.Grows[s.Project] = true
@@ -111,10 +107,7 @@ func (b Budget) total(sum tally) (used, over corev1.ResourceList) {
 	used, over = corev1.ResourceList{}, corev1.ResourceList{}
 	for name, limit := range b.Limit {
 		amount := sum[name]
-		if amount.Format == "" {
-			amount.Format = limit.Format
-		}
-		used[name] = amount.DeepCopy()
+		used[name] = amount
 		if amount.Cmp(limit) > 0 {
 			amount = amount.DeepCopy()
 			amount.Sub(limit)

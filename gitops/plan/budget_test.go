@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // amounts reads a text such as "requests.cpu 8, pods 10"; nil for "".
@@ -66,17 +68,20 @@ func TestFit(t *testing.T) {
 		"one that gives to an earlier name": {
 			limit: "cpu 8, pods 20", shares: []string{"a: cpu 2 > cpu 6", "b: cpu 6, pods 5 > cpu 2, pods 10", "c: > pods 100"}, refused: "c", used: "cpu 8, pods 10", grows: "a b",
 		},
-		"a budget below what is given":         {limit: "cpu 8", shares: []string{"shop: cpu 12", "blog: cpu 4"}, used: "cpu 16", over: "cpu 8"},
-		"then a shrink is allowed":             {limit: "cpu 8", shares: []string{"shop: cpu 12 > cpu 10", "blog: cpu 4"}, used: "cpu 14", over: "cpu 6", shrinks: "shop"},
-		"and no grow":                          {limit: "cpu 8", shares: []string{"shop: cpu 12", "blog: cpu 4 > cpu 5"}, refused: "blog", used: "cpu 16", over: "cpu 8"},
-		"and a grow of what is not exceeded":   {limit: "cpu 8, pods 20", shares: []string{"shop: cpu 12, pods 5 > cpu 12, pods 10"}, used: "cpu 12, pods 10", over: "cpu 4", grows: "shop"},
-		"and a new project that takes nothing": {limit: "cpu 8, pods 20", shares: []string{"shop: cpu 12", "blog: > cpu 0, pods 5"}, used: "cpu 12, pods 5", over: "cpu 4", grows: "blog"},
-		"nothing at all":                       {limit: "cpu 0", shares: []string{"shop: > cpu 0", "blog: > cpu 1m"}, refused: "blog", used: "cpu 0"},
-		"what the budget does not name":        {limit: "cpu 8", shares: []string{"shop: cpu 4, pods 1 > cpu 4, pods 100"}, used: "cpu 4"},
-		"previews last":                        {limit: "cpu 8", shares: []string{"a-pr-1: > cpu 4", "b: > cpu 6"}, refused: "a-pr-1", used: "cpu 6", grows: "b"},
-		"a preview that is there stays":        {limit: "cpu 8", shares: []string{"a-pr-1: cpu 4", "b: > cpu 6"}, refused: "b", used: "cpu 4"},
-		"memory":                               {limit: "memory 8Gi", shares: []string{"a: memory 4Gi", "b: > memory 4096Mi", "c: > memory 1"}, refused: "c", used: "memory 8Gi", grows: "b"},
-		"amounts beyond 64 bits":               {limit: "cpu 9E", shares: []string{"a: cpu 8E", "b: > cpu 8E", "c: > cpu 1E"}, refused: "b", used: "cpu 9E", grows: "c"},
+		"a budget below what is given":              {limit: "cpu 8", shares: []string{"shop: cpu 12", "blog: cpu 4"}, used: "cpu 16", over: "cpu 8"},
+		"then a shrink is allowed":                  {limit: "cpu 8", shares: []string{"shop: cpu 12 > cpu 10", "blog: cpu 4"}, used: "cpu 14", over: "cpu 6", shrinks: "shop"},
+		"and no grow":                               {limit: "cpu 8", shares: []string{"shop: cpu 12", "blog: cpu 4 > cpu 5"}, refused: "blog", used: "cpu 16", over: "cpu 8"},
+		"and a grow of what is not exceeded":        {limit: "cpu 8, pods 20", shares: []string{"shop: cpu 12, pods 5 > cpu 12, pods 10"}, used: "cpu 12, pods 10", over: "cpu 4", grows: "shop"},
+		"and a new project that takes nothing":      {limit: "cpu 8, pods 20", shares: []string{"shop: cpu 12", "blog: > cpu 0, pods 5"}, used: "cpu 12, pods 5", over: "cpu 4", grows: "blog"},
+		"nothing at all":                            {limit: "cpu 0", shares: []string{"shop: > cpu 0", "blog: > cpu 1m"}, refused: "blog", used: "cpu 0"},
+		"what the budget does not name":             {limit: "cpu 8", shares: []string{"shop: cpu 4, pods 1 > cpu 4, pods 100"}, used: "cpu 4"},
+		"previews last":                             {limit: "cpu 8", shares: []string{"a-pr-1: > cpu 4", "b: > cpu 6"}, refused: "a-pr-1", used: "cpu 6", grows: "b"},
+		"a preview that is there stays":             {limit: "cpu 8", shares: []string{"a-pr-1: cpu 4", "b: > cpu 6"}, refused: "b", used: "cpu 4"},
+		"memory":                                    {limit: "memory 8Gi", shares: []string{"a: memory 4Gi", "b: > memory 4096Mi", "c: > memory 1"}, refused: "c", used: "memory 8Gi", grows: "b"},
+		"a shrink of what the budget does not name": {limit: "cpu 8", shares: []string{"shop: cpu 4, pods 9 > cpu 4, pods 1"}, used: "cpu 4"},
+		"what nobody has yet":                       {limit: "cpu 8, memory 8Gi", shares: []string{"shop: cpu 4"}, used: "cpu 4, memory 0"},
+		"a sum beyond 64 bits, over the limit":      {limit: "cpu 1", shares: []string{"a: cpu 9223372036854775807", "b: cpu 9223372036854775807", "c: > cpu 1"}, refused: "c", used: "cpu 18446744073709551614", over: "cpu 18446744073709551613"},
+		"amounts beyond 64 bits":                    {limit: "cpu 9E", shares: []string{"a: cpu 8E", "b: > cpu 8E", "c: > cpu 1E"}, refused: "b", used: "cpu 9E", grows: "c"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -135,6 +140,51 @@ func TestARefusalSaysWhatIsLeftAndWhoHasTheRest(t *testing.T) {
 }
 
 // TestNoCommitExceedsTheBudget has random commits: whatever they want, no sum grows beyond the budget, and nothing is refused that fits.
+func TestAQuotaAboveThatOfAPolicyIsRefusedWithTheWordsOfThePolicy(t *testing.T) {
+	above := share("b: cpu 1 > cpu 20")
+	four := resource.MustParse("4")
+	above.Excess = &quota.Excess{Beyond: []quota.Beyond{{Name: "cpu", Wants: resource.MustParse("20"), Allowed: &four, Policy: "standard"}}}
+	a := Budget{Tenant: "acme", Limit: amounts("cpu 30"), Shares: []Share{share("c: > cpu 50"), above, share("a: > cpu 29")}}.Fit()
+	if got := written(a.Used); got != "cpu 30" {
+		t.Errorf("%s is used, want cpu 30: what b has, and what a gets", got)
+	}
+	if refused := a.Refused["b"]; refused == nil || refused.Tenant != "acme" || refused.Project != "b" || refused.Error() != above.Excess.Error() || refused.Field() != above.Excess.Field() || refused.Field() != "spec.quota.cpu" {
+		t.Errorf("b is refused with %v, want %s", refused, above.Excess)
+	}
+	if want := above.Excess.Error() + "\n" + a.Refused["c"].Error(); a.Refusals() != want {
+		t.Errorf("the refusals are %q, want %q", a.Refusals(), want)
+	}
+	if diff := cmp.Diff(map[string]bool{"a": true}, a.Grows); diff != "" {
+		t.Errorf("grows (-want +got):\n%s", diff)
+	}
+}
+
+func TestARefusalNamesOthersWithWhatTheyHaveAfterTheCommit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		limit  string
+		shares []string
+		of     string
+		want   string
+	}{
+		"one that shrinks, and one that has nothing": {"cpu 8", []string{"a: cpu 6 > cpu 2", "b: cpu 0", "new: > cpu 7"}, "new", "cpu 7, with 6 of 8 left (the others have 2: a 2)"},
+		"of equal amounts the first by name":         {"cpu 8", []string{"d: cpu 2", "c: cpu 2", "b: cpu 2", "a: cpu 2", "new: > cpu 1"}, "new", "cpu 1, with nothing of 8 left (the others have 8: a 2, b 2, c 2, and 1 more)"},
+		"exactly nothing is left":                    {"cpu 8", []string{"a: cpu 8", "new: > cpu 1"}, "new", "cpu 1, with nothing of 8 left (the others have 8: a 8)"},
+		"one that would fit now that others gave": {
+			"p 8, q 8, r 8, s 8, t 8, u 8",
+			[]string{"a: p 8 > q 8", "b: q 8 > r 8", "c: r 8 > s 8", "d: s 8 > t 8", "e: t 8 > u 8", "f: > u 9"}, "b", "r 8, with 8 of 8 left",
+		},
+	} {
+		b := Budget{Tenant: "acme", Limit: amounts(tt.limit)}
+		for _, text := range tt.shares {
+			b.Shares = append(b.Shares, share(text))
+		}
+		refused := b.Fit().Refused[tt.of]
+		if refused == nil || len(refused.Lacks) != 1 || refused.Lacks[0].String() != tt.want {
+			t.Errorf("%s: got %v, want %s", name, refused, tt.want)
+		}
+	}
+}
+
 func TestNoCommitExceedsTheBudget(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -89,9 +89,6 @@ func (l Lack) String() string {
 
 // refuse records why projects are refused. sum is what all projects have in the end.
 func (b Budget) refuse(a *Allotment, refused []*Share, sum tally) {
-	if len(refused) == 0 {
-		return
-	}
 	out := map[string]bool{}
 	for _, s := range refused {
 		out[s.Project] = true

@@ -27,6 +27,11 @@ func policy(name string, tenants int) Loss {
 	return Loss{Ref: identity.Ref{Policy: name}, UID: "uid of " + name, Tenants: tenants}
 }
 
+// registry is one whose credentials so many projects have.
+func registry(name string, projects int) Loss {
+	return Loss{Ref: identity.Ref{Registry: name}, UID: "uid of " + name, Projects: projects}
+}
+
 func data(name string, goes bool) Claim {
 	return Claim{Namespace: "kubeop-acme-shop", Name: name, UID: "uid of " + name, Size: "10Gi", Goes: goes}
 }
@@ -77,7 +82,12 @@ func TestWeigh(t *testing.T) {
 		"a policy of a tenant":             {commit: Commit{Losses: []Loss{policy("strict", 1)}}, held: "strict", why: "it removes a policy that 1 tenant is under"},
 		"a policy of many tenants":         {commit: Commit{Losses: []Loss{policy("base", 7), policy("strict", 0)}}, goes: "strict", held: "base", why: "it removes a policy that 7 tenants are under"},
 		"policies after tenants":           {commit: Commit{Losses: []Loss{policy("a", 1), loss("zeta", 0)}}, held: "zeta a", why: "it removes a tenant"},
-		"nothing":                          {commit: Commit{Emptied: true}},
+		"a registry":                       {commit: Commit{Losses: []Loss{registry("hub", 0)}}, goes: "hub"},
+		"a registry of a project":          {commit: Commit{Losses: []Loss{registry("hub", 1)}}, held: "hub", why: "it removes a registry whose credentials 1 project has"},
+		"a registry of many projects":      {commit: Commit{Losses: []Loss{registry("hub", 2)}}, held: "hub", why: "it removes a registry whose credentials 2 projects have"},
+		"a preview beside many apps": {commit: Commit{Losses: append(apps(6), Loss{Ref: identity.Ref{Tenant: "acme", Project: "shop-pr-a"}, UID: "1", Apps: 1, Preview: true}),
+			Apps: map[string]int{"acme": 7}}, goes: "acme/shop-pr-a", held: "acme/shop/app0 acme/shop/app1 acme/shop/app2 acme/shop/app3 acme/shop/app4 acme/shop/app5", why: "it removes 6 of 7 apps of tenant acme"},
+		"nothing": {commit: Commit{Emptied: true}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -153,6 +163,15 @@ func TestLinesNameDataFirst(t *testing.T) {
 		"Tenant zeta",
 		"Tenant acme: with 1 namespace, 3 apps, 4 pods, 2 claims",
 	}
+	if diff := cmp.Diff(want, c.Weigh("").Lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestLinesSayWhoUsesAPolicyOrRegistry(t *testing.T) {
+	c := Commit{Revision: revision, Losses: []Loss{policy("base", 7), policy("old", 1), registry("hub", 2), policy("unused", 0)}}
+	c.Emptied = true
+	want := []string{"Policy unused", "Policy old: 1 tenant is under it", "Registry hub: 2 projects have its credentials", "Policy base: 7 tenants are under it"}
 	if diff := cmp.Diff(want, c.Weigh("").Lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -73,9 +72,6 @@ type tally map[corev1.ResourceName]resource.Quantity
 func (t tally) add(share corev1.ResourceList, times int) {
 	for name, amount := range share {
 		sum := t[name]
-		if sum.Format == "" {
-			sum.Format = cmp.Or(amount.Format, resource.DecimalSI)
-		}
 		if times < 0 {
 			sum.Sub(amount)
 		} else {
