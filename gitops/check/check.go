@@ -58,9 +58,7 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 	k := kinds[at.Kind()]
 	d.schema = k.schema
 	for _, key := range slices.Sorted(maps.Keys(d.Value)) {
-		switch key {
-		case "apiVersion", "kind", "metadata", "status":
-		default:
+		if key != "metadata" && key != "status" { // These have checks of their own.
 			d.unknownField(key, key, d.Value[key], k.schema)
 		}
 	}
@@ -69,9 +67,7 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 	if !accepted {
 		d.validate(k, at.Key().Name)
 	}
-	if at.App != "" {
-		d.checkImage()
-	}
+	d.checkImage()
 	if len(d.Findings) > 0 {
 		return d
 	}
@@ -99,8 +95,5 @@ func (kinds Kinds) Name(at identity.Ref) string {
 	if why == "" {
 		return ""
 	}
-	if rule, ok := strings.CutPrefix(why, "name "); ok {
-		return fmt.Sprintf("the %s's name %s", placeOf(at), rule)
-	}
-	return fmt.Sprintf("the %s's name: %s", placeOf(at), why)
+	return fmt.Sprintf("the %s's name %s", placeOf(at), strings.TrimPrefix(why, "name "))
 }

@@ -21,4 +21,7 @@ func TestAnObjectOfAnotherToolIsAnsweredWithWhatToWriteHere(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
+	if _, got := findings(t, aProject, "apiVersion: apps/v1\nkind: Deployment\n", false); len(got) != 1 || got[0] != `2: kind is "Deployment"; at this path it must be "Project"` {
+		t.Errorf("in the place of a project: %q", got)
+	}
 }

@@ -82,7 +82,7 @@ func (d *Result) wrongKind(at identity.Ref) {
 		d.AddAt(code.WrongKind, "kind", "Registries are declared in registries/<registry>.yaml of the platform repository only")
 		return
 	}
-	if kind == v1alpha1.TenantKind && at.Kind() != v1alpha1.TenantKind {
+	if kind == v1alpha1.TenantKind {
 		d.AddAt(code.WrongKind, "kind", "Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only")
 		return
 	}

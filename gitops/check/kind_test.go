@@ -18,6 +18,7 @@ func TestAKindIsCompiledFromTheSchemaOfItsVersion(t *testing.T) {
 		"only a version of others":    {head + "  - {name: v1, " + schema + "}\n", absent},
 		"without a schema":            {head + "  - {name: v1alpha1}\n", absent},
 		"a schema after one without":  {head + "  - {name: v1alpha1}\n  - {name: v1alpha1, " + schema + "}\n", ""},
+		"an invalid schema":           {head + "  - {name: v1alpha1, schema: {openAPIV3Schema: {type: object, $ref: x}}}\n", "reading the structural schema: OpenAPIV3Schema '$ref' is not supported"},
 		"a field that does not exist": {"knd: x\n", `error unmarshaling JSON: while decoding JSON: json: unknown field "knd"`},
 	} {
 		t.Run(name, func(t *testing.T) {

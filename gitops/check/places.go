@@ -68,13 +68,11 @@ func inside(level map[string]schema.Structural) map[string]schema.Structural {
 // has reports whether a document has an object at a path such as spec.image; where the path passes a list, whether the list is there.
 func has(value any, path string) bool {
 	for path != "" {
-		object, is := value.(map[string]any)
-		if !is {
-			return false
-		}
 		var key string
 		key, path, _ = strings.Cut(path, ".")
 		name, ofList := strings.CutSuffix(key, "[]")
+		object, _ := value.(map[string]any)
+		var is bool
 		if value, is = object[name]; !is || ofList {
 			return is
 		}

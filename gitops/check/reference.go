@@ -32,8 +32,8 @@ const maxImageName = 255
 // checkImage reports an image reference that no container runtime can parse. The API server accepts any text, and the pod would never
 // start.
 func (d *Result) checkImage() {
-	reference, ok, err := unstructured.NestedString(d.Value, strings.Split(referenceField, ".")...)
-	if ok && err == nil && !d.explained(referenceField) {
+	reference, ok, _ := unstructured.NestedString(d.Value, strings.Split(referenceField, ".")...)
+	if ok && !d.explained(referenceField) {
 		if why := wrongImage(reference); why != "" {
 			d.AddAt(code.InvalidImage, referenceField, "%s: %s %s", referenceField, document.Quote(reference), why)
 		}

@@ -23,6 +23,8 @@ func TestWrongImage(t *testing.T) {
 		"digest":                       {"web@sha256:" + hex, ""},
 		"tag and digest":               {"registry.example/team/web:v1@sha256:" + hex, ""},
 		"longest name":                 {"registry.example/" + strings.Repeat("a", 255), ""},
+		"longest name, local":          {"localhost/" + strings.Repeat("a", 255), ""},
+		"longest name, host in caps":   {"REGISTRY/" + strings.Repeat("a", 255), ""},
 		"longest tag":                  {"web:" + strings.Repeat("a", 128), ""},
 		"uppercase name, two tags":     {"HELLO/World:1:2", format},
 		"uppercase name":               {"registry.example/Web:v1", lowercase},

@@ -45,7 +45,6 @@ func (d *Result) unknownField(field, key string, value any, parent *schema.Struc
 
 // addUnknown reports an unknown field, and the known field that its author may have meant.
 func (d *Result) addUnknown(field, key string, known []string) {
-	field = strings.TrimPrefix(field, ".")
 	if d.Full() {
 		return
 	}

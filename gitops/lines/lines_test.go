@@ -42,6 +42,11 @@ func TestRefusalsAreAtTheirLines(t *testing.T) {
 		"the host":                   {"  host: b.example\n  image: {reference: a}\n", refused(guardrails.Hostnames, "Ingress/a", policy.Place{}), []string{"a/app/app.yaml:3:3: Ingress/a has the host b.example, which is wrong"}},
 		"one of the hosts":           {"  hosts: [{host: a.example}, {host: b.example}]\n  image: {reference: a}\n", refused(guardrails.Hostnames, "Ingress/a", policy.Place{}), []string{"a/app/app.yaml:3:30: Ingress/a has the host b.example, which is wrong"}},
 		"a host that nobody wrote":   {"  hosts: [{host: a.example}]\n  image: {reference: a}\n", refused(guardrails.Hostnames, "Ingress/a", policy.Place{}), []string{"a/app/app.yaml:3:3: Ingress/a has the host b.example, which is wrong"}},
+		"two manifests of one name":  {"  raw:\n    manifests:\n    - {kind: Pod, metadata: {name: a}}\n    - {kind: Pod, metadata: {name: a}}\n", refused("X", "Pod/a", policy.Place{}), []string{"a/app/app.yaml:5:7: Pod/a has the host b.example, which is wrong"}},
+		"an image in a manifest":     {"  raw:\n    manifests:\n    - {kind: Pod, metadata: {name: a}}\n", refused(guardrails.Images, "Pod/a", policy.Place{}), []string{"a/app/app.yaml:5:7: Pod/a has the host b.example, which is wrong"}},
+		"a host in a manifest":       {"  raw:\n    manifests:\n    - {kind: Ingress, metadata: {name: a}}\n", refused(guardrails.Hostnames, "Ingress/a", policy.Place{}), []string{"a/app/app.yaml:5:7: Ingress/a has the host b.example, which is wrong"}},
+		"another rule, with a host":  {"  host: b.example\n  image: {reference: a}\n", refused("X", "Ingress/a", policy.Place{}), []string{"a/app/app.yaml: Ingress/a has the host b.example, which is wrong"}},
+		"a source of manifests":      {"  raw: {path: n}\n", refused(guardrails.Sources, "App/app", policy.Place{}), []string{"a/app/app.yaml: App/app has the host b.example, which is wrong"}},
 		"an image that has no field": {"  image: {reference: a}\n", refused("X", "Pod/a", policy.Place{}), []string{"a/app/app.yaml: Pod/a has the host b.example, which is wrong"}},
 	} {
 		t.Run(name, func(t *testing.T) {
