@@ -194,7 +194,7 @@ func TestAPolicyThatAuditsWritesIntoTheAuditLog(t *testing.T) {
 		if len(failures) != 1 {
 			return fmt.Errorf("the event has %+v", failures)
 		}
-		if f := failures[0]; f.Policy != "kubeop-guardrails-images-audit" || f.Message != notAllowed+"images" || !slices.Equal(f.ValidationActions, []string{"Audit"}) {
+		if f := failures[0]; f.Policy != "kubeop-guardrails-audit" || f.Message != notAllowed+"images" || !slices.Equal(f.ValidationActions, []string{"Audit"}) {
 			return fmt.Errorf("the event has %+v", failures)
 		}
 		return nil

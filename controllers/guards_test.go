@@ -42,11 +42,11 @@ func TestATenantReportsWhatTheAPIServerEnforces(t *testing.T) {
 	n.reportsGuard("Images", v1alpha1.GuardEnforced, "")
 	n.without(v1alpha1.NotEnforcedCondition, n.tenant())
 
-	const images, volumes = "kubeop-guardrails-images-deny", "kubeop-volumes"
+	const images, volumes = "kubeop-guardrails-deny", "kubeop-volumes"
 	restore := n.deleted(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: images}})
 	n.reportsGuard("Images", v1alpha1.GuardRenderedOnly, "ValidatingAdmissionPolicyBinding "+images+" does not exist")
 	message := n.until(n.tenant(), v1alpha1.NotEnforcedCondition, metav1.ConditionTrue, v1alpha1.RenderedOnlyReason)
-	if want := "the API server does not enforce Images: ValidatingAdmissionPolicyBinding " + images + " does not exist; kubeop checks apps, but nothing checks what people and pods write to the API " +
+	if want := "the API server does not enforce Images, Hostnames: ValidatingAdmissionPolicyBinding " + images + " does not exist; kubeop checks apps, but nothing checks what people and pods write to the API " +
 		"server. An administrator of the cluster installs the chart again, with admissionPolicies.enabled=true"; message != want {
 		t.Errorf("NotEnforced says %q, want %q", message, want)
 	}

@@ -169,8 +169,8 @@ func (n *team) judged(c ruled.Case, prefix string) {
 	})
 }
 
-// TestManyPoliciesAreAffordable: the API server ends the evaluation of an expression that costs too much, and then refuses the object. The most that a
-// tenant can be under has to be cheap enough for a large pod.
+// TestManyPoliciesAreAffordable: the API server ends the evaluation of an expression that costs too much, and then refuses the object. Many policies with rules of
+// all families, which one admission policy judges, have to be cheap enough for a large pod with many labels.
 func TestManyPoliciesAreAffordable(t *testing.T) {
 	n, _ := limited(t, "crowded")
 	var policies []v1alpha1.Policy
@@ -180,9 +180,17 @@ func TestManyPoliciesAreAffordable(t *testing.T) {
 			rules.Allow = append(rules.Allow, fmt.Sprintf("registry-%d.example.com/team-%d/group", j, i))
 			rules.Deny = append(rules.Deny, fmt.Sprintf("registry.example.com/acme/forbidden-%d", j))
 		}
-		policies = append(policies, v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i)}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Images: rules}}})
+		others := everyFamily().Spec.PolicyRules
+		others.Images, others.Metadata.RequiredLabels = rules, nil
+		for j := range 30 {
+			others.Metadata.ForbiddenLabels = append(others.Metadata.ForbiddenLabels, fmt.Sprintf("team-%d.example.com/*", j))
+			others.Metadata.ForbiddenAnnotations = append(others.Metadata.ForbiddenAnnotations, fmt.Sprintf("team-%d.example.com/*", j))
+			others.Nodes.Tolerations = append(others.Nodes.Tolerations, v1alpha1.AllowedToleration{Key: fmt.Sprintf("pool-%d", j)})
+		}
+		policies = append(policies, v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i)}, Spec: v1alpha1.PolicySpec{PolicyRules: others}})
 	}
 	n.under(policies...)
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Taints = []string{"pool-29"} })
 	pod := func(last string) *unstructured.Unstructured {
 		object := n.object(n.namespace(), placed("Pod", "hostname: a"))
 		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "containers")
@@ -196,7 +204,15 @@ func TestManyPoliciesAreAffordable(t *testing.T) {
 			all = append(all, container)
 		}
 		all[19].(map[string]any)["image"] = last
-		object.Object["spec"].(map[string]any)["containers"] = all
+		spec := object.Object["spec"].(map[string]any)
+		spec["containers"] = all
+		spec["tolerations"] = []any{map[string]any{"key": "pool-29", "operator": "Exists"}} // The variables judge it, not only the conditions.
+		labels := map[string]string{}
+		for i := range 40 {
+			labels[fmt.Sprintf("app-%d.example.com/name", i)] = "web"
+		}
+		object.SetLabels(labels)
+		object.SetAnnotations(labels)
 		return object
 	}
 	create := func(image string) func() error {

@@ -20,18 +20,15 @@ type AppliedPolicy struct {
 type GuardrailsSpec struct {
 	// Deny are rules that objects have to satisfy.
 	// +kubebuilder:validation:MaxItems=17
-	// +listType=map
-	// +listMapKey=policy
+	// +listType=atomic
 	Deny []AppliedPolicy `json:"deny,omitempty"`
 	// Warn are rules that kubeop and the API server warn about.
 	// +kubebuilder:validation:MaxItems=16
-	// +listType=map
-	// +listMapKey=policy
+	// +listType=atomic
 	Warn []AppliedPolicy `json:"warn,omitempty"`
 	// Audit are rules whose violations are only recorded.
 	// +kubebuilder:validation:MaxItems=16
-	// +listType=map
-	// +listMapKey=policy
+	// +listType=atomic
 	Audit []AppliedPolicy `json:"audit,omitempty"`
 	// Hostnames are the host names that the project has. Without it, as kubeop left it before it knew HostnameClaims, every host name can
 	// be served.
@@ -50,8 +47,7 @@ type GuardrailsSpec struct {
 	// Signed are the images whose signatures kubeop verified. An image that images.verify of a policy is about and that is not in the list of the policy
 	// breaks that rule.
 	// +kubebuilder:validation:MaxItems=33
-	// +listType=map
-	// +listMapKey=signatures
+	// +listType=atomic
 	Signed []SignedImages `json:"signed,omitempty"`
 }
 

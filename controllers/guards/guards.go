@@ -41,6 +41,9 @@ var rules = []string{
 	"kubeop-stopped", "kubeop-volumes",
 }
 
+// judging is the admission policy of the rules of policies that deny. Those about kinds have another one, too, for kinds that no other rule is about.
+const judging = "kubeop-guardrails-deny"
+
 // families are the rules of policies, by the names of their guards.
 var families = []string{
 	guardrails.Images, guardrails.Services, guardrails.Hostnames, guardrails.Classes, guardrails.Nodes, guardrails.Kinds, guardrails.Metadata, guardrails.Sources,
@@ -97,9 +100,11 @@ func (c Cluster) family(name string, stated map[string]string) v1alpha1.GuardSta
 	case name == guardrails.Sources && has("deny"):
 		return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardEnforced}
 	case name == guardrails.Hostnames && !has("deny"):
-		return enforced(name, "host names have to be claimed; no policy says which a tenant may claim", c.faults("kubeop-guardrails-hostnames-deny"))
+		return enforced(name, "host names have to be claimed; no policy says which a tenant may claim", c.faults(judging))
+	case name == guardrails.Kinds && has("deny"):
+		return enforced(name, "", c.faults(judging, "kubeop-guardrails-kinds-deny"))
 	case has("deny"):
-		return enforced(name, "", c.faults("kubeop-guardrails-"+field+"-deny"))
+		return enforced(name, "", c.faults(judging))
 	case has("warn"):
 		return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardAbsent, Reason: "policies only warn"}
 	case has("audit"):

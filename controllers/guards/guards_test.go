@@ -52,7 +52,7 @@ func binding(name string, actions ...admissionregistrationv1.ValidationAction) *
 // installed returns the policies and bindings of the chart, which deny, without those that broken names, and with those of other.
 func installed(broken []string, other ...client.Object) []client.Object {
 	all := other
-	for _, name := range append([]string{"kubeop-guardrails-images-deny", "kubeop-guardrails-hostnames-deny", "kubeop-guardrails-nodes-deny", "kubeop-guardrails-classes-deny"}, rules...) {
+	for _, name := range append([]string{"kubeop-guardrails-deny", "kubeop-guardrails-kinds-deny"}, rules...) {
 		if !slices.Contains(broken, "policy "+name) {
 			all = append(all, policy(name))
 		}
@@ -155,7 +155,7 @@ func pulling() []v1alpha1.Policy {
 }
 
 func TestWhatHoldsForATenant(t *testing.T) {
-	const images = "kubeop-guardrails-images-deny"
+	const judging = "kubeop-guardrails-deny"
 	both := append(rulesOf(v1alpha1.DenyAction), rulesOf(v1alpha1.WarnAction)...)
 	for name, test := range map[string]struct {
 		policies []v1alpha1.Policy
@@ -202,16 +202,23 @@ func TestWhatHoldsForATenant(t *testing.T) {
 			want: with("PodSecurity Enforced level restricted, version v1.37, by spec.podSecurity of policies/hard.yaml, tenant.yaml; the API server is v1.36 and has no newer checks: " +
 				"an administrator of the cluster names at most that version in Git")},
 		"a policy is missing": {
-			policies: rulesOf(v1alpha1.DenyAction), objects: installed([]string{"policy " + images}),
-			want:    with("Images RenderedOnly ValidatingAdmissionPolicy "+images+" does not exist", "Sources"+enforces),
-			message: "does not enforce Images: ValidatingAdmissionPolicy " + images + " does not exist; kubeop checks apps",
+			policies: rulesOf(v1alpha1.DenyAction), objects: installed([]string{"policy " + judging}),
+			want:    with("Images RenderedOnly ValidatingAdmissionPolicy "+judging+" does not exist", "Hostnames RenderedOnly ValidatingAdmissionPolicy "+judging+" does not exist", "Sources"+enforces),
+			message: "does not enforce Images, Hostnames: ValidatingAdmissionPolicy " + judging + " does not exist; kubeop checks apps",
 		},
 		"a binding is missing": {
-			policies: rulesOf(v1alpha1.DenyAction), objects: installed([]string{"binding " + images}),
-			want:    with("Images RenderedOnly ValidatingAdmissionPolicyBinding "+images+" does not exist", "Sources"+enforces),
-			message: "does not enforce Images: ",
+			policies: rulesOf(v1alpha1.DenyAction), objects: installed([]string{"binding " + judging}),
+			want: with("Images RenderedOnly ValidatingAdmissionPolicyBinding "+judging+" does not exist",
+				"Hostnames RenderedOnly ValidatingAdmissionPolicyBinding "+judging+" does not exist", "Sources"+enforces),
+			message: "does not enforce Images, Hostnames: ",
 		},
-		"what no rule needs is missing": {objects: installed([]string{"binding " + images}), want: without()},
+		"the policy of kinds is missing": {
+			policies: []v1alpha1.Policy{{Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Kinds: &v1alpha1.KindRules{Deny: []string{"Job.batch"}}}}}},
+			objects:  installed([]string{"policy kubeop-guardrails-kinds-deny"}),
+			want:     with("Kinds RenderedOnly ValidatingAdmissionPolicy kubeop-guardrails-kinds-deny does not exist"),
+			message:  "does not enforce Kinds: ",
+		},
+		"what no rule needs is missing": {objects: installed([]string{"binding kubeop-guardrails-kinds-deny"}), want: without()},
 		"a binding only warns and records": {
 			objects: installed([]string{"binding kubeop-volumes"}, binding("kubeop-volumes", admissionregistrationv1.Warn, admissionregistrationv1.Audit)),
 			want:    with("Admission RenderedOnly ValidatingAdmissionPolicyBinding kubeop-volumes has the actions [Warn Audit], without Deny"),
@@ -226,8 +233,8 @@ func TestWhatHoldsForATenant(t *testing.T) {
 			message: "does not enforce Admission: ValidatingAdmissionPolicyBinding kubeop-placement does not exist; and 2 more; kubeop checks",
 		},
 		"claims do not bind": {
-			objects: installed([]string{"binding kubeop-guardrails-hostnames-deny"}),
-			want:    with("Hostnames RenderedOnly ValidatingAdmissionPolicyBinding kubeop-guardrails-hostnames-deny does not exist"),
+			objects: installed([]string{"binding kubeop-guardrails-deny"}),
+			want:    with("Hostnames RenderedOnly ValidatingAdmissionPolicyBinding kubeop-guardrails-deny does not exist"),
 			message: "does not enforce Hostnames: ",
 		},
 	} {

@@ -24,8 +24,8 @@ import (
 func TestARefusedApplyStopsOnlyIfNoRetryHelps(t *testing.T) {
 	foreign, away := errors.New("belongs to another"), errors.New("away")
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "one", nil)
-	unguarded := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'kubeop-guardrails-images-deny' with binding " +
-		"'kubeop-guardrails-images-deny' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"}}
+	unguarded := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'kubeop-guardrails-deny' with binding " +
+		"'kubeop-guardrails-deny' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"}}
 	unread := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: " +
 		"failed to configure binding: Get \"https://127.0.0.1/apis/paas.kubeop.io/v1alpha1/namespaces/kubeop-acme-shop/guardrails/kubeop\": context deadline exceeded"}}
 	unserved := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "ValidatingAdmissionPolicy 'a' denied request: " +

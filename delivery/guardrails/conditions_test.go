@@ -176,7 +176,8 @@ func conditionals(t *testing.T) (all []*conditional) {
 			t.Fatal(err)
 		}
 		if strings.HasPrefix(file, folder+"guardrails/") {
-			added := []admissionregistrationv1.Variable{{Name: "rules", Expression: rules}, {Name: "claims", Expression: claims}}
+			ofFamily := fmt.Sprintf("%s.filter(p, has(p.%s))", rules, strings.TrimSuffix(filepath.Base(file), ".yaml"))
+			added := []admissionregistrationv1.Variable{{Name: "rules", Expression: ofFamily}, {Name: "claims", Expression: claims}}
 			policy.Spec.Variables = append(added, policy.Spec.Variables...)
 		}
 		for _, condition := range policy.Spec.MatchConditions {

@@ -73,25 +73,30 @@ func Offline(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) *v1alpha1.Guar
 	return &rules
 }
 
-// Labels returns the labels of Guardrails with this spec: for each action and family that has rules, one such as "paas.kubeop.io/deny-images". By them the
-// API server finds the policies that it has to evaluate, because their bindings select them.
+// Labels returns the labels of Guardrails with this spec: for each action and family that has rules, one such as "paas.kubeop.io/deny-images", and one such as
+// "paas.kubeop.io/deny" for each action of families that the API server judges. By them the API server finds the policies that it has to evaluate,
+// because their bindings select them.
 func Labels(spec map[string]any) map[string]string {
 	labels := map[string]string{}
 	for _, action := range []string{"deny", "warn", "audit"} {
 		policies, _ := spec[action].([]any)
 		for _, p := range policies {
 			for field := range p.(map[string]any) {
-				labels[v1alpha1.Group+"/"+action+"-"+field] = "true"
+				switch field {
+				case "policy", "signatures":
+				case "sources": // The API server does not judge them.
+					labels[v1alpha1.Group+"/"+action+"-"+field] = "true"
+				default:
+					labels[v1alpha1.Group+"/"+action], labels[v1alpha1.Group+"/"+action+"-"+field] = "true", "true"
+				}
 			}
 		}
-		delete(labels, v1alpha1.Group+"/"+action+"-policy")
-		delete(labels, v1alpha1.Group+"/"+action+"-signatures")
 	}
 	if spec["added"] != nil {
 		labels[v1alpha1.Group+"/added-metadata"] = "true"
 	}
 	if spec["hostnames"] != nil { // Whatever the policies say, host names have to be claimed.
-		labels[v1alpha1.Group+"/deny-hostnames"] = "true"
+		labels[v1alpha1.Group+"/deny"], labels[v1alpha1.Group+"/deny-hostnames"] = "true", "true"
 	}
 	return labels
 }

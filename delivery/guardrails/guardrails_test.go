@@ -336,13 +336,18 @@ func TestLabelsNameTheFamiliesWithRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"paas.kubeop.io/deny-images": "true", "paas.kubeop.io/deny-kinds": "true", "paas.kubeop.io/warn-services": "true", "paas.kubeop.io/audit-images": "true",
+		"paas.kubeop.io/deny": "true", "paas.kubeop.io/deny-images": "true", "paas.kubeop.io/deny-kinds": "true",
+		"paas.kubeop.io/warn": "true", "paas.kubeop.io/warn-services": "true", "paas.kubeop.io/audit": "true", "paas.kubeop.io/audit-images": "true",
 	}
 	if got := Labels(content); !maps.Equal(got, want) {
 		t.Errorf("the labels are %v, want %v", got, want)
 	}
-	if got := Labels(map[string]any{"hostnames": map[string]any{}}); got["paas.kubeop.io/deny-hostnames"] != "true" || len(got) != 1 {
+	if got := Labels(map[string]any{"hostnames": map[string]any{}}); got["paas.kubeop.io/deny-hostnames"] != "true" || got["paas.kubeop.io/deny"] != "true" || len(got) != 2 {
 		t.Errorf("host names that have to be claimed have the labels %v", got)
+	}
+	apart := map[string]any{"deny": []any{map[string]any{"policy": "a", "signatures": "b", "sources": map[string]any{}}}}
+	if got := Labels(apart); !maps.Equal(got, map[string]string{"paas.kubeop.io/deny-sources": "true"}) {
+		t.Errorf("rules that the API server does not judge have the labels %v", got)
 	}
 	if got := Labels(map[string]any{}); len(got) > 0 {
 		t.Errorf("the labels without rules are %v", got)

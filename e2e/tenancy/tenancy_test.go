@@ -64,7 +64,7 @@ var checks = map[string]check{
 	"HI-3 block host network and ports":   {objects: pods(pod(podContext+", hostNetwork: true", ownContext), pod(podContext, ownContext+", ports: [{containerPort: 80, hostPort: 80}]")), guard: security},
 	"HI-4 block host PID":                 {objects: pods(pod(podContext+", hostPID: true", ownContext)), guard: security},
 	"HI-5 block host IPC":                 {objects: pods(pod(podContext+", hostIPC: true", ownContext)), guard: security},
-	"DI-1 require always image pull":      {objects: pods(strings.Replace(pod(podContext, ownContext), "Always", "Never", 1)), guard: "kubeop-guardrails-images-deny"},
+	"DI-1 require always image pull":      {objects: pods(strings.Replace(pod(podContext, ownContext), "Always", "Never", 1)), guard: "'kubeop-guardrails-deny' denied request: Images: "},
 	"TI-1 block modification of quotas":   {changes: []change{{"v1 ResourceQuota", "kubeop", `{"spec":{"hard":{"pods":"1000"}}}`}, {"v1 ResourceQuota", "kubeop", ""}}},
 	"planned: require claims for storage": {objects: pods(pod(podContext+", volumes: [{name: v, csi: {driver: csi.example}}]", ownContext)), guard: "kubeop-volumes"},
 	"planned: block existing volumes": {objects: []string{fmt.Sprintf(claimText, ""), fmt.Sprintf(claimText, "volumeName: theirs, "), fmt.Sprintf(claimText, "selector: {matchLabels: {a: b}}, ")},

@@ -291,7 +291,7 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 	resource := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	down := errors.New("down")
 	unguarded := apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "x", field.ErrorList{
-		field.Forbidden(nil, "ValidatingAdmissionPolicy 'kubeop-guardrails-images-deny' with binding 'kubeop-guardrails-images-deny' denied request: "+
+		field.Forbidden(nil, "ValidatingAdmissionPolicy 'kubeop-guardrails-deny' with binding 'kubeop-guardrails-deny' denied request: "+
 			"failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"),
 	})
 	cases := map[string]struct {
@@ -305,7 +305,7 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 		"it is not allowed":      {"a/b", down, nil, "failed Failed: pre hook migrate: down"},
 		"the name is taken":      {"a/b", nil, apierrors.NewAlreadyExists(resource, "x"), "failed PreHookFailed: the name of the Job of the pre hook migrate is taken; an administrator of the cluster may run: kubectl delete job web-migrate-15438896 -n kubeop-a-b, after 15s"},
 		"the Job is invalid":     {"a/b", nil, apierrors.NewBadRequest("bad"), "stopped PreHookFailed: making the Job of the pre hook migrate: bad"},
-		"no guardrails are seen": {"a/b", nil, unguarded, "failed PreHookFailed: making the Job of the pre hook migrate: Job.batch \"x\" is invalid: <nil>: Forbidden: ValidatingAdmissionPolicy 'kubeop-guardrails-images-deny' with binding 'kubeop-guardrails-images-deny' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"},
+		"no guardrails are seen": {"a/b", nil, unguarded, "failed PreHookFailed: making the Job of the pre hook migrate: Job.batch \"x\" is invalid: <nil>: Forbidden: ValidatingAdmissionPolicy 'kubeop-guardrails-deny' with binding 'kubeop-guardrails-deny' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"},
 		"the API server is down": {"a/b", nil, down, "failed PreHookFailed: making the Job of the pre hook migrate: down"},
 	}
 	for name, c := range cases {

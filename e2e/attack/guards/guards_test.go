@@ -93,9 +93,10 @@ var templates = map[string]string{
 }
 
 const (
-	images, classes, nodes, services = "kubeop-guardrails-images-deny", "kubeop-guardrails-classes-deny", "kubeop-guardrails-nodes-deny", "kubeop-guardrails-services-deny"
+	judged                           = "'kubeop-guardrails-deny' denied request: "
+	images, classes, nodes, services = judged + "Images: ", judged + "Classes: ", judged + "Nodes: ", judged + "Services: "
 	opened                           = "kubeop-network-policies"
-	hostnames, marks, kinds          = "kubeop-guardrails-hostnames-deny", "kubeop-guardrails-metadata-deny", "kubeop-guardrails-kinds-deny"
+	hostnames, marks, kinds          = judged + "Hostnames: ", judged + "Metadata: ", "kubeop-guardrails-kinds-deny"
 	security, forbidden              = `violates PodSecurity "restricted:`, "is forbidden: User"
 	broken                           = "of the Pod Security level restricted"
 	ephemeral                        = "[{name: v, ephemeral: {volumeClaimTemplate: {%s, spec: %s}}}]"
