@@ -42,9 +42,6 @@ func (ch *change) update() error {
 	}
 	sameVersion := ch.before.GetAPIVersion() == ch.want.GetAPIVersion()
 	if unmoved := ch.client.Terms.Unmoved; sameVersion && unmoved != nil && unmoved(ch.before) {
-		if sameMeaning(ch.before, ch.want) {
-			return nil
-		}
 		return ch.merge(ch.before, ch.before)
 	}
 	live, err := ch.get()

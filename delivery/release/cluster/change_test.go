@@ -7,10 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubeop/kubeop/delivery/command"
+	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // Marks of live objects: of release web, of app web, and of another app.
@@ -110,6 +114,7 @@ func dataOf(o *unstructured.Unstructured) string {
 // TestAnUpgradeMakesTheObjectsOfTheManifest without requests about what nobody changed, and keeps what others added or own.
 func TestAnUpgradeMakesTheObjectsOfTheManifest(t *testing.T) {
 	const yes, no = "yes", "no"
+	ran := map[manifest.Identity]bool{manifest.IdentityOf(schema.GroupKind{Kind: "ConfigMap"}, "kubeop-acme-shop", "a"): true}
 	manifestOf := func(data string) string { return configMapKind + nameA + "data: " + data + "\n" }
 	live := func(metadata, data string) string { return metadata + "|data: " + data + "\n" }
 	tests := map[string]struct {
@@ -142,6 +147,9 @@ func TestAnUpgradeMakesTheObjectsOfTheManifest(t *testing.T) {
 		"it goes before it is changed":         {before: manifestOf("{a: '1'}"), want: manifestOf("{a: '2'}"), unmoved: yes, expect: changed{requests: "PATCH,POST", data: "a=2", created: true}},
 		"it cannot be read":                    {before: manifestOf("{a: '1'}"), want: manifestOf("{a: '2'}"), live: live(ofRelease, "{a: '1'}"), fails: map[string]*apierrors.StatusError{"GET": errForbidden}, expect: changed{requests: "GET", data: "a=1", fails: "reading: "}},
 		"it refuses the change":                {before: manifestOf("{a: '1'}"), want: manifestOf("{a: '2'}"), live: live(ofRelease, "{a: '1'}"), fails: map[string]*apierrors.StatusError{"PATCH": errImmutable}, expect: changed{requests: "GET,PATCH", data: "a=1", fails: "is invalid"}},
+		"a hook left it":                       {before: manifestOf("{a: '1'}"), want: manifestOf("{a: '2'}"), live: live(ofApp, "{b: '1'}"), terms: Terms{Ran: ran}, expect: changed{requests: "GET,DELETE,GET,POST", data: "a=2", created: true}},
+		"a hook left it, and it must stay":     {before: manifestOf("{a: '1'}"), want: manifestOf("{a: '2'}"), live: live(ofApp, "{b: '1'}"), terms: Terms{Ran: ran}, fails: map[string]*apierrors.StatusError{"DELETE": errForbidden}, expect: changed{requests: "GET,DELETE", data: "b=1", fails: "no role allows it"}},
+		"a hook left it, after a failure":      {before: manifestOf("{a: '1'}"), want: manifestOf("{a: '2'}"), live: live(ofApp, "{b: '1'}"), terms: Terms{Ran: ran, Wary: true}, expect: changed{requests: "GET,DELETE,GET,POST", data: "a=2", created: true}},
 		"it is another app's by now":           {before: manifestOf("{a: '1'}"), want: manifestOf("{a: '2'}"), live: live(ofOtherApp, "{a: '1'}"), expect: changed{requests: "GET", data: "a=1", fails: "belongs to app api"}},
 		"it is nobody's":                       {before: manifestOf("{a: '1'}"), want: manifestOf("{a: '2'}"), live: live("", "{a: '1'}"), expect: changed{requests: "GET,PATCH", data: "a=2"}},
 		"it is nobody's after a failure":       {before: manifestOf("{a: '1'}"), want: manifestOf("{a: '2'}"), live: live("", "{a: '1'}"), terms: Terms{Wary: true}, expect: changed{requests: "GET", data: "a=1", fails: "does not belong to this release"}},
@@ -156,7 +164,7 @@ func TestAnUpgradeMakesTheObjectsOfTheManifest(t *testing.T) {
 				api.live = liveObject(t, configMapKind, metadata, rest)
 			}
 			c := api.client(t)
-			tc.terms.App, tc.terms.Ran = c.Terms.App, c.Terms.Ran
+			tc.terms.App = c.Terms.App
 			c.Terms = tc.terms
 			if tc.unmoved != "" {
 				c.Terms.Unmoved = func(*unstructured.Unstructured) bool { return tc.unmoved == yes }
@@ -206,8 +214,9 @@ func TestForceRecreatesOnlyWhatIsImmutableAndTheReleases(t *testing.T) {
 		kind, metadata string
 		noForce        bool
 		fails          map[string]*apierrors.StatusError
-		// goes: the object goes before it is read again. claims go with the object.
+		// goes: the object goes before it is read again. unread: it cannot be read again. claims go with the object.
 		goes   bool
+		unread bool
 		claims []string
 		expect changed
 	}{
@@ -216,6 +225,7 @@ func TestForceRecreatesOnlyWhatIsImmutableAndTheReleases(t *testing.T) {
 		"another error":                     {metadata: ofRelease, fails: map[string]*apierrors.StatusError{"PATCH": errForbidden}, expect: changed{requests: "GET,PATCH", data: "a=1", fails: "no role allows it"}},
 		"the manifest is invalid":           {metadata: ofRelease, fails: and("POST dry-run", errImmutable), expect: changed{requests: "GET,PATCH,POST dry-run", data: "a=1", fails: "is invalid"}},
 		"nobody's":                          {fails: invalid, expect: changed{requests: "GET,PATCH,POST dry-run,GET", data: "a=1", fails: "is invalid"}},
+		"it cannot be read again":           {metadata: ofRelease, fails: invalid, unread: true, expect: changed{requests: "GET,PATCH,POST dry-run,GET", data: "a=1", fails: "reading: objects \"a\" is forbidden"}},
 		"it cannot be deleted":              {metadata: ofRelease, fails: and("DELETE", errForbidden), expect: changed{requests: "GET,PATCH,POST dry-run,GET,DELETE", data: "a=1", fails: "replacing, because it refuses the change (ConfigMap \"a\" is invalid): "}},
 		"it is gone meanwhile":              {metadata: ofRelease, fails: invalid, goes: true, expect: changed{requests: "GET,PATCH,POST dry-run,GET,POST", data: "a=2", created: true}},
 		"a claim":                           {kind: claimKind, metadata: ofRelease, fails: invalid, expect: changed{requests: "GET,PATCH,POST dry-run", data: "a=1", fails: "force does not delete a PersistentVolumeClaim, because "}},
@@ -233,11 +243,12 @@ func TestForceRecreatesOnlyWhatIsImmutableAndTheReleases(t *testing.T) {
 			c.owned = ownedBy("old", tc.claims)
 			want, before := c.claimed(object(t, kind+nameA+with(kind, "2"))), c.claimed(object(t, kind+nameA+with(kind, "1")))
 			ch := &change{client: c, info: target(t, c, want), want: want, before: before, phase: "upgrade"}
-			if tc.goes {
-				api.read = func(n int) {
-					if n == 2 {
-						api.live = nil
-					}
+			api.read = func(n int) {
+				if n == 2 && tc.goes {
+					api.live = nil
+				}
+				if n == 2 && tc.unread {
+					api.fails = map[string]*apierrors.StatusError{"GET": errForbidden}
 				}
 			}
 			err := ch.carryOut()
@@ -347,5 +358,24 @@ func TestADeletionIsWaitedForUntilTheObjectIsGone(t *testing.T) {
 				t.Errorf("the requests are %s, want %s", got, tc.requests)
 			}
 		})
+	}
+}
+
+// TestWhoCanTakeAClusterScopedObject differs: an app of the platform itself may with takeOwnership, for other apps an administrator marks it.
+func TestWhoCanTakeAClusterScopedObject(t *testing.T) {
+	for platform, says := range map[bool]string{
+		false: "Namespace/a exists and does not belong to this release; " +
+			own.NotAdopted + command.Annotate(command.Administrator, "namespace", &metav1.ObjectMeta{Name: "a"}, NameAnnotation, "web") + " " + NamespaceAnnotation + "=kubeop-acme-shop",
+		true: "Namespace/a exists and does not belong to this release; set spec.helm.install.takeOwnership in app.yaml or, ",
+	} {
+		api := &fakeAPI{live: liveObject(t, namespaceKind, "", "")}
+		api.live.SetNamespace("")
+		c := api.client(t)
+		c.Release.Platform = platform
+		want := c.claimed(object(t, namespaceKind+nameA))
+		err := (&change{client: c, info: target(t, c, want), want: want, phase: "install"}).carryOut()
+		if err == nil || !strings.HasPrefix(err.Error(), says) || !apierrors.IsAlreadyExists(err) {
+			t.Errorf("of the platform: %t: got %v, want %q", platform, err, says)
+		}
 	}
 }

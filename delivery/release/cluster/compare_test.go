@@ -40,6 +40,7 @@ const (
 // TestDriftIsWhatDiffersFromTheManifest: all objects are as the table says but for one ConfigMap or Deployment.
 func TestDriftIsWhatDiffersFromTheManifest(t *testing.T) {
 	const wanted = configMapKind + nameA + "data: {a: '1'}\n"
+	const sharedWanted = namespaceKind + "metadata: {name: a, labels: {a: '1'}}\n"
 	const looked, corrected = "GET,PATCH dry-run", "GET,PATCH dry-run,PATCH"
 	tests := map[string]struct {
 		// kind is a ConfigMap, and the manifest the one above, unless they are set. Without metadata there is no object.
@@ -76,6 +77,8 @@ func TestDriftIsWhatDiffersFromTheManifest(t *testing.T) {
 		"it is being deleted":                    {metadata: ofRelease + ", deletionTimestamp: '2026-01-01T00:00:00Z'", rest: "data: {a: '9'}", correct: true, requests: "GET", data: "a=9"},
 		"an autoscaler set its replicas":         {kind: deploymentKind, manifest: deploymentKind + nameA + "spec: {replicas: 1}\n", metadata: ofRelease + scaledByHPA, rest: "spec: {replicas: 7}", correct: true, requests: "GET"},
 		"somebody set its replicas":              {kind: deploymentKind, manifest: deploymentKind + nameA + "spec: {replicas: 1}\n", metadata: ofRelease, rest: "spec: {replicas: 7}", fields: "/spec/replicas", requests: looked},
+		"shared, and it differs":                 {kind: namespaceKind, manifest: sharedWanted, metadata: ofReleaseAndApp, fields: "/metadata/labels/a", requests: looked},
+		"shared, and administrators replaced it": {kind: namespaceKind, manifest: sharedWanted, metadata: "labels: {a: '2'}", correct: true, requests: "GET"},
 		"a kind that the cluster does not serve": {manifest: "apiVersion: example.com/v1\nkind: Thing\n" + nameA, data: "-", error: "Thing/a: "},
 	}
 	for name, tc := range tests {
@@ -89,6 +92,9 @@ func TestDriftIsWhatDiffersFromTheManifest(t *testing.T) {
 			}
 			if tc.metadata != "" {
 				api.live = liveObject(t, tc.kind, tc.metadata, tc.rest+"\n")
+			}
+			if tc.kind == namespaceKind {
+				api.live.SetNamespace("")
 			}
 			manifest := object(t, tc.manifest)
 			found, err := api.client(t).Differences(t.Context(), []*unstructured.Unstructured{manifest}, Comparison{Ignore: tc.ignore, Correct: tc.correct})

@@ -71,6 +71,13 @@ func TestDefinitionsOfAChartAreInstalledAsThePolicySays(t *testing.T) {
 			fails: map[string]*apierrors.StatusError{"POST": errForbidden}, requests: "GET,POST", refused: true,
 			says: "the chart brings CustomResourceDefinition/databases.example.org (web/crds/a.yaml), which the whole cluster shares and the project's deployer may not write",
 		},
+		"several may not be created": {
+			file: strings.ReplaceAll(definitionOfDatabases, "databases", "tables") + "---\n" + definitionOfDatabases, fails: map[string]*apierrors.StatusError{"POST": errForbidden}, requests: "GET,POST", refused: true,
+			says: "the chart brings CustomResourceDefinition/databases.example.org (web/crds/a.yaml), CustomResourceDefinition/tables.example.org (web/crds/a.yaml), which ",
+		},
+		"its quota is used up": {
+			fails: map[string]*apierrors.StatusError{"POST": apierrors.NewForbidden(objects, "a", errors.New("exceeded quota: kubeop, requested: a=1, used: a=1, limited: a=1"))}, requests: "GET,POST", says: "exceeded quota",
+		},
 		"it may not be read": {fails: map[string]*apierrors.StatusError{"GET": errForbidden}, requests: "GET", refused: true, says: "the chart brings "},
 		"it cannot be read":  {fails: map[string]*apierrors.StatusError{"GET": errConflict}, requests: "GET", says: "web/crds/a.yaml: "},
 		"created meanwhile": {

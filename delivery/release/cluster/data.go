@@ -24,7 +24,7 @@ import (
 // such claims, it returns *ClaimsInTheWay.
 func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured, policy metav1.DeletionPropagation) (err error) {
 	if live.GetUID() == "" && (isClaim(live) || garbage.MayOwnClaims(live.GroupVersionKind().GroupKind())) {
-		if live, err = Live(info); live == nil || err != nil {
+		if live, err = Live(info); live == nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured
 	return err
 }
 
-// Live returns the live object; nil if it does not exist.
+// Live returns the live object; nil if it does not exist or cannot be read.
 func Live(info *resource.Info) (*unstructured.Unstructured, error) {
 	o, err := helper(withClient(kube.ResourceList{info})[0]).Get(info.Namespace, info.Name)
 	if apierrors.IsNotFound(err) {

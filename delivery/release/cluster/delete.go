@@ -51,7 +51,7 @@ func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagatio
 		return nil
 	}
 	live, err := Live(info)
-	if err != nil || live == nil || spare(live) {
+	if live == nil || spare(live) {
 		return err
 	}
 	if !c.Release.owns(live) && !c.hooked[live.GetUID()] || c.anotherApp(live) != "" {
@@ -69,7 +69,7 @@ func (c *Client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 			return errors.New("a hook with generateName has no name to be deleted by; its helm.sh/hook-delete-policy can only be hook-failed")
 		}
 		live, err := Live(info)
-		if err != nil || live == nil {
+		if live == nil {
 			return err
 		}
 		if app := c.anotherApp(live); app != "" {
@@ -114,7 +114,7 @@ func (c *Client) WaitForDelete(list kube.ResourceList, timeout time.Duration) er
 	err := c.await(timeout, nil, func() (bool, error) {
 		for len(left) > 0 {
 			o, err := helper(left[0]).Get(left[0].Namespace, left[0].Name)
-			if !apierrors.IsNotFound(err) && (err != nil || !stays(o)) {
+			if !apierrors.IsNotFound(err) && !stays(o) {
 				return false, named(left[0], err)
 			}
 			left = left[1:]

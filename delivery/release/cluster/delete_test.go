@@ -22,11 +22,13 @@ import (
 )
 
 const (
-	namespaceKind = "apiVersion: v1\nkind: Namespace\n"
-	bound         = "spec: {volumeName: disk}\n"
+	namespaceKind  = "apiVersion: v1\nkind: Namespace\n"
+	definitionKind = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
+	bound          = "spec: {volumeName: disk}\n"
 	// ofReleaseKept marks an object of the release that the chart has kept; the other one belongs to another app by its label.
-	ofReleaseKept  = `annotations: {meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: kubeop-acme-shop, helm.sh/resource-policy: keep}`
-	ofReleaseOfAPI = ofOtherApp + `, annotations: {meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: kubeop-acme-shop}`
+	ofReleaseKept   = `annotations: {meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: kubeop-acme-shop, helm.sh/resource-policy: keep}`
+	ofReleaseAndApp = `labels: {app.kubernetes.io/managed-by: Helm, paas.kubeop.io/tenant: acme, paas.kubeop.io/project: shop, paas.kubeop.io/app: web}, annotations: {meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: kubeop-acme-shop}`
+	ofReleaseOfAPI  = ofOtherApp + `, annotations: {meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: kubeop-acme-shop}`
 )
 
 // uninstall, deleteHook, leaveChart and removeLeftover are the deletions of an action.
@@ -51,6 +53,7 @@ func TestOnlyObjectsOfTheReleaseAreDeleted(t *testing.T) {
 	forbidden := func(request string) map[string]*apierrors.StatusError {
 		return map[string]*apierrors.StatusError{request: errForbidden}
 	}
+	unmoved := func(c *Client) { c.Terms.Unmoved = func(*unstructured.Unstructured) bool { return true } }
 	type remove = func(*Client, *resource.Info) error
 	for name, c := range map[string]struct {
 		remove remove
@@ -68,7 +71,7 @@ func TestOnlyObjectsOfTheReleaseAreDeleted(t *testing.T) {
 		"uninstalled: a hook of this and of another": {remove: uninstall, live: ofOtherApp, change: func(c *Client) { c.hooked["old"] = true }, requests: "GET"},
 		"uninstalled: of another namespace":          {remove: uninstall, live: ofRelease, wanted: "metadata: {name: a, namespace: other}\n"},
 		"uninstalled: unchanged since it was written": {
-			remove: uninstall, change: func(c *Client) { c.Terms.Unmoved = func(*unstructured.Unstructured) bool { return true } }, requests: "DELETE",
+			remove: uninstall, change: unmoved, requests: "DELETE",
 		},
 		"uninstalled: changed since it was written": {
 			remove: uninstall, change: func(c *Client) { c.Terms.Unmoved = func(*unstructured.Unstructured) bool { return false } }, requests: "GET",
@@ -90,13 +93,24 @@ func TestOnlyObjectsOfTheReleaseAreDeleted(t *testing.T) {
 		"left the chart: kept by the manifest":    {remove: leaveChart, live: ofRelease, wanted: "metadata: {name: a, annotations: {helm.sh/resource-policy: Keep}}\n"},
 		"left the chart: kept by the live object": {remove: leaveChart, live: ofReleaseKept, requests: "GET"},
 		"left the chart: it may not be deleted":   {remove: leaveChart, live: ofRelease, fails: forbidden("DELETE"), requests: "GET,DELETE", says: "deleting what left the chart: "},
-		"left the chart: shared, and may not be":  {remove: leaveChart, kind: namespaceKind, live: strings.Replace(ofRelease, "labels: {", strings.TrimSuffix(ofApp, "}")+", ", 1), fails: forbidden("DELETE"), requests: "GET,DELETE"},
+		"left the chart: shared, and may not be":  {remove: leaveChart, kind: namespaceKind, live: ofReleaseAndApp, fails: forbidden("DELETE"), requests: "GET,DELETE"},
 		"a leftover: the release's":               {remove: removeLeftover, live: ofRelease, requests: "GET,DELETE"},
 		"a leftover: nobody's":                    {remove: removeLeftover, requests: "GET"},
 		"a leftover: kept":                        {remove: removeLeftover, live: ofReleaseKept, requests: "GET"},
 		"a leftover: of another namespace":        {remove: removeLeftover, live: ofRelease, wanted: "metadata: {name: a, namespace: other}\n"},
 		"a leftover: it cannot be read":           {remove: removeLeftover, live: ofRelease, fails: forbidden("GET"), requests: "GET", says: "no role allows it"},
 		"a leftover: shared":                      {remove: removeLeftover, kind: namespaceKind, live: ofRelease, requests: "GET"},
+		"a leftover: shared, the app's":           {remove: removeLeftover, kind: namespaceKind, live: ofReleaseAndApp, requests: "GET,GET,DELETE"},
+		"a leftover: shared, cannot be read":      {remove: removeLeftover, kind: namespaceKind, live: ofReleaseAndApp, fails: forbidden("GET"), requests: "GET", says: "no role allows it"},
+		"a leftover: shared, kept":                {remove: removeLeftover, kind: namespaceKind, live: ofReleaseAndApp[:len(ofReleaseAndApp)-1] + ", helm.sh/resource-policy: keep}", requests: "GET"},
+		"a leftover: a definition":                {remove: removeLeftover, kind: definitionKind, live: ofReleaseAndApp},
+		"uninstalled: a definition":               {remove: uninstall, kind: definitionKind, live: ofReleaseAndApp},
+		"uninstalled: shared":                     {remove: uninstall, kind: namespaceKind, live: ofReleaseAndApp, requests: "GET,DELETE"},
+		"uninstalled: shared, cannot be read":     {remove: uninstall, kind: namespaceKind, live: ofReleaseAndApp, fails: forbidden("GET"), requests: "GET", says: "reading: "},
+		"uninstalled: shared, and it is refused":  {remove: uninstall, kind: namespaceKind, live: ofReleaseAndApp, fails: map[string]*apierrors.StatusError{"DELETE": errImmutable}, requests: "GET,DELETE", says: "is invalid"},
+		"uninstalled: an unchanged claim":         {remove: uninstall, kind: claimKind, live: ofRelease, change: unmoved, requests: "GET,DELETE"},
+		"uninstalled: an unchanged claim's data":  {remove: uninstall, kind: claimKind, live: ofRelease, rest: bound, change: unmoved, requests: "GET"},
+		"uninstalled: an unchanged claim, unread": {remove: uninstall, kind: claimKind, live: ofRelease, fails: forbidden("GET"), change: unmoved, requests: "GET", says: "reading: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.kind == "" {
@@ -106,7 +120,7 @@ func TestOnlyObjectsOfTheReleaseAreDeleted(t *testing.T) {
 				c.wanted = nameA
 			}
 			api := &fakeAPI{live: liveObject(t, c.kind, c.live, c.rest), fails: c.fails}
-			if c.kind == namespaceKind {
+			if c.kind == namespaceKind || c.kind == definitionKind {
 				api.live.SetNamespace("")
 			}
 			client := api.client(t)
@@ -151,16 +165,17 @@ func TestWhatRemainsOfAReleaseHasItsReason(t *testing.T) {
 		fails                    map[string]*apierrors.StatusError
 		want, says               string
 	}{
-		"it exists":                      {live: ofRelease, want: "ConfigMap/a"},
-		"a finalizer holds it":           {live: ofRelease + ", finalizers: [example.com/x], " + deleted, want: "ConfigMap/a, which the finalizer example.com/x holds"},
-		"it is gone":                     {gone: true},
-		"it is nobody's":                 {},
-		"it is kept":                     {live: ofReleaseKept},
-		"its manifest has any policy":    {live: ofRelease, wanted: "metadata: {name: a, annotations: {helm.sh/resource-policy: unknown}}\n"},
-		"a claim with data":              {kind: claimKind, live: ofRelease, rest: bound},
-		"a claim with data, deleted":     {kind: claimKind, live: ofRelease + ", " + deleted, rest: bound, want: "PersistentVolumeClaim/a"},
-		"it cannot be read":              {live: ofRelease, fails: map[string]*apierrors.StatusError{"GET": errForbidden}, says: "looking for ConfigMap/a: "},
-		"it is of a kind that is served": {kind: "apiVersion: example.com/v1\nkind: Thing\n", live: ofRelease},
+		"it exists":                              {live: ofRelease, want: "ConfigMap/a"},
+		"a finalizer holds it":                   {live: ofRelease + ", finalizers: [example.com/x], " + deleted, want: "ConfigMap/a, which the finalizer example.com/x holds"},
+		"it is gone":                             {gone: true},
+		"it is nobody's":                         {},
+		"it is kept":                             {live: ofReleaseKept},
+		"its manifest has any policy":            {live: ofRelease, wanted: "metadata: {name: a, annotations: {helm.sh/resource-policy: unknown}}\n"},
+		"a claim with data":                      {kind: claimKind, live: ofRelease, rest: bound},
+		"a claim with data, deleted":             {kind: claimKind, live: ofRelease + ", " + deleted, rest: bound, want: "PersistentVolumeClaim/a"},
+		"it cannot be read":                      {live: ofRelease, fails: map[string]*apierrors.StatusError{"GET": errForbidden}, says: "looking for ConfigMap/a: "},
+		"it cannot be read, nor by the operator": {kind: namespaceKind, live: ofReleaseAndApp, fails: map[string]*apierrors.StatusError{"GET": errForbidden}, says: "looking for Namespace/a: "},
+		"it is of a kind that is served":         {kind: "apiVersion: example.com/v1\nkind: Thing\n", live: ofRelease},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.kind == "" {
@@ -327,5 +342,21 @@ func TestClaimsThatCannotBeListedStopADeletion(t *testing.T) {
 	err := uninstall(c, target(t, c, object(t, statefulSetKind+nameA)))
 	if !errors.Is(err, errConflict) || errors.As(err, new(*fault.ClaimsInTheWay)) || api.live == nil {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnUninstallDeletesWithItsPropagation: spec.helm.uninstall.deletionPropagation holds for what is the release's own and what it shares.
+func TestAnUninstallDeletesWithItsPropagation(t *testing.T) {
+	for _, kind := range []string{configMapKind, namespaceKind} {
+		for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+			api := &fakeAPI{live: liveObject(t, kind, ofReleaseAndApp, "")}
+			if kind == namespaceKind {
+				api.live.SetNamespace("")
+			}
+			c := api.client(t)
+			if _, errs := c.DeleteWithPropagationPolicy(kube.ResourceList{target(t, c, object(t, kind+nameA))}, policy); len(errs) > 0 || api.propagation != policy {
+				t.Errorf("%s: deleted with %q, want %q: %v", kind, api.propagation, policy, errs)
+			}
+		}
 	}
 }

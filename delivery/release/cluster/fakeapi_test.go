@@ -24,6 +24,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubeop/kubeop/delivery/crd"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
@@ -45,6 +46,10 @@ type fakeAPI struct {
 	requests []string
 	queries  []url.Values
 	reads    int
+	// fresh: each creation makes another object.
+	fresh bool
+	// propagation is that of the last deletion.
+	propagation metav1.DeletionPropagation
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -85,6 +90,9 @@ func (a *fakeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (a *fakeAPI) act(r *http.Request, name string) (any, *apierrors.StatusError) {
 	kind := schema.GroupResource{Resource: "objects"}
+	if a.fresh && r.Method == http.MethodPost {
+		a.live = nil
+	}
 	switch method := r.Method; {
 	case a.live == nil && method != http.MethodPost:
 		return nil, apierrors.NewNotFound(kind, "a")
@@ -104,6 +112,9 @@ func (a *fakeAPI) act(r *http.Request, name string) (any, *apierrors.StatusError
 		}
 		if want := options.Preconditions; want != nil && want.UID != nil && *want.UID != a.live.GetUID() {
 			return nil, apierrors.NewConflict(kind, "a", nil)
+		}
+		if options.PropagationPolicy != nil {
+			a.propagation = *options.PropagationPolicy
 		}
 		a.live = nil
 		return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}, nil
@@ -171,6 +182,7 @@ func (a *fakeAPI) client(t *testing.T) *Client {
 		mapper.Add(schema.FromAPIVersionAndKind(version, kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(crd.Kind, meta.RESTScopeRoot)
 	c := &Client{
 		Client: &kube.Client{Log: t.Logf},
 		Terms:  Terms{App: "web", Ran: map[manifest.Identity]bool{}},

@@ -120,6 +120,7 @@ func TestAWaitEndsWhenAllObjectsAreReady(t *testing.T) {
 		fail       map[string]*apierrors.StatusError
 		late       bool
 		superseded bool
+		field      string
 		why        string
 		fails      string
 		requests   string
@@ -128,6 +129,7 @@ func TestAWaitEndsWhenAllObjectsAreReady(t *testing.T) {
 		"later":                                {statuses: []string{running, running, ready}, requests: "GET,GET,GET"},
 		"it fails":                             {statuses: []string{running, failed}, fails: "Pod/a: failed", requests: "GET,GET"},
 		"not in time":                          {statuses: []string{running}, late: true, fails: "Pod/a is not ready after 1m0s: is not ready yet", requests: "GET"},
+		"not in time, which the App sets":      {statuses: []string{running}, late: true, field: "spec.helm.install.timeout", fails: "Pod/a is not ready after 1m0s (spec.helm.install.timeout): is not ready yet", requests: "GET"},
 		"not in time for a reason":             {statuses: []string{running}, late: true, why: "Pod/a: its image cannot be pulled", fails: "Pod/a is not ready after 1m0s: its image cannot be pulled", requests: "GET"},
 		"it cannot be read":                    {statuses: []string{running}, fail: map[string]*apierrors.StatusError{"GET": errForbidden}, fails: `objects "a" is forbidden`, requests: "GET"},
 		"the API server is down":               {statuses: []string{ready}, first: map[string]*apierrors.StatusError{"GET": down}, requests: "GET,GET"},
@@ -152,6 +154,7 @@ func TestAWaitEndsWhenAllObjectsAreReady(t *testing.T) {
 			c := api.client(t)
 			c.clock = &pauses{late: tc.late}
 			c.Explain = func(context.Context, *unstructured.Unstructured) string { return tc.why }
+			c.Terms.TimeoutField = tc.field
 			if tc.superseded {
 				c.clock = stopped{}
 				ended := make(chan struct{})

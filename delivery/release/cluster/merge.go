@@ -140,9 +140,6 @@ func leaveScaled(before, want, live *unstructured.Unstructured) *unstructured.Un
 	return out
 }
 
-// sameMeaning reports whether two objects of a manifest are equal.
-func sameMeaning(a, b *unstructured.Unstructured) bool { return reflect.DeepEqual(a.Object, b.Object) }
-
 // unstructuredOf converts an object from a list of Build, or from an answer of the API server.
 func unstructuredOf(o runtime.Object) (*unstructured.Unstructured, error) {
 	u, ok := o.(*unstructured.Unstructured)

@@ -47,7 +47,7 @@ func (o Objects) liveShared(info *resource.Info) (*resource.Info, error) {
 		return nil, nil
 	}
 	live, err := o.Client.lookShared(info)
-	if live == nil || err != nil || !o.ownsShared(live) {
+	if live == nil || !o.ownsShared(live) {
 		return nil, err
 	}
 	info.Object = live
@@ -64,7 +64,7 @@ func (c *Client) deleteShared(info *resource.Info, policy metav1.DeletionPropaga
 	}
 	for range maxMoves {
 		live, err := c.lookShared(info)
-		if live == nil || err != nil || spare(live) {
+		if live == nil || spare(live) {
 			return err
 		}
 		if !c.Release.ownsShared(live) && !c.hooked[live.GetUID()] {

@@ -32,17 +32,20 @@ func TestWhatAnActionCreatedIsItsOwn(t *testing.T) {
 		text, live string
 		fails      map[string]*apierrors.StatusError
 		sent, hook bool
-		says       string
+		// count is how many objects are created, 1 by default.
+		count int
+		says  string
 	}{
 		"an object of the manifest": {text: configMapKind + "metadata: {name: a, " + ofRelease + "}\n", sent: true},
 		"a hook":                    {text: configMapKind + nameA, hook: true},
+		"hooks without names":       {text: strings.Repeat("---\n"+configMapKind+"metadata: {generateName: a-}\n", 2), hook: true, count: 2},
 		"twice":                     {text: configMapKind + nameA + "---\n" + configMapKind + "metadata: {name: a, namespace: kubeop-acme-shop}\n", says: "ConfigMap/a is in the manifest twice"},
 		"it is refused":             {text: configMapKind + nameA, fails: map[string]*apierrors.StatusError{"POST": errForbidden}, says: "no role allows it"},
 		"it is another app's":       {text: configMapKind + "metadata: {name: a, " + ofRelease + "}\n", live: ofOtherApp, says: "ConfigMap/a exists and belongs to app api"},
 		"a hook that is there":      {text: configMapKind + nameA, live: ofApp, says: "ConfigMap/a exists: an earlier run left this hook"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := &fakeAPI{fails: c.fails}
+			api := &fakeAPI{fails: c.fails, fresh: c.count > 1}
 			if c.live != "" {
 				api.live = liveObject(t, configMapKind, c.live, "")
 			}
@@ -52,7 +55,7 @@ func TestWhatAnActionCreatedIsItsOwn(t *testing.T) {
 			if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("got %v, want %q", err, c.says)
 			}
-			if err == nil && len(result.Created) != 1 {
+			if err == nil && len(result.Created) != max(c.count, 1) {
 				t.Errorf("created are %v", result.Created)
 			}
 			id := client.Release.Identify(object(t, configMapKind+nameA))

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -74,6 +75,8 @@ func TestReadyAsHelmsWaitPromises(t *testing.T) {
 		"a load balancer has no address":   {object: service + "spec: {type: LoadBalancer, clusterIP: 10.0.0.1}\n", waits: "no load balancer has been given to it yet"},
 		"a load balancer has an address":   {object: service + "spec: {type: LoadBalancer, clusterIP: 10.0.0.1}\nstatus: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}\n", ready: true},
 		"a Pod that runs and is not ready": {object: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nstatus: {phase: Running}\n", waits: "is not ready yet"},
+		"a Pod that starts":                {object: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nstatus: {phase: Pending, startTime: \"2026-01-01T00:00:00Z\"}\n", waits: "is not ready yet"},
+		"a Job that is being deleted":      {object: strings.Replace(job, "migrate", "migrate, deletionTimestamp: \"2026-01-01T00:00:00Z\"", 1) + began, waits: "is being deleted"},
 		"a Pod has failed":                 {object: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nstatus: {phase: Failed}\n", fails: "failed"},
 	}
 	for name, tc := range tests {
