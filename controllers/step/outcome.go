@@ -69,7 +69,7 @@ func FailAfter(reason string, after time.Duration, err error) error {
 // err, the later steps run, and they alone decide Ready. There is one event.
 func Degrade(err error) error {
 	v := outcomeOf(err)
-	return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: v.err, goesOn: true, stands: true}
+	return &verdict{kind: v.kind, reason: v.reason, err: v.err, goesOn: true, stands: true}
 }
 
 // GoOn is Degrade for a failure that Ready reports, unless a later step fails.
@@ -85,7 +85,7 @@ func Add(err error, words string) error {
 }
 
 // Skip ends a step without a result: its condition stays as it is, and the later steps run.
-func Skip() error { return &verdict{kind: skipped, err: errors.New("left out"), goesOn: true} }
+func Skip() error { return &verdict{kind: skipped, err: errors.New("left out")} }
 
 // Refused ends a step whose apply failed with err, which may join several errors. It returns Stop if only people can help: each error says
 // that the object is invalid or is the error "foreign", that another owner's object has the name. Otherwise it returns Fail. If err is nil,

@@ -80,6 +80,76 @@ func TestWaitsAndFailures(t *testing.T) {
 	}
 }
 
+// TestALaterStepRunsAfterAnErrorThatGoesOn: GoOn is reported by Ready, unless a later step fails, Degrade is not, and Skip leaves the condition.
+func TestALaterStepRunsAfterAnErrorThatGoesOn(t *testing.T) {
+	away := errors.New("no answer")
+	for name, c := range map[string]struct {
+		first, second error
+		want          []string
+		ready         string
+		after         time.Duration
+		err           error
+	}{
+		"a failure": {first: GoOn(Fail("Away", away)), want: []string{"Reconciling=True ProgressingWithRetry", "Ready=False Away", "First=False Away", "Second=True Succeeded"}, ready: "no answer", err: away},
+		"a failure that is looked at again": {first: GoOn(FailAfter("Away", 4*time.Second, away)), after: 4 * time.Second,
+			want: []string{"Reconciling=True ProgressingWithRetry", "Ready=False Away", "First=False Away", "Second=True Succeeded"}, ready: "no answer"},
+		"a failure before another": {first: GoOn(Fail("Away", away)), second: Wait("NotYet", 3*time.Second, "waits"), after: 3 * time.Second,
+			want: []string{"Reconciling=True Progressing", "Ready=Unknown NotYet", "First=False Away", "Second=Unknown NotYet"}, ready: "waits"},
+		"with more words": {first: Add(GoOn(FailAfter("Away", 4*time.Second, away)), "see the host"), after: 4 * time.Second,
+			want: []string{"Reconciling=True ProgressingWithRetry", "Ready=False Away", "First=False Away", "Second=True Succeeded"}, ready: "no answer; see the host"},
+		"degraded, with more words": {first: Add(Degrade(Fail("Away", away)), "see the host"), after: 10 * time.Minute,
+			want: []string{"Ready=True Succeeded", "First=False Away", "Second=True Succeeded"}, ready: "Applied main@sha1:1"},
+		"a stop with more words": {first: Add(Stop("Wrong", away), "see the host"), after: 10 * time.Minute,
+			want: []string{"Stalled=True Wrong", "Ready=False Wrong", "First=False Wrong", "Second=Unknown Progressing"}, ready: "no answer; see the host"},
+		"left out": {first: Skip(), want: []string{"Ready=True Succeeded", "Second=True Succeeded"}, ready: "Applied main@sha1:1", after: 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, web())
+			result, err := b.run(t, c.first, c.second)
+			if !errors.Is(err, c.err) || c.err == nil && err != nil {
+				t.Errorf("got error %v, want %v", err, c.err)
+			}
+			if d := result.RequeueAfter - c.after; d < -c.after/10 || d > c.after/10 {
+				t.Errorf("looks again after %s, want about %s", result.RequeueAfter, c.after)
+			}
+			if diff := cmp.Diff(c.want, told(b.app)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+			if got := conditions.GetMessage(b.app, v1alpha1.ReadyCondition); got != c.ready {
+				t.Errorf("Ready says %q, want %q", got, c.ready)
+			}
+		})
+	}
+}
+
+// TestAFailureThatReadyReportsIsOneEvent, although a condition of a step that may be degraded is False, too.
+func TestAFailureThatReadyReportsIsOneEvent(t *testing.T) {
+	b := newFixture(t, web())
+	f := &facts{app: b.app, revision: "main@sha1:1"}
+	step := Of(v1alpha1.SourceReadyCondition, f, func(context.Context, *facts) error {
+		return GoOn(FailAfter("FetchFailed", time.Second, errors.New("no answer")))
+	})
+	if _, err := b.Run(t.Context(), b.app, f, step); err != nil {
+		t.Fatal(err)
+	}
+	if told := b.told(); strings.Count(told, "no answer") != 1 {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestAnErrorOfAStepSaysHowTheStepEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		ended bool
+	}{
+		"a stop": {Stop("R", errors.New("s")), true}, "a failure around a wait": {fmt.Errorf("app web: %w", Wait("R", time.Second, "w")), true}, "any error": {errors.New("e"), false}, "nothing": {nil, false},
+	} {
+		if Ended(c.err) != c.ended {
+			t.Errorf("%s: %t", name, !c.ended)
+		}
+	}
+}
+
 // TestRepeatEndsWithTheFirstAnswerThatDoesNotWait, or with what is waited for when the time is over.
 func TestRepeatEndsWithTheFirstAnswerThatDoesNotWait(t *testing.T) {
 	failure := errors.New("no")

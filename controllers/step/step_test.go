@@ -421,6 +421,117 @@ func TestAWriteRefusedByTheFenceIsNoFailureOfTheObject(t *testing.T) {
 	}
 }
 
+// TestAWriteThatFailsIsTheErrorOfTheReconcile: the finalizer, the status, a checkpoint, and what a suspension and a deletion write.
+func TestAWriteThatFailsIsTheErrorOfTheReconcile(t *testing.T) {
+	away := errors.New("the API server is away")
+	suspended := func(a *v1alpha1.App) { a.Spec.Suspend = true }
+	until := func(a *v1alpha1.App) {
+		a.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "1970-01-01T01:00:00Z"}
+	}
+	held := func(a *v1alpha1.App) { a.Finalizers = []string{v1alpha1.Finalizer} }
+	leaving := func(a *v1alpha1.App) {
+		a.DeletionTimestamp, a.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}
+	}
+	run := func(b *fixture, f *facts) (ctrl.Result, error) {
+		return b.Run(t.Context(), b.app, f, Of("First", f, func(context.Context, *facts) error { return nil }))
+	}
+	for name, c := range map[string]struct {
+		app *v1alpha1.App
+		do  func(*fixture, *facts) (ctrl.Result, error)
+		// says is how the error begins.
+		says string
+	}{
+		"the finalizer":                    {web(), run, "adding the finalizer: "},
+		"the status":                       {web(held), run, "writing the status: "},
+		"a suspension":                     {web(held, suspended), run, "writing the status: "},
+		"a suspension for a time":          {web(held, until), run, "writing the status: "},
+		"a deletion":                       {web(leaving), func(b *fixture, f *facts) (ctrl.Result, error) { return b.Finalize(t.Context(), b.app, f) }, "taking the finalizer off: "},
+		"a deletion of what was suspended": {web(leaving, suspended), func(b *fixture, f *facts) (ctrl.Result, error) { return b.Finalize(t.Context(), b.app, f) }, "taking the finalizer off: "},
+		"a checkpoint": {web(held), func(b *fixture, f *facts) (ctrl.Result, error) {
+			return b.Run(t.Context(), b.app, f, Of("First", f, func(ctx context.Context, f *facts) error {
+				f.revision = "main@sha1:3"
+				if err := Checkpoint(ctx); err != nil {
+					return fmt.Errorf("before the step goes on: %w", err)
+				}
+				return nil
+			}))
+		}, "writing the status: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, c.app)
+			b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return away
+				},
+				SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+					return away
+				},
+			})
+			if result, err := c.do(b, &facts{app: b.app}); !errors.Is(err, away) || !strings.HasPrefix(err.Error(), c.says) || name == "a checkpoint" && !strings.Contains(err.Error(), "before the step goes on") {
+				t.Errorf("got %v, %v", result, err)
+			}
+			if told := b.told(); told != "" {
+				t.Errorf("told %q of what was not written", told)
+			}
+		})
+	}
+}
+
+func TestAnObjectThatWentMeanwhileIsNoError(t *testing.T) {
+	b := newFixture(t, web())
+	if err := b.Client.Delete(t.Context(), b.app.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := b.run(t, errors.New("must not run")); err != nil || result != (ctrl.Result{}) {
+		t.Errorf("got %v, %v", result, err)
+	}
+}
+
+func TestTheFinalizerIsWrittenOnce(t *testing.T) {
+	b, writes := newFixture(t, web()), 0
+	b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			writes++
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	for range 2 {
+		if _, err := b.run(t, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.read(t, b.app); writes != 1 || len(b.app.Finalizers) != 1 {
+		t.Errorf("%d writes, finalizers %v", writes, b.app.Finalizers)
+	}
+}
+
+func TestACheckpointOutsideOfARunWritesNothing(t *testing.T) {
+	if err := Checkpoint(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSuccessAndSuspensionEndReconciling(t *testing.T) {
+	for name, c := range map[string]struct {
+		suspend bool
+		want    []string
+	}{
+		"success": {false, []string{"Ready=True Succeeded", "First=True Succeeded"}}, "a suspension": {true, []string{"Ready=False Away", "First=False Away", "Suspended=True Suspended"}},
+	} {
+		b := newFixture(t, web())
+		if _, err := b.run(t, FailAfter("Away", time.Second, errors.New("no answer"))); err != nil || !conditions.IsReconciling(b.app) {
+			t.Fatalf("%v: %v", err, told(b.app))
+		}
+		b.app.Spec.Suspend = c.suspend
+		if _, err := b.run(t, nil); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, told(b.app)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestACheckpointIsThereBeforeTheStepGoesOn(t *testing.T) {
 	b := newFixture(t, web())
 	f := &facts{app: b.app}

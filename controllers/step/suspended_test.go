@@ -26,6 +26,9 @@ func TestAnAnnotationSuspendsUntilItsTime(t *testing.T) {
 		if err != nil || parsed != nil || result.RequeueAfter != at.Sub(time.Unix(0, 0)) {
 			t.Errorf("until %s: got %+v and %v", until, result, err)
 		}
+		if !b.app.Spec.Suspend {
+			t.Errorf("until %s: the caller does not see that it is suspended", until)
+		}
 		b.app.Spec.Suspend = false
 		if got, want := conditions.GetMessage(b.app, v1alpha1.ReadyCondition), "Suspended until "+until+"; Applied main@sha1:1"; got != want {
 			t.Errorf("Ready says %q, want %q", got, want)
