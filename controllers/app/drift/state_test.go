@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/differ"
 )
 
@@ -50,6 +51,42 @@ func TestRepeatedCorrectionsBackOff(t *testing.T) {
 	}
 	if now = now.Add(time.Hour); state.Rest(now) > 0 || state.corrections != 0 {
 		t.Error("the pause is not reset after an hour without a correction")
+	}
+}
+
+// TestTheFourthCorrectionInARowWaits, and each one after it for longer. Fifteen minutes end the row.
+func TestTheFourthCorrectionInARowWaits(t *testing.T) {
+	state, now := &State{}, time.Unix(100000, 0)
+	for i, want := range []time.Duration{0, 0, 0, backoff.Pause(1), backoff.Pause(2)} {
+		if got := state.Rest(now); got != want {
+			t.Errorf("before correction %d it rests for %s, want %s", i+1, got, want)
+		}
+		state.Corrected("a", now)
+	}
+	for _, past := range []time.Duration{3 * backoff.Last, 3*backoff.Last + 1} {
+		if state.Rest(now.Add(past)); (state.corrections == 0) != (past > 3*backoff.Last) {
+			t.Errorf("after %s there are %d corrections in a row", past, state.corrections)
+		}
+	}
+}
+
+// TestACorrectionIsShownUntilTheAppChanges, and no other condition is kept.
+func TestACorrectionIsShownUntilTheAppChanges(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason     string
+		generation int64
+		stays      bool
+	}{
+		"it was corrected":               {v1alpha1.DriftCorrectedReason, 2, true},
+		"it was corrected, then changed": {v1alpha1.DriftCorrectedReason, 1, false},
+		"it drifted, and does no more":   {v1alpha1.DriftDetectedReason, 2, false},
+	} {
+		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.DriftedCondition, Reason: c.reason, ObservedGeneration: c.generation}}
+		notes := (&State{}).Report((&subject.Subjects{}).New(app)).Notes
+		if stays := len(notes) == 0; stays != c.stays || !stays && notes[0].Reason != v1alpha1.NoDriftDetectedReason {
+			t.Errorf("%s: %+v", name, notes)
+		}
 	}
 }
 

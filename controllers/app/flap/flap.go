@@ -57,7 +57,7 @@ func (d *Detector) Judge(s *subject.Subject, phase string, v health.Verdict) hea
 		return v
 	}
 	if !m.healthy.IsZero() && now.Sub(m.healthy) >= min(max(2*m.ran, least), most) {
-		*m = memory{phase: phase}
+		*m = memory{}
 		return v
 	}
 	return health.Verdict{Failed: append(slices.Clone(m.causes), again), Final: v.Final}

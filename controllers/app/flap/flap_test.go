@@ -56,6 +56,22 @@ func TestAnAppThatFailsAgainAndAgainIsNotHealthyInBetween(t *testing.T) {
 			{0, "1", crashed, crashed}, {5 * second, "1", well, well}, {9 * minute, "1", crashed, relapsed(crashed)}, {second, "1", well, relapsed(crashed)},
 			{10*minute - second, "1", well, relapsed(crashed)}, {second, "1", well, well},
 		},
+		"its time begins anew when it does not look healthy": {
+			{0, "1", crashed, crashed}, {5 * second, "1", well, well}, {20 * second, "1", crashed, relapsed(crashed)}, {10 * second, "1", well, relapsed(crashed)},
+			{40 * second, "1", starts, relapsed(crashed)}, {second, "1", well, relapsed(crashed)}, {59 * second, "1", well, relapsed(crashed)}, {second, "1", well, well},
+		},
+		"it fails on without looking healthy": {
+			{0, "1", crashed, crashed}, {5 * second, "1", well, well}, {20 * second, "1", crashed, relapsed(crashed)}, {5 * second, "1", crashed, relapsed(crashed)},
+			{5 * second, "1", well, relapsed(crashed)},
+		},
+		"it ran for a long time, and nobody looked": {
+			{0, "1", crashed, crashed}, {5 * second, "1", well, well}, {20 * second, "1", crashed, relapsed(crashed)}, {5 * second, "1", well, relapsed(crashed)},
+			{10 * minute, "1", crashed, crashed}, {5 * second, "1", well, well},
+		},
+		"it fails again after it counted as healthy": {
+			{0, "1", crashed, crashed}, {5 * second, "1", well, well}, {20 * second, "1", crashed, relapsed(crashed)}, {5 * second, "1", well, relapsed(crashed)},
+			{minute, "1", well, well}, {5 * second, "1", crashed, crashed}, {5 * second, "1", well, well}, {5 * second, "1", crashed, relapsed(crashed)},
+		},
 		"it fails for another reason": {
 			{0, "1", crashed, crashed}, {5 * second, "1", well, well}, {20 * second, "1", other, relapsed(other)}, {second, "1", well, health.Verdict{Failed: relapsed(other).Failed}},
 		},

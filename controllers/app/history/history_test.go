@@ -107,6 +107,37 @@ func TestAFailedDeliveryMaySucceedInTheEnd(t *testing.T) {
 	source.Release = 2
 	b.pass(1, source, nil)
 	b.want("1.2.3 Succeeded 1m2s")
+	if release := b.app.Status.Deliveries[0].Release; release != 2 {
+		t.Errorf("it is release %d, want 2", release)
+	}
+}
+
+// TestARestartRepeatsNoDelivery: the status has them.
+func TestARestartRepeatsNoDelivery(t *testing.T) {
+	b := newFixture(t)
+	for _, revision := range []string{"1.0.0", "1.0.1"} {
+		b.pass(1, Source{Revision: revision}, nil)
+	}
+	b.keeper = Keeper{}
+	b.pass(12, Source{Revision: "1.0.1"}, nil)
+	b.want("1.0.1 Succeeded 0s", "1.0.0 Succeeded 0s")
+}
+
+func TestAFailedDeliveryStaysBesideTheNext(t *testing.T) {
+	b := newFixture(t)
+	b.pass(0, Source{Revision: "1.0.0"}, unhealthy)
+	b.pass(1, Source{Revision: "1.0.1"}, waits)
+	b.want("1.0.1 Progressing ", "1.0.0 Failed Unhealthy0s")
+}
+
+// TestTheFirstFailureOfAReconcileIsTheReason, also if the steps after it go on and all is done.
+func TestTheFirstFailureOfAReconcileIsTheReason(t *testing.T) {
+	b := newFixture(t)
+	d := b.keeper.Begin(b.app)
+	d.Ended(step.GoOn(step.Stop(v1alpha1.PreHookFailedReason, errors.New("no"))))
+	d.Ended(unhealthy)
+	d.Record(b.subjects.New(b.app), Source{Revision: "1.0.0"}, true)
+	b.want("1.0.0 Failed PreHookFailed0s")
 }
 
 func TestWhatMakesAnotherDelivery(t *testing.T) {
@@ -115,12 +146,17 @@ func TestWhatMakesAnotherDelivery(t *testing.T) {
 		change func(*fixture, *Source)
 		want   int
 	}{
-		"nothing":              {func(*fixture, *Source) {}, 1},
-		"another commit":       {func(_ *fixture, s *Source) { s.Revision = "main@sha1:" + two }, 2},
-		"another spec":         {func(b *fixture, _ *Source) { b.app.Generation++ }, 2},
-		"another image":        {func(_ *fixture, s *Source) { s.Image = "r.example/web:v2" }, 2},
-		"an upgrade":           {func(_ *fixture, s *Source) { s.Release++ }, 2},
-		"an unknown revision":  {func(_ *fixture, s *Source) { s.Revision = "" }, 1},
+		"nothing":             {func(*fixture, *Source) {}, 1},
+		"another commit":      {func(_ *fixture, s *Source) { s.Revision = "main@sha1:" + two }, 2},
+		"another spec":        {func(b *fixture, _ *Source) { b.app.Generation++ }, 2},
+		"another image":       {func(_ *fixture, s *Source) { s.Image = "r.example/web:v2" }, 2},
+		"an upgrade":          {func(_ *fixture, s *Source) { s.Release++ }, 2},
+		"an unknown revision": {func(_ *fixture, s *Source) { s.Revision = "" }, 1},
+		"an upgrade of what the status has as applied": {func(b *fixture, s *Source) {
+			b.app.Status.LastAppliedRevision, b.app.Status.ObservedGeneration = s.Revision, b.app.Generation
+			b.app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue}}
+			s.Release++
+		}, 2},
 		"a cache that is late": {func(b *fixture, _ *Source) { b.app.Status.Deliveries = nil }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,6 +216,29 @@ func TestAnOlderAppGetsNoDeliveryForWhatRuns(t *testing.T) {
 	source.Revision = "main@sha1:" + two
 	b.pass(0, source, nil)
 	b.want(source.Revision + " Succeeded 0s")
+	for name, change := range map[string]func(*v1alpha1.App){
+		"a new spec":         func(a *v1alpha1.App) { a.Generation = 2 },
+		"it was never ready": func(a *v1alpha1.App) { a.Status.Conditions = nil },
+	} {
+		b := newFixture(t)
+		source := Source{Revision: "main@sha1:" + one}
+		b.app.Status.LastAppliedRevision, b.app.Status.ObservedGeneration = source.Revision, 1
+		b.app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue}}
+		change(b.app)
+		if b.pass(0, source, nil); len(b.seen()) != 1 {
+			t.Errorf("%s: %q", name, b.seen())
+		}
+	}
+}
+
+// TestAnotherCommitOfTheAppIsAnotherDelivery, although the revision of its chart is the same.
+func TestAnotherCommitOfTheAppIsAnotherDelivery(t *testing.T) {
+	b := newFixture(t)
+	for _, hash := range []string{one, two} {
+		b.declare(hash, "Ann")
+		b.pass(1, Source{Revision: "1.2.3"}, nil)
+	}
+	b.want("1.2.3 Succeeded 0s", "1.2.3 Succeeded 0s")
 }
 
 func TestTenDeliveriesAreKept(t *testing.T) {

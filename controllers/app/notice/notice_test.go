@@ -92,6 +92,15 @@ func TestWhatIsDeniedIsToldApart(t *testing.T) {
 	if Denied(opens) == Denied(one) {
 		t.Error("what NetworkPolicies may open makes no difference")
 	}
+	strict := &v1alpha1.GuardrailsSpec{Deny: one.Deny, PodSecurity: &v1alpha1.AppliedPodSecurity{Policies: []string{"strict"}}}
+	if Denied(strict) == Denied(one) {
+		t.Error("the Pod Security level makes no difference")
+	}
+	for name, alone := range map[string]*v1alpha1.GuardrailsSpec{"a network": {Network: opens.Network}, "a Pod Security level": {PodSecurity: strict.PodSecurity}} {
+		if Denied(alone) == "" {
+			t.Errorf("%s alone denies nothing", name)
+		}
+	}
 	if Denied(nil) != "" || Denied(&v1alpha1.GuardrailsSpec{Warn: one.Warn}) != "" || Denied(one) == "" || Denied(one) == Denied(other) {
 		t.Errorf("%q, %q", Denied(one), Denied(other))
 	}

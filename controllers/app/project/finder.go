@@ -147,7 +147,7 @@ func (f *Finder) awaitProject(ctx context.Context, s *subject.Subject, tenant, n
 func (f *Finder) awaitResume(ctx context.Context, s *subject.Subject) error {
 	if s.Stopped == nil {
 		quota, _, err := f.Watch.Live(ctx, corev1.SchemeGroupVersion.WithKind("ResourceQuota"), types.NamespacedName{Namespace: s.App.Namespace, Name: stop.Quota})
-		if err != nil || quota == nil || quota.GetAnnotations()[v1alpha1.ResumedAtAnnotation] != "" {
+		if quota == nil || quota.GetAnnotations()[v1alpha1.ResumedAtAnnotation] != "" {
 			return err
 		}
 		return step.Wait(v1alpha1.StoppedReason, time.Second, "waits until pods are admitted in namespace %s again, after tenant %s was stopped", s.App.Namespace, v1alpha1.TenantOf(s.App.Namespace))

@@ -45,6 +45,11 @@ func TestAppsAreQueuedOnceTheControllerHasStarted(t *testing.T) {
 				if n := queue.Len(); n != tc.later {
 					t.Errorf("%d Apps are queued after a minute, want %d", n, tc.later)
 				}
+				if tc.later > 0 {
+					if first, _ := queue.Get(); first.NamespacedName != web {
+						t.Errorf("%s is queued first", first)
+					}
+				}
 			})
 		})
 	}

@@ -1,0 +1,64 @@
+package notice
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+)
+
+func TestVolumesThatStartEmptyAreAConditionOfImageApps(t *testing.T) {
+	image, raw := &v1alpha1.App{}, &v1alpha1.App{}
+	image.Spec.Image = &v1alpha1.ImageSource{}
+	last := ""
+	warning := step.Note{Condition: v1alpha1.StartedEmptyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ClaimLeftBehindReason, Message: "data starts empty", Event: "Warning"}
+	for name, c := range map[string]struct {
+		app   *v1alpha1.App
+		empty string
+		want  []step.Note
+	}{
+		"one is empty":      {image, "data starts empty", []step.Note{warning}},
+		"none is any more":  {image, "", []step.Note{{Condition: v1alpha1.StartedEmptyCondition}}},
+		"of another source": {raw, "data starts empty", nil},
+	} {
+		if diff := cmp.Diff(c.want, (&Volumes{Empty: c.empty, LastRetained: &last}).Notes(c.app, true)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestStatefulSetsThatKeepTheirClaimsAreToldOnce, until there are others. What a chart has is not known here.
+func TestStatefulSetsThatKeepTheirClaimsAreToldOnce(t *testing.T) {
+	raw, helm := &v1alpha1.App{}, &v1alpha1.App{}
+	helm.Spec.Helm = &v1alpha1.HelmSource{}
+	last := ""
+	for i, c := range []struct {
+		app      *v1alpha1.App
+		retained []string
+		built    bool
+		told     string
+		last     string
+	}{
+		{app: helm, retained: []string{"db"}, built: true},
+		{app: raw, retained: []string{"db"}},
+		{app: raw, built: true},
+		{app: raw, retained: []string{"db"}, built: true, told: "StatefulSet db is delivered", last: "db"},
+		{app: raw, retained: []string{"db"}, built: true, last: "db"},
+		{app: raw, last: "db"},
+		{app: raw, retained: []string{"db", "queue"}, built: true, told: "StatefulSet db, queue is delivered", last: "db, queue"},
+		{app: raw, built: true},
+		{app: raw, retained: []string{"db"}, built: true, told: "StatefulSet db is delivered", last: "db"},
+	} {
+		var want []step.Note
+		if c.told != "" {
+			want = []step.Note{{Reason: v1alpha1.ClaimsRetainedReason, Event: "Warning", Message: c.told +
+				" with persistentVolumeClaimRetentionPolicy Retain, for both fields: no claim is deleted without a confirmation; write Retain in Git to end this message"}}
+		}
+		if diff := cmp.Diff(want, (&Volumes{Retained: c.retained, LastRetained: &last}).Notes(c.app, c.built)); diff != "" || last != c.last {
+			t.Errorf("%d: the last are %q, want %q (-want +got):\n%s", i, last, c.last, diff)
+		}
+	}
+}
