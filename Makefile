@@ -74,7 +74,7 @@ e2e: prerequisites $(STAGE) ## run the user stories, the accidents, charts of al
 	go test -trimpath -tags e2e -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./e2e ./e2e/accidents ./e2e/charts ./e2e/tenancy
 
 # Names of the tests of guardrails that run against older Kubernetes.
-GUARD_TESTS := Polic|Guard|Frozen|Stopped|Host|HoldsTenants|PodsRunWhere|ClaimsAreJudged|ClaimsAreNotLed|PodsMount|Drained|OnlySigned|Restricted|RefusedPod|TheOperator|Connect
+GUARD_TESTS := Polic|Guard|Reports|Frozen|Stopped|Host|HoldsTenants|PodsRunWhere|ClaimsAreJudged|ClaimsAreNotLed|PodsMount|Drained|OnlySigned|Restricted|RefusedPod|TheOperator|Connect
 VERSIONS    ?= 1.34 1.35 1.36
 versions: prerequisites $(addprefix $(BIN)/,cluster helm) ## run the tests of guardrails on API servers that have the APIs and features of older Kubernetes; VERSIONS="1.34" on one
 	for v in $(VERSIONS); do KUBERNETES=$$v go test -trimpath -count 1 -timeout 20m $(TESTFLAGS) -run '$(GUARD_TESTS)' ./controllers || exit; done

@@ -90,6 +90,8 @@ type operator struct {
 	admin, self client.Client
 	hookAddr    string
 	started     time.Time
+	// requests are the operator's writes.
+	requests writes
 
 	mu   sync.Mutex
 	logs []byte
@@ -123,6 +125,7 @@ func startOperator() (*operator, error) {
 	if o.self, err = client.New(rest, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
+	rest.Wrap(o.requests.record)
 	options := ManagerOptions(scheme)
 	options.Metrics.BindAddress = "0"
 	mgr, err := ctrl.NewManager(rest, options)

@@ -1,0 +1,173 @@
+package controllers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// writes are requests that change something, as "PATCH /api/v1/namespaces/shop".
+type writes struct {
+	mu  sync.Mutex
+	all []string
+}
+
+// record notes the writes of the clients of a connection.
+func (w *writes) record(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet && r.URL.Query().Get("dryRun") == "" {
+			w.mu.Lock()
+			w.all = append(w.all, r.Method+" "+r.URL.Path)
+			w.mu.Unlock()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+// since returns the writes after the first ones whose path has a text, and how many there are now.
+func (w *writes) since(first int, text string) (found []string, now int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.all[first:] {
+		if strings.Contains(one, text) {
+			found = append(found, one)
+		}
+	}
+	return found, len(w.all)
+}
+
+// written returns what a change wrote in a project, after the first writes, such as "limitranges/kubeop", and how often it wrote the statuses of the project and its
+// app. Those that answer the requests that this function makes do not count.
+func (n *team) written(first int, name string) (objects []string, statuses int) {
+	n.t.Helper()
+	project, app, namespace := n.project(name), n.app(name, "web"), v1alpha1.ProjectNamespace(n.name, name)
+	n.ready(project, app)
+	n.reconcile(project, app)
+	found, _ := n.requests.since(first, "/namespaces/"+namespace)
+	own, _ := n.requests.since(first, "/namespaces/"+v1alpha1.HomeNamespace(n.name)+"/projects/"+name)
+	for _, one := range append(found, own...) {
+		switch dir, base := path.Split(one); {
+		case base == "status":
+			statuses++
+		case base == namespace:
+			objects = append(objects, "namespace")
+		default:
+			objects = append(objects, path.Base(dir)+"/"+base)
+		}
+	}
+	slices.Sort(objects)
+	return objects, statuses - 2
+}
+
+// families are all families of rules, each with a change of it.
+var families = []struct {
+	name string
+	set  func(*v1alpha1.PolicySpec)
+	// of is the object that a project has of it, with text; wants are the objects that are written.
+	of    client.Object
+	text  string
+	wants []string
+}{
+	{"images", func(s *v1alpha1.PolicySpec) { s.Images = &v1alpha1.ImageRules{Deny: []string{"evil.org/other"}} }, &v1alpha1.Guardrails{}, "evil.org/other", itsRules},
+	{"services", func(s *v1alpha1.PolicySpec) {
+		s.Services = &v1alpha1.ServiceRules{LoadBalancerClasses: []string{"thrifty.example/lb"}}
+	}, &v1alpha1.Guardrails{}, "thrifty.example/lb", itsRules},
+	{"hostnames", func(s *v1alpha1.PolicySpec) {
+		s.Hostnames = &v1alpha1.HostnameRules{Suffixes: []string{"apps.thrifty.example"}}
+	}, &v1alpha1.Guardrails{}, "apps.thrifty.example", itsRules},
+	{"classes", func(s *v1alpha1.PolicySpec) { s.Classes = &v1alpha1.ClassRules{Storage: []string{"thrifty-disks"}} }, &v1alpha1.Guardrails{}, "thrifty-disks", itsRules},
+	{"nodes", func(s *v1alpha1.PolicySpec) {
+		s.Nodes = &v1alpha1.NodeRules{Selector: map[string]v1alpha1.LabelValue{"pool": "thrifty-nodes"}}
+	}, &v1alpha1.Guardrails{}, "thrifty-nodes", itsRules},
+	{"kinds", func(s *v1alpha1.PolicySpec) { s.Kinds = &v1alpha1.KindRules{Deny: []string{"Job.batch"}} }, &v1alpha1.Guardrails{}, "Job.batch", itsRules},
+	{"metadata", func(s *v1alpha1.PolicySpec) {
+		s.Metadata = &v1alpha1.MetadataRules{ForbiddenLabels: []string{"thrifty.example/*"}}
+	}, &v1alpha1.Guardrails{}, "thrifty.example/*", itsRules},
+	{"sources", func(s *v1alpha1.PolicySpec) {
+		s.Sources = &v1alpha1.SourceRules{Helm: &v1alpha1.URLPatterns{Deny: []string{"charts.thrifty.example"}}}
+	}, &v1alpha1.Guardrails{}, "charts.thrifty.example", itsRules},
+	{"quota", func(s *v1alpha1.PolicySpec) {
+		s.Quota = &v1alpha1.QuotaRules{Default: corev1.ResourceList{"requests.cpu": resource.MustParse("7001m")}}
+	}, &corev1.ResourceQuota{}, "7001m", []string{"resourcequotas/kubeop"}},
+	{"limits", func(s *v1alpha1.PolicySpec) {
+		s.Limits = &v1alpha1.LimitRules{Max: corev1.ResourceList{"cpu": resource.MustParse("3001m")}}
+	}, &corev1.LimitRange{}, "3001m", []string{"limitranges/kubeop"}},
+	{"egress", func(s *v1alpha1.PolicySpec) {
+		s.Egress = &v1alpha1.EgressRules{CIDRs: []string{"198.18.9.0/24"}}
+	}, &networkingv1.NetworkPolicy{}, "198.18.9.0/24", []string{"networkpolicies/kubeop"}},
+	{"podSecurity", func(s *v1alpha1.PolicySpec) {
+		s.PodSecurity = &v1alpha1.PodSecurityRules{Level: "restricted", Version: "v1.34"}
+	}, &corev1.Namespace{}, "v1.34", []string{"guardrails/kubeop", "namespace"}},
+}
+
+var itsRules = []string{"guardrails/kubeop"}
+
+// TestAChangeOfAPolicyWritesLittle changes each family of rules. In each project under the policy, kubeop writes one object, for podSecurity two, and the status of
+// the Project that records it; and nothing in other projects.
+func TestAChangeOfAPolicyWritesLittle(t *testing.T) {
+	t.Parallel()
+	n, other := teamOf(t, "thrifty"), teamOf(t, "bystander")
+	projects := []string{"shop", "blog"}
+	for _, of := range []*team{n, other} {
+		files := shopFiles("shop", "web")
+		maps.Copy(files, shopFiles("blog", "web"))
+		of.push(files)
+		of.ready(of.app("shop", "web"), of.app("blog", "web"), of.repository(), &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: of.name}})
+	}
+	n.under(setting("all", func(s *v1alpha1.PolicySpec) { s.Images = &v1alpha1.ImageRules{Deny: []string{"evil.org"}} }))
+	for _, project := range projects { // Until nothing before the first change is left to be written.
+		n.written(0, project)
+		other.written(0, project)
+	}
+	for _, family := range families {
+		_, first := n.requests.since(0, "")
+		n.resets("all", family.set)
+		for _, project := range projects {
+			n.eventually(func() error { return n.hasText(project, family.of, family.text) })
+		}
+		for _, project := range projects {
+			objects, statuses := n.written(first, project)
+			if diff := cmp.Diff(family.wants, objects); diff != "" || statuses > 1 {
+				t.Errorf("%s: kubeop wrote %d statuses of project %s, want 1 at most, and (-want +got):\n%s", family.name, statuses, project, diff)
+			}
+		}
+		if found, _ := n.requests.since(first, "/namespaces/kubeop-bystander"); len(found) > 0 {
+			t.Errorf("%s: kubeop wrote to a tenant that is not under the policy:\n%s", family.name, strings.Join(found, "\n"))
+		}
+	}
+}
+
+// hasText returns an error unless the object named kubeop of a kind has a text; of a Namespace, the project's.
+func (n *team) hasText(project string, of client.Object, text string) error {
+	key := client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(n.name, project), Name: "kubeop"}
+	if _, is := of.(*corev1.Namespace); is {
+		key = client.ObjectKey{Name: key.Namespace}
+	}
+	if err := n.admin.Get(n.t.Context(), key, of); err != nil {
+		return err
+	}
+	content, err := json.Marshal(of)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(content, []byte(text)) {
+		return fmt.Errorf("%T of %s lacks %s", of, project, text)
+	}
+	return nil
+}
