@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestObjectsGetTheClassesOfTheirPolicies(t *testing.T) {
 	n.create(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "classed-high"}, Value: 70})
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.PriorityClasses = []string{"classed-batch", "classed-high"} })
 	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Classes: &v1alpha1.ClassRules{
-		Priority: []string{"classed-batch"}, Defaults: &v1alpha1.ClassDefaults{Ingress: "public", Priority: "classed-batch", Runtime: "classed-sandbox"},
+		Priority: []string{"classed-batch"}, Defaults: &v1alpha1.ClassDefaults{Ingress: "public", Gateway: "shared", Priority: "classed-batch", Runtime: "classed-sandbox"},
 	}}}})
 	n.denied(func() error {
 		return bot.Create(t.Context(), n.object(n.namespace(), placed("Pod", "priorityClassName: classed-high")), client.DryRunAll)
@@ -54,6 +55,7 @@ func TestObjectsGetTheClassesOfTheirPolicies(t *testing.T) {
 		if class, _, _ := unstructured.NestedString(ingress.Object, "spec", "ingressClassName"); class != "public" {
 			t.Errorf("the Ingress has the class %q", class)
 		}
+		n.getGatewayClasses(bot)
 	}
 
 	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0}\n"))
@@ -64,5 +66,24 @@ func TestObjectsGetTheClassesOfTheirPolicies(t *testing.T) {
 	}
 	if s := deployment.Spec.Template.Spec; s.PriorityClassName != "classed-batch" || s.RuntimeClassName == nil || *s.RuntimeClassName != "classed-sandbox" {
 		t.Errorf("the Deployment has %+v", s)
+	}
+}
+
+// getGatewayClasses checks that the API server writes the class into new Gateways that name none.
+func (n *team) getGatewayClasses(by client.Client) {
+	n.t.Helper()
+	n.serveRoutes()
+	for named, want := range map[string]string{"": "shared", "gatewayClassName: own, ": "own"} {
+		n.eventually(func() error { // A new kind takes a moment.
+			gateway := n.object(n.namespace(), "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: x}, spec: {"+named+
+				"listeners: [{name: web, port: 80, protocol: HTTP, hostname: classed.example.com}]}}")
+			if err := by.Create(n.t.Context(), gateway, client.DryRunAll); err != nil {
+				return err
+			}
+			if class, _, err := unstructured.NestedString(gateway.Object, "spec", "gatewayClassName"); class != want {
+				return errors.Join(fmt.Errorf("a Gateway with %q has the class %q, want %q", named, class, want), err)
+			}
+			return nil
+		})
 	}
 }

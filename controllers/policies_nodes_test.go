@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -143,6 +144,7 @@ func TestPodsGetTheirUserNamespaceAndPullPolicyFromPolicies(t *testing.T) {
 			}
 			return nil
 		})
+		n.pullsInjectedImages(create, pod("securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}"))
 	}
 
 	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0}\n"))
@@ -158,6 +160,39 @@ func TestPodsGetTheirUserNamespaceAndPullPolicyFromPolicies(t *testing.T) {
 	n.push(imageFile("site", "  image: {reference: registry.example.com/web:v1, replicas: 0, imagePullPolicy: IfNotPresent}\n"))
 	n.states(n.app("shop", "site"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "Deployment/site has the image registry.example.com/web:v1 with imagePullPolicy IfNotPresent; allowed are: Always; "+
 		"change that in Git, or ask an administrator of the cluster to change spec.images.pullPolicies of policies/namespaced-own.yaml")
+}
+
+// pullsInjectedImages checks that containers have the pull policy, too, which others add to a pod after kubeop's policy was asked. An admission policy adds them, as a
+// webhook for sidecars does.
+func (n *team) pullsInjectedImages(create func(*unstructured.Unstructured) error, pod *unstructured.Unstructured) {
+	n.t.Helper()
+	sidecar := n.object("", "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: namespaced-sidecar}, spec: {reinvocationPolicy: Never, "+
+		"matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}, "+
+		"mutations: [{patchType: JSONPatch, jsonPatch: {expression: \"[JSONPatch{op: 'add', path: '/spec/containers/-', value: Object.spec.containers{name: 'sidecar', image: 'sidecar:1', "+
+		"securityContext: Object.spec.containers.securityContext{allowPrivilegeEscalation: false, capabilities: Object.spec.containers.securityContext.capabilities{drop: ['ALL']}}}}]\"}}]}}")
+	binding := n.object("", "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: namespaced-sidecar}, spec: {policyName: namespaced-sidecar, "+
+		"matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+n.namespace()+"}}}}}")
+	for _, o := range []client.Object{sidecar, binding} {
+		n.create(o)
+		n.t.Cleanup(func() { _ = n.admin.Delete(context.Background(), o) })
+	}
+	n.eventually(func() error {
+		made := pod.DeepCopy()
+		if err := create(made); err != nil {
+			return err
+		}
+		got := &corev1.Pod{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, got); err != nil {
+			return err
+		}
+		if all := got.Spec.Containers; len(all) != 2 || all[0].ImagePullPolicy != corev1.PullAlways || all[1].ImagePullPolicy != corev1.PullAlways {
+			return fmt.Errorf("the containers are %+v", all)
+		}
+		return nil
+	})
+	if err := n.admin.Delete(n.t.Context(), binding); err != nil {
+		n.t.Fatal(err)
+	}
 }
 
 // setPullPolicy sets the pull policy of the containers of a pod.
