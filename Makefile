@@ -53,9 +53,10 @@ run-clean: ## remove what an interrupted `make run` left
 	@[ ! -x $(BIN)/cluster ] || $(BIN)/cluster down --dir .build/run/cluster
 	@rm -rf .build/run
 
-build: prerequisites ## build the operator, the program that decrypts for it, the command line, and the sample application
+build: prerequisites ## build the operator, the program that decrypts for it, the manager, the command line, and the sample application
 	$(GO) -ldflags "-s -w $(STAMP)" -o $(BIN)/operator ./cmd/operator
 	$(GO) -ldflags "-s -w" -o $(BIN)/decrypt ./cmd/decrypt
+	$(GO) -ldflags "-s -w $(STAMP)" -o $(BIN)/manager ./cmd/manager
 	$(GO) -ldflags "-s -w $(STAMP)" -o $(BIN)/kubeop ./cmd/kubeop
 	$(GO) -ldflags "-s -w" -o $(BIN)/hello ./e2e/hello
 

@@ -1,4 +1,4 @@
-// Package config is the operator's configuration. Nothing else reads the environment.
+// Package config is the configuration of the operator and of the manager. Nothing else reads the environment.
 package config
 
 import (
@@ -176,11 +176,10 @@ func load(ctx context.Context, from envconfig.Lookuper) (*Operator, error) {
 var gateway = regexp.MustCompile(`^([-a-z0-9]+/[-.a-z0-9]+(/[-.a-z0-9]+)?)?$`)
 
 func (c *Operator) check() error {
+	if err := c.Logging.check(); err != nil {
+		return err
+	}
 	switch {
-	case c.LogLevel != "debug" && c.LogLevel != "info" && c.LogLevel != "error":
-		return fmt.Errorf("LOG_LEVEL is %q; it may be debug, info or error", c.LogLevel)
-	case c.LogFormat != "json" && c.LogFormat != "console":
-		return fmt.Errorf("LOG_FORMAT is %q; it may be json or console", c.LogFormat)
 	case c.Concurrency < 1 || c.Concurrency > 1000:
 		return fmt.Errorf("CONCURRENCY is %d; it may be 1 to 1000", c.Concurrency)
 	case c.HelmWorkers < 1 || c.HelmWorkers > 100:
@@ -196,6 +195,16 @@ func (c *Operator) check() error {
 	}
 	_, limits := c.Limits()
 	return errors.Join(limits, c.checkEvaluation(), c.checkNetwork(), c.checkElection())
+}
+
+func (l *Logging) check() error {
+	switch {
+	case l.LogLevel != "debug" && l.LogLevel != "info" && l.LogLevel != "error":
+		return fmt.Errorf("LOG_LEVEL is %q; it may be debug, info or error", l.LogLevel)
+	case l.LogFormat != "json" && l.LogFormat != "console":
+		return fmt.Errorf("LOG_FORMAT is %q; it may be json or console", l.LogFormat)
+	}
+	return nil
 }
 
 func (c *Operator) checkEvaluation() error {

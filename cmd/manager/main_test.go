@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/kubeop/kubeop/internal/config"
+)
+
+// TestTheHelpHasEveryVariable compares the help with the fields of the configuration.
+func TestTheHelpHasEveryVariable(t *testing.T) {
+	var read []string
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[config.Manager]()) {
+		if name, _, _ := strings.Cut(field.Tag.Get("env"), ","); name != "" {
+			read = append(read, name)
+		}
+	}
+	var named []string
+	for _, line := range regexp.MustCompile(`(?m)^  ([A-Z_]+) `).FindAllStringSubmatch(help, -1) {
+		named = append(named, line[1])
+	}
+	slices.Sort(read)
+	slices.Sort(named)
+	if diff := cmp.Diff(read, named); diff != "" {
+		t.Errorf("variables, and those of the help (-read +named):\n%s", diff)
+	}
+}
+
+// start serves a manager on free ports until it is stopped, and sends how it ended.
+func start(t *testing.T, c *config.Manager) (m *manager, stop func(), ended <-chan error) {
+	t.Helper()
+	c.APIAddr, c.HealthAddr, c.GracefulTimeout, c.RequestsPerSecond, c.Burst = "127.0.0.1:0", "127.0.0.1:0", time.Minute, 100, 100
+	m, err := listen(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	returned := make(chan error, 1)
+	go func() { returned <- m.serve(ctx) }()
+	t.Cleanup(cancel)
+	return m, cancel, returned
+}
+
+// check runs `manager healthcheck`.
+func check(t *testing.T, arguments ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := command()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(append([]string{"healthcheck", "--timeout", "1m"}, arguments...))
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// TestAStoppingManagerIsNotReadyAndStillAnswers stops a manager that drains for as long as the test wants.
+func TestAStoppingManagerIsNotReadyAndStillAnswers(t *testing.T) {
+	m, stop, _ := start(t, &config.Manager{DrainDelay: 5 * time.Minute})
+	health := "http://" + m.health.Listener.Addr().String()
+	if out, err := check(t, "--url", health+"/readyz"); err != nil {
+		t.Fatalf("a healthcheck of a manager that runs: %v: %s", err, out)
+	}
+	stop()
+	for {
+		_, err := check(t, "--url", health+"/readyz")
+		if err == nil {
+			continue // The stop is on its way.
+		}
+		if !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "Not ready: stopping.") {
+			t.Fatalf("it is not ready by %v", err)
+		}
+		break
+	}
+	answer, err := http.Get("http://" + m.api.Listener.Addr().String() + "/version")
+	if err != nil {
+		t.Fatalf("while it drains it answers %v", err)
+	}
+	answer.Body.Close()
+	if out, err := check(t, "--url", health+"/healthz"); err != nil {
+		t.Errorf("while it drains it is alive, but: %v: %s", err, out)
+	}
+}
+
+func TestAStopClosesBothAddresses(t *testing.T) {
+	m, stop, ended := start(t, &config.Manager{})
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatalf("the stop failed: %v", err)
+	}
+	for _, address := range []string{m.api.Listener.Addr().String(), m.health.Listener.Addr().String()} {
+		if _, err := check(t, "--url", "http://"+address+"/healthz"); err == nil {
+			t.Errorf("%s is still served", address)
+		}
+	}
+}
+
+func TestAnAddressThatFailsEndsTheManager(t *testing.T) {
+	for name, of := range map[string]func(*manager) error{
+		"the API":            func(m *manager) error { return m.api.Listener.Close() },
+		"the health address": func(m *manager) error { return m.health.Listener.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, _, ended := start(t, &config.Manager{})
+			if err := of(m); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err == nil {
+				t.Error("the manager ended without an error")
+			}
+		})
+	}
+}
+
+func TestAnAddressInUseIsNamed(t *testing.T) {
+	m, _, _ := start(t, &config.Manager{})
+	taken := m.api.Listener.Addr().String()
+	if _, err := listen(&config.Manager{APIAddr: taken, HealthAddr: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "API_ADDR "+taken) {
+		t.Errorf("API_ADDR: %v", err)
+	}
+	if _, err := listen(&config.Manager{APIAddr: "127.0.0.1:0", HealthAddr: taken}); err == nil || !strings.Contains(err.Error(), "HEALTH_ADDR "+taken) {
+		t.Errorf("HEALTH_ADDR: %v", err)
+	}
+}
+
+func TestTheAPIIsServedOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	certificate, key, err := cert.GenerateSelfSignedCertKey("manager.example", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listen(&config.Manager{TLSCertDir: dir, APIAddr: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "TLS_CERT_DIR") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	for name, data := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, stop, ended := start(t, &config.Manager{TLSCertDir: dir})
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(certificate)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, ServerName: "manager.example"}}}
+	answer, err := client.Get("https://" + m.api.Listener.Addr().String() + "/version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("it answers %s", answer.Status)
+	}
+	client.CloseIdleConnections()
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the stop failed: %v", err)
+	}
+}
+
+func TestAWrongConfigurationIsNamed(t *testing.T) {
+	t.Setenv("REQUEST_BURST", "0")
+	if err := run(t.Context()); err == nil || !strings.Contains(err.Error(), "REQUEST_BURST is 0; it may be 1 to 1000000") {
+		t.Errorf("run returned %v", err)
+	}
+}

@@ -1,0 +1,57 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sethvargo/go-envconfig"
+)
+
+// Manager is the configuration of cmd/manager, from the environment.
+type Manager struct {
+	Logging
+	// APIAddr serves the management API. HealthAddr serves /healthz, /readyz, /version and /metrics without TLS, for probes and Prometheus.
+	APIAddr    string `env:"API_ADDR, default=:8443"`
+	HealthAddr string `env:"HEALTH_ADDR, default=:8081"`
+	// TLSCertDir is the folder with tls.crt and tls.key, which are read again when they change. "" serves plain HTTP: something before the
+	// manager, such as an ingress controller, has to end TLS, because callers send tokens.
+	TLSCertDir string `env:"TLS_CERT_DIR"`
+	// RequestsPerSecond is how many requests one caller may send, on average; Burst is how many at once.
+	RequestsPerSecond float64 `env:"REQUESTS_PER_SECOND, default=50"`
+	Burst             int     `env:"REQUEST_BURST, default=200"`
+	// DrainDelay is how long a stopping manager still accepts requests while /readyz says that it stops, so that load balancers notice.
+	// GracefulTimeout is how long it then waits for answers that have begun.
+	DrainDelay      time.Duration `env:"DRAIN_DELAY, default=5s"`
+	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=20s"`
+}
+
+// LoadManager reads and checks the configuration. Errors name the variable and its valid values.
+func LoadManager(ctx context.Context) (*Manager, error) {
+	return loadManager(ctx, envconfig.OsLookuper())
+}
+
+func loadManager(ctx context.Context, from envconfig.Lookuper) (*Manager, error) {
+	c := &Manager{}
+	if err := envconfig.ProcessWith(ctx, &envconfig.Config{Target: c, Lookuper: from}); err != nil {
+		return nil, fmt.Errorf("reading the environment: %w", err)
+	}
+	return c, c.check()
+}
+
+func (c *Manager) check() error {
+	if err := c.Logging.check(); err != nil {
+		return err
+	}
+	switch {
+	case !(c.RequestsPerSecond > 0 && c.RequestsPerSecond <= 1_000_000):
+		return fmt.Errorf("REQUESTS_PER_SECOND is %g; it must be more than 0 and at most 1000000", c.RequestsPerSecond)
+	case c.Burst < 1 || c.Burst > 1_000_000:
+		return fmt.Errorf("REQUEST_BURST is %d; it may be 1 to 1000000", c.Burst)
+	case c.DrainDelay < 0 || c.DrainDelay > 5*time.Minute:
+		return fmt.Errorf("DRAIN_DELAY is %s; it may be 0s to 5m", c.DrainDelay)
+	case c.GracefulTimeout <= 0 || c.GracefulTimeout > 5*time.Minute:
+		return fmt.Errorf("GRACEFUL_TIMEOUT is %s; it must be more than 0s and at most 5m", c.GracefulTimeout)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+// Package api is the handler of the management API: the operations, the OpenAPI document made of them, and what every request passes before.
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kubeop/kubeop/internal/manager/apidocs"
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/ratelimit"
+	"github.com/kubeop/kubeop/internal/manager/readiness"
+	"github.com/kubeop/kubeop/internal/manager/request"
+	"github.com/kubeop/kubeop/internal/version"
+)
+
+// MaxBody is the maximum size of a request's body.
+const MaxBody = 1 << 20
+
+// Options is what the API consists of, and what it is limited to.
+type Options struct {
+	Log      logr.Logger
+	Registry prometheus.Registerer
+	Checks   *readiness.Checks
+	// RequestsPerSecond and Burst limit each caller.
+	RequestsPerSecond float64
+	Burst             int
+	Now               func() time.Time
+}
+
+// New returns the handler of the API.
+func New(o Options) (http.Handler, error) {
+	mux := http.NewServeMux()
+	operations := humago.New(mux, settings())
+	registerServer(operations, o.Checks)
+	if err := serveDocument(mux, operations.OpenAPI()); err != nil {
+		return nil, err
+	}
+	routeOf := func(r *http.Request) string {
+		_, pattern := mux.Handler(r)
+		return pattern
+	}
+	limiter := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
+	handler := limiter.Limit(ratelimit.Address, limitBody(orNotFound(mux)))
+	return request.NewFollower(o.Log, o.Registry).Follow(routeOf, secure(handler)), nil
+}
+
+// settings are those of huma. Its pages are not served: they load scripts from the internet.
+func settings() huma.Config {
+	c := huma.DefaultConfig("kubeop", version.Version)
+	c.Info.Description = "The management API of kubeop. Answers from 400 on are problem details (RFC 9457) with a stable code."
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
+	c.RejectUnknownQueryParameters = true
+	c.Transformers = append(c.Transformers, func(ctx huma.Context, _ string, body any) (any, error) {
+		if p, is := body.(*problem.Problem); is {
+			answer := *p
+			answer.RequestID = request.ID(ctx.Context())
+			return &answer, nil
+		}
+		return body, nil
+	})
+	return c
+}
+
+// serveDocument serves the OpenAPI document, and a page made of it. Both are made once, after the last operation is registered.
+func serveDocument(mux *http.ServeMux, document *huma.OpenAPI) error {
+	text, err := json.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("writing the OpenAPI document: %w", err)
+	}
+	page, err := apidocs.Render(document)
+	if err != nil {
+		return fmt.Errorf("writing the page of the API: %w", err)
+	}
+	begin := time.Time{} // No Last-Modified.
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		http.ServeContent(w, r, "", begin, bytes.NewReader(text))
+	})
+	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", apidocs.Policy)
+		http.ServeContent(w, r, "", begin, bytes.NewReader(page))
+	})
+	return nil
+}
+
+// secure sets headers for browsers that read an answer.
+func secure(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limitBody refuses bodies that say that they are too large, and ends those that do not say it.
+func limitBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > MaxBody {
+			w.Header().Set("Connection", "close")
+			problem.New(problem.TooLarge, fmt.Sprintf("A body may have %d bytes.", MaxBody)).Write(w, request.ID(r.Context()))
+			return
+		}
+		// huma answers 413 when it has read as much as it may. This one is for handlers that read by themselves.
+		r.Body = http.MaxBytesReader(w, r.Body, MaxBody+1)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// orNotFound answers with problems where the mux finds no handler.
+func orNotFound(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		refused := &refusal{header: http.Header{}}
+		handler.ServeHTTP(refused, r)
+		if refused.status == http.StatusMethodNotAllowed {
+			allowed := refused.header.Get("Allow")
+			w.Header().Set("Allow", allowed)
+			problem.New(problem.NoSuchMethod, "The methods of this resource are "+strings.TrimSpace(allowed)+".").Write(w, request.ID(r.Context()))
+			return
+		}
+		problem.New(problem.NotFound, "").Write(w, request.ID(r.Context()))
+	})
+}
+
+// refusal records how the mux refuses a request, and drops its text.
+type refusal struct {
+	header http.Header
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (r *refusal) Header() http.Header { return r.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *refusal) WriteHeader(status int) { r.status = status }
+
+// Write implements http.ResponseWriter.
+func (r *refusal) Write(data []byte) (int, error) { return len(data), nil }

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/readiness"
+	"github.com/kubeop/kubeop/internal/manager/request"
+)
+
+func handler(t *testing.T, checks *readiness.Checks) http.Handler {
+	t.Helper()
+	h, err := New(Options{Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: checks, RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func call(h http.Handler, method, path string, body io.Reader) *httptest.ResponseRecorder {
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, httptest.NewRequest(method, path, body))
+	return answer
+}
+
+// problemOf reads a problem, and checks what every problem has.
+func problemOf(t *testing.T, answer *httptest.ResponseRecorder) problem.Problem {
+	t.Helper()
+	var p problem.Problem
+	if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil {
+		t.Fatalf("%v: %s", err, answer.Body)
+	}
+	if got := answer.Header().Get("Content-Type"); got != problem.ContentType {
+		t.Errorf("the media type is %s", got)
+	}
+	if p.Status != answer.Code || p.Type != "urn:kubeop:problem:"+string(p.Code) || p.Title == "" || p.RequestID == "" || p.RequestID != answer.Header().Get(request.IDHeader) {
+		t.Errorf("status %d, request %s: %+v", answer.Code, answer.Header().Get(request.IDHeader), p)
+	}
+	return p
+}
+
+func TestBadRequestsAreProblems(t *testing.T) {
+	h := handler(t, &readiness.Checks{})
+	for name, c := range map[string]struct {
+		method, path string
+		body         io.Reader
+		want         problem.Code
+		allow        string
+	}{
+		"an unknown path":                 {"GET", "/v2/tenants", nil, problem.NotFound, ""},
+		"a path that climbs":              {"GET", "/docs/../../etc/passwd", nil, problem.NotFound, ""},
+		"a method that is not there":      {"DELETE", "/version", nil, problem.NoSuchMethod, "GET, HEAD"},
+		"an unknown parameter":            {"GET", "/version?pretty=1", nil, problem.Invalid, ""},
+		"a body that is too large":        {"POST", "/version", strings.NewReader(strings.Repeat("x", MaxBody+1)), problem.TooLarge, ""},
+		"a large body to an unknown path": {"PUT", "/x", strings.NewReader(strings.Repeat("x", MaxBody+1)), problem.TooLarge, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := call(h, c.method, c.path, c.body)
+			if p := problemOf(t, answer); p.Code != c.want || answer.Header().Get("Allow") != c.allow {
+				t.Errorf("%+v, allowed %q", p, answer.Header().Get("Allow"))
+			}
+		})
+	}
+}
+
+func TestReadinessNamesWhatIsNotReadyAndNotWhy(t *testing.T) {
+	checks := &readiness.Checks{}
+	for _, h := range []http.Handler{handler(t, checks), NewHealth(checks, prometheus.NewRegistry())} {
+		if answer := call(h, "GET", "/readyz", nil); answer.Code != http.StatusOK || answer.Body.String() != "{\"status\":\"ok\"}\n" {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+	}
+	checks.Add("store", func(context.Context) error { return errors.New("dial 10.0.0.1") })
+	p := problemOf(t, call(handler(t, checks), "GET", "/readyz", nil))
+	if diff := cmp.Diff([]problem.Fault{{Location: "store", Message: "is not ready"}}, p.Errors); diff != "" || p.Code != problem.Unavailable {
+		t.Errorf("%+v", p)
+	}
+	if strings.Contains(p.Detail, "10.0.0.1") {
+		t.Errorf("everyone may read %q", p.Detail)
+	}
+	if answer := call(handler(t, checks), "GET", "/healthz", nil); answer.Code != http.StatusOK {
+		t.Errorf("a process without its store is alive, but answers %d", answer.Code)
+	}
+}
+
+func TestTheVersionIsThatOfTheManager(t *testing.T) {
+	var got map[string]string
+	answer := call(handler(t, &readiness.Checks{}), "GET", "/version", nil)
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got["service"] != "kubeop-manager" || got["version"] == "" {
+		t.Errorf("%v: %s", err, answer.Body)
+	}
+}
+
+func TestMetricsAreServedOnlyForPrometheus(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	h, err := New(Options{Log: logr.Discard(), Registry: registry, Checks: &readiness.Checks{}, RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(h, "GET", "/version", nil)
+	call(h, "GET", "/secret-name", nil)
+	if answer := call(h, "GET", "/metrics", nil); answer.Code != http.StatusNotFound {
+		t.Errorf("the API answers %d", answer.Code)
+	}
+	text := call(NewHealth(&readiness.Checks{}, registry), "GET", "/metrics", nil).Body.String()
+	if !strings.Contains(text, `kubeop_manager_request_duration_seconds_count{method="GET",route="GET /version",status="200"} 1`) || strings.Contains(text, "secret-name") {
+		t.Errorf("the metrics are\n%s", text)
+	}
+}
+
+func TestTheDocumentDescribesEveryOperation(t *testing.T) {
+	h := handler(t, &readiness.Checks{})
+	answer := call(h, "GET", "/openapi.json", nil)
+	var document struct {
+		OpenAPI string
+		Paths   map[string]map[string]struct {
+			OperationID string
+			Summary     string
+			Responses   map[string]struct{ Content map[string]any }
+		}
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &document); err != nil || document.OpenAPI != "3.1.0" {
+		t.Fatalf("%v: OpenAPI %s", err, document.OpenAPI)
+	}
+	if len(document.Paths) < 3 {
+		t.Errorf("only %d paths are described", len(document.Paths))
+	}
+	page := call(h, "GET", "/docs", nil).Body.String()
+	for path, methods := range document.Paths {
+		for method, operation := range methods {
+			if operation.OperationID == "" || operation.Summary == "" {
+				t.Errorf("%s %s has no id or summary", method, path)
+			}
+			if !strings.Contains(page, `<section id="`+operation.OperationID+`">`) {
+				t.Errorf("the page lacks %s %s", method, path)
+			}
+			for status, response := range operation.Responses {
+				if _, is := response.Content[problem.ContentType]; status >= "400" && !is {
+					t.Errorf("%s %s: %s is not described as a problem", method, path, status)
+				}
+			}
+		}
+	}
+}
+
+// TestThePageNeedsNothingElse: neither the internet nor scripts, and a browser applies its style.
+func TestThePageNeedsNothingElse(t *testing.T) {
+	answer := call(handler(t, &readiness.Checks{}), "GET", "/docs", nil)
+	page := answer.Body.String()
+	if found := regexp.MustCompile(`(?i)<script|<link|<img|src=|@import|https?://|\son\w+=`).FindString(page); found != "" {
+		t.Errorf("the page has %s", found)
+	}
+	style, _, _ := strings.Cut(page[strings.Index(page, "<style>")+len("<style>"):], "</style>")
+	file, err := os.ReadFile("../apidocs/page.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if style != string(file) {
+		t.Errorf("the style is not the one whose hash the policy allows:\n%s", style)
+	}
+	if policy := answer.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "style-src 'sha256-") || !strings.Contains(policy, "default-src 'none'") {
+		t.Errorf("the policy is %s", policy)
+	}
+}

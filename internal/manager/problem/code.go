@@ -1,0 +1,56 @@
+package problem
+
+import "net/http"
+
+// Code is the stable code of a problem. It keeps its meaning when texts change.
+type Code string
+
+// The codes. docs/errors.md says what to do about each.
+const (
+	BadRequest      Code = "bad-request"
+	NotFound        Code = "not-found"
+	NoSuchMethod    Code = "method-not-allowed"
+	TooSlow         Code = "request-timeout"
+	TooLarge        Code = "body-too-large"
+	UnsupportedType Code = "unsupported-media-type"
+	Invalid         Code = "invalid"
+	TooManyRequests Code = "rate-limited"
+	Internal        Code = "internal"
+	Unavailable     Code = "unavailable"
+)
+
+type meaning struct {
+	status int
+	title  string
+}
+
+var codes = map[Code]meaning{
+	BadRequest:      {http.StatusBadRequest, "The request cannot be read."},
+	NotFound:        {http.StatusNotFound, "There is no such resource, or the caller may not see it."},
+	NoSuchMethod:    {http.StatusMethodNotAllowed, "The resource has no such method."},
+	TooSlow:         {http.StatusRequestTimeout, "The request was not there in time."},
+	TooLarge:        {http.StatusRequestEntityTooLarge, "The body is too large."},
+	UnsupportedType: {http.StatusUnsupportedMediaType, "The body is not of a media type that the operation takes."},
+	Invalid:         {http.StatusUnprocessableEntity, "A part of the request is invalid."},
+	TooManyRequests: {http.StatusTooManyRequests, "The caller sent too many requests."},
+	Internal:        {http.StatusInternalServerError, "The manager failed. Its log has the reason, with the id of the request."},
+	Unavailable:     {http.StatusServiceUnavailable, "What the operation needs is not there now."},
+}
+
+// byStatus has the code of each status with which huma refuses a request.
+var byStatus = func() map[int]Code {
+	all := map[int]Code{}
+	for code, about := range codes {
+		all[about.status] = code
+	}
+	return all
+}()
+
+// Codes returns every code with its status.
+func Codes() map[Code]int {
+	all := map[Code]int{}
+	for code, about := range codes {
+		all[code] = about.status
+	}
+	return all
+}

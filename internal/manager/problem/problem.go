@@ -1,0 +1,94 @@
+// Package problem has the errors that the management API answers: problem details of RFC 9457 with a stable code. docs/errors.md has a row for
+// each code.
+package problem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-logr/logr"
+)
+
+// ContentType is the media type of a Problem.
+const ContentType = "application/problem+json"
+
+// Problem is the body of every answer from 400 on.
+type Problem struct {
+	Type   string `json:"type" format:"uri" doc:"urn:kubeop:problem: and the code." example:"urn:kubeop:problem:not-found"`
+	Title  string `json:"title" doc:"What the code means. It is the same in every answer with this code."`
+	Status int    `json:"status" doc:"The status of the answer."`
+	Code   Code   `json:"code" doc:"The stable code. Programs decide by it, not by the texts." example:"not-found"`
+	Detail string `json:"detail,omitempty" doc:"What is wrong with this request, and what to do."`
+	// RequestID is set when the answer is written.
+	RequestID string  `json:"requestId,omitempty" doc:"The id of the request, which the log of the manager has too."`
+	Errors    []Fault `json:"errors,omitempty" doc:"Each part of the request that is wrong."`
+}
+
+// Fault is one wrong part of a request. It does not repeat the value, which may be a secret.
+type Fault struct {
+	Location string `json:"location,omitempty" doc:"Where: path, query, header or body, and the field." example:"body.scopes[0]"`
+	Message  string `json:"message" doc:"What is wrong there."`
+}
+
+// New returns a Problem with a code. The detail is read by the caller, so it may not name what the caller may not know of.
+func New(code Code, detail string, faults ...Fault) *Problem {
+	about := codes[code]
+	return &Problem{Type: "urn:kubeop:problem:" + string(code), Title: about.title, Status: about.status, Code: code, Detail: detail, Errors: faults}
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
+
+// GetStatus implements huma.StatusError.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType implements huma.ContentTypeFilter.
+func (p *Problem) ContentType(string) string { return ContentType }
+
+// Write answers with the problem, outside of huma's operations.
+func (p *Problem) Write(w http.ResponseWriter, requestID string) {
+	answer := *p
+	answer.RequestID = requestID
+	w.Header().Del("Content-Length")
+	w.Header().Set("Content-Type", ContentType)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(p.Status)
+	// It fails only if the client disconnected.
+	_ = json.NewEncoder(w).Encode(&answer)
+}
+
+// huma has these two as variables of its package: all that it refuses by itself, such as a body that is no JSON, becomes a Problem too.
+func init() {
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+		return fromHuma(context.Background(), status, message, errs)
+	}
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+		return fromHuma(ctx.Context(), status, message, errs)
+	}
+}
+
+func fromHuma(ctx context.Context, status int, message string, errs []error) *Problem {
+	code, known := byStatus[status]
+	if !known && status < http.StatusInternalServerError {
+		code = BadRequest
+	}
+	if code == "" || code == Internal {
+		// What an unexpected error says is for the log: it may name what the caller may not know of.
+		logr.FromContextOrDiscard(ctx).Error(errors.Join(errs...), "Answering with an internal error", "message", message)
+		return New(Internal, "")
+	}
+	p := New(code, message)
+	for _, err := range errs {
+		var detail huma.ErrorDetailer
+		switch {
+		case errors.As(err, &detail):
+			p.Errors = append(p.Errors, Fault{Location: detail.ErrorDetail().Location, Message: detail.ErrorDetail().Message})
+		case err != nil:
+			p.Errors = append(p.Errors, Fault{Message: err.Error()})
+		}
+	}
+	return p
+}

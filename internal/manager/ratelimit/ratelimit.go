@@ -1,0 +1,98 @@
+// Package ratelimit limits how many requests each caller sends.
+package ratelimit
+
+import (
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/request"
+)
+
+// maxCallers bounds the memory. Further callers share one limit while none of these is idle.
+const maxCallers = 10_000
+
+// Limiter has a token bucket for each caller.
+type Limiter struct {
+	perSecond rate.Limit
+	burst     int
+	now       func() time.Time
+
+	mu       sync.Mutex
+	callers  map[string]*rate.Limiter
+	overflow *rate.Limiter
+	swept    time.Time
+}
+
+// New returns a Limiter of so many requests a second, of which a caller may send burst at once.
+func New(perSecond float64, burst int, now func() time.Time) *Limiter {
+	limit := rate.Limit(perSecond)
+	return &Limiter{perSecond: limit, burst: burst, now: now, callers: map[string]*rate.Limiter{}, overflow: rate.NewLimiter(limit, burst)}
+}
+
+// Take takes one request from a caller's bucket. If there is none, it returns how long the caller has to wait.
+func (l *Limiter) Take(caller string) (wait time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	reservation := l.of(caller, now).ReserveN(now, 1)
+	if wait = reservation.DelayFrom(now); wait == 0 {
+		return 0, true
+	}
+	reservation.CancelAt(now)
+	return wait, false
+}
+
+func (l *Limiter) of(caller string, now time.Time) *rate.Limiter {
+	if known := l.callers[caller]; known != nil {
+		return known
+	}
+	// A sweep reads every bucket, so a flood of new callers may not cause one each.
+	if len(l.callers) >= maxCallers && now.Sub(l.swept) >= time.Second {
+		l.swept = now
+		for name, limiter := range l.callers {
+			if limiter.TokensAt(now) >= float64(l.burst) {
+				delete(l.callers, name)
+			}
+		}
+	}
+	if len(l.callers) >= maxCallers {
+		return l.overflow
+	}
+	limiter := rate.NewLimiter(l.perSecond, l.burst)
+	l.callers[caller] = limiter
+	return limiter
+}
+
+// Limit wraps a handler. It answers 429 to a caller that has to wait.
+func (l *Limiter) Limit(callerOf func(*http.Request) string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		wait, ok := l.Take(callerOf(r))
+		if !ok {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+			problem.New(problem.TooManyRequests, "The header Retry-After says after how many seconds the next one is answered.").Write(w, request.ID(r.Context()))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Address names the caller of a request by its address: of IPv6 by the network of 64 bits, in which one host has all addresses that it likes.
+// Headers such as X-Forwarded-For are not read, because any client may write them.
+func Address(r *http.Request) string {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	address := from.Addr().Unmap().WithZone("")
+	if address.Is6() {
+		return netip.PrefixFrom(address, 64).Masked().String()
+	}
+	return address.String()
+}

@@ -1,0 +1,141 @@
+// Package request follows one HTTP request: its id, its log, its metrics, and what is answered when its handler panics.
+package request
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kubeop/kubeop/internal/manager/problem"
+)
+
+// IDHeader is the header with the id of a request, in the request and in its answer.
+const IDHeader = "X-Request-Id"
+
+var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+type idKey struct{}
+
+// ID returns the id of the request of a context, "" outside of a request.
+func ID(ctx context.Context) string {
+	id, _ := ctx.Value(idKey{}).(string)
+	return id
+}
+
+// Follower gives each request an id and a logger, and records how it ended.
+type Follower struct {
+	log      logr.Logger
+	duration *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+}
+
+// NewFollower returns a Follower whose metrics are in the registry.
+func NewFollower(log logr.Logger, registry prometheus.Registerer) *Follower {
+	f := &Follower{
+		log: log,
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "kubeop_manager_request_duration_seconds", Help: "Duration of requests of the management API, by method, route and status.",
+			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30},
+		}, []string{"method", "route", "status"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubeop_manager_requests_in_flight", Help: "Requests that have no complete answer yet."}),
+	}
+	registry.MustRegister(f.duration, f.inFlight)
+	return f
+}
+
+// Follow wraps a handler. routeOf returns the pattern that a request matches, "" if none: paths would be labels without bound.
+func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begin := time.Now()
+		id := r.Header.Get(IDHeader)
+		if !validID.MatchString(id) {
+			id = uuid.NewString()
+		}
+		log := f.log.WithValues("requestId", id)
+		ctx := logr.NewContext(context.WithValue(r.Context(), idKey{}, id), log)
+		r = r.WithContext(ctx)
+		w.Header().Set(IDHeader, id)
+		answer := &answer{ResponseWriter: w}
+		route := routeOf(r)
+		f.inFlight.Inc()
+		defer func() {
+			f.inFlight.Dec()
+			cut := answer.recovered(log, id, recover())
+			took := time.Since(begin)
+			f.duration.WithLabelValues(method(r.Method), route, strconv.Itoa(answer.status)).Observe(took.Seconds())
+			log.Info("Answered", "method", r.Method, "path", r.URL.Path, "status", answer.status, "bytes", answer.bytes,
+				"milliseconds", took.Milliseconds(), "from", r.RemoteAddr)
+			if cut {
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		next.ServeHTTP(answer, r)
+	})
+}
+
+// method returns a method as a label: clients may invent methods.
+func method(of string) string {
+	switch of {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return of
+	}
+	return "other"
+}
+
+// answer records what is answered.
+type answer struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	// 1xx are not the answer.
+	if a.status == 0 && status >= http.StatusOK {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(data []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	n, err := a.ResponseWriter.Write(data)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// recovered answers after a panic of the handler. If the answer has begun, it reports true: the connection has to be cut, because the client
+// would take what it has for a complete answer.
+func (a *answer) recovered(log logr.Logger, id string, why any) (cut bool) {
+	err, _ := why.(error)
+	aborted := errors.Is(err, http.ErrAbortHandler)
+	switch {
+	case why == nil:
+		if a.status == 0 {
+			a.status = http.StatusOK
+		}
+		return false
+	case !aborted:
+		log.Error(nil, "Recovering from a panic", "panic", why, "stack", string(debug.Stack()))
+	}
+	if a.status != 0 || aborted {
+		return true
+	}
+	problem.New(problem.Internal, "").Write(a, id)
+	return false
+}

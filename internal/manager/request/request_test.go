@@ -1,0 +1,108 @@
+package request
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/kubeop/kubeop/internal/manager/problem"
+)
+
+// follow serves a handler as the manager does, and returns what is logged.
+func follow(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *strings.Builder, *Follower) {
+	t.Helper()
+	var log strings.Builder
+	f := NewFollower(funcr.NewJSON(func(line string) { log.WriteString(line + "\n") }, funcr.Options{}), prometheus.NewRegistry())
+	s := httptest.NewServer(f.Follow(func(*http.Request) string { return "/{route}" }, handler))
+	t.Cleanup(s.Close)
+	return s, &log, f
+}
+
+func TestAnIDIsKeptIfItIsOneAndMadeIfNot(t *testing.T) {
+	var seen string
+	s, log, _ := follow(t, func(_ http.ResponseWriter, r *http.Request) { seen = ID(r.Context()) })
+	for given, kept := range map[string]bool{"abc-1.2_3": true, "": false, "a b": false, `"}{"forged":"`: false, strings.Repeat("x", 65): false} {
+		r, err := http.NewRequest("GET", s.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set(IDHeader, given)
+		answer, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if id := answer.Header.Get(IDHeader); id != seen || !validID.MatchString(id) || (id == given) != kept {
+			t.Errorf("%q is answered by %q, and the handler saw %q", given, id, seen)
+		}
+	}
+	s.Close() // Waits until everything is logged.
+	if !strings.Contains(log.String(), `"requestId":"abc-1.2_3"`) || strings.Contains(log.String(), "forged") {
+		t.Errorf("the log has\n%s", log)
+	}
+}
+
+func TestAPanicIsAnsweredAndLoggedWithoutTellingTheCaller(t *testing.T) {
+	s, log, f := follow(t, func(http.ResponseWriter, *http.Request) { panic("the secret is 42") })
+	answer, err := s.Client().Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var p problem.Problem
+	if err := json.NewDecoder(answer.Body).Decode(&p); err != nil || p.Code != problem.Internal || answer.StatusCode != http.StatusInternalServerError {
+		t.Fatalf("%d %v: %v", answer.StatusCode, p, err)
+	}
+	if p.RequestID != answer.Header.Get(IDHeader) || strings.Contains(p.Detail, "42") {
+		t.Errorf("the answer is %+v", p)
+	}
+	s.Close()
+	if !strings.Contains(log.String(), "the secret is 42") || !strings.Contains(log.String(), p.RequestID) {
+		t.Errorf("the log has\n%s", log)
+	}
+	if n := testutil.CollectAndCount(f.duration); n != 1 {
+		t.Errorf("%d series", n)
+	}
+}
+
+func TestAnAnswerThatBeganIsCutOffByAPanic(t *testing.T) {
+	s, _, _ := follow(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		panic("later")
+	})
+	answer, err := s.Client().Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err == nil {
+		t.Errorf("the client takes %q for the whole answer", text)
+	}
+}
+
+func TestInventedMethodsAddNoSeries(t *testing.T) {
+	s, _, f := follow(t, func(http.ResponseWriter, *http.Request) {})
+	for _, invented := range []string{"FOO", "BAR"} {
+		r, err := http.NewRequest(invented, s.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	s.Close()
+	if n := testutil.CollectAndCount(f.duration); n != 1 {
+		t.Errorf("%d series", n)
+	}
+}
