@@ -147,9 +147,7 @@ func delivered(from, to *v1alpha1.App) *v1alpha1.AppSpec {
 		if i.Policy != nil && i.Policy.Write == "" && from.Status.Image != nil {
 			i.Reference = from.Status.Image.Reference
 		}
-		if ours, theirs := reference.Name(to.Spec.Image.Reference), reference.Name(i.Reference); ours != theirs {
-			i.Reference = ours + strings.TrimPrefix(i.Reference, theirs)
-		}
+		i.Reference = reference.Name(to.Spec.Image.Reference) + strings.TrimPrefix(i.Reference, reference.Name(i.Reference))
 	}
 	if h := spec.Helm; h != nil && h.Version != "" && len(from.Status.History) > 0 {
 		if _, exact := semver.StrictNewVersion(strings.TrimPrefix(h.Version, "v")); exact != nil {

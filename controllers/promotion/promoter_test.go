@@ -297,6 +297,95 @@ func TestNothingIsPromotedWhileTheCacheFails(t *testing.T) {
 	}
 }
 
+// TestNothingIsAskedForThatMayNotBePromoted: what is refused, held or deleted.
+func TestNothingIsAskedForThatMayNotBePromoted(t *testing.T) {
+	leaving := app("production", "web", "web:1.0")
+	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: now}, []string{v1alpha1.Finalizer}
+	policy := app("production", "web", "web:1.0")
+	policy.Spec.Image.Policy = &v1alpha1.ImagePolicy{}
+	for name, c := range map[string]struct {
+		to       *v1alpha1.App
+		approval v1alpha1.Approval
+		asked    int
+	}{
+		"all is well": {to: app("production", "web", "web:1.0"), asked: 1}, "it is being deleted": {to: leaving}, "it is refused": {to: policy},
+		"it is held": {to: app("production", "web", "web:1.0"), approval: v1alpha1.ApprovalAnnotation},
+	} {
+		f, w := newFixture(t, v1alpha1.Promotion{From: "staging", Approval: c.approval}, app("staging", "web", "web:1.1"), c.to), &writer{}
+		f.Writes = w
+		if f.pass(); len(w.asked) != c.asked {
+			t.Errorf("%s: asked for %d updates, want %d", name, len(w.asked), c.asked)
+		}
+	}
+}
+
+// TestAConfirmedVersionIsPromoted, and also one after another that was promoted before.
+func TestAConfirmedVersionIsPromoted(t *testing.T) {
+	f, w := newFixture(t, v1alpha1.Promotion{From: "staging", Approval: v1alpha1.ApprovalAnnotation}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0")), &writer{}
+	f.Writes = w
+	project, _, _, _ := f.pass()
+	project.Annotations = map[string]string{v1alpha1.ConfirmPromotionAnnotation: project.Status.HeldPromotions[0].Token}
+	project.Status.Promoted = []v1alpha1.Promoted{{App: "web", Version: "another", Commit: "c0ffee"}}
+	if err := f.client.Update(t.Context(), project); err != nil {
+		t.Fatal(err)
+	}
+	delete(f.states, production)
+	if f.pass(); len(w.asked) != 1 || w.asked[0].Version != project.Status.HeldPromotions[0].Token {
+		t.Errorf("asked for %+v", w.asked)
+	}
+}
+
+// TestTheFirstOfSeveralAppsToBecomeDueSetsTheNextLook, whatever their order.
+func TestTheFirstOfSeveralAppsToBecomeDueSetsTheNextLook(t *testing.T) {
+	since := func(name string, ago time.Duration) *v1alpha1.App {
+		a := app("staging", name, "web:1.1")
+		a.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-ago))
+		return a
+	}
+	suspended := since("d", time.Minute)
+	suspended.Spec.Suspend = true
+	f := newFixture(t, v1alpha1.Promotion{From: "staging"}, since("a", 2*time.Minute), since("b", 7*time.Minute), since("c", time.Minute), suspended,
+		app("production", "a", "web:1.0"), app("production", "b", "web:1.0"), app("production", "c", "web:1.0"), app("production", "d", "web:1.0"))
+	if _, _, _, again := f.pass(); again != 3*time.Minute {
+		t.Errorf("it looks again after %s, want 3m", again)
+	}
+}
+
+// TestWhatIsWrittenOfSeveralAppsIsRecordedOfEach.
+func TestWhatIsWrittenOfSeveralAppsIsRecordedOfEach(t *testing.T) {
+	f := newFixture(t, v1alpha1.Promotion{From: "staging"}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"), app("staging", "api", "api:1.1"), app("production", "api", "api:1.0"))
+	f.Writes = &writer{writes: true}
+	var names []string
+	project, _, _, _ := f.pass()
+	for _, promoted := range project.Status.Promoted {
+		names = append(names, promoted.App)
+	}
+	if !slices.Equal(names, []string{"api", "web"}) {
+		t.Errorf("promoted are %q", names)
+	}
+}
+
+// TestAProjectThatIsBeingDeletedPromotesNothing, and one without a promotion has none in its status.
+func TestAProjectThatIsBeingDeletedPromotesNothing(t *testing.T) {
+	f, w := newFixture(t, v1alpha1.Promotion{From: "staging"}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0")), &writer{}
+	f.Writes = w
+	project, _, _, _ := f.pass()
+	project.Finalizers = []string{v1alpha1.Finalizer}
+	if err := f.client.Update(t.Context(), project); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.client.Delete(t.Context(), project); err != nil {
+		t.Fatal(err)
+	}
+	if f.pass(); len(f.states) != 0 || len(w.dropped) != 1 {
+		t.Errorf("it keeps %v, dropped are %v", f.states, w.dropped)
+	}
+	project.Spec.Promotion, project.Status.Promoted = nil, []v1alpha1.Promoted{{App: "web"}}
+	if note, status := f.StatusOf(project); note.Status != "" || len(status.Promoted) != 0 {
+		t.Errorf("without a promotion: %+v, %+v", note, status)
+	}
+}
+
 func TestAProjectPromotesFromAnotherOne(t *testing.T) {
 	newFixture(t, v1alpha1.Promotion{From: "stage"}).wants(v1alpha1.PromotionRefusedReason, "the tenant has no project stage: name another one as spec.promotion.from in project.yaml")
 	newFixture(t, v1alpha1.Promotion{From: "production"}).wants(v1alpha1.PromotionRefusedReason, "spec.promotion.from is this project itself: name another one in project.yaml")
