@@ -50,7 +50,11 @@ func TestCheckSaysWhichSideRefuses(t *testing.T) {
 			if host == "gone.example.com" {
 				return nil, errors.New("no such host")
 			}
-			return []netip.Addr{netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("198.51.100.1")}, nil
+			allowed, refused := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("198.51.100.1")
+			if host == "refused-first.example.com" {
+				return []netip.Addr{refused, allowed}, nil
+			}
+			return []netip.Addr{allowed, refused}, nil
 		}}}
 		command := checkCommand(k)
 		command.SilenceUsage, command.SilenceErrors = true, true
@@ -73,6 +77,9 @@ func TestCheckSaysWhichSideRefuses(t *testing.T) {
 		"to an address, without a port": {"acme/shop/web-1 203.0.113.1", exit.Differences, []string{"at TCP 443: refused"}},
 		"to a host of which one address is refused": {"acme/shop/web-1 api.example.com --port 8000", exit.Differences, []string{
 			"to api.example.com (203.0.113.1) at TCP 8000: allowed", "to api.example.com (198.51.100.1) at TCP 8000: refused"}},
+		"to one whose first address is refused": {"acme/shop/web-1 refused-first.example.com --port 8000", exit.Differences, []string{
+			"to refused-first.example.com (198.51.100.1) at TCP 8000: refused", "to refused-first.example.com (203.0.113.1) at TCP 8000: allowed"}},
+		"by SCTP":                               {"acme/shop/web-1 acme/billing/api --protocol sctp --port 8080", exit.Differences, []string{"at SCTP 8080: refused"}},
 		"from a pod in the network of its node": {"acme/shop/agent acme/billing/api", exit.Differences, []string{"Egress of acme/shop/agent allowed no NetworkPolicy is about it"}},
 		"no such workload":                      {"acme/shop/none acme/billing/api", exit.Failure, []string{"namespace kubeop-acme-shop has no pod, Deployment, StatefulSet or DaemonSet named none"}},
 		"no project":                            {"web api", exit.Failure, []string{"does not say which"}},

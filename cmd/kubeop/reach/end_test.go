@@ -6,14 +6,20 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mattfenwick/cyclonus/pkg/matcher"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
 const shopNamespace = "kubeop-acme-shop"
@@ -71,6 +77,36 @@ func TestThePodOfAWorkload(t *testing.T) {
 	}
 }
 
+// TestAnEndIsFoundOnlyIfEachAnswerOfTheClusterArrives, and has the address, the labels and the policies of its pod.
+func TestAnEndIsFoundOnlyIfEachAnswerOfTheClusterArrives(t *testing.T) {
+	labels := map[string]string{"app": "web"}
+	inShop := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: shopNamespace, Name: name, Labels: labels}
+	}
+	api := fake.NewClientBuilder().WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shopNamespace, Labels: map[string]string{"a": "b"}}},
+		&appsv1.Deployment{ObjectMeta: inShop("web"), Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}}},
+		&corev1.Pod{ObjectMeta: inShop("web-1"), Status: corev1.PodStatus{PodIP: "10.1.0.1"}},
+		&networkingv1.NetworkPolicy{ObjectMeta: inShop("kubeop")},
+	).Build()
+	var found []*end
+	if n := steptest.EachRequest(t, func(failing *steptest.Failing) (err error) {
+		f := &finder{Connection: &target.Connection{Flags: genericclioptions.NewConfigFlags(false)}, reader: failing.Client(api)}
+		found, err = f.find(t.Context(), "acme/shop/web")
+		return err
+	}); n != 5 || len(found) != 1 {
+		t.Fatalf("%d requests find %d ends", n, len(found))
+	}
+	want := &matcher.TrafficPeer{IP: "10.1.0.1", Internal: &matcher.InternalPeer{Namespace: shopNamespace, NamespaceLabels: map[string]string{"a": "b"}, PodLabels: labels}}
+	if diff := cmp.Diff(want, found[0].peer); diff != "" || len(found[0].policies) != 1 {
+		t.Errorf("%d policies; -want +got:\n%s", len(found[0].policies), diff)
+	}
+	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
+	if _, err := (&finder{reader: api}).podOf(t.Context(), shopNamespace, broken, &corev1.PodTemplateSpec{}); err == nil {
+		t.Error("a selector that cannot be read selects pods")
+	}
+}
+
 // TestTheLabelsOfANamespaceThatMayNotBeRead are those that it must have.
 func TestTheLabelsOfANamespaceThatMayNotBeRead(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, shopNamespace, errors.New("no"))
@@ -117,6 +153,7 @@ func TestThePortOfAConnection(t *testing.T) {
 		"one by number":          {ports, 80, tcp, port{number: 80, protocol: tcp, name: "http"}},
 		"the same, of UDP":       {ports, 80, udp, port{number: 80, protocol: udp, name: "quic"}},
 		"of another protocol":    {ports, 53, tcp, port{number: 53, protocol: tcp}},
+		"of no protocol, by UDP": {ports[1:2], 80, udp, port{number: 80, protocol: udp}},
 		"one that it has not":    {ports, 81, tcp, port{number: 81, protocol: tcp}},
 		"a number, and no ports": {nil, 8080, udp, port{number: 8080, protocol: udp}},
 	} {

@@ -86,9 +86,6 @@ func (t *tier) egress(from, to *matcher.TrafficPeer, at port, otherwise verdict)
 // judge finds the first policy about the pod that has a rule about the connection. Where several policies of the same priority have one, the API does not
 // say which of them counts.
 func (t *tier) judge(direction string, pod, other *matcher.TrafficPeer, at port, otherwise verdict) verdict {
-	if pod.IsExternal() {
-		return otherwise
-	}
 	var first *clusterPolicy
 	var action string
 	for i := range t.policies {
@@ -122,7 +119,7 @@ func verdictOf(action, where string, otherwise verdict) verdict {
 
 // rule returns the first rule of a policy about a connection, and which it is; nil if it has none. Rules about nodes and names of hosts are left out.
 func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher.TrafficPeer, at port) (*isolation.ClusterRule, string) {
-	if is, known := peerMatches(&policy.Spec.Subject, pod); !is || !known {
+	if is, _ := peerMatches(&policy.Spec.Subject, pod); !is {
 		return nil, ""
 	}
 	rules := policy.Spec.Ingress
@@ -153,7 +150,7 @@ func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher
 func peerMatches(p *isolation.ClusterPeer, other *matcher.TrafficPeer) (is, known bool) {
 	selects := func(by *metav1.LabelSelector, of map[string]string) bool {
 		selector, err := metav1.LabelSelectorAsSelector(by)
-		known = known && err == nil
+		known = err == nil
 		return err == nil && selector.Matches(labels.Set(of))
 	}
 	known = true
@@ -163,10 +160,10 @@ func peerMatches(p *isolation.ClusterPeer, other *matcher.TrafficPeer) (is, know
 	case p.Pods != nil:
 		is = other.Internal != nil && selects(&p.Pods.NamespaceSelector, other.Internal.NamespaceLabels) && selects(&p.Pods.PodSelector, other.Internal.PodLabels)
 	case len(p.Networks) > 0:
-		address, err := netip.ParseAddr(other.IP)
-		is = err == nil && slices.ContainsFunc(p.Networks, func(text string) bool {
-			network, err := netip.ParsePrefix(text)
-			return err == nil && network.Contains(address)
+		address, _ := netip.ParseAddr(other.IP) // No network contains what is no address.
+		is = slices.ContainsFunc(p.Networks, func(text string) bool {
+			network, _ := netip.ParsePrefix(text)
+			return network.Contains(address)
 		})
 	default:
 		known = false

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +31,8 @@ type served struct {
 }
 
 func (r served) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	for name, text := range r.policies {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(r.policies))) { // The order of an API server says nothing.
+		text := r.policies[name]
 		policy, spec := isolation.NewClusterPolicy(name, nil), map[string]any{}
 		if err := yaml.Unmarshal([]byte(text), &spec); err != nil {
 			r.t.Fatalf("%v in %s", err, text)
@@ -94,15 +97,27 @@ func TestTheFirstRuleOfTheTierDecidesBeforeNetworkPolicies(t *testing.T) {
 		"pods with other labels":             {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: db}}}}]}]")}, billing, https, "true NetworkPolicies"},
 		"passed before it is denied":         {map[string]string{"a": about(1, "egress: [{action: Pass, to: [{namespaces: {matchLabels: {name: billing}}}]}, {action: Deny, to: [{namespaces: {}}]}]")}, billing, https, "true NetworkPolicies"},
 		"the priority comes before the name": {map[string]string{"a": about(50, closed), "b": about(40, "egress: [{action: Pass, to: [{namespaces: {}}]}]")}, billing, https, "true NetworkPolicies"},
-		"an address":                         {map[string]string{"a": about(1, `egress: [{action: Deny, to: [{networks: [203.0.113.0/24, "::/0"]}]}]`)}, outside, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
-		"the address of a pod":               {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{networks: [0.0.0.0/0]}]}]")}, billing, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
-		"a pod without an address yet":       {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{networks: [0.0.0.0/0]}]}]")}, planned, https, "true NetworkPolicies"},
-		"another port":                       {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {number: 80}}}, {udp: {destinationPort: {number: 443}}}]}]")}, billing, https, "true NetworkPolicies"},
-		"its port":                           {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {number: 443}}}]}]")}, billing, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
-		"a range of ports":                   {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {range: {start: 1, end: 443}}}}]}]")}, billing, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
-		"beyond a range of ports":            {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {range: {start: 1, end: 442}}}}]}]")}, billing, https, "true NetworkPolicies"},
-		"the name of its port":               {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{destinationNamedPort: https}]}]")}, billing, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
-		"every port of a protocol":           {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{sctp: {}}]}]")}, billing, port{number: 9, protocol: corev1.ProtocolSCTP}, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
+		"the first of two priorities":        {map[string]string{"a": about(40, "egress: [{action: Pass, to: [{namespaces: {}}]}]"), "b": about(50, closed)}, billing, https, "true NetworkPolicies"},
+		"the first of two names":             {map[string]string{"a": about(40, closed), "b": about(40, closed)}, billing, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
+		"an address of another network":      {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{networks: [203.0.114.0/24]}]}]")}, outside, https, "true NetworkPolicies"},
+		"pods of another namespace":          {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{pods: {namespaceSelector: {matchLabels: {name: other}}, podSelector: {}}}]}]")}, billing, https, "true NetworkPolicies"},
+		"all pods, of an address outside":    {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{pods: {namespaceSelector: {}, podSelector: {}}}]}]")}, outside, https, "true NetworkPolicies"},
+		"the name of another port":           {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{destinationNamedPort: http}]}]")}, billing, https, "true NetworkPolicies"},
+		"a range that begins with its port":  {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {range: {start: 443, end: 500}}}}]}]")}, billing, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
+		"a range after its port":             {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {range: {start: 444, end: 500}}}}]}]")}, billing, https, "true NetworkPolicies"},
+		"nodes, or others that it is not": {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{nodes: {}}, {namespaces: {matchLabels: {name: other}}}]}]")}, billing, https,
+			"true NetworkPolicies, without spec.egress[0] of ClusterNetworkPolicy a, which is about nodes, names of hosts or something newer"},
+		"a newer kind of selector": {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {matchExpressions: [{key: a, operator: Near}]}}]}]")}, billing, https,
+			"true NetworkPolicies, without spec.egress[0] of ClusterNetworkPolicy a, which is about nodes, names of hosts or something newer"},
+		"an address":                   {map[string]string{"a": about(1, `egress: [{action: Deny, to: [{networks: [203.0.113.0/24, "::/0"]}]}]`)}, outside, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
+		"the address of a pod":         {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{networks: [0.0.0.0/0]}]}]")}, billing, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
+		"a pod without an address yet": {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{networks: [0.0.0.0/0]}]}]")}, planned, https, "true NetworkPolicies"},
+		"another port":                 {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {number: 80}}}, {udp: {destinationPort: {number: 443}}}]}]")}, billing, https, "true NetworkPolicies"},
+		"its port":                     {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {number: 443}}}]}]")}, billing, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
+		"a range of ports":             {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {range: {start: 1, end: 443}}}}]}]")}, billing, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
+		"beyond a range of ports":      {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {range: {start: 1, end: 442}}}}]}]")}, billing, https, "true NetworkPolicies"},
+		"the name of its port":         {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{destinationNamedPort: https}]}]")}, billing, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
+		"every port of a protocol":     {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: [{sctp: {}}]}]")}, billing, port{number: 9, protocol: corev1.ProtocolSCTP}, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
 		"nodes, which are not known": {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{nodes: {}}]}]")}, outside, https,
 			"true NetworkPolicies, without spec.egress[0] of ClusterNetworkPolicy a, which is about nodes, names of hosts or something newer"},
 		"nodes, after it was denied": {map[string]string{"a": about(1, "egress: [{action: Deny, to: [{networks: [0.0.0.0/0]}]}, {action: Accept, to: [{nodes: {}}]}]")}, outside, https, "false ClusterNetworkPolicy a: spec.egress[0] denies it"},
@@ -124,6 +139,20 @@ func TestTheFirstRuleOfTheTierDecidesBeforeNetworkPolicies(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestWhatIsLeftOutIsSaidOnce(t *testing.T) {
+	shop := &matcher.TrafficPeer{Internal: &matcher.InternalPeer{NamespaceLabels: map[string]string{"name": "shop"}}}
+	admin, err := readTier(t.Context(), served{t: t, policies: map[string]string{"a": about(1, "egress: [{action: Deny, to: [{nodes: {}}]}]")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		admin.egress(shop, &matcher.TrafficPeer{IP: "203.0.113.1"}, port{}, outside)
+	}
+	if strings.Count(admin.leftOut(), "spec.egress[0]") != 1 {
+		t.Errorf("it leaves out %q", admin.leftOut())
 	}
 }
 
