@@ -170,7 +170,7 @@ func (n *team) judged(c ruled.Case, prefix string) {
 }
 
 // TestManyPoliciesAreAffordable: the API server ends the evaluation of an expression that costs too much, and then refuses the object. Many policies with rules of
-// all families, which one admission policy judges, have to be cheap enough for a large pod with many labels.
+// all families, which one admission policy judges, have to be cheap enough for a large pod and a large CronJob with many labels.
 func TestManyPoliciesAreAffordable(t *testing.T) {
 	n, _ := limited(t, "crowded")
 	var policies []v1alpha1.Policy
@@ -191,9 +191,22 @@ func TestManyPoliciesAreAffordable(t *testing.T) {
 	}
 	n.under(policies...)
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Taints = []string{"pool-29"} })
-	pod := func(last string) *unstructured.Unstructured {
-		object := n.object(n.namespace(), placed("Pod", "hostname: a"))
-		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "containers")
+	marks := map[string]any{}
+	for i := range 40 {
+		marks[fmt.Sprintf("app-%d.example.com/name", i)] = "web"
+	}
+	// large returns an object with marks at all places that have metadata; the last of them is that of the pod.
+	large := func(kind, image string, places ...[]string) *unstructured.Unstructured {
+		object := n.object(n.namespace(), placed(kind, "tolerations: [{key: pool-29, operator: Exists}]")) // The variables judge it, not only the conditions.
+		for _, place := range places {
+			for _, field := range []string{"labels", "annotations"} {
+				if err := unstructured.SetNestedMap(object.Object, runtime.DeepCopyJSON(marks), slices.Concat(place, []string{"metadata", field})...); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		path := slices.Concat(places[len(places)-1], []string{"spec", "containers"})
+		containers, _, err := unstructured.NestedSlice(object.Object, path...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,24 +216,45 @@ func TestManyPoliciesAreAffordable(t *testing.T) {
 			container["name"], container["image"] = fmt.Sprintf("c%d", i), fmt.Sprintf("registry.example.com/acme/applications/of/a/long/path/web-%d:1.2.3", i)
 			all = append(all, container)
 		}
-		all[19].(map[string]any)["image"] = last
-		spec := object.Object["spec"].(map[string]any)
-		spec["containers"] = all
-		spec["tolerations"] = []any{map[string]any{"key": "pool-29", "operator": "Exists"}} // The variables judge it, not only the conditions.
-		labels := map[string]string{}
-		for i := range 40 {
-			labels[fmt.Sprintf("app-%d.example.com/name", i)] = "web"
+		all[19].(map[string]any)["image"] = image
+		if err := unstructured.SetNestedSlice(object.Object, all, path...); err != nil {
+			t.Fatal(err)
 		}
-		object.SetLabels(labels)
-		object.SetAnnotations(labels)
 		return object
 	}
 	create := func(image string) func() error {
-		return func() error { return n.admin.Create(t.Context(), pod(image), client.DryRunAll) }
+		return func() error { return n.admin.Create(t.Context(), large("Pod", image, nil), client.DryRunAll) }
 	}
 	n.denied(create("evil.org/web"), "Images: Pod/x has the image evil.org/web, which is not among the allowed ones")
 	n.denied(create("registry.example.com/acme/forbidden-62/web"), "Images: Pod/x has the image registry.example.com/acme/forbidden-62/web, which is among the refused ones")
 	if err := create("registry.example.com/acme/web")(); err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 		t.Error(err)
+	}
+	job := []string{"spec", "jobTemplate"}
+	schedule := large("CronJob", "registry.example.com/acme/web", nil, job, slices.Concat(job, []string{"spec", "template"}))
+	if err := n.admin.Create(t.Context(), schedule, client.DryRunAll); err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+		t.Error(err)
+	}
+}
+
+// TestEveryKindIsJudged: what no other rule is about is judged by its kind alone, but what Kubernetes and kubeop need is let in.
+func TestEveryKindIsJudged(t *testing.T) {
+	n, _ := limited(t, "kindly")
+	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Kinds: &v1alpha1.KindRules{Allow: []string{"Pod"}}}}})
+	create := func(text string) func() error {
+		object := n.object(n.namespace(), text)
+		return func() error { return n.admin.Create(t.Context(), object.DeepCopy(), client.DryRunAll) }
+	}
+	n.denied(create("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: x}, addressType: IPv4, endpoints: []}"),
+		"'kubeop-guardrails-kinds-deny' denied request: Kinds: EndpointSlice/x is of kind EndpointSlice.discovery.k8s.io, which is not among the allowed ones: Pod")
+	n.denied(create("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"), "'kubeop-guardrails-deny' denied request: Kinds: ConfigMap/x is of kind ConfigMap, which is not among the allowed ones: Pod")
+	for _, text := range []string{
+		"{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: x}}",
+		"{apiVersion: v1, kind: ResourceQuota, metadata: {name: x}}",
+		"{apiVersion: v1, kind: Event, metadata: {name: x}, involvedObject: {namespace: " + n.namespace() + "}}",
+	} {
+		if err := create(text)(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -74,7 +74,7 @@ func Offline(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) *v1alpha1.Guar
 }
 
 // Labels returns the labels of Guardrails with this spec: for each action and family that has rules, one such as "paas.kubeop.io/deny-images", and one such as
-// "paas.kubeop.io/deny" for each action of families that the API server judges. By them the API server finds the policies that it has to evaluate,
+// "paas.kubeop.io/warn" for each action of families that the API server judges. By them the API server finds the policies that it has to evaluate,
 // because their bindings select them.
 func Labels(spec map[string]any) map[string]string {
 	labels := map[string]string{}
@@ -96,7 +96,7 @@ func Labels(spec map[string]any) map[string]string {
 		labels[v1alpha1.Group+"/added-metadata"] = "true"
 	}
 	if spec["hostnames"] != nil { // Whatever the policies say, host names have to be claimed.
-		labels[v1alpha1.Group+"/deny"], labels[v1alpha1.Group+"/deny-hostnames"] = "true", "true"
+		labels[v1alpha1.Group+"/deny-hostnames"] = "true"
 	}
 	return labels
 }

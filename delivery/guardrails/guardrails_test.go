@@ -342,7 +342,7 @@ func TestLabelsNameTheFamiliesWithRules(t *testing.T) {
 	if got := Labels(content); !maps.Equal(got, want) {
 		t.Errorf("the labels are %v, want %v", got, want)
 	}
-	if got := Labels(map[string]any{"hostnames": map[string]any{}}); got["paas.kubeop.io/deny-hostnames"] != "true" || got["paas.kubeop.io/deny"] != "true" || len(got) != 2 {
+	if got := Labels(map[string]any{"hostnames": map[string]any{}}); got["paas.kubeop.io/deny-hostnames"] != "true" || len(got) != 1 {
 		t.Errorf("host names that have to be claimed have the labels %v", got)
 	}
 	apart := map[string]any{"deny": []any{map[string]any{"policy": "a", "signatures": "b", "sources": map[string]any{}}}}

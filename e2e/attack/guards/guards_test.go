@@ -96,7 +96,7 @@ const (
 	judged                           = "'kubeop-guardrails-deny' denied request: "
 	images, classes, nodes, services = judged + "Images: ", judged + "Classes: ", judged + "Nodes: ", judged + "Services: "
 	opened                           = "kubeop-network-policies"
-	hostnames, marks, kinds          = judged + "Hostnames: ", judged + "Metadata: ", "kubeop-guardrails-kinds-deny"
+	hostnames, marks, kinds          = judged + "Hostnames: ", judged + "Metadata: ", judged + "Kinds: "
 	security, forbidden              = `violates PodSecurity "restricted:`, "is forbidden: User"
 	broken                           = "of the Pod Security level restricted"
 	ephemeral                        = "[{name: v, ephemeral: {volumeClaimTemplate: {%s, spec: %s}}}]"

@@ -104,7 +104,7 @@ var requests = map[string]request{
 	"the annotations of the namespace":  merge("Namespace", shop, `{"metadata":{"annotations":{"paas.kubeop.io/taints":"x"}}}`),
 	"the owner of the namespace":        merge("Namespace", shop, `{"metadata":{"ownerReferences":[]}}`),
 	"the finalizers of the project":     merge(ours+"App", "bot", `{"metadata":{"finalizers":[]}}`),
-	"the labels of the Guardrails":      merge(ours+"Guardrails", "kubeop", `{"metadata":{"labels":{"paas.kubeop.io/deny":null}}}`),
+	"the labels of the Guardrails":      merge(ours+"Guardrails", "kubeop", `{"metadata":{"labels":{"paas.kubeop.io/deny-kinds":null}}}`),
 	"the rules of the Guardrails":       merge(ours+"Guardrails", "kubeop", `{"spec":{"deny":[]}}`),
 	"the status of an App":              merge(ours+"App", "bot", `{"status":{"conditions":[]}}`, "status"),
 	"the spec of an App":                merge(ours+"App", "bot", `{"spec":{"suspend":true}}`),
