@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +32,15 @@ func TestALimitIsTheMostThatIsLetThrough(t *testing.T) {
 			continue
 		}
 		exceeds(t, err, c.field, "manifests")
+	}
+	for says, err := range map[string]error{
+		"objects of the app: 4, and the limit is 3; ":                                 l.TooMany(4),
+		"manifests: 101 bytes, and the limit is 100 bytes; ":                          l.Over(Weight{Bytes: 101}, "manifests"),
+		"manifests, counted by mappings, lists and values: 11, and the limit is 10; ": l.Over(Weight{Values: 11}, "manifests"),
+	} {
+		if !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("got %v, want %q", err, says)
+		}
 	}
 }
 

@@ -21,6 +21,11 @@ func TestCheckNamesTheFieldAndItsAllowedValues(t *testing.T) {
 		"too small a size": {"{treeBytes: 1Ki}", "treeBytes is 1Ki; it may be 64Ki to 1Gi"},
 		"too large a size": {"{appBytes: 65Mi}", "appBytes is 65Mi; it may be 64Ki to 16Mi"},
 		"too many objects": {"{appObjects: 5001}", "appObjects is 5001; it may be 1 to 5000"},
+		"too few apps":     {"{apps: -1}", "apps is -1; it may be 0 to 100000"},
+		"too few values":   {"{appValues: 1}", "appValues is 1; it may be 1000 to 5000000"},
+		"too small a pack": {"{packBytes: 1Mi}", "packBytes is 1Mi; it may be 16Mi to 4Gi"},
+		"too much at once": {"{renderedBytes: 65Gi}", "renderedBytes is 65Gi; it may be 64Ki to 64Gi"},
+		"too little store": {"{storeBytes: 1Ki}", "storeBytes is 1Ki; it may be 1Mi to 64Gi"},
 		"a negative size":  {"{sourceBytes: -1Mi}", "sourceBytes is -1Mi; it may be 1Mi to 3Gi"},
 	}
 	for name, c := range cases {

@@ -56,11 +56,10 @@ func Size(objects []*unstructured.Unstructured) int64 {
 	for _, o := range objects {
 		w.add(o.Object)
 		for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate"}} {
-			if template, ok, _ := unstructured.NestedFieldNoCopy(o.Object, path...); ok {
-				t := Weight{}
-				t.add(template)
-				w.Bytes += templateCopies * max(0, t.Bytes-PlainTemplate)
-			}
+			template, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
+			t := Weight{}
+			t.add(template)
+			w.Bytes += templateCopies * max(0, t.Bytes-PlainTemplate)
 		}
 	}
 	return w.Bytes

@@ -54,6 +54,8 @@ func TestFieldsAddedByHandAreRemoved(t *testing.T) {
 		"an item that others own, and its fields": {
 			`[{"name":"a","x":"y"}]`, `{"f:list":{"k:{\"name\":\"a\"}":{"f:name":{},"f:x":{}}}}`, `{"f:list":{"k:{\"name\":\"a\"}":{".":{}}}}`, `[{}]`,
 		},
+		"an item by its index":              {`[[1],[2]]`, `{"f:list":{"i:1":{}}}`, `{}`, `[[1]]`},
+		"fields of what has none":           {`["a","b"]`, `{"f:list":{"v:\"b\"":{"f:x":{}}}}`, `{}`, `["a","b"]`},
 		"nothing of items without the keys": {`[{"x":1},{"name":{"a":1}},[1],"a"]`, `{"f:list":{"k:{\"name\":\"a\"}":{".":{}}}}`, `{}`, `[{"x":1},{"name":{"a":1}},[1],"a"]`},
 	}
 	for name, c := range cases {
@@ -132,5 +134,15 @@ func TestManyItemsAreFoundSoon(t *testing.T) {
 				t.Errorf("%d items are left after %s", len(list), took)
 			}
 		})
+	}
+}
+
+// TestFieldsThatOthersSetStay although a person set them, too: the next apply does not remove them.
+func TestFieldsThatOthersSetStay(t *testing.T) {
+	o := owned(nil, [2]string{"kubectl-edit", `{"f:spec":{"f:replicas":{},"f:paused":{}}}`})
+	o.Object["spec"] = map[string]any{"replicas": int64(7), "paused": true}
+	got, err := WithoutManualFields(o, Unmanaged{Replicas: true})
+	if diff := cmp.Diff(map[string]any{"replicas": int64(7)}, got.Object["spec"]); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

@@ -21,9 +21,6 @@ func (u Unmanaged) strip(o *unstructured.Unstructured) *unstructured.Unstructure
 	for _, path := range u.Ignored {
 		cut(out.Object, path)
 	}
-	if _, ok := out.Object["metadata"]; !ok {
-		out.Object["metadata"] = map[string]any{}
-	}
 	out.SetGroupVersionKind(o.GroupVersionKind())
 	out.SetNamespace(o.GetNamespace())
 	out.SetName(o.GetName())
@@ -72,7 +69,7 @@ func disown(fields map[string]any, value any, path []string) bool {
 		return ok
 	}
 	below, _ := fields[key].(map[string]any)
-	if below == nil || !disown(below, inner, path[1:]) {
+	if !disown(below, inner, path[1:]) {
 		return false
 	}
 	if len(below) == 0 { // An empty set would stand for everything below.
@@ -109,9 +106,9 @@ func hasKeys(item any, text string) bool {
 	wanted, _ := keys.(map[string]any)
 	for name, value := range wanted {
 		object, _ := item.(map[string]any)
-		have, err := json.Marshal(object[name])
-		want, _ := json.Marshal(value) // What was decoded can be encoded.
-		if err != nil || !reflect.DeepEqual(have, want) {
+		have, _ := json.Marshal(object[name]) // What was decoded can be encoded.
+		want, _ := json.Marshal(value)
+		if !reflect.DeepEqual(have, want) {
 			return false
 		}
 	}

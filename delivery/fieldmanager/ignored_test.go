@@ -134,3 +134,19 @@ func TestCertManagerInjectsCABundlesWhereAnnotationsSay(t *testing.T) {
 		})
 	}
 }
+
+func TestAnIgnoredFieldOfAListInAListIsReleased(t *testing.T) {
+	const manifest = `{"spec":{"paused":true,"containers":[{"name":"a","env":[{"name":"x","value":"1"},{"name":"y","value":"2"}]}]}}`
+	item := func(fields string) string {
+		return `{"f:spec":{` + fields + `"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:env":{"k:{\"name\":\"y\"}":{`
+	}
+	entry := metav1.ManagedFieldsEntry{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(item(`"f:paused":{},`) + `".":{},"f:value":{}}}}}}}`)}
+	// An item itself is not released: the indexes of the following ones would change.
+	ignored := [][]string{{"spec", "containers", "0", "env", "1", "value"}, {"spec", "containers", "0", "env", "1"}, {"spec", "paused"}}
+	if !(Unmanaged{Ignored: ignored, Manifest: manifestOf(t, manifest)}).Release(&entry) {
+		t.Error("nothing is released")
+	}
+	if diff := cmp.Diff(item("")+`".":{}}}}}}}`, string(entry.FieldsV1.GetRawBytes())); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+}

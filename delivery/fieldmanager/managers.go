@@ -29,7 +29,7 @@ const Narrowing = v1alpha1.FieldManager + "-narrowing"
 // Some changes are allowed: labels and annotations, including those by which people request something from kubeop; a restart (kubectl
 // rollout); and suspending an object of this API, which stops kubeop from reverting anything.
 func EditedByHand(f metav1.ManagedFieldsEntry) bool {
-	if !strings.HasPrefix(f.Manager, "kubectl") && f.Manager != Narrowing || f.Manager == "kubectl-rollout" || f.Subresource != "" || f.FieldsV1 == nil {
+	if !strings.HasPrefix(f.Manager, "kubectl") && f.Manager != Narrowing || f.Manager == "kubectl-rollout" || f.Subresource != "" {
 		return false
 	}
 	fields := map[string]any{}
@@ -74,7 +74,7 @@ func IsOurs(f metav1.ManagedFieldsEntry) bool {
 
 // SetsScale reports whether an entry of managedFields sets the replicas through the scale subresource.
 func SetsScale(f metav1.ManagedFieldsEntry) bool {
-	return f.Subresource == "scale" && f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`))
+	return f.Subresource == "scale" && bytes.Contains(f.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`))
 }
 
 // OwnedFieldsChanged passes events that change what was applied: an object is deleted, another manager took some of our fields, or a person

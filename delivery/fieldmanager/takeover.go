@@ -41,8 +41,9 @@ func TakeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured
 				return false, nil
 			}
 			if restored(o, live) {
-				manual.Insert(writers(live)...)
+				manual.Insert(managers(live)...)
 			}
+			// This takes what they wrote, not what they applied, nor a status.
 			if err := csaupgrade.UpgradeManagedFields(live, manual, v1alpha1.FieldManager); err != nil {
 				return false, err
 			}
@@ -58,13 +59,11 @@ func TakeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured
 	return nil
 }
 
-// writers are the managers that wrote fields of an object without applying them.
-func writers(o metav1.Object) []string {
+// managers are those of the fields of an object.
+func managers(o metav1.Object) []string {
 	var names []string
 	for _, f := range o.GetManagedFields() {
-		if f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == "" {
-			names = append(names, f.Manager)
-		}
+		names = append(names, f.Manager)
 	}
 	return names
 }

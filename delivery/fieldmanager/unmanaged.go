@@ -42,7 +42,7 @@ func (u Unmanaged) Without(o *unstructured.Unstructured) *unstructured.Unstructu
 // keeps its value.
 func (u Unmanaged) Release(f *metav1.ManagedFieldsEntry) bool {
 	releasing := u.Replicas || u.CABundles || len(u.Ignored) > 0
-	if !releasing || f.FieldsV1 == nil || (!IsOurs(*f) && !EditedByHand(*f)) {
+	if !releasing || (!IsOurs(*f) && !EditedByHand(*f)) {
 		return false
 	}
 	fields := map[string]any{}

@@ -37,13 +37,16 @@ func TestReleaseUnmanagedFields(t *testing.T) {
 		fields, want string
 		released     bool
 	}{
-		"replicas among others":  {Unmanaged{Replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:paused":{},"f:replicas":{}}}`, `{"f:spec":{"f:paused":{}}}`, true},
-		"nothing but replicas":   {Unmanaged{Replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:replicas":{}}}`, `{}`, true},
-		"no replicas":            {Unmanaged{Replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:paused":{}}}`, `{"f:spec":{"f:paused":{}}}`, false},
-		"another's":              {Unmanaged{Replicas: true}, "other", `{"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:replicas":{}}}`, false},
-		"nothing ceded":          {Unmanaged{}, v1alpha1.FieldManager, `{"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:replicas":{}}}`, false},
-		"a bundle of a webhook":  {Unmanaged{CABundles: true}, v1alpha1.FieldManager, `{"f:webhooks":{"k:{\"name\":\"a\"}":{".":{},"f:clientConfig":{"f:caBundle":{}}}}}`, `{"f:webhooks":{"k:{\"name\":\"a\"}":{".":{}}}}`, true},
-		"what cannot be decoded": {Unmanaged{Replicas: true}, v1alpha1.FieldManager, `no JSON`, `no JSON`, false},
+		"replicas among others":        {Unmanaged{Replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:paused":{},"f:replicas":{}}}`, `{"f:spec":{"f:paused":{}}}`, true},
+		"nothing but replicas":         {Unmanaged{Replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:replicas":{}}}`, `{}`, true},
+		"no replicas":                  {Unmanaged{Replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:paused":{}}}`, `{"f:spec":{"f:paused":{}}}`, false},
+		"another's":                    {Unmanaged{Replicas: true}, "other", `{"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:replicas":{}}}`, false},
+		"nothing ceded":                {Unmanaged{}, v1alpha1.FieldManager, `{"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:replicas":{}}}`, false},
+		"a bundle of a webhook":        {Unmanaged{CABundles: true}, v1alpha1.FieldManager, `{"f:webhooks":{"k:{\"name\":\"a\"}":{".":{},"f:clientConfig":{"f:caBundle":{}}}}}`, `{"f:webhooks":{"k:{\"name\":\"a\"}":{".":{}}}}`, true},
+		"replicas that a person set":   {Unmanaged{Replicas: true}, "kubectl-edit", `{"f:spec":{"f:paused":{},"f:replicas":{}}}`, `{"f:spec":{"f:paused":{}}}`, true},
+		"a bundle that nobody injects": {Unmanaged{Replicas: true}, v1alpha1.FieldManager, `{"f:webhooks":{"k:{\"name\":\"a\"}":{"f:clientConfig":{"f:caBundle":{}}}}}`, `{"f:webhooks":{"k:{\"name\":\"a\"}":{"f:clientConfig":{"f:caBundle":{}}}}}`, false},
+		"no replicas, unsorted":        {Unmanaged{Replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:paused":{},"f:other":{}}}`, `{"f:spec":{"f:paused":{},"f:other":{}}}`, false},
+		"what cannot be decoded":       {Unmanaged{Replicas: true}, v1alpha1.FieldManager, `no JSON`, `no JSON`, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
