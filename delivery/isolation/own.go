@@ -63,7 +63,6 @@ func Narrow(spec *networkingv1.NetworkPolicySpec, allowed *v1alpha1.AllowedNetwo
 		n.at = fmt.Sprintf("spec.ingress[%d]", i)
 		if len(rule.From) == 0 {
 			n.found = append(n.found, Excess{Why: "lets everybody connect, because " + n.at + " has no from"})
-			continue
 		}
 		if rule.From = n.peers(rule.From, n.from); len(rule.From) > 0 {
 			ingress = append(ingress, rule)
@@ -74,7 +73,6 @@ func Narrow(spec *networkingv1.NetworkPolicySpec, allowed *v1alpha1.AllowedNetwo
 		n.at = fmt.Sprintf("spec.egress[%d]", i)
 		if len(rule.To) == 0 {
 			n.found = append(n.found, Excess{Why: "lets pods connect to everything, because " + n.at + " has no to"})
-			continue
 		}
 		to := func(peer *networkingv1.NetworkPolicyPeer) (*networkingv1.NetworkPolicyPeer, *Excess) {
 			return n.to(peer, rule.Ports)
@@ -83,9 +81,7 @@ func Narrow(spec *networkingv1.NetworkPolicySpec, allowed *v1alpha1.AllowedNetwo
 			egress = append(egress, rule)
 		}
 	}
-	if len(n.found) > 0 {
-		spec.Ingress, spec.Egress = ingress, egress
-	}
+	spec.Ingress, spec.Egress = ingress, egress
 	return n.found
 }
 

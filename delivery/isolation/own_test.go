@@ -84,9 +84,10 @@ func TestOnlyWhatIsTooMuchGoes(t *testing.T) {
 
 // TestLabelsOfNamespacesHaveToBeRequiredTogether, and none of them is not enough.
 func TestLabelsOfNamespacesHaveToBeRequiredTogether(t *testing.T) {
-	sets := []map[string]string{{"use": "monitoring", "team": ""}, {nameLabel: "a"}, {nameLabel: "b"}, {}}
+	sets := []map[string]string{{"use": "monitoring", "team": ""}, {nameLabel: "a"}, {nameLabel: "b"}, {nameLabel: "c", "team": "x"}, {nameLabel: "d", "team": "x"}, {"use": "other"}, {}}
 	for name, c := range map[string]struct {
 		labels, in string
+		operator   metav1.LabelSelectorOperator
 		want       bool
 	}{
 		"both":                         {labels: "use=monitoring team=", want: true},
@@ -100,10 +101,20 @@ func TestLabelsOfNamespacesHaveToBeRequiredTogether(t *testing.T) {
 		"names":                        {in: nameLabel + " a b", want: true},
 		"names, one of them not":       {in: nameLabel + " a c"},
 		"no values":                    {in: nameLabel},
+		"an empty name":                {in: nameLabel + ` ""`},
+		"a name, but not its label":    {in: nameLabel + " c d", labels: nameLabel + "=d"},
+		"names of another label":       {in: "use a b"},
+		"any but a name":               {in: nameLabel + " a", operator: metav1.LabelSelectorOpNotIn},
 	} {
 		selector := selecting(strings.Fields(c.labels)...)
 		if key, values, _ := strings.Cut(c.in, " "); key != "" {
-			selector.MatchExpressions = expression(key, strings.Fields(values)...)
+			selector.MatchExpressions = expression(key, strings.Fields(strings.ReplaceAll(values, `""`, ""))...)
+			if strings.Contains(values, `""`) {
+				selector.MatchExpressions = expression(key, "")
+			}
+			if c.operator != "" {
+				selector.MatchExpressions[0].Operator = c.operator
+			}
 		}
 		if got := selectsOnly(selector, sets); got != c.want {
 			t.Errorf("%s: got %t, want %t", name, got, c.want)
@@ -132,6 +143,66 @@ func TestWhatAProjectMayOpenIsWhatItsPolicyOpens(t *testing.T) {
 	for name, want := range map[string]bool{"kubeop": true, "kubeop-x": true, "kubeops": false, "my-kubeop": false, "": false} {
 		if OfPlatform(name) != want {
 			t.Errorf("%q is of the platform: %t", name, !want)
+		}
+	}
+}
+
+// TestWhatMayBeOpenedIsListed with the ports and exceptions: a tenant reads there what to write instead.
+func TestWhatMayBeOpenedIsListed(t *testing.T) {
+	network := Allowed("kubeop-acme-shop", v1alpha1.OwnNetworkPolicies, Rules{
+		Admitted: []map[string]string{{"use": "monitoring"}}, Egress: []Range{{"0.0.0.0/0", []string{"10.0.0.0/8", "172.16.0.0/12"}}, {"10.1.0.0/16", nil}}, Ports: []Ports{{corev1.ProtocolTCP, 443, 443}, {corev1.ProtocolUDP, 8000, 8999}},
+	})
+	if network.Policies != v1alpha1.OwnNetworkPolicies {
+		t.Errorf("the project's policies are %q", network.Policies)
+	}
+	const shop, dns = "kubernetes.io/metadata.name=kubeop-acme-shop", "kubernetes.io/metadata.name=kube-system at UDP 53 TCP 53"
+	want := []string{
+		"from pods of namespaces with " + shop, "from pods of namespaces with use=monitoring", "to pods of namespaces with " + shop, "to pods of namespaces with " + dns,
+		"to 0.0.0.0/0 except 10.0.0.0/8, 172.16.0.0/12 at TCP 443 UDP 8000-8999", "to 10.1.0.0/16 at TCP 443 UDP 8000-8999",
+	}
+	if diff := cmp.Diff(want, Lines(network)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	other := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: selecting("use=other")}}
+	found := Narrow(&networkingv1.NetworkPolicySpec{
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: other}}, Egress: []networkingv1.NetworkPolicyEgressRule{{To: other}},
+	}, network)
+	wanted := []Excess{
+		{"lets pods of other namespaces connect in spec.ingress[0] than the namespaceSelector may select", []string{shop, "use=monitoring"}},
+		{"lets pods connect in spec.egress[0] to other namespaces, or at other ports, than the namespaceSelector may select", []string{shop, dns}},
+	}
+	if diff := cmp.Diff(wanted, found); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestARangeIsAllowedWithTheFewestExceptions, and never because of a range or an exception that cannot be read.
+func TestARangeIsAllowedWithTheFewestExceptions(t *testing.T) {
+	few, more := Range{"10.0.0.0/8", []string{"10.1.0.0/16"}}, Range{"0.0.0.0/0", []string{"10.1.0.0/16", "10.2.0.0/16"}}
+	for name, c := range map[string]struct {
+		block  string
+		egress []Range
+		want   []string
+		says   string
+	}{
+		"the fewest first":      {"10.0.0.0/8", []Range{few, more}, few.Except, "without all of the exceptions"},
+		"the fewest last":       {"10.0.0.0/8", []Range{more, few}, few.Except, "without all of the exceptions"},
+		"no CIDR":               {"10.0.0.0", []Range{more}, nil, "to an ipBlock that is no CIDR"},
+		"IPv4 in IPv6":          {"::ffff:192.0.2.0/120", []Range{{"::/0", nil}}, nil, "to an ipBlock that is no CIDR"},
+		"an exception is wrong": {"192.0.2.0/24", []Range{{"0.0.0.0/0", []string{"private"}}}, nil, "which is not allowed"},
+		"a range is wrong":      {"192.0.2.0/24", []Range{{"all", nil}}, nil, "which is not allowed"},
+	} {
+		spec := &networkingv1.NetworkPolicySpec{Egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: c.block}}}}}}
+		found := Narrow(spec, Allowed("kubeop-acme-shop", v1alpha1.OwnNetworkPolicies, Rules{Egress: c.egress}))
+		if len(found) != 1 || !strings.Contains(found[0].Why, c.says) {
+			t.Errorf("%s: found %v, want %q", name, found, c.says)
+		}
+		var except []string
+		for _, rule := range spec.Egress {
+			except = rule.To[0].IPBlock.Except
+		}
+		if diff := cmp.Diff(c.want, except); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

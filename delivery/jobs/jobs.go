@@ -109,7 +109,7 @@ func (r *Run) Name() string {
 
 // Job returns the Job without kubeop's own labels and annotations; Mark sets them after the Job was checked.
 func (r *Run) Job() (*unstructured.Unstructured, error) {
-	source := &v1alpha1.ImageSource{Env: r.Hook.Env, EnvFrom: r.Hook.EnvFrom, Command: r.Hook.Command, Args: r.Hook.Args}
+	source := &v1alpha1.ImageSource{Env: r.environment(), EnvFrom: r.Hook.EnvFrom, Command: r.Hook.Command, Args: r.Hook.Args}
 	if own := r.App.Spec.Image; own != nil {
 		source.PullSecrets, source.ImagePullPolicy = own.PullSecrets, own.ImagePullPolicy
 	}
@@ -117,7 +117,6 @@ func (r *Run) Job() (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("%s has no image: set it in app.yaml, unless the app is of type Image", r)
 	}
 	pod := workload.Pod(r.Hook.Name, source)
-	pod.Containers[0].Env = r.environment()
 	timeout := r.Timeout()
 	pod.ActiveDeadlineSeconds = seconds(timeout)
 	job := &batchv1.Job{
@@ -185,8 +184,8 @@ func (r *Run) Is(job *unstructured.Unstructured) bool {
 // OutOfTime reports whether a Job failed because no pod of it ended in time. A pod that runs has a shorter limit and reports itself how it
 // ended; in this case, the pod and its log are gone.
 func OutOfTime(job *unstructured.Unstructured) bool {
-	c, failed := condition.True(job, string(batchv1.JobFailed))
-	return failed && c.Reason == batchv1.JobReasonDeadlineExceeded
+	c, _ := condition.True(job, string(batchv1.JobFailed))
+	return c.Reason == batchv1.JobReasonDeadlineExceeded
 }
 
 // templates are the paths of the pod in the kinds that an Image App is rendered to.
@@ -199,11 +198,7 @@ var templates = map[schema.GroupKind][]string{
 // ImageOf returns the image of the first container in the objects, which for an Image App is the delivered image.
 func ImageOf(objects []*unstructured.Unstructured) string {
 	for _, o := range objects {
-		path, ok := templates[o.GroupVersionKind().GroupKind()]
-		if !ok {
-			continue
-		}
-		containers, _, _ := unstructured.NestedSlice(o.Object, path...)
+		containers, _, _ := unstructured.NestedSlice(o.Object, templates[o.GroupVersionKind().GroupKind()]...)
 		if len(containers) == 0 {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,8 @@ func TestJob(t *testing.T) {
 		r.Hook.Timeout = &metav1.Duration{Duration: 90 * time.Second}
 		r.Hook.Env = []corev1.EnvVar{{Name: "KUBEOP_REVISION", Value: "forged"}, {Name: "A", Value: "b"}}
 	})
+	r.Hook.Command, r.Hook.Args = []string{"migrate"}, []string{"up"}
+	r.Hook.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
 	made, err := r.Job()
 	if err != nil {
 		t.Fatal(err)
@@ -97,8 +100,14 @@ func TestJob(t *testing.T) {
 	if !*pod.SecurityContext.RunAsNonRoot || *pod.AutomountServiceAccountToken || *c.SecurityContext.AllowPrivilegeEscalation {
 		t.Errorf("the pod may too much: %+v", pod)
 	}
-	if len(c.Env) != 2 || c.Env[0].Value != "main@sha1:1" || c.Env[1].Value != "b" {
-		t.Errorf("the environment is %+v", c.Env)
+	env := []corev1.EnvVar{{Name: "KUBEOP_REVISION", Value: "main@sha1:1"}, {Name: "A", Value: "b"}}
+	if diff := cmp.Diff(corev1.Container{Command: r.Hook.Command, Args: r.Hook.Args, Env: env, EnvFrom: r.Hook.EnvFrom}, corev1.Container{Command: c.Command, Args: c.Args, Env: c.Env, EnvFrom: c.EnvFrom}); diff != "" {
+		t.Errorf("what runs (-want +got):\n%s", diff)
+	}
+	owner := []metav1.OwnerReference{{APIVersion: "paas.kubeop.io/v1alpha1", Kind: "App", Name: "web", UID: "1"}}
+	want := batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: r.Name(), OwnerReferences: owner}}
+	if diff := cmp.Diff(want, batchv1.Job{TypeMeta: job.TypeMeta, ObjectMeta: job.ObjectMeta}); diff != "" {
+		t.Errorf("the object (-want +got):\n%s", diff)
 	}
 	if r.Is(made) {
 		t.Error("it is known before it is marked")
@@ -108,8 +117,35 @@ func TestJob(t *testing.T) {
 	if !r.Is(made) || run(func(r *Run) { r.Input = "4567" }).Is(made) {
 		t.Error("it is not known again")
 	}
+	for _, label := range []string{v1alpha1.AppLabel, v1alpha1.HookLabel} {
+		other := made.DeepCopy()
+		labels := other.GetLabels()
+		labels[label] = "other"
+		other.SetLabels(labels)
+		if r.Is(other) {
+			t.Errorf("it is known with another label %s", label)
+		}
+	}
 	if _, err := run(func(r *Run) { r.Hook.Image = "" }).Job(); err == nil || !strings.Contains(err.Error(), "pre hook migrate has no image") {
 		t.Errorf("without an image: %v", err)
+	}
+}
+
+func TestAHookRunsAsLongAsItSaysOrItsAppDoes(t *testing.T) {
+	minute, second := metav1.Duration{Duration: time.Minute}, &metav1.Duration{Duration: time.Second}
+	for name, c := range map[string]struct {
+		app  metav1.Duration
+		hook *metav1.Duration
+		want time.Duration
+	}{
+		"nothing":  {metav1.Duration{}, nil, (&v1alpha1.AppSpec{}).Within()},
+		"the app":  {minute, nil, time.Minute},
+		"the hook": {minute, second, time.Second},
+	} {
+		r := run(func(r *Run) { r.App.Spec.Timeout, r.Hook.Timeout = c.app, c.hook })
+		if got := r.Timeout(); got != c.want || got == 0 {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }
 
@@ -177,7 +213,9 @@ func TestImageOf(t *testing.T) {
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": container}}}}}
 	service := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service"}}
 	empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
-	if got := ImageOf([]*unstructured.Unstructured{service, empty, deployment}); got != "web:1" {
+	nameless := deployment.DeepCopy()
+	_ = unstructured.SetNestedSlice(nameless.Object, []any{map[string]any{"name": "web"}}, "spec", "template", "spec", "containers")
+	if got := ImageOf([]*unstructured.Unstructured{service, empty, nameless, deployment}); got != "web:1" {
 		t.Errorf("got %q, want %q", got, "web:1")
 	}
 	pod := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": "first:1"}, map[string]any{"image": "second:1"}}}}
