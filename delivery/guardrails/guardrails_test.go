@@ -270,6 +270,36 @@ func TestTheOtherPlacesOfImagesAndClassesCount(t *testing.T) {
 	}
 }
 
+// TestARuleIsAboutItsKindsOnly: another kind may have a field of the same name, and what no list is about is not limited.
+func TestARuleIsAboutItsKindsOnly(t *testing.T) {
+	rules := Of([]v1alpha1.Policy{named("p", false, v1alpha1.PolicyRules{
+		Services: &v1alpha1.ServiceRules{Types: []string{"ClusterIP"}}, Hostnames: &v1alpha1.HostnameRules{Suffixes: []string{"a.example"}},
+		Classes: &v1alpha1.ClassRules{Storage: []string{"a"}, Ingress: []string{"a"}, Gateway: []string{"a"}},
+	})})
+	const claims = "spec: {volumeClaimTemplates: [{spec: {storageClassName: z}}, {spec: {storageClassName: z}}]}}"
+	for object, want := range map[string]int{
+		"{apiVersion: v1, kind: PersistentVolumeClaim, spec: {storageClassName: z}}":                       1,
+		"{apiVersion: example.com/v1, kind: PersistentVolumeClaim, spec: {storageClassName: z}}":           0,
+		"{apiVersion: v1, kind: ConfigMap, spec: {storageClassName: z}}":                                   0,
+		"{apiVersion: apps/v1, kind: StatefulSet, " + claims:                                               1,
+		"{apiVersion: example.com/v1, kind: StatefulSet, " + claims:                                        0,
+		"{apiVersion: apps/v1, kind: Deployment, " + claims:                                                0,
+		"{apiVersion: example.com/v1, kind: Ingress, spec: {ingressClassName: z, rules: [{host: z}]}}":     0,
+		"{apiVersion: networking.k8s.io/v1, kind: Route, spec: {ingressClassName: z, rules: [{host: z}]}}": 0,
+		"{apiVersion: example.com/v1, kind: Gateway, spec: {gatewayClassName: z, listeners: [{}]}}":        0,
+		"{apiVersion: gateway.networking.k8s.io/v1, kind: Route, spec: {gatewayClassName: z}}":             0,
+		"{apiVersion: example.com/v1, spec: {listeners: [{}]}}":                                            0,
+		"{apiVersion: example.com/v1, kind: Service, spec: {type: NodePort}}":                              0,
+		"{apiVersion: v1, kind: Thing, spec: {type: NodePort}}":                                            0,
+		"{apiVersion: v1, kind: Service, spec: {loadBalancerClass: z}}":                                    0,
+		"{apiVersion: v1, kind: Pod, spec: {priorityClassName: z, runtimeClassName: z}}":                   0,
+	} {
+		if got := Check(parsed(t, object), &rules); len(got) != want {
+			t.Errorf("%s: got %+v, want %d", object, got, want)
+		}
+	}
+}
+
 // TestAnActionThatIsUnknownDenies, because a rule that nobody applies would be worse.
 func TestAnActionThatIsUnknownDenies(t *testing.T) {
 	rules := Of([]v1alpha1.Policy{named("p", false, v1alpha1.PolicyRules{Kinds: &v1alpha1.KindRules{Action: "Ask", Deny: []string{"Pod"}}})})

@@ -89,6 +89,7 @@ func TestATolerationThatIsNotAllowedIsNamed(t *testing.T) {
 		"[{key: pool, operator: Exists}]":                  "tolerates the taint pool of every value" + allowed,
 		"[{key: pool, operator: Lt, value: tenants}]":      "tolerates the taint pool Lt tenants" + allowed,
 		"[{key: pool, value: others, effect: NoSchedule}]": "tolerates the taint pool=others:NoSchedule" + allowed,
+		"[{key: pool, operator: Equal, value: others}]":    "tolerates the taint pool=others" + allowed,
 		"[{key: gpu, value: a}]":                           "tolerates the taint gpu=a" + allowed,
 		"[{key: lone, value: a}]":                          "tolerates the taint lone=a" + allowed,
 		"[{key: [pool]}]":                                  "tolerates every taint" + allowed,
@@ -106,6 +107,32 @@ func TestATolerationThatIsNotAllowedIsNamed(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", tolerations, got, want)
+		}
+	}
+}
+
+// TestPodsTolerateWhatKubernetesAddsAndWhatNoRuleIsAbout: Kubernetes adds tolerations to pods in this form only.
+func TestPodsTolerateWhatKubernetesAddsAndWhatNoRuleIsAbout(t *testing.T) {
+	tolerations := &v1alpha1.NodeRules{Tolerations: []v1alpha1.AllowedToleration{{Key: "pool"}}}
+	const added = "{key: node.kubernetes.io/memory-pressure, operator: Exists, effect: NoSchedule}"
+	for name, c := range map[string]struct {
+		rule              *v1alpha1.NodeRules
+		kind, tolerations string
+		refused           bool
+	}{
+		"added":                  {tolerations, "Pod", added, false},
+		"added, in a template":   {tolerations, "PodTemplate", added, true},
+		"added, of a value":      {tolerations, "Pod", "{key: node.kubernetes.io/memory-pressure, effect: NoSchedule}", true},
+		"added, of every effect": {tolerations, "Pod", "{key: node.kubernetes.io/memory-pressure, operator: Exists}", true},
+		"without a rule":         {selecting("pool", "tenants"), "Pod", "{key: gpu}", false},
+	} {
+		spec := "{nodeSelector: {pool: tenants}, tolerations: [" + c.tolerations + "]}"
+		if c.kind == "PodTemplate" {
+			spec = "null, template: {spec: " + spec + "}"
+		}
+		rules := Of([]v1alpha1.Policy{named("a", false, v1alpha1.PolicyRules{Nodes: c.rule})})
+		if got := Check(parsed(t, "{apiVersion: v1, kind: "+c.kind+", spec: "+spec+"}"), &rules); (len(got) > 0) != c.refused {
+			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 }

@@ -77,12 +77,30 @@ func TestTheStrictestLimitsHold(t *testing.T) {
 			conflicts: []string{"spec.limits.defaultRequest of project.yaml has cpu 5m, and spec.limits.min of policies/a.yaml has 100m, which holds"}},
 		"contradicting policies": {policies: []string{"min: {cpu: 2}", "max: {cpu: 1}"}, want: []string{"min.cpu=1", "max.cpu=1", "limit.cpu=1", "request.cpu=1"},
 			conflicts: []string{"spec.limits.min of policies/a.yaml has cpu 2, and spec.limits.max of policies/b.yaml has 1, which holds"}},
-		"a ratio raises the request":    {policies: []string{"ratio: {memory: 3}"}, want: []string{"ratio.memory=3", "limit.memory=256Mi", "request.memory=89478486"}},
-		"a ratio without a limit":       {policies: []string{"ratio: {cpu: 4}"}, want: []string{"ratio.cpu=4", "limit.cpu=200m", "request.cpu=50m"}},
-		"a ratio within a maximum":      {policies: []string{"{ratio: {cpu: 4}, max: {cpu: 100m}}"}, want: []string{"limit.cpu=100m", "request.cpu=50m", "ratio.cpu=4"}},
-		"the smaller ratio":             {policies: []string{"ratio: {cpu: 4}", "ratio: {cpu: 1500m}"}, want: []string{"ratio.cpu=1500m", "limit.cpu=75m"}},
-		"a ratio that the limits imply": {policies: []string{"{min: {cpu: 1}, max: {cpu: 2}, ratio: {cpu: 3}}"}, want: []string{"max.cpu=2", "min.cpu=1"}, absent: []string{"ratio."}},
-		"a device":                      {policies: []string{"max: {example.com/gpu: 1}"}, absent: []string{"gpu"}},
+		"a ratio raises the request":          {policies: []string{"ratio: {memory: 3}"}, want: []string{"ratio.memory=3", "limit.memory=256Mi", "request.memory=89478486"}},
+		"a ratio without a limit":             {policies: []string{"ratio: {cpu: 4}"}, want: []string{"ratio.cpu=4", "limit.cpu=200m", "request.cpu=50m"}},
+		"a ratio within a maximum":            {policies: []string{"{ratio: {cpu: 4}, max: {cpu: 100m}}"}, want: []string{"limit.cpu=100m", "request.cpu=50m", "ratio.cpu=4"}},
+		"the smaller ratio":                   {policies: []string{"ratio: {cpu: 4}", "ratio: {cpu: 1500m}"}, want: []string{"ratio.cpu=1500m", "limit.cpu=75m"}},
+		"a ratio that the limits imply":       {policies: []string{"{min: {cpu: 1}, max: {cpu: 2}, ratio: {cpu: 3}}"}, want: []string{"max.cpu=2", "min.cpu=1"}, absent: []string{"ratio."}},
+		"a ratio below what the limits imply": {policies: []string{"{min: {cpu: 1}, max: {cpu: 4}, ratio: {cpu: 3}}"}, want: []string{"ratio.cpu=3"}},
+		"a ratio and only a minimum":          {policies: []string{"{min: {cpu: 10m}, ratio: {cpu: 3}}"}, want: []string{"ratio.cpu=3", "limit.cpu=150m"}},
+		"a minimum of nothing":                {policies: []string{"{min: {cpu: 0}, max: {cpu: 4}, ratio: {cpu: 3}}"}, want: []string{"ratio.cpu=3"}},
+		"a large request of the project":      {request: map[string]string{"memory": "1Gi"}, want: []string{"limit.memory=256Mi", "request.memory=256Mi"}},
+		"a device of the project":             {limit: map[string]string{"example.com/gpu": "1"}, want: []string{"limit.example.com/gpu=1"}, absent: []string{"request.example.com/gpu"}},
+		"the smaller maximum first":           {policies: []string{"max: {cpu: 2}", "max: {cpu: 4}"}, want: []string{"max.cpu=2"}},
+		"a maximum of the disk":               {policies: []string{"max: {ephemeral-storage: 1Gi}"}, want: []string{"max.ephemeral-storage=1Gi", "limit.ephemeral-storage=1Gi"}},
+		"one amount":                          {policies: []string{"{min: {cpu: 1}, max: {cpu: 1}}"}, want: []string{"max.cpu=1", "min.cpu=1"}},
+		"a project at the maximum and the minimum": {
+			policies: []string{"{min: {cpu: 100m}, max: {memory: 1Gi}}"}, limit: map[string]string{"memory": "1Gi"}, request: map[string]string{"cpu": "100m"},
+			want: []string{"limit.memory=1Gi", "request.cpu=100m"},
+		},
+		"a project within the limits": {
+			policies: []string{"{min: {cpu: 100m}, max: {memory: 1Gi}}"}, limit: map[string]string{"memory": "512Mi"}, request: map[string]string{"cpu": "200m"},
+			want: []string{"limit.memory=512Mi", "request.cpu=200m"},
+		},
+		"the first of equal maximums is named": {policies: []string{"max: {cpu: 1}", "max: {cpu: 1}"}, limit: map[string]string{"cpu": "2"}, want: []string{"limit.cpu=1"},
+			conflicts: []string{"spec.limits.default of project.yaml has cpu 2, and spec.limits.max of policies/a.yaml has 1, which holds"}},
+		"a device": {policies: []string{"max: {example.com/gpu: 1}"}, absent: []string{"gpu"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var project v1alpha1.ContainerLimits
@@ -107,7 +125,7 @@ func TestTheStrictestLimitsHold(t *testing.T) {
 			if diff := cmp.Diff(c.conflicts, got.Conflicts); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if len(got.Items()) != 1 {
+			if len(got.Items()) != 1 || *got.Items()[0].Type != corev1.LimitTypeContainer {
 				t.Errorf("%d items", len(got.Items()))
 			}
 		})
@@ -118,6 +136,12 @@ func TestTheSizesOfClaims(t *testing.T) {
 	got := Of(policies(t, "claims: {max: 10Gi}", "claims: {max: 5Gi, min: 1Gi}", "claims: {min: 2Gi}"), v1alpha1.ContainerLimits{})
 	if items := got.Items(); len(items) != 2 || flat(t, items[1]) != " max.storage=5Gi min.storage=2Gi " || *items[1].Type != corev1.LimitTypePersistentVolumeClaim || got.Conflicts != nil {
 		t.Errorf("got %v, %v", items, got.Conflicts)
+	}
+	for text, want := range map[string]string{"claims: {max: 10Gi}": " max.storage=10Gi ", "claims: {min: 1Gi}": " min.storage=1Gi ", "claims: {min: 1Gi, max: 1Gi}": " max.storage=1Gi min.storage=1Gi "} {
+		got := Of(append(policies(t, text), v1alpha1.Policy{}), v1alpha1.ContainerLimits{})
+		if items := got.Items(); len(items) != 2 || flat(t, items[1]) != want || got.Conflicts != nil {
+			t.Errorf("%s: got %v, %v", text, items, got.Conflicts)
+		}
 	}
 	got = Of(policies(t, "claims: {max: 10Gi}", "claims: {min: 20Gi}"), v1alpha1.ContainerLimits{})
 	want := []string{"spec.limits.claims.min of policies/b.yaml has storage 20Gi, and spec.limits.claims.max of policies/a.yaml has 10Gi, which holds"}
@@ -134,6 +158,7 @@ func TestTheLimitsOfAPolicyAreChecked(t *testing.T) {
 		"{default: {cpu: 1}, defaultRequest: {cpu: 2}}": {{"limits.defaultRequest[cpu]", "2 is above 1 in default; it must be at most that"}},
 		"{min: {cpu: 2}, defaultRequest: {cpu: 1}}":     {{"limits.min[cpu]", "2 is above 1 in defaultRequest; it must be at most that"}},
 		"ratio: {cpu: 900m}":                            {{"limits.ratio[cpu]", "900m is below 1; a limit is never below the request"}},
+		"{max: {cpu: 500m}, min: {cpu: 0}}":             nil,
 		"max: {memory: -1}":                             {{"limits.max[memory]", "-1 is negative; it must be 0 or more"}},
 		"max: {requests.cpu: 1}":                        {{"limits.max[requests.cpu]", "only cpu, memory and ephemeral-storage of containers are limited"}},
 		"claims: {min: 2Gi, max: 1Gi}":                  {{"limits.claims.min", "2Gi is above 1Gi in claims.max; it must be at most that"}},
