@@ -16,7 +16,7 @@ func TestAnUnclearSourceBreaksTheRulesAboutSignatures(t *testing.T) {
 		return v1alpha1.AppliedPolicy{Policy: policy, Signatures: policy, PolicyRules: v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Verify: []v1alpha1.SignatureRule{{Images: images}}}}}
 	}
 	spec := &v1alpha1.GuardrailsSpec{
-		Deny: []v1alpha1.AppliedPolicy{{Policy: "none"}, signed("acme", "registry.example.com/acme")},
+		Deny: []v1alpha1.AppliedPolicy{{Policy: "none"}, {Policy: "others", PolicyRules: v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Deny: []string{"a.example"}}}}, signed("acme", "registry.example.com/acme")},
 		Warn: []v1alpha1.AppliedPolicy{signed("all", "*")},
 	}
 	for url, want := range map[string]string{
@@ -36,6 +36,9 @@ func TestAnUnclearSourceBreaksTheRulesAboutSignatures(t *testing.T) {
 		}
 		for _, v := range broken {
 			got = append(got, "broken in "+v.Policy)
+			if action := map[string]v1alpha1.PolicyAction{"acme": v1alpha1.DenyAction, "all": v1alpha1.WarnAction}[v.Policy]; v.Action != action || v.Rule != Images {
+				t.Errorf("%s breaks %s with the action %s", url, v.Rule, v.Action)
+			}
 			if v.Field != "images.verify" || !strings.Contains(v.Why, "servers may read in several ways") {
 				t.Errorf("%s breaks %s: %s", url, v.Field, v.Why)
 			}
@@ -43,6 +46,9 @@ func TestAnUnclearSourceBreaksTheRulesAboutSignatures(t *testing.T) {
 		if got := strings.Join(got, ", "); got != want {
 			t.Errorf("%s is %s, want %s", url, got, want)
 		}
+	}
+	if unverified, broken := UnverifiedSource(Source{Type: OCIRepository, URL: "oci://registry.example.com/acme/web/"}, "sha256:0", nil); unverified != nil || broken != nil {
+		t.Errorf("without policies: %v, %v", unverified, broken)
 	}
 	if unverified, broken := UnverifiedSource(Source{Type: HelmRepository, URL: "https://charts.example.com/?x"}, "", spec); unverified != nil || broken != nil {
 		t.Errorf("a Helm repository is %v, %v", unverified, broken)

@@ -159,10 +159,10 @@ func (b bounds) atRatio(limit resource.Quantity, name corev1.ResourceName) resou
 
 // implied reports whether no container between the minimum and the maximum exceeds the ratio. The API server refuses such a ratio.
 func (b bounds) implied() bool {
-	if b.most == nil || b.least == nil || b.least.IsZero() {
+	if b.most == nil || b.least == nil {
 		return false
 	}
-	return b.ratio.AsApproximateFloat64() >= b.most.AsApproximateFloat64()/b.least.AsApproximateFloat64()
+	return b.ratio.AsApproximateFloat64() >= b.most.AsApproximateFloat64()/b.least.AsApproximateFloat64() // Never above a minimum of 0.
 }
 
 // scaled multiplies an amount by times/by, rounded up: processors to thousandths, and bytes to whole ones.

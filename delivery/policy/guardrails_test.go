@@ -45,6 +45,9 @@ func TestObjectsAreJudgedByPolicies(t *testing.T) {
 	if diff := cmp.Diff(refused, strings.Split(Refusal(broken).Error(), "\n")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	if found, _ := Violations(Refusal(broken)); found[0].Rule != guardrails.Images {
+		t.Errorf("the rule is %q", found[0].Rule)
+	}
 	if err := Refusal([]Notice{broken[1]}); err != nil {
 		t.Errorf("what is audited is refused: %v", err)
 	}
@@ -84,5 +87,26 @@ func TestWhatIsNotSignedIsNamedWithTheReason(t *testing.T) {
 	}
 	if all := Unverified(objects, nil); all != nil {
 		t.Errorf("without policies: %v", all)
+	}
+	if all := Judge([]*unstructured.Unstructured{{Object: pod}}, &spec, nil); len(all) != 2 || !strings.HasSuffix(all[0].Why, "kubeop has verified no signature of it") {
+		t.Errorf("without a reason: %v", all)
+	}
+	spec.Warn = []v1alpha1.AppliedPolicy{spec.Deny[0]}
+	spec.Warn[0].Policy, spec.Signed = "q", nil
+	if all := Unverified(objects, &spec); len(all) != 4 {
+		t.Errorf("of two policies: %v", all)
+	}
+}
+
+func TestASourceIsJudgedByPolicies(t *testing.T) {
+	spec := guardrails.Of([]v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Sources: &v1alpha1.SourceRules{Helm: &v1alpha1.URLPatterns{Allow: []string{"good.org"}}},
+	}}}})
+	got := JudgeSource("App/web", guardrails.Source{Type: guardrails.HelmRepository, URL: "https://evil.org/charts"}, &spec)
+	if len(got) != 1 || !strings.HasPrefix(got[0].String(), "App/web ") || got[0].Policy != "p" || got[0].Rule != guardrails.Sources {
+		t.Errorf("got %v", got)
+	}
+	if got := JudgeSource("App/web", guardrails.Source{Type: guardrails.HelmRepository, URL: "https://evil.org/charts"}, nil); got != nil {
+		t.Errorf("without policies: %v", got)
 	}
 }

@@ -52,8 +52,8 @@ func outsider(subject map[string]any, namespace string) string {
 func platformIdentity(object *unstructured.Unstructured, _ string) string {
 	var used string
 	visit(object.Object, func(key string, value any) {
-		name, ok := value.(string)
-		if ok && (key == "serviceAccountName" || key == "serviceAccount") && strings.HasPrefix(name, reserved) {
+		name, _ := value.(string)
+		if (key == "serviceAccountName" || key == "serviceAccount") && strings.HasPrefix(name, reserved) {
 			used = name
 		}
 	})

@@ -35,7 +35,10 @@ func TestFieldsOfPodsAreFoundInOtherKinds(t *testing.T) {
 		"tolerations: [{key: tenant}]":      "Database/web tolerates the taint tenant, and nodes with it are not for this tenant: take it out, or ask an administrator of the cluster to list tenant in spec.taints of the Tenant",
 		"affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, namespaces: [beta]}]}}":     "Database/web has podAffinity with pods of other namespaces; leave namespaces and namespaceSelector out in Git, so that it is with pods of namespace kubeop-acme-web",
 		"affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, namespaces: [beta]}]}}": "Database/web has podAntiAffinity with pods of other namespaces",
-		"peers: {requiredDuringSchedulingIgnoredDuringExecution: [{namespaces: [beta]}]}":                                          "",
+		"tolerations: [{key: first}, {key: second}]":                                               "Database/web tolerates the taint first,",
+		"a: {tolerations: [{key: first}]}, b: {tolerations: [{key: second}]}":                      "Database/web tolerates the taint first,",
+		"a: {spec: {containers: [], nodeName: node-1}}, b: {spec: {containers: [], nodeName: ''}}": "Database/web has nodeName node-1,",
+		"peers: {requiredDuringSchedulingIgnoredDuringExecution: [{namespaces: [beta]}]}":          "",
 	} {
 		judge(t, fmt.Sprintf(custom, field), want)
 	}
@@ -47,6 +50,8 @@ func TestADefinitionOfTolerationsIsNone(t *testing.T) {
 
 func TestANodeNameOutsideOfASpecIsNone(t *testing.T) {
 	judge(t, `{apiVersion: example.com/v1, kind: Record, metadata: {name: web}, lastRun: {containers: [], nodeName: a}}`, "")
+	judge(t, `{apiVersion: example.com/v1, kind: Record, metadata: {name: web}, lastRun: {containers: [], volumes: [{name: v, nfs: {}}]}}`, "")
+	judge(t, `{apiVersion: example.com/v1, kind: Record, metadata: {name: web}, spec: {nodeName: a, volumes: [{name: v, nfs: {}}]}}`, "")
 }
 
 func TestAMessageAboutAnAnnotationSaysWhoAllowsIt(t *testing.T) {

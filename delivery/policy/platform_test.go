@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,6 +27,8 @@ func TestAppsOfThePlatformAreBounded(t *testing.T) {
 		"a definition of kubeop":      {definitionOf("paas.kubeop.io", "Cluster"), "CustomResourceDefinition/widgets is cluster-scoped, and " + clusterAdmin, "CustomResourceDefinition/widgets defines a kind of kubeop, which kubeop's chart installs"},
 		"a namespace of a tenant":     {`{apiVersion: v1, kind: Namespace, metadata: {name: kubeop-acme}}`, "Namespace/kubeop-acme is cluster-scoped, and " + clusterAdmin, "Namespace/kubeop-acme is kubeop's own, or a tenant's; choose another name in Git"},
 		"the operator's own":          {`{apiVersion: v1, kind: Namespace, metadata: {name: paas}}`, "Namespace/paas is cluster-scoped, and " + clusterAdmin, "Namespace/paas is kubeop's own, or a tenant's; choose another name in Git"},
+		"another kind named so":       {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: paas}}`, "ClusterRole/paas is cluster-scoped, and " + clusterAdmin, ""},
+		"a field like a definition's": {`{apiVersion: example.com/v1, kind: Tenant, metadata: {name: a}, spec: {group: paas.kubeop.io}}`, "Tenant/a is cluster-scoped, and " + clusterAdmin, ""},
 		"kubeop's account":            {`{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-deployer}}`, "ServiceAccount/kubeop-deployer is refused: the platform's own ServiceAccounts start with kubeop-; choose another name in Git", "same"},
 	}
 	for name, tc := range tests {
@@ -35,8 +38,12 @@ func TestAppsOfThePlatformAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for everywhere, want := range map[bool]string{false: tc.namespaced, true: tc.anywhere} {
 				bounds := Bounds{Namespace: namespace, Platform: &Platform{ClusterWide: everywhere, Operator: "paas"}}
-				if got := text(Check([]*unstructured.Unstructured{object(t, tc.object)}, bounds, scope)); got != want {
+				err := Check([]*unstructured.Unstructured{object(t, tc.object)}, bounds, scope)
+				if got := text(err); got != want {
 					t.Errorf("cluster-wide %t:\ngot  %q\nwant %q", everywhere, got, want)
+				}
+				if found, _ := Violations(err); strings.Contains(want, " is for namespace ") && found[0].Rule != "ForeignNamespace" {
+					t.Errorf("the rule is %s", found[0].Rule)
 				}
 			}
 		})

@@ -176,6 +176,19 @@ func TestCheckReportsAllSorted(t *testing.T) {
 	}
 }
 
+// TestWhatHelpsSeveralObjectsIsSaidOnce, with what it is about.
+func TestWhatHelpsSeveralObjectsIsSaidOnce(t *testing.T) {
+	for about, manifests := range map[string][2]string{
+		"cluster-scoped objects":               {definitionOf("example.com", "Cluster"), definitionOf("example.org", "Cluster")},
+		"kinds that the cluster does not know": {`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`, `{apiVersion: example.com/v1, kind: Unheard, metadata: {name: b}}`},
+	} {
+		err := Check([]*unstructured.Unstructured{object(t, manifests[0]), object(t, manifests[1])}, Bounds{Namespace: namespace}, scope)
+		if lines := strings.Split(text(err), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[2], "for "+about+": ") {
+			t.Errorf("got %v, want a line for %s", err, about)
+		}
+	}
+}
+
 func TestCheckChangesNoObject(t *testing.T) {
 	checked := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: confirm, x: z}}}`)
 	before := checked.DeepCopy()

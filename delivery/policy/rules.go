@@ -45,11 +45,11 @@ const reserved = "kubeop-"
 
 // foreignNamespace: the object names a namespace that is not the app's.
 func foreignNamespace(object *unstructured.Unstructured, namespace string) string {
-	named, found, err := unstructured.NestedString(object.Object, "metadata", "namespace")
+	named, _, err := unstructured.NestedString(object.Object, "metadata", "namespace")
 	if err != nil {
 		return "has a namespace that is no text"
 	}
-	if !found || named == "" || named == namespace {
+	if named == "" || named == namespace {
 		return ""
 	}
 	return fmt.Sprintf("is for namespace %s; this app's is %[2]s: leave metadata.namespace out, or set spec.targetNamespace of the App to %[2]s", oneLine(named), namespace)

@@ -100,7 +100,7 @@ const (
 
 func join(found []*Violation) error {
 	slices.SortFunc(found, func(a, b *Violation) int {
-		return cmp.Or(cmp.Compare(a.Error(), b.Error()), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Compare(a.Error(), b.Error())
 	})
 	var errs []error
 	for _, violation := range append(found, Once(found)...) {
