@@ -120,6 +120,40 @@ func TestOnlySoManySignaturesAreRead(t *testing.T) {
 	}
 }
 
+// TestOnlySoManyBundlesAreRead, of which other things that refer to the digest are none.
+func TestOnlySoManyBundlesAreRead(t *testing.T) {
+	a, b := sources.NewSigner(t), sources.NewSigner(t)
+	server, v, image := registry(t)
+	index := "sha256-" + signedDigest[7:]
+	server.SignReferring(t, signedDigest, signPredicate, a)
+	byA := server.Manifests[index]
+	delete(server.Manifests, index)
+	server.SignReferring(t, signedDigest, signPredicate, b)
+	byB := server.Manifests[index]
+	all := []byte(strings.Replace(string(byB), bundlePrefix, "application/x", 1))
+	for range maxSignatures - 1 {
+		all = joined(t, all, byB)
+	}
+	rules := []v1alpha1.SignatureRule{keyed(a)}
+	server.Manifests[index] = joined(t, joined(t, all, byA), byB)
+	if err := v.Verify(t.Context(), image, rules); err != nil {
+		t.Error(err)
+	}
+	server.Manifests[index] = joined(t, joined(t, all, byB), byA)
+	sources.WantError(t, v.Verify(t.Context(), image, rules), failure.ErrSignature, "none of its 32 signatures")
+}
+
+// TestOnlyLayersOfCosignAreSignatures, of which the manifest under the tag may have others.
+func TestOnlyLayersOfCosignAreSignatures(t *testing.T) {
+	a, b := sources.NewSigner(t), sources.NewSigner(t)
+	server, v, image := registry(t)
+	payload := sources.Payload(signedDigest)
+	layer := sources.Layer{Payload: payload, Annotations: b.Annotations(payload)}
+	server.PushPayloads(t, signedDigest, sources.Layer{Payload: payload, Annotations: a.Annotations(payload)}, layer, sources.Layer{Payload: payload, Annotations: map[string]string{"note": "x"}})
+	server.Manifests[tagged] = []byte(strings.Replace(string(server.Manifests[tagged]), payloadType, "application/x", 1))
+	sources.WantError(t, v.Verify(t.Context(), image, []v1alpha1.SignatureRule{keyed(a)}), failure.ErrSignature, "none of its 1 signatures")
+}
+
 // TestARegistryThatDoesNotAnswerIsNoVerdict: it is tried again.
 func TestARegistryThatDoesNotAnswerIsNoVerdict(t *testing.T) {
 	server, v, image := registry(t)
