@@ -81,15 +81,7 @@ func Labels(spec map[string]any) map[string]string {
 	for _, action := range []string{"deny", "warn", "audit"} {
 		policies, _ := spec[action].([]any)
 		for _, p := range policies {
-			for field := range p.(map[string]any) {
-				switch field {
-				case "policy", "signatures":
-				case "sources": // The API server does not judge them.
-					labels[v1alpha1.Group+"/"+action+"-"+field] = "true"
-				default:
-					labels[v1alpha1.Group+"/"+action], labels[v1alpha1.Group+"/"+action+"-"+field] = "true", "true"
-				}
-			}
+			labelFamilies(labels, v1alpha1.Group+"/"+action, p.(map[string]any))
 		}
 	}
 	if spec["added"] != nil {
@@ -99,6 +91,19 @@ func Labels(spec map[string]any) map[string]string {
 		labels[v1alpha1.Group+"/deny-hostnames"] = "true"
 	}
 	return labels
+}
+
+// labelFamilies adds the labels of the families of one policy. action is the label of their action.
+func labelFamilies(labels map[string]string, action string, rules map[string]any) {
+	for field := range rules {
+		switch field {
+		case "policy", "signatures":
+		case "sources": // The API server does not judge them.
+			labels[action+"-"+field] = "true"
+		default:
+			labels[action], labels[action+"-"+field] = "true", "true"
+		}
+	}
 }
 
 // byAction splits the rules of a policy by their actions.
