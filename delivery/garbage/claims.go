@@ -103,7 +103,7 @@ func (o *claimOwners) add(ctx context.Context, claim *corev1.PersistentVolumeCla
 // ownersOf returns the owners of a StatefulSet: if an operator's object owns it, the claims are deleted with that object, too.
 func ownersOf(ctx context.Context, c client.Client, namespace string, owner metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 	live, err := metadata.Read(ctx, c, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), types.NamespacedName{Namespace: namespace, Name: owner.Name})
-	if live == nil || err != nil {
+	if live == nil {
 		return nil, err
 	}
 	return slices.Clone(live.GetOwnerReferences()), nil

@@ -117,19 +117,26 @@ func TestWhatChangedMeanwhileIsJudgedAnew(t *testing.T) {
 		change func(*corev1.ConfigMap)
 		times  int
 		asked  int
-		stays  bool
-		want   string
+		// held: a finalizer holds it from the beginning. leaves: it is still there afterwards, being deleted.
+		held, leaves, stays bool
+		want                string
 	}{
-		"it is the app's still":        {change: func(o *corev1.ConfigMap) { o.Data = map[string]string{"a": "b"} }, times: 1, asked: 2},
-		"another app took it over":     {change: ofApp("api"), times: 1, asked: 1, stays: true},
-		"it changes as often as tried": {change: func(*corev1.ConfigMap) {}, times: maxTries - 1, asked: maxTries},
+		"it is the app's still":         {change: func(o *corev1.ConfigMap) { o.Data = map[string]string{"a": "b"} }, times: 1, asked: 2},
+		"a finalizer came and holds it": {change: heldBy("example.com/x"), times: 1, asked: 2, leaves: true},
+		"it had a finalizer":            {change: ofApp("api"), held: true, times: 1, asked: 1, stays: true},
+		"another app took it over":      {change: ofApp("api"), times: 1, asked: 1, stays: true},
+		"it changes as often as tried":  {change: func(*corev1.ConfigMap) {}, times: maxTries - 1, asked: maxTries},
 		"it changes all the time": {
 			change: func(*corev1.ConfigMap) {}, times: maxTries, asked: maxTries, stays: true, want: "ConfigMap/one: it changes all the time, so it could not be deleted",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			api := fake.NewClientBuilder().WithObjects(configMap("one")).WithInterceptorFuncs(interceptor.Funcs{
+			one := configMap("one")
+			if c.held {
+				heldBy("example.com/x")(one)
+			}
+			api := fake.NewClientBuilder().WithObjects(one).WithInterceptorFuncs(interceptor.Funcs{
 				Delete: func(ctx context.Context, api client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
 					if asked++; asked > c.times {
 						return api.Delete(ctx, o)
@@ -149,14 +156,51 @@ func TestWhatChangedMeanwhileIsJudgedAnew(t *testing.T) {
 			if asked != c.asked || (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
 				t.Errorf("asked %d times, %v; want %d, %q", asked, err, c.asked, c.want)
 			}
-			if recorded := len(removed.Left) > 0; recorded != (c.want != "") {
+			if recorded := len(removed.Left) > 0; recorded != (c.want != "" || c.leaves) {
 				t.Errorf("left are %v", removed.Left)
 			}
 			there := api.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: "one"}, &corev1.ConfigMap{}) == nil
-			if there != c.stays {
+			if there != (c.stays || c.leaves) {
 				t.Errorf("it stays: %t, want %t", there, c.stays)
 			}
 		})
+	}
+}
+
+// TestASecretIsReadBecauseTheWatchHasNoLabelsOfIt, unless the record says that it waits for confirmation.
+func TestASecretIsReadBecauseTheWatchHasNoLabelsOfIt(t *testing.T) {
+	for policy, want := range map[v1alpha1.PrunePolicy]lists{"": {}, v1alpha1.PolicyConfirm: {Left: []string{"one"}, Held: []string{"one"}}} {
+		reads := 0
+		api := fake.NewClientBuilder().WithObjects(&corev1.Secret{ObjectMeta: configMap("one").ObjectMeta}).WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				reads++
+				return api.Get(ctx, key, o, options...)
+			},
+		}).Build()
+		r := removal(api, []v1alpha1.InventoryEntry{{ID: shop + "_one__Secret", Version: "v1", Policy: policy}})
+		r.Guarded = policy != ""
+		r.Live = func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+			return &metav1.ObjectMeta{Namespace: shop, Name: "one", UID: "uid-one"}, true, nil
+		}
+		removed, err := Remove(t.Context(), r)
+		if diff := cmp.Diff(want, listsOf(removed)); diff != "" || err != nil || (reads == 0) != r.Guarded {
+			t.Errorf("with policy %q: %d reads, %v (-want +got):\n%s", policy, reads, err, diff)
+		}
+	}
+}
+
+// TestAnObjectThatGoesMeanwhileIsNotRecorded.
+func TestAnObjectThatGoesMeanwhileIsNotRecorded(t *testing.T) {
+	var fails error = apierrors.NewNotFound(configMaps, "one")
+	api := fake.NewClientBuilder().WithObjects(configMap("one")).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return fails },
+	}).Build()
+	if removed, err := Remove(t.Context(), removal(api, entries("one"))); err != nil || len(removed.Left) > 0 {
+		t.Errorf("left are %v, %v", removed.Left, err)
+	}
+	fails = errAway
+	if left, err := Delete(t.Context(), api, unwatched, entries("one"), webLabels); !errors.Is(err, errAway) || len(left) != 1 {
+		t.Errorf("it cannot be deleted: left are %v, %v", left, err)
 	}
 }
 

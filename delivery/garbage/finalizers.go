@@ -26,7 +26,7 @@ func RemoveFinalizers(ctx context.Context, c client.Client, entries []v1alpha1.I
 		}
 		kind := metadata.ServedAs(c, id.Versioned(e.Version))
 		live, err := metadata.Read(ctx, c, kind, client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
-		if live == nil || err != nil || !(&Removal{Owner: owner}).owns(live) {
+		if live == nil || !(&Removal{Owner: owner}).owns(live) {
 			errs = append(errs, inventory.ErrorAbout(id, err))
 			continue
 		}

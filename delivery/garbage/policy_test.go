@@ -78,6 +78,9 @@ func TestProtectedObjectsStay(t *testing.T) {
 			if diff := cmp.Diff(c.want, listsOf(removed)); diff != "" || err != nil {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
+			if len(removed.Held) > 0 && removed.Left[0].Policy != c.recorded {
+				t.Errorf("it is recorded as %q, want %q", removed.Left[0].Policy, c.recorded)
+			}
 			stays := len(c.want.Left)+len(c.want.Kept) > 0 || strings.Contains(name, "another app")
 			if there := api.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: "one"}, &corev1.ConfigMap{}) == nil; there != stays {
 				t.Errorf("it stays: %t, want %t", there, stays)
@@ -117,6 +120,11 @@ func TestAnObjectThatIsHeldIsReadOnce(t *testing.T) {
 		}
 		r.Entries = removed.Left
 	}
+	r.Confirmed = true
+	if removed, err := Remove(t.Context(), r); err != nil || len(removed.Left) > 0 {
+		t.Errorf("an object that was confirmed is left: %v, %v", removed.Left, err)
+	}
+	r.Confirmed = false
 	r.Entries[0].ID = entries("gone")[0].ID
 	r.Live = func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
 		return nil, true, nil
