@@ -55,9 +55,14 @@ func TestAnErrorOfRenderingSaysOnceThatItIs(t *testing.T) {
 }
 
 func TestARecordThatIsTooLargeForASecretIsTooLarge(t *testing.T) {
-	got := (&Gate{Rendered: true, Storage: tooLargeForASecret()}).Classify(errors.New("no"), mask.Of(nil))
-	if !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) {
-		t.Errorf("the record: %v", got)
+	for _, storage := range []error{tooLargeForASecret(), apierrors.NewRequestEntityTooLargeError("limit is 3145728")} {
+		got := (&Gate{Rendered: true, Storage: storage}).Classify(errors.New("no"), mask.Of(nil))
+		if !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) {
+			t.Errorf("the record: %v", got)
+		}
+	}
+	if err := (&Gate{}).Classify(nil, mask.Of(nil)); err != nil {
+		t.Errorf("a success is %v", err)
 	}
 }
 

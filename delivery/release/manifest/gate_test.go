@@ -213,6 +213,7 @@ func TestClassify(t *testing.T) {
 		"a lookup":               {Gate{}, fmt.Errorf("%w: password hunter22", fault.ErrLookup), false, false},
 		"after rendering":        {Gate{Rendered: true}, plain, false, false},
 		"refused":                {Gate{Rendered: true, Refused: plain}, errors.New("wrapped"), false, true},
+		"refused elsewhere":      {Gate{}, fmt.Errorf("installing: %w", &fault.NotAllowed{Err: plain}), false, true},
 		"known as rendering":     {Gate{Rendered: true}, fault.Render(plain), true, false},
 	}
 	for name, test := range tests {
@@ -324,5 +325,16 @@ func TestAnObjectThatCouldNotBeCheckedIsNoErrorOfTheChart(t *testing.T) {
 	got := g.Classify(fmt.Errorf("upgrade failed: %w", fault.Render(err)), mask.Of([]string{"hunter2"}))
 	if got == nil || errors.Is(got, fault.ErrRender) || !strings.Contains(got.Error(), "checking whether the objects are allowed: the API server at ") || strings.Contains(got.Error(), "hunter2") {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestAllItemsOfAListAreObjects(t *testing.T) {
+	docs, err := Parse("# Source: a.yaml\napiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: a}}, {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: b}}]}, {metadata: {name: c}}]\n")
+	var got []string
+	for _, u := range Objects(docs) {
+		got = append(got, u.GetKind()+"/"+u.GetName())
+	}
+	if diff := cmp.Diff([]string{"ConfigMap/a", "Secret/b", "ConfigMap/c"}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

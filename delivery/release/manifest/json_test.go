@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,6 +41,19 @@ func TestTemplatesAreConvertedToJSON(t *testing.T) {
 	}
 }
 
+// TestTheDocumentsOfATemplateStayInOrder, also if there are more than ten, which sorts differently as text.
+func TestTheDocumentsOfATemplateStayInOrder(t *testing.T) {
+	var in, want strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&in, "---\napiVersion: v1\nkind: K%d\n", i)
+		fmt.Fprintf(&want, "---\n{\"apiVersion\":\"v1\",\"kind\":\"K%d\"}\n", i)
+	}
+	got, err := InJSON(map[string]string{"a.yaml": in.String()}, func(string) {})
+	if diff := cmp.Diff(want.String(), got["a.yaml"]); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 func TestTemplatesThatCannotBeConverted(t *testing.T) {
 	nodes := "apiVersion: v1\nkind: A\nlist: [" + strings.Repeat("0,", yamlcheck.MaxNodes/2) + "0]\n"
 	for name, c := range map[string]struct {
@@ -51,6 +65,7 @@ func TestTemplatesThatCannotBeConverted(t *testing.T) {
 		"no object":               {map[string]string{"a.yaml": "- 1\n"}, nil, "a.yaml"},
 		"no kind":                 {map[string]string{"a.yaml": "apiVersion: v1\n"}, nil, "a.yaml: an object has no kind or no apiVersion"},
 		"a hook that is a list":   {map[string]string{"a.yaml": "apiVersion: v1\nkind: List\nmetadata: {annotations: {helm.sh/hook: test}}\nitems: 7\n"}, fault.ErrRender, "hook a.yaml: a manifest: the items of a List are not a list"},
+		"no object, beside notes": {map[string]string{"a.yaml": "- 1\n", "NOTES.txt": "no: [yaml"}, nil, "a.yaml"},
 		"together too many nodes": {map[string]string{"a.yaml": nodes, "b.yaml": nodes, "c.yaml": nodes}, yamlcheck.ErrNodes, "what template b.yaml renders to: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -237,7 +237,11 @@ func TestPostRenderersReachHooks(t *testing.T) {
 func TestCommonMetadata(t *testing.T) {
 	g := NewGate(anything, nil, nil, &v1alpha1.CommonMetadata{Labels: map[string]string{"a": "over"}})
 	out, err := g.Run(bytes.NewBufferString("---\n" + strings.Replace(configMap, "name: a", "name: a\n  labels: {a: chart, b: chart}", 1)))
-	if err != nil || !strings.Contains(out.String(), "a: over\n    b: chart") {
+	if err != nil || !strings.Contains(out.String(), "a: over\n    b: chart") || strings.Contains(out.String(), "annotations") {
+		t.Errorf("got %v, %s", err, out)
+	}
+	g = NewGate(anything, nil, nil, &v1alpha1.CommonMetadata{Annotations: map[string]string{"a": "b"}})
+	if out, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err != nil || !strings.Contains(out.String(), "annotations:\n    a: b") || strings.Contains(out.String(), "labels") {
 		t.Errorf("got %v, %s", err, out)
 	}
 	for _, common := range []*v1alpha1.CommonMetadata{
@@ -248,5 +252,28 @@ func TestCommonMetadata(t *testing.T) {
 		if _, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err == nil || !errors.As(g.Classify(err, mask.Of(nil)), new(*fault.NotAllowed)) {
 			t.Errorf("%v was let through: %v", common, err)
 		}
+	}
+}
+
+// TestAPatchWithoutATargetIsForOneObject: others have the same name, or are of the same kind.
+func TestAPatchWithoutATargetIsForOneObject(t *testing.T) {
+	object := func(version, kind, name string) string {
+		return "---\napiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: " + name + "}\n"
+	}
+	patch := kustomize.Patch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, labels: {a: b}}\n"}
+	manifest := object("v1", "Service", "web") + object("apps/v1", "Deployment", "api") + object("apps/v1", "Deployment", "web") + object("example.com/v1", "Deployment", "web")
+	out, err := NewGate(anything, nil, patches(patch), nil).Pass(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := Parse(out)
+	var got []string
+	for _, u := range Objects(docs) {
+		if u.GetLabels()["a"] == "b" {
+			got = append(got, u.GetAPIVersion()+" "+u.GetKind()+"/"+u.GetName())
+		}
+	}
+	if err != nil || !slices.Equal(got, []string{"apps/v1 Deployment/web"}) {
+		t.Errorf("patched are %q: %v", got, err)
 	}
 }
