@@ -189,6 +189,63 @@ func TestASecretIsReadBecauseTheWatchHasNoLabelsOfIt(t *testing.T) {
 	}
 }
 
+// TestAnObjectThatTheWatchShowsIsNotRead, nor one without a watch of which the record says that claims would go with it.
+func TestAnObjectThatTheWatchShowsIsNotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		watch   metadata.Watch
+		policy  v1alpha1.PrunePolicy
+		guarded bool
+		reads   int
+		want    lists
+	}{
+		"shown":               {watch: seenBy(fake.NewClientBuilder().WithObjects(configMap("one")).Build())},
+		"owns claims":         {watch: unwatched, policy: v1alpha1.PolicyClaims, guarded: true, want: lists{Left: []string{"one"}, Held: []string{"one"}}},
+		"owns claims, free":   {watch: unwatched, policy: v1alpha1.PolicyClaims, reads: 1},
+		"no policy, no watch": {watch: unwatched, guarded: true, reads: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reads := 0
+			api := fake.NewClientBuilder().WithObjects(configMap("one")).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					reads++
+					return api.Get(ctx, key, o, options...)
+				},
+				Delete: func(ctx context.Context, api client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+					return api.Delete(ctx, o)
+				},
+			}).Build()
+			r := removal(api, entries("one"))
+			r.Live, r.Guarded, r.Entries[0].Policy = c.watch, c.guarded, c.policy
+			removed, err := Remove(t.Context(), r)
+			if diff := cmp.Diff(c.want, listsOf(removed)); diff != "" || err != nil || reads != c.reads {
+				t.Errorf("%d reads, want %d; %v (-want +got):\n%s", reads, c.reads, err, diff)
+			}
+		})
+	}
+}
+
+// TestAnObjectThatCannotBeReadAfterItsDeletionStaysRecorded: it may still be there.
+func TestAnObjectThatCannotBeReadAfterItsDeletionStaysRecorded(t *testing.T) {
+	deleted := false
+	api := fake.NewClientBuilder().WithObjects(configMap("one")).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if deleted {
+				return errAway
+			}
+			return api.Get(ctx, key, o, options...)
+		},
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			deleted = true
+			return nil
+		},
+	}).Build()
+	r := removal(api, entries("one"))
+	r.Foreground = true
+	if removed, err := Remove(t.Context(), r); !errors.Is(err, errAway) || len(removed.Left) != 1 {
+		t.Errorf("left are %v, %v", removed.Left, err)
+	}
+}
+
 // TestAnObjectThatGoesMeanwhileIsNotRecorded.
 func TestAnObjectThatGoesMeanwhileIsNotRecorded(t *testing.T) {
 	var fails error = apierrors.NewNotFound(configMaps, "one")
