@@ -41,7 +41,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	logger.SetLogger(logger.NewLogger(logger.Options{LogEncoding: c.LogFormat, LogLevel: c.LogLevel}))
-	m, err := listen(c)
+	m, err := listen(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,8 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/util/cert"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/kubeop/kubeop/internal/config"
 )
@@ -44,7 +49,8 @@ func TestTheHelpHasEveryVariable(t *testing.T) {
 func start(t *testing.T, c *config.Manager) (m *manager, stop func(), ended <-chan error) {
 	t.Helper()
 	c.APIAddr, c.HealthAddr, c.GracefulTimeout, c.RequestsPerSecond, c.Burst = "127.0.0.1:0", "127.0.0.1:0", time.Minute, 100, 100
-	m, err := listen(c)
+	c.DataDir = t.TempDir()
+	m, err := listen(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,10 +134,10 @@ func TestAnAddressThatFailsEndsTheManager(t *testing.T) {
 func TestAnAddressInUseIsNamed(t *testing.T) {
 	m, _, _ := start(t, &config.Manager{})
 	taken := m.api.Listener.Addr().String()
-	if _, err := listen(&config.Manager{APIAddr: taken, HealthAddr: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "API_ADDR "+taken) {
+	if _, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), APIAddr: taken, HealthAddr: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "API_ADDR "+taken) {
 		t.Errorf("API_ADDR: %v", err)
 	}
-	if _, err := listen(&config.Manager{APIAddr: "127.0.0.1:0", HealthAddr: taken}); err == nil || !strings.Contains(err.Error(), "HEALTH_ADDR "+taken) {
+	if _, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), APIAddr: "127.0.0.1:0", HealthAddr: taken}); err == nil || !strings.Contains(err.Error(), "HEALTH_ADDR "+taken) {
 		t.Errorf("HEALTH_ADDR: %v", err)
 	}
 }
@@ -142,7 +148,7 @@ func TestTheAPIIsServedOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listen(&config.Manager{TLSCertDir: dir, APIAddr: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "TLS_CERT_DIR") {
+	if _, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), TLSCertDir: dir, APIAddr: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "TLS_CERT_DIR") {
 		t.Errorf("an empty folder: %v", err)
 	}
 	for name, data := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
@@ -173,5 +179,56 @@ func TestAWrongConfigurationIsNamed(t *testing.T) {
 	t.Setenv("REQUEST_BURST", "0")
 	if err := run(t.Context()); err == nil || !strings.Contains(err.Error(), "REQUEST_BURST is 0; it may be 1 to 1000000") {
 		t.Errorf("run returned %v", err)
+	}
+}
+
+// TestTheFirstAdministratorIsAskedForUntilThereIsOne reads the code in the log, claims it, and starts the manager again.
+func TestTheFirstAdministratorIsAskedForUntilThereIsOne(t *testing.T) {
+	var log strings.Builder
+	ctrl.SetLogger(funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{}))
+	t.Cleanup(func() { ctrl.SetLogger(logr.Discard()) })
+	c := &config.Manager{DataDir: t.TempDir(), APIAddr: "127.0.0.1:0", HealthAddr: "127.0.0.1:0", RequestsPerSecond: 100, Burst: 100}
+	offered := func() string {
+		log.Reset()
+		m, err := listen(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := errors.Join(m.api.Listener.Close(), m.health.Listener.Close(), m.store.Close()); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := m.offerSetup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		code := regexp.MustCompile(`setup_[A-Za-z0-9_-]{43}`).FindString(log.String())
+		if code != "" {
+			answer := httptest.NewRecorder()
+			m.api.Handler.ServeHTTP(answer, httptest.NewRequest("POST", "/v1/setup", strings.NewReader(`{"name":"me","code":"`+code+`"}`)))
+			if answer.Code != http.StatusCreated {
+				t.Fatalf("the claim is answered by %d %s", answer.Code, answer.Body)
+			}
+		}
+		return code
+	}
+	if offered() == "" {
+		t.Errorf("the log has no code: %s", log.String())
+	}
+	if code := offered(); code != "" {
+		t.Errorf("there is an administrator, and the log has %s", code)
+	}
+}
+
+func TestAStoreThatFailsEndsTheStart(t *testing.T) {
+	m, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), APIAddr: "127.0.0.1:0", HealthAddr: "127.0.0.1:0", RequestsPerSecond: 1, Burst: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.serve(t.Context()); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("serve returned %v", err)
 	}
 }

@@ -19,6 +19,9 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/api"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/server"
+	"github.com/kubeop/kubeop/internal/manager/tokens"
+	"github.com/kubeop/kubeop/internal/store"
+	"github.com/kubeop/kubeop/internal/store/sqlite"
 )
 
 // manager is a manager that listens.
@@ -26,32 +29,56 @@ type manager struct {
 	config       *config.Manager
 	checks       *readiness.Checks
 	api, health  *server.Server
+	store        store.Store
 	certificates *certwatcher.CertWatcher
 }
 
-// listen opens the addresses, so that a wrong one is found before anything runs.
-func listen(c *config.Manager) (*manager, error) {
+// listen opens the store and the addresses, so that a wrong setting is found before anything runs.
+func listen(ctx context.Context, c *config.Manager) (_ *manager, err error) {
 	m := &manager{config: c, checks: &readiness.Checks{}}
+	if m.store, err = sqlite.Open(ctx, filepath.Join(c.DataDir, "manager.db")); err != nil {
+		return nil, err
+	}
+	if err := m.listen(); err != nil {
+		return nil, errors.Join(err, m.store.Close())
+	}
+	return m, nil
+}
+
+func (m *manager) listen() error {
+	c := m.config
+	m.checks.Add("store", m.store.Ping)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	handler, err := api.New(api.Options{
-		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Now: time.Now,
+		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store,
+		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Now: time.Now,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	m.api = &server.Server{Name: "api", Handler: handler, Grace: c.GracefulTimeout, Log: ctrl.Log}
 	m.health = &server.Server{Name: "health", Handler: api.NewHealth(m.checks, registry), Grace: time.Second, Log: ctrl.Log}
 	if err := m.readCertificate(); err != nil {
-		return nil, err
+		return err
 	}
 	if m.api.Listener, err = net.Listen("tcp", c.APIAddr); err != nil {
-		return nil, fmt.Errorf("listening on API_ADDR %s: %w", c.APIAddr, err)
+		return fmt.Errorf("listening on API_ADDR %s: %w", c.APIAddr, err)
 	}
 	if m.health.Listener, err = net.Listen("tcp", c.HealthAddr); err != nil {
-		return nil, errors.Join(fmt.Errorf("listening on HEALTH_ADDR %s: %w", c.HealthAddr, err), m.api.Listener.Close())
+		return errors.Join(fmt.Errorf("listening on HEALTH_ADDR %s: %w", c.HealthAddr, err), m.api.Listener.Close())
 	}
-	return m, nil
+	return nil
+}
+
+// offerSetup logs the code for the first administrator, unless there is one.
+func (m *manager) offerSetup(ctx context.Context) error {
+	code, expires, err := (&tokens.Operations{Store: m.store, Now: time.Now}).OfferSetup(ctx)
+	if err != nil || code == "" {
+		return err
+	}
+	ctrl.Log.Info("There is no administrator yet. POST /v1/setup with this code answers a token with the scope admin, once.", "code", code, "expires", expires)
+	return nil
 }
 
 func (m *manager) readCertificate() (err error) {
@@ -70,7 +97,12 @@ func (m *manager) readCertificate() (err error) {
 var errStopping = errors.New("the manager is stopping")
 
 // serve serves until the context ends or an address fails. Probes are answered until the API has stopped.
-func (m *manager) serve(ctx context.Context) error {
+func (m *manager) serve(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, m.store.Close()) }()
+	// A stop that comes this early is no failure.
+	if err := m.offerSetup(ctx); err != nil && ctx.Err() == nil {
+		return errors.Join(err, m.api.Listener.Close(), m.health.Listener.Close())
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	drained, stopAPI := context.WithCancel(context.WithoutCancel(ctx))

@@ -17,6 +17,8 @@ type Manager struct {
 	// TLSCertDir is the folder with tls.crt and tls.key, which are read again when they change. "" serves plain HTTP: something before the
 	// manager, such as an ingress controller, has to end TLS, because callers send tokens.
 	TLSCertDir string `env:"TLS_CERT_DIR"`
+	// DataDir has the store, manager.db. It has to outlive the process.
+	DataDir string `env:"DATA_DIR, default=/data"`
 	// RequestsPerSecond is how many requests one caller may send, on average; Burst is how many at once.
 	RequestsPerSecond float64 `env:"REQUESTS_PER_SECOND, default=50"`
 	Burst             int     `env:"REQUEST_BURST, default=200"`

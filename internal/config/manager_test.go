@@ -14,7 +14,7 @@ func TestLoadManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Manager{
-		Logging: Logging{LogLevel: "info", LogFormat: "json"}, APIAddr: ":8443", HealthAddr: ":8081",
+		Logging: Logging{LogLevel: "info", LogFormat: "json"}, APIAddr: ":8443", HealthAddr: ":8081", DataDir: "/data",
 		RequestsPerSecond: 50, Burst: 200, DrainDelay: 5 * time.Second, GracefulTimeout: 20 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

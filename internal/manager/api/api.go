@@ -15,10 +15,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kubeop/kubeop/internal/manager/apidocs"
+	"github.com/kubeop/kubeop/internal/manager/audit"
+	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/ratelimit"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/request"
+	"github.com/kubeop/kubeop/internal/manager/tokens"
+	"github.com/kubeop/kubeop/internal/store"
 	"github.com/kubeop/kubeop/internal/version"
 )
 
@@ -30,6 +34,7 @@ type Options struct {
 	Log      logr.Logger
 	Registry prometheus.Registerer
 	Checks   *readiness.Checks
+	Store    store.Store
 	// RequestsPerSecond and Burst limit each caller.
 	RequestsPerSecond float64
 	Burst             int
@@ -41,6 +46,10 @@ func New(o Options) (http.Handler, error) {
 	mux := http.NewServeMux()
 	operations := humago.New(mux, settings())
 	registerServer(operations, o.Checks)
+	auth.Describe(operations.OpenAPI())
+	operations.UseMiddleware((&auth.Authenticator{Tokens: o.Store, Now: o.Now}).Middleware(operations))
+	(&tokens.Operations{Store: o.Store, Now: o.Now}).Register(operations)
+	audit.Register(operations, o.Store)
 	if err := serveDocument(mux, operations.OpenAPI()); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 
 func handler(t *testing.T, checks *readiness.Checks) http.Handler {
 	t.Helper()
-	h, err := New(Options{Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: checks, RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
+	h, err := New(Options{Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: checks, Store: newStore(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestTheVersionIsThatOfTheManager(t *testing.T) {
 
 func TestMetricsAreServedOnlyForPrometheus(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	h, err := New(Options{Log: logr.Discard(), Registry: registry, Checks: &readiness.Checks{}, RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
+	h, err := New(Options{Log: logr.Discard(), Registry: registry, Checks: &readiness.Checks{}, Store: newStore(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestTheDocumentDescribesEveryOperation(t *testing.T) {
 	if err := json.Unmarshal(answer.Body.Bytes(), &document); err != nil || document.OpenAPI != "3.1.0" {
 		t.Fatalf("%v: OpenAPI %s", err, document.OpenAPI)
 	}
-	if len(document.Paths) < 3 {
+	if len(document.Paths) < 8 {
 		t.Errorf("only %d paths are described", len(document.Paths))
 	}
 	page := call(h, "GET", "/docs", nil).Body.String()

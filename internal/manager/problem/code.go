@@ -8,9 +8,12 @@ type Code string
 // The codes. docs/errors.md says what to do about each.
 const (
 	BadRequest      Code = "bad-request"
+	Unauthenticated Code = "unauthenticated"
+	Forbidden       Code = "forbidden"
 	NotFound        Code = "not-found"
 	NoSuchMethod    Code = "method-not-allowed"
 	TooSlow         Code = "request-timeout"
+	Conflict        Code = "conflict"
 	TooLarge        Code = "body-too-large"
 	UnsupportedType Code = "unsupported-media-type"
 	Invalid         Code = "invalid"
@@ -26,9 +29,12 @@ type meaning struct {
 
 var codes = map[Code]meaning{
 	BadRequest:      {http.StatusBadRequest, "The request cannot be read."},
+	Unauthenticated: {http.StatusUnauthorized, "The request has no valid token."},
+	Forbidden:       {http.StatusForbidden, "The caller may not do this."},
 	NotFound:        {http.StatusNotFound, "There is no such resource, or the caller may not see it."},
 	NoSuchMethod:    {http.StatusMethodNotAllowed, "The resource has no such method."},
 	TooSlow:         {http.StatusRequestTimeout, "The request was not there in time."},
+	Conflict:        {http.StatusConflict, "The state of the resource does not allow this."},
 	TooLarge:        {http.StatusRequestEntityTooLarge, "The body is too large."},
 	UnsupportedType: {http.StatusUnsupportedMediaType, "The body is not of a media type that the operation takes."},
 	Invalid:         {http.StatusUnprocessableEntity, "A part of the request is invalid."},

@@ -22,12 +22,21 @@ const IDHeader = "X-Request-Id"
 
 var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-type idKey struct{}
+type (
+	idKey      struct{}
+	addressKey struct{}
+)
 
 // ID returns the id of the request of a context, "" outside of a request.
 func ID(ctx context.Context) string {
 	id, _ := ctx.Value(idKey{}).(string)
 	return id
+}
+
+// Address returns where the request of a context came from, "" outside of a request.
+func Address(ctx context.Context) string {
+	address, _ := ctx.Value(addressKey{}).(string)
+	return address
 }
 
 // Follower gives each request an id and a logger, and records how it ended.
@@ -60,7 +69,8 @@ func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler)
 			id = uuid.NewString()
 		}
 		log := f.log.WithValues("requestId", id)
-		ctx := logr.NewContext(context.WithValue(r.Context(), idKey{}, id), log)
+		ctx := context.WithValue(context.WithValue(r.Context(), idKey{}, id), addressKey{}, r.RemoteAddr)
+		ctx = logr.NewContext(ctx, log)
 		r = r.WithContext(ctx)
 		w.Header().Set(IDHeader, id)
 		answer := &answer{ResponseWriter: w}

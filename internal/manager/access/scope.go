@@ -1,0 +1,112 @@
+// Package access decides who may do what: scopes of tokens, and one table from role, resource and verb to yes or no.
+package access
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Role is what a scope lets its holder be.
+type Role string
+
+// The roles. docs/api/roles.md has what each may do.
+const (
+	Admin         Role = "admin"
+	TenantView    Role = "tenant:view"
+	TenantEdit    Role = "tenant:edit"
+	TenantAdmin   Role = "tenant:admin"
+	ProjectView   Role = "project:view"
+	ProjectEdit   Role = "project:edit"
+	ProjectDeploy Role = "project:deploy"
+)
+
+// Scope is a role, and where it counts: Admin everywhere, a role of tenants in a Tenant, one of projects in a Project of a Tenant.
+type Scope struct {
+	Role            Role
+	Tenant, Project string
+}
+
+// Names are as in gitops/layout: no dash in a tenant's, a DNS label for a project's.
+var scopePattern = regexp.MustCompile(`^(?:admin|tenant:([a-z][a-z0-9]{0,19}):(view|edit|admin)|project:([a-z][a-z0-9]{0,19})/([a-z0-9](?:[-a-z0-9]{0,33}[a-z0-9])?):(view|edit|deploy))$`)
+
+// ParseScope reads a scope: admin, tenant:<tenant>:view|edit|admin or project:<tenant>/<project>:view|edit|deploy.
+func ParseScope(text string) (Scope, error) {
+	m := scopePattern.FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return Scope{}, fmt.Errorf("%q is no scope; it may be admin, tenant:<tenant>:view|edit|admin or project:<tenant>/<project>:view|edit|deploy", text)
+	case m[1] != "":
+		return Scope{Role: Role("tenant:" + m[2]), Tenant: m[1]}, nil
+	case m[3] != "":
+		return Scope{Role: Role("project:" + m[5]), Tenant: m[3], Project: m[4]}, nil
+	}
+	return Scope{Role: Admin}, nil
+}
+
+// String returns the scope as ParseScope reads it.
+func (s Scope) String() string {
+	kind, level, _ := strings.Cut(string(s.Role), ":")
+	switch kind {
+	case "tenant":
+		return "tenant:" + s.Tenant + ":" + level
+	case "project":
+		return "project:" + s.Tenant + "/" + s.Project + ":" + level
+	}
+	return string(s.Role)
+}
+
+// reaches reports whether the scope counts at a place: the platform if tenant is "", a whole tenant if project is "".
+func (s Scope) reaches(tenant, project string) bool {
+	return s.Role == Admin || s.Tenant == tenant && (s.Project == "" || s.Project == project)
+}
+
+// Grant is what a caller holds.
+type Grant []Scope
+
+// Parse reads scopes.
+func Parse(texts []string) (Grant, error) {
+	var all Grant
+	for _, text := range texts {
+		scope, err := ParseScope(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, scope)
+	}
+	return all, nil
+}
+
+// Tenant returns the tenant that all scopes are of, "" if one of them is Admin. It reports false if they are of several tenants, if Admin is not
+// alone, or if there is none.
+func (g Grant) Tenant() (string, bool) {
+	if len(g) == 0 {
+		return "", false
+	}
+	for _, scope := range g[1:] {
+		if scope.Role == Admin || scope.Tenant != g[0].Tenant {
+			return "", false
+		}
+	}
+	return g[0].Tenant, true
+}
+
+// May reports whether the caller may do something at a place.
+func (g Grant) May(resource Resource, verb Verb, tenant, project string) bool {
+	for _, scope := range g {
+		if scope.reaches(tenant, project) && table[resource][verb][scope.Role] {
+			return true
+		}
+	}
+	return false
+}
+
+// Covers reports whether the caller may pass a scope on: administrators any, and administrators of a tenant those of their tenant.
+func (g Grant) Covers(wanted Scope) bool {
+	for _, scope := range g {
+		if scope.Role == Admin || scope.Role == TenantAdmin && wanted.Tenant == scope.Tenant {
+			return true
+		}
+	}
+	return false
+}

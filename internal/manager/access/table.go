@@ -1,0 +1,46 @@
+package access
+
+// Resource is a kind of things that operations are about.
+type Resource string
+
+// Verb is what an operation does to a resource.
+type Verb string
+
+// The resources and verbs of the operations that there are.
+const (
+	Caller Resource = "caller"
+	Tokens Resource = "tokens"
+	Audit  Resource = "audit"
+
+	Read   Verb = "read"
+	Create Verb = "create"
+	Delete Verb = "delete"
+)
+
+// Roles are all roles, in the order of the columns of docs/api/roles.md.
+var Roles = []Role{Admin, TenantView, TenantEdit, TenantAdmin, ProjectView, ProjectEdit, ProjectDeploy}
+
+type roles map[Role]bool
+
+func only(these ...Role) roles {
+	all := roles{}
+	for _, role := range these {
+		all[role] = true
+	}
+	return all
+}
+
+// table is the only place that says who may do what. What is not in it is forbidden. A role of tenants or projects counts only in its own; where
+// the caller may not even read, the answer is as if there were nothing.
+var table = map[Resource]map[Verb]roles{
+	// What the caller itself is and holds.
+	Caller: {Read: only(Roles...)},
+	// A token of another tenant, and of the platform, is invisible.
+	Tokens: {
+		Read:   only(Admin, TenantAdmin),
+		Create: only(Admin, TenantAdmin),
+		Delete: only(Admin, TenantAdmin),
+	},
+	// What was written, by whom and from where.
+	Audit: {Read: only(Admin, TenantAdmin)},
+}

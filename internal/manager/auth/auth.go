@@ -1,0 +1,116 @@
+// Package auth finds out who sent a request. There is no way to turn it off.
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-logr/logr"
+
+	"github.com/kubeop/kubeop/internal/manager/access"
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/request"
+	"github.com/kubeop/kubeop/internal/manager/token"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// scheme is the name of the security scheme in the OpenAPI document.
+const scheme = "token"
+
+// Required is the Security of an operation that only callers with a token may use.
+var Required = []map[string][]string{{scheme: {}}}
+
+// useEvery is how exact the last use of a token is: a write for each request would be more than the request.
+const useEvery = time.Minute
+
+// Caller is who sent a request.
+type Caller struct {
+	Token store.Token
+	Grant access.Grant
+}
+
+type callerKey struct{}
+
+// Of returns the caller of an operation that requires one. The zero Caller may do nothing.
+func Of(ctx context.Context) Caller {
+	caller, _ := ctx.Value(callerKey{}).(Caller)
+	return caller
+}
+
+// Event begins the record of a write.
+func (c Caller) Event(ctx context.Context, now time.Time, action, object string) store.Event {
+	return store.Event{At: now, Actor: c.Token.ID, Action: action, Object: object, Tenant: c.Token.Tenant, Address: request.Address(ctx), RequestID: request.ID(ctx)}
+}
+
+// Authenticator knows the tokens.
+type Authenticator struct {
+	Tokens store.Tokens
+	Now    func() time.Time
+}
+
+// Describe adds how callers authenticate to the OpenAPI document.
+func Describe(document *huma.OpenAPI) {
+	if document.Components.SecuritySchemes == nil {
+		document.Components.SecuritySchemes = map[string]*huma.SecurityScheme{}
+	}
+	document.Components.SecuritySchemes[scheme] = &huma.SecurityScheme{
+		Type: "http", Scheme: "bearer", BearerFormat: token.Prefix + "…", Description: "A token, in the header Authorization.",
+	}
+}
+
+// Middleware refuses requests without a valid token to operations that require one.
+func (a *Authenticator) Middleware(api huma.API) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		if len(ctx.Operation().Security) == 0 {
+			next(ctx)
+			return
+		}
+		caller, refused := a.caller(ctx.Context(), ctx.Header("Authorization"))
+		if refused != nil {
+			if refused.Status == http.StatusUnauthorized {
+				ctx.SetHeader("WWW-Authenticate", `Bearer realm="kubeop"`)
+			}
+			// It writes the problem that is made of the status, see problem.
+			_ = huma.WriteErr(api, ctx, refused.Status, refused.Detail)
+			return
+		}
+		log := logr.FromContextOrDiscard(ctx.Context()).WithValues("caller", caller.Token.ID)
+		next(huma.WithContext(ctx, logr.NewContext(context.WithValue(ctx.Context(), callerKey{}, caller), log)))
+	}
+}
+
+// caller returns who holds the token of a header. Only its holder learns that a token expired or was revoked.
+func (a *Authenticator) caller(ctx context.Context, header string) (Caller, *problem.Problem) {
+	kind, text, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(kind, "Bearer") || !token.IsToken(text) {
+		return Caller{}, problem.New(problem.Unauthenticated, "The header Authorization has no token of kubeop.")
+	}
+	held, err := a.Tokens.TokenByHash(ctx, token.Hash(text))
+	now := a.Now()
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return Caller{}, problem.New(problem.Unauthenticated, "The token is unknown.")
+	case err != nil:
+		return Caller{}, problem.FromStore(ctx, err)
+	case !held.Revoked.IsZero():
+		return Caller{}, problem.New(problem.Unauthenticated, "The token was revoked.")
+	case !now.Before(held.Expires):
+		return Caller{}, problem.New(problem.Unauthenticated, "The token expired.")
+	}
+	grant, err := access.Parse(held.Scopes)
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Error(err, "Reading the scopes of a token", "token", held.ID)
+		return Caller{}, problem.New(problem.Unauthenticated, "The scopes of the token are unknown to this version.")
+	}
+	if now.Sub(held.LastUsed) >= useEvery {
+		// The request does not depend on it: a store that is full still says who the caller is.
+		if err := a.Tokens.UseToken(ctx, held.ID, now); err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "Recording the use of a token", "token", held.ID)
+		}
+	}
+	return Caller{Token: held, Grant: grant}, nil
+}

@@ -1,0 +1,37 @@
+// Package page has the cursors of lists. A cursor is the key of the last item of a page, so the order is stable while items come and go.
+package page
+
+import (
+	"encoding/base64"
+
+	"github.com/kubeop/kubeop/internal/manager/problem"
+)
+
+// Query is what every list takes.
+type Query struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"How many items to answer at most."`
+	Cursor string `query:"cursor" maxLength:"512" doc:"The field next of the page before."`
+}
+
+// List is what every list answers.
+type List[T any] struct {
+	Items []T    `json:"items" nullable:"false"`
+	Next  string `json:"next,omitempty" doc:"The cursor of the next page. It is not there on the last page."`
+}
+
+// Key returns the key that the cursor holds, "" without a cursor.
+func (q Query) Key() (string, error) {
+	key, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
+	if err != nil {
+		return "", problem.New(problem.BadRequest, "The cursor is not one that this API answered.", problem.Fault{Location: "query.cursor", Message: "is no cursor"})
+	}
+	return string(key), nil
+}
+
+// Of returns a page of what was read with one item more than the limit, which tells whether there is a next page.
+func Of[T any](q Query, read []T, key func(T) string) List[T] {
+	if len(read) <= q.Limit {
+		return List[T]{Items: append([]T{}, read...)}
+	}
+	return List[T]{Items: read[:q.Limit], Next: base64.RawURLEncoding.EncodeToString([]byte(key(read[q.Limit-1])))}
+}

@@ -1,0 +1,19 @@
+package problem
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-logr/logr"
+
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// FromStore returns what is answered when the store returned an error. The reason is for the log.
+func FromStore(ctx context.Context, err error) *Problem {
+	if errors.Is(err, store.ErrNotFound) {
+		return New(NotFound, "")
+	}
+	logr.FromContextOrDiscard(ctx).Error(err, "Using the store")
+	return New(Unavailable, "The store of the manager does not answer.")
+}

@@ -1,0 +1,65 @@
+package tokens
+
+import (
+	"time"
+
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+const (
+	defaultLife = 90 * 24 * time.Hour
+	maxLife     = 366 * 24 * time.Hour
+)
+
+// Token is what is told of a token.
+type Token struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Scopes    []string   `json:"scopes" nullable:"false"`
+	Created   time.Time  `json:"created"`
+	CreatedBy string     `json:"createdBy" doc:"The id of the token that created this one, or setup."`
+	Expires   time.Time  `json:"expires"`
+	LastUsed  *time.Time `json:"lastUsed,omitempty" doc:"When it was last used, to the minute."`
+	Revoked   *time.Time `json:"revoked,omitempty" doc:"When it was revoked. It is not valid any more."`
+}
+
+// Created is the answer with the token itself.
+type Created struct {
+	Token
+	Secret string `json:"token" doc:"The token. It is shown only here; the manager keeps its hash."`
+}
+
+// Operations are those of this package.
+type Operations struct {
+	Store store.Store
+	Now   func() time.Time
+}
+
+// now is as exact as the store, so that an answer has the times that a list will have.
+func (o *Operations) now() time.Time { return o.Now().UTC().Truncate(time.Microsecond) }
+
+type answer[T any] struct{ Body T }
+
+func expiry(now time.Time, wanted *time.Time) (time.Time, error) {
+	if wanted == nil {
+		return now.Add(defaultLife), nil
+	}
+	if !wanted.After(now) || wanted.After(now.Add(maxLife)) {
+		return time.Time{}, problem.New(problem.Invalid, "The expiry is invalid.", problem.Fault{Location: "body.expires", Message: "it may be within the next 366 days"})
+	}
+	return *wanted, nil
+}
+
+func told(t store.Token) Token {
+	return Token{
+		ID: t.ID, Name: t.Name, Scopes: t.Scopes, Created: t.Created, CreatedBy: t.CreatedBy, Expires: t.Expires, LastUsed: orNil(t.LastUsed), Revoked: orNil(t.Revoked),
+	}
+}
+
+func orNil(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}

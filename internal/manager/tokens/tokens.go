@@ -1,0 +1,97 @@
+package tokens
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kubeop/kubeop/internal/manager/access"
+	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/page"
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/token"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+type wanted struct {
+	Name    string     `json:"name" minLength:"1" maxLength:"100" doc:"What it is for."`
+	Scopes  []string   `json:"scopes" minItems:"1" maxItems:"50" nullable:"false" doc:"admin, or tenant:<tenant>:view|edit|admin and project:<tenant>/<project>:view|edit|deploy of one tenant." example:"project:acme/shop:deploy"`
+	Expires *time.Time `json:"expires,omitempty" doc:"Within 366 days. Default: in 90 days."`
+}
+
+type (
+	createInput struct{ Body wanted }
+	oneInput    struct {
+		ID string `path:"id" maxLength:"64"`
+	}
+)
+
+func (o *Operations) caller(ctx context.Context, _ *struct{}) (*answer[Token], error) {
+	return &answer[Token]{told(auth.Of(ctx).Token)}, nil
+}
+
+func (o *Operations) list(ctx context.Context, q *page.Query) (*answer[page.List[Token]], error) {
+	caller := auth.Of(ctx)
+	if !caller.Grant.May(access.Tokens, access.Read, caller.Token.Tenant, "") {
+		return nil, problem.New(problem.Forbidden, "")
+	}
+	after, err := q.Key()
+	if err != nil {
+		return nil, err
+	}
+	found, err := o.Store.ListTokens(ctx, caller.Token.Tenant, after, q.Limit+1)
+	if err != nil {
+		return nil, problem.FromStore(ctx, err)
+	}
+	all := make([]Token, 0, len(found))
+	for _, t := range found {
+		all = append(all, told(t))
+	}
+	return &answer[page.List[Token]]{page.Of(*q, all, func(t Token) string { return t.ID })}, nil
+}
+
+func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Created], error) {
+	caller, now := auth.Of(ctx), o.now()
+	// Administrators create tokens of any tenant, others of their own.
+	grant, err := access.Parse(in.Body.Scopes)
+	if err != nil {
+		return nil, problem.New(problem.Invalid, "A scope is invalid.", problem.Fault{Location: "body.scopes", Message: err.Error()})
+	}
+	tenant, one := grant.Tenant()
+	if !one {
+		return nil, problem.New(problem.Invalid, "The scopes do not fit together.", problem.Fault{Location: "body.scopes", Message: "admin stands alone, and all others are of one tenant"})
+	}
+	if !caller.Grant.May(access.Tokens, access.Create, tenant, "") {
+		return nil, problem.New(problem.Forbidden, "")
+	}
+	for _, scope := range grant {
+		if !caller.Grant.Covers(scope) {
+			return nil, problem.New(problem.Forbidden, "A token may have only scopes that its creator administers.")
+		}
+	}
+	expires, err := expiry(now, in.Body.Expires)
+	if err != nil {
+		return nil, err
+	}
+	secret := token.New()
+	t := store.Token{ID: uuid.NewString(), Name: in.Body.Name, Hash: token.Hash(secret), Scopes: in.Body.Scopes, Tenant: tenant, Created: now, CreatedBy: caller.Token.ID, Expires: expires}
+	event := caller.Event(ctx, now, "createToken", "token/"+t.ID)
+	event.Tenant = tenant
+	if err := o.Store.CreateToken(ctx, t, event); err != nil {
+		return nil, problem.FromStore(ctx, err)
+	}
+	return &answer[Created]{Created{told(t), secret}}, nil
+}
+
+func (o *Operations) revoke(ctx context.Context, in *oneInput) (*struct{}, error) {
+	caller := auth.Of(ctx)
+	if !caller.Grant.May(access.Tokens, access.Delete, caller.Token.Tenant, "") {
+		return nil, problem.New(problem.Forbidden, "")
+	}
+	// The tokens of other tenants are not found.
+	if err := o.Store.RevokeToken(ctx, caller.Token.Tenant, in.ID, caller.Event(ctx, o.now(), "revokeToken", "token/"+in.ID)); err != nil {
+		return nil, problem.FromStore(ctx, err)
+	}
+	return nil, nil
+}

@@ -1,0 +1,43 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+func insertEvent(ctx context.Context, tx *sql.Tx, e store.Event) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO events (at, actor, action, object, tenant, address, request_id) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		micros(e.At), e.Actor, e.Action, e.Object, e.Tenant, e.Address, e.RequestID)
+	if err != nil {
+		return fmt.Errorf("recording an event: %w", err)
+	}
+	return nil
+}
+
+// ListEvents implements store.Audit.
+func (s *Store) ListEvents(ctx context.Context, of string, before int64, limit int) (all []store.Event, err error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	rows, err := s.db.QueryContext(ctx, `SELECT id, at, actor, action, object, tenant, address, request_id FROM events
+		WHERE (? = '' OR tenant = ?) AND id < ? ORDER BY id DESC LIMIT ?`, of, of, before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("reading events: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var e store.Event
+		var at int64
+		if err := rows.Scan(&e.ID, &at, &e.Actor, &e.Action, &e.Object, &e.Tenant, &e.Address, &e.RequestID); err != nil {
+			return nil, fmt.Errorf("reading events: %w", err)
+		}
+		e.At = fromMicros(at)
+		all = append(all, e)
+	}
+	return all, rows.Err()
+}

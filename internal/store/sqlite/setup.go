@@ -1,0 +1,56 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// OfferSetup implements store.Setup.
+func (s *Store) OfferSetup(ctx context.Context, hash []byte, now, expires time.Time) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		if err := withoutAdministrator(ctx, tx, now); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO setup (only_row, hash, expires) VALUES (1, ?, ?)`, hash, micros(expires)); err != nil {
+			return fmt.Errorf("storing the code for the first administrator: %w", err)
+		}
+		return nil
+	})
+}
+
+// ClaimSetup implements store.Setup.
+func (s *Store) ClaimSetup(ctx context.Context, hash []byte, t store.Token, e store.Event) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		if err := withoutAdministrator(ctx, tx, t.Created); err != nil {
+			return err
+		}
+		claimed, err := tx.ExecContext(ctx, `DELETE FROM setup WHERE hash = ? AND expires > ?`, hash, micros(t.Created))
+		if err != nil {
+			return fmt.Errorf("claiming the code for the first administrator: %w", err)
+		}
+		if n, err := claimed.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(store.ErrNotFound, err)
+		}
+		if err := errors.Join(insertToken(ctx, tx, t), insertEvent(ctx, tx, e)); err != nil {
+			return fmt.Errorf("storing the token of the first administrator: %w", err)
+		}
+		return nil
+	})
+}
+
+// withoutAdministrator returns ErrAdministrated if a token with the scope admin is valid. Only these are of no tenant.
+func withoutAdministrator(ctx context.Context, tx *sql.Tx, now time.Time) error {
+	var valid int
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM tokens WHERE tenant = '' AND revoked = 0 AND expires > ?`, micros(now)).Scan(&valid); err != nil {
+		return fmt.Errorf("looking for an administrator: %w", err)
+	}
+	if valid > 0 {
+		return store.ErrAdministrated
+	}
+	return nil
+}

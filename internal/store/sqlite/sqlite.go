@@ -1,0 +1,67 @@
+// Package sqlite is a store in one file.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // The driver, in pure Go.
+
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// Store is an open database.
+type Store struct{ db *sql.DB }
+
+var _ store.Store = (*Store)(nil)
+
+// connections is how many there are at once. SQLite has one writer, whom the others wait for; readers do not wait.
+const connections = 8
+
+// Open opens the file, creates it if it is not there, and migrates it. Only its owner may read it.
+func Open(ctx context.Context, path string) (_ *Store, err error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the store %s: %w", path, err)
+	}
+	file, err := os.OpenFile(absolute, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the store: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return nil, fmt.Errorf("opening the store: %w", err)
+	}
+	source := url.URL{Scheme: "file", Path: absolute, RawQuery: url.Values{
+		// FULL: a revocation that was answered is still there after a power failure.
+		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
+		// A transaction that reads before it writes would fail if another one wrote in between.
+		"_txlock": {"immediate"},
+	}.Encode()}
+	db, err := sql.Open("sqlite", source.String())
+	if err != nil {
+		return nil, fmt.Errorf("opening the store %s: %w", path, err)
+	}
+	db.SetMaxOpenConns(connections)
+	s := &Store{db}
+	if err := s.migrate(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("migrating the store %s: %w", path, err), db.Close())
+	}
+	return s, nil
+}
+
+// Ping implements store.Store. It reads, because a file may be open and not readable.
+func (s *Store) Ping(ctx context.Context) error {
+	var version int
+	if err := s.db.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM migrations`).Scan(&version); err != nil {
+		return fmt.Errorf("reading the store: %w", err)
+	}
+	return nil
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error { return s.db.Close() }

@@ -1,0 +1,89 @@
+// Package store is what the manager keeps in a database: tokens, the code for the first administrator, and the audit log. Tenants, projects and
+// apps are never in it: Git and the cluster have them.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Errors that callers compare with.
+var (
+	ErrNotFound = errors.New("the store has no such record")
+	// ErrAdministrated is returned by the functions for the first administrator while there is one.
+	ErrAdministrated = errors.New("there is a token with the scope admin")
+)
+
+// Token is a token of a program. The token itself is never stored.
+type Token struct {
+	ID   string
+	Name string
+	// Hash is the SHA-256 of the token.
+	Hash   []byte
+	Scopes []string
+	// Tenant is the tenant that all scopes are of, "" for the scope admin.
+	Tenant  string
+	Created time.Time
+	// CreatedBy is the ID of the token that created this one, "setup" for that of the first administrator.
+	CreatedBy string
+	Expires   time.Time
+	// LastUsed and Revoked are zero if it never was.
+	LastUsed time.Time
+	Revoked  time.Time
+}
+
+// Event is a record of the audit log: a write that was made.
+type Event struct {
+	// ID is set by the store, and increases with each event.
+	ID int64
+	At time.Time
+	// Actor is the ID of the caller's token, or "setup".
+	Actor string
+	// Action is the operation, such as createToken. Object is what it was made on.
+	Action string
+	Object string
+	// Tenant is the tenant of the object, "" if it has none.
+	Tenant    string
+	Address   string
+	RequestID string
+}
+
+// Tokens keeps tokens. Each write records its event in the same transaction.
+type Tokens interface {
+	CreateToken(ctx context.Context, t Token, e Event) error
+	// TokenByHash returns ErrNotFound if there is none. It also returns those that expired or were revoked.
+	TokenByHash(ctx context.Context, hash []byte) (Token, error)
+	// ListTokens returns up to limit tokens whose IDs are greater than after, in the order of IDs. of "" lists those of all tenants.
+	ListTokens(ctx context.Context, of, after string, limit int) ([]Token, error)
+	// RevokeToken revokes a token, of a tenant unless of is "". It returns ErrNotFound if there is no such token, and records nothing if it was
+	// revoked before.
+	RevokeToken(ctx context.Context, of, id string, e Event) error
+	// UseToken records when a token was last used.
+	UseToken(ctx context.Context, id string, at time.Time) error
+}
+
+// Setup keeps the hash of the one-time code by which the first administrator gets a token.
+type Setup interface {
+	// OfferSetup replaces the code. It returns ErrAdministrated while a token with the scope admin is valid at now.
+	OfferSetup(ctx context.Context, hash []byte, now, expires time.Time) error
+	// ClaimSetup creates a token and forgets the code, in one transaction. It returns ErrNotFound if the code is another one or expired at
+	// t.Created, and ErrAdministrated as OfferSetup.
+	ClaimSetup(ctx context.Context, hash []byte, t Token, e Event) error
+}
+
+// Audit reads the audit log.
+type Audit interface {
+	// ListEvents returns up to limit events whose IDs are less than before, the newest first; before 0 begins with the newest. of "" lists those of
+	// all tenants.
+	ListEvents(ctx context.Context, of string, before int64, limit int) ([]Event, error)
+}
+
+// Store is a database.
+type Store interface {
+	Tokens
+	Setup
+	Audit
+	Ping(ctx context.Context) error
+	Close() error
+}

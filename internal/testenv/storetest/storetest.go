@@ -1,0 +1,305 @@
+// Package storetest has the tests that every store passes.
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+var now = time.Date(2026, 11, 28, 12, 0, 0, 123000, time.UTC)
+
+// Run runs the tests, each on a new store. open opens the same store again when it is called again in the same test.
+func Run(t *testing.T, open func(*testing.T) store.Store) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, store.Store){
+		"a token is found by its hash as it was stored":  tokenIsFound,
+		"a write that fails leaves nothing":              failedWriteLeavesNothing,
+		"lists are in order, in pages and of one tenant": listsArePaged,
+		"a revocation is of the own tenant, once":        revocation,
+		"the first administrator is one, by one code":    firstAdministrator,
+		"of many who claim a code one gets it":           oneClaims,
+		"the last use never goes back":                   lastUse,
+		"writers at the same time lose nothing":          manyWriters,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			defer closeStore(t, s)
+			test(t, s)
+		})
+	}
+	t.Run("a store that is closed says so and keeps its data", func(t *testing.T) { closed(t, open(t), open) })
+}
+
+func closeStore(t *testing.T, s store.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("closing the store: %v", err)
+	}
+}
+
+func tokenOf(tenant, id string) store.Token {
+	scopes := []string{"admin"}
+	if tenant != "" {
+		scopes = []string{"tenant:" + tenant + ":view", "project:" + tenant + "/shop:deploy"}
+	}
+	return store.Token{
+		ID: id, Name: "CI, \"quoted\" '; DROP TABLE tokens; -- é", Hash: []byte("hash of " + id), Scopes: scopes, Tenant: tenant, Created: now, CreatedBy: "root",
+		Expires: now.Add(time.Hour),
+	}
+}
+
+func eventOf(tenant, object string) store.Event {
+	return store.Event{At: now, Actor: "root", Action: "createToken", Object: object, Tenant: tenant, Address: "192.0.2.1:5", RequestID: "r"}
+}
+
+func create(t *testing.T, s store.Store, tenant, id string) store.Token {
+	t.Helper()
+	token := tokenOf(tenant, id)
+	if err := s.CreateToken(t.Context(), token, eventOf(tenant, id)); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// objects returns the objects of all events, the newest first.
+func objects(t *testing.T, s store.Store, of string) (all []string) {
+	t.Helper()
+	events, err := s.ListEvents(t.Context(), of, 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		all = append(all, e.Action+" "+e.Object)
+	}
+	return all
+}
+
+func tokenIsFound(t *testing.T, s store.Store) {
+	want := create(t, s, "acme", "a")
+	create(t, s, "", "b")
+	got, err := s.TokenByHash(t.Context(), want.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-stored +found:\n%s", diff)
+	}
+	for _, hash := range [][]byte{nil, {}, []byte("hash of"), []byte("hash of a ")} {
+		if _, err := s.TokenByHash(t.Context(), hash); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%q: %v", hash, err)
+		}
+	}
+	events, err := s.ListEvents(t.Context(), "acme", 0, 10)
+	if err != nil || len(events) != 1 {
+		t.Fatalf("%v: %v", err, events)
+	}
+	recorded := eventOf("acme", "a")
+	recorded.ID = events[0].ID
+	if diff := cmp.Diff(recorded, events[0]); diff != "" {
+		t.Errorf("-event +recorded:\n%s", diff)
+	}
+}
+
+func failedWriteLeavesNothing(t *testing.T, s store.Store) {
+	create(t, s, "acme", "a")
+	same := tokenOf("acme", "other")
+	same.Hash = tokenOf("acme", "a").Hash
+	for _, again := range []store.Token{tokenOf("acme", "a"), same} {
+		if err := s.CreateToken(t.Context(), again, eventOf("acme", "again")); err == nil {
+			t.Errorf("%s is stored twice", again.ID)
+		}
+	}
+	if diff := cmp.Diff([]string{"createToken a"}, objects(t, s, "")); diff != "" {
+		t.Errorf("-want +events:\n%s", diff)
+	}
+}
+
+func listsArePaged(t *testing.T, s store.Store) {
+	for i := range 10 {
+		create(t, s, []string{"acme", "beta"}[i%2], fmt.Sprintf("%02d", 9-i))
+	}
+	for of, want := range map[string][]string{
+		"acme": {"01", "03", "05", "07", "09"}, "gone": nil, "": {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09"},
+	} {
+		var got []string
+		for after := ""; ; {
+			some, err := s.ListTokens(t.Context(), of, after, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, token := range some {
+				got, after = append(got, token.ID), token.ID
+			}
+			if len(some) < 3 {
+				break
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("tokens of %q (-want +got):\n%s", of, diff)
+		}
+	}
+	first, err := s.ListEvents(t.Context(), "beta", 0, 2)
+	if err != nil || len(first) != 2 {
+		t.Fatalf("%v: %v", err, first)
+	}
+	second, err := s.ListEvents(t.Context(), "beta", first[1].ID, 9)
+	if err != nil || len(second) != 3 || second[0].ID >= first[1].ID || first[0].Object != "00" || second[2].Object != "08" {
+		t.Errorf("%v: %v then %v", err, first, second)
+	}
+}
+
+func revocation(t *testing.T, s store.Store) {
+	a := create(t, s, "acme", "a")
+	at := now.Add(time.Minute)
+	revoke := func(of, id string) error {
+		return s.RevokeToken(t.Context(), of, id, store.Event{At: at, Actor: "root", Action: "revokeToken", Object: id})
+	}
+	for _, other := range [][2]string{{"beta", "a"}, {"acme", "b"}, {"", "b"}} {
+		if err := revoke(other[0], other[1]); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s revokes %s: %v", other[0], other[1], err)
+		}
+	}
+	for range 2 {
+		if err := revoke("acme", "a"); err != nil {
+			t.Fatal(err)
+		}
+		at = at.Add(time.Minute) // The second one changes nothing.
+	}
+	if got, err := s.TokenByHash(t.Context(), a.Hash); err != nil || !got.Revoked.Equal(now.Add(time.Minute)) {
+		t.Errorf("%v: revoked at %s", err, got.Revoked)
+	}
+	if diff := cmp.Diff([]string{"revokeToken a", "createToken a"}, objects(t, s, "acme")); diff != "" {
+		t.Errorf("-want +events:\n%s", diff)
+	}
+}
+
+func firstAdministrator(t *testing.T, s store.Store) {
+	first, second := []byte("first"), []byte("second")
+	claim := func(code []byte, id string, at time.Time) error {
+		token := tokenOf("", id)
+		token.Created, token.Expires = at, at.Add(time.Hour)
+		return s.ClaimSetup(t.Context(), code, token, store.Event{At: at, Actor: "setup", Action: "claimSetup", Object: id})
+	}
+	if err := claim(first, "early", now); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("without an offer: %v", err)
+	}
+	for _, code := range [][]byte{first, second} {
+		if err := s.OfferSetup(t.Context(), code, now, now.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(t, s, "acme", "of-a-tenant") // It administers nothing.
+	if err := claim(first, "replaced", now); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("by the code before: %v", err)
+	}
+	if err := claim(second, "late", now.Add(time.Minute)); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("by an expired code: %v", err)
+	}
+	if err := claim(second, "admin", now.Add(time.Second)); err != nil {
+		t.Errorf("by the code: %v", err)
+	}
+	if err := claim(second, "another", now.Add(time.Second)); !errors.Is(err, store.ErrAdministrated) {
+		t.Errorf("a second time: %v", err)
+	}
+	if err := s.OfferSetup(t.Context(), first, now.Add(time.Second), now.Add(time.Hour)); !errors.Is(err, store.ErrAdministrated) {
+		t.Errorf("an offer while there is an administrator: %v", err)
+	}
+	if diff := cmp.Diff([]string{"claimSetup admin", "createToken of-a-tenant"}, objects(t, s, "")); diff != "" {
+		t.Errorf("-want +events:\n%s", diff)
+	}
+	// The token of the administrator expires.
+	later := now.Add(2 * time.Hour)
+	if err := s.OfferSetup(t.Context(), first, later, later.Add(time.Minute)); err != nil {
+		t.Errorf("an offer after the token expired: %v", err)
+	}
+	if err := claim(first, "next", later); err != nil {
+		t.Errorf("a claim after the token expired: %v", err)
+	}
+}
+
+func oneClaims(t *testing.T, s store.Store) {
+	if err := s.OfferSetup(t.Context(), []byte("code"), now, now.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	var got atomic.Int32
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			err := s.ClaimSetup(t.Context(), []byte("code"), tokenOf("", fmt.Sprint(i)), eventOf("", "claim"))
+			if err == nil {
+				got.Add(1)
+			} else if !errors.Is(err, store.ErrAdministrated) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got.Load() != 1 {
+		t.Errorf("%d claimed the code", got.Load())
+	}
+}
+
+func lastUse(t *testing.T, s store.Store) {
+	a := create(t, s, "acme", "a")
+	for _, at := range []time.Time{now.Add(time.Hour), now.Add(time.Minute)} {
+		if err := s.UseToken(t.Context(), "a", at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := s.TokenByHash(t.Context(), a.Hash); err != nil || !got.LastUsed.Equal(now.Add(time.Hour)) {
+		t.Errorf("%v: last used at %s", err, got.LastUsed)
+	}
+}
+
+func manyWriters(t *testing.T, s store.Store) {
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			var failed error
+			for j := range 10 {
+				id := fmt.Sprintf("%d-%d", i, j)
+				written := s.CreateToken(t.Context(), tokenOf("acme", id), eventOf("acme", id))
+				_, read := s.ListTokens(t.Context(), "acme", "", 5)
+				failed = errors.Join(failed, written, read)
+			}
+			if failed != nil {
+				t.Error(failed)
+			}
+		})
+	}
+	all.Wait()
+	recorded := objects(t, s, "acme")
+	slices.Sort(recorded)
+	if len(slices.Compact(recorded)) != 80 {
+		t.Errorf("%d writes are recorded", len(recorded))
+	}
+}
+
+func closed(t *testing.T, s store.Store, open func(*testing.T) store.Store) {
+	a := create(t, s, "acme", "a")
+	if err := errors.Join(s.Ping(t.Context()), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, read := s.TokenByHash(t.Context(), a.Hash)
+	for name, err := range map[string]error{"Ping": s.Ping(t.Context()), "a read": read, "a write": s.CreateToken(t.Context(), tokenOf("acme", "b"), eventOf("acme", "b"))} {
+		if err == nil || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s of a closed store: %v", name, err)
+		}
+	}
+	again := open(t)
+	if _, err := again.TokenByHash(t.Context(), a.Hash); err != nil {
+		t.Errorf("after it was opened again: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
