@@ -62,10 +62,10 @@ func (n *team) written(first int, name string) (objects []string, statuses int) 
 	found, _ := n.requests.since(first, "/namespaces/"+namespace)
 	own, _ := n.requests.since(first, "/namespaces/"+v1alpha1.HomeNamespace(n.name)+"/projects/"+name)
 	for _, one := range append(found, own...) {
-		switch dir, base := path.Split(one); {
-		case base == "status":
+		switch dir, base := path.Split(one); base {
+		case "status":
 			statuses++
-		case base == namespace:
+		case namespace:
 			objects = append(objects, "namespace")
 		default:
 			objects = append(objects, path.Base(dir)+"/"+base)

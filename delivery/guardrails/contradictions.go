@@ -122,11 +122,16 @@ func patternsOverlap(a, b string) bool {
 	return true
 }
 
-// globsOverlap reports whether a text matches both globs. Its row j says whether what is left of a can match what is left of b after j characters.
+// globsOverlap reports whether a text matches both globs.
 func globsOverlap(a, b string) bool {
 	if !strings.Contains(a, "*") && !strings.Contains(b, "*") {
 		return a == b
 	}
+	return wildcardsOverlap(a, b)
+}
+
+// wildcardsOverlap is globsOverlap for globs with "*". Its row j says whether what is left of a can match what is left of b after j characters.
+func wildcardsOverlap(a, b string) bool {
 	row := make([]bool, len(b)+1)
 	for i := len(a); i >= 0; i-- {
 		before := row

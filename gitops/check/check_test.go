@@ -166,8 +166,8 @@ func TestEachFaultOfASpecIsReported(t *testing.T) {
 		text string
 		want []string
 	}{
-		"a value of the wrong type beside a misspelt field": {anApp, app("{type: Image, image: {reference: 1, referense: x}}"),
-			[]string{"4: unknown field spec.image.referense (did you mean spec.image.reference?)", "4: spec.image.reference: must be of type string, not integer"}},
+		"a value of the wrong type beside a misspelt field": {anApp, app("{type: Image, image: {reference: 1, referencee: x}}"),
+			[]string{"4: unknown field spec.image.referencee (did you mean spec.image.reference?)", "4: spec.image.reference: must be of type string, not integer"}},
 		"an item that is there twice, and is wrong": {anApp, app("{type: Image, image: {reference: nginx, ports: [{name: '1', port: 80}, {name: '1', port: 80}]}}"), []string{
 			`4: spec.image.ports[1]: {"name":"1"} is there twice: keep one`, "4: spec.image.ports: two of the ports are the same port of the Service; give them a different servicePort",
 			"4: spec.image.ports[0].name: a port name needs a letter", "4: spec.image.ports[1].name: a port name needs a letter",
