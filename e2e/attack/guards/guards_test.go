@@ -148,7 +148,6 @@ var guards = append(ofVolumes(), []guard{
 	{name: "storage of a volume", control: "pod", field: "/volumes", value: templated("", strings.Replace(claim, "fast", "slow", 1)), policy: classes, words: "storageClassName slow"},
 	{name: "storage of a volume, older", control: "pod", field: "/volumes", value: templated(oldClass, claim), policy: classes, words: "storageClassName slow"},
 	{name: "other nodes", control: "pod", field: "/nodeSelector/pool", value: "others", policy: nodes, words: "selects nodes with pool=others"},
-	{name: "users of the node", control: "pod", field: "/hostUsers", value: "true", policy: nodes, words: "has pods whose users are users of their node: they need hostUsers: false"},
 	{name: "a node", control: "pod", field: "/nodeName", value: "node-1", policy: "kubeop-placement", words: "has nodeName node-1"},
 	{name: "every taint", control: "pod", field: "/tolerations", value: "[{operator: Exists}]", policy: "denied request: ", words: "tolerates every taint"},                                                 // Two policies refuse it.
 	{name: "a taint", control: "pod", field: "/tolerations", value: "[{key: node-role.kubernetes.io/control-plane, operator: Exists}]", policy: "denied request: ", words: "tolerates the taint node-role"}, // Two policies refuse it.
