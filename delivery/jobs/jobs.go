@@ -198,7 +198,11 @@ var templates = map[schema.GroupKind][]string{
 // ImageOf returns the image of the first container in the objects, which for an Image App is the delivered image.
 func ImageOf(objects []*unstructured.Unstructured) string {
 	for _, o := range objects {
-		containers, _, _ := unstructured.NestedSlice(o.Object, templates[o.GroupVersionKind().GroupKind()]...)
+		path, ok := templates[o.GroupVersionKind().GroupKind()]
+		if !ok {
+			continue // Without a path the error would be formatted with the whole object.
+		}
+		containers, _, _ := unstructured.NestedSlice(o.Object, path...)
 		if len(containers) == 0 {
 			continue
 		}

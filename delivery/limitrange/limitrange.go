@@ -65,10 +65,10 @@ func (l *Limits) add(b bounds, name corev1.ResourceName, project v1alpha1.Contai
 	own := limited && requested
 	b.fill(name, &limit, &limited, &request, &requested)
 	limit, request = b.within(limit), b.within(request)
-	if limited && request.Cmp(limit) > 0 && !own { // What the project itself contradicts, the API server refuses.
+	if limited && requested && request.Cmp(limit) > 0 && !own { // What the project itself contradicts, the API server refuses.
 		request = limit
 	}
-	if b.ratio != nil {
+	if limited && requested && b.ratio != nil {
 		request = larger(request, b.atRatio(limit, name))
 	}
 	of := &l.container

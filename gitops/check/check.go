@@ -95,5 +95,8 @@ func (kinds Kinds) Name(at identity.Ref) string {
 	if why == "" {
 		return ""
 	}
-	return fmt.Sprintf("the %s's name %s", placeOf(at), strings.TrimPrefix(why, "name "))
+	if rule, ok := strings.CutPrefix(why, "name "); ok {
+		return fmt.Sprintf("the %s's name %s", placeOf(at), rule)
+	}
+	return fmt.Sprintf("the %s's name: %s", placeOf(at), why)
 }

@@ -110,6 +110,17 @@ func TestAnObjectThatNobodyChangedIsNotRead(t *testing.T) {
 	}
 }
 
+// TestAnUnchangedObjectIsNotCompared: not every object can be compared, even with itself, such as one with a list of maps without the key that merges them.
+func TestAnUnchangedObjectIsNotCompared(t *testing.T) {
+	account := func() *unstructured.Unstructured {
+		return object(t, "kind: ServiceAccount\napiVersion: v1\nmetadata: {name: a}\nsecrets: [{}]\n")
+	}
+	ch := &change{client: &Client{Terms: Terms{Unmoved: func(*unstructured.Unstructured) bool { return true }}}, before: account(), want: account()}
+	if err := ch.update(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatAReleaseSharesWithOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespace string

@@ -23,7 +23,7 @@ var _ store.Store = (*Store)(nil)
 // connections is how many there are at once. SQLite has one writer, whom the others wait for; readers do not wait.
 const connections = 8
 
-// Open opens the file, creates it if it is not there, and migrates it. Only its owner may read it.
+// Open opens the file, creates it if it is not there, and migrates it. Only its owner may read a new file.
 func Open(ctx context.Context, path string) (_ *Store, err error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
