@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -302,7 +304,7 @@ func (i *testCluster) undefine(resources ...string) {
 	}
 }
 
-// define applies CustomResourceDefinitions of the chart.
+// define applies CustomResourceDefinitions of the chart, and waits until the API server lists them.
 func (i *testCluster) define(resources ...string) {
 	i.t.Helper()
 	for _, r := range resources {
@@ -318,4 +320,19 @@ func (i *testCluster) define(resources ...string) {
 			i.t.Fatal(err)
 		}
 	}
+	discovered := discovery.NewDiscoveryClientForConfigOrDie(i.env.Config)
+	i.eventually("the API server lists the kinds, without which an operator ends", func() error {
+		_, lists, err := discovered.ServerGroupsAndResources()
+		if err != nil {
+			return err
+		}
+		for _, r := range resources {
+			if !slices.ContainsFunc(lists, func(l *metav1.APIResourceList) bool {
+				return l.GroupVersion == v1alpha1.GroupVersion.String() && slices.ContainsFunc(l.APIResources, func(a metav1.APIResource) bool { return a.Name == r })
+			}) {
+				return fmt.Errorf("it does not list %s", r)
+			}
+		}
+		return nil
+	})
 }

@@ -6,11 +6,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
-	_ "modernc.org/sqlite" // The driver, in pure Go.
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/kubeop/kubeop/internal/store"
 )
@@ -23,17 +26,19 @@ var _ store.Store = (*Store)(nil)
 // connections is how many there are at once. SQLite has one writer, whom the others wait for; readers do not wait.
 const connections = 8
 
+// How long a start waits for another program, and how often it looks.
+const (
+	busyTimeout = 5 * time.Second
+	busyPause   = 20 * time.Millisecond
+)
+
 // Open opens the file, creates it if it is not there, and migrates it. Only its owner may read a new file.
 func Open(ctx context.Context, path string) (_ *Store, err error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w", path, err)
 	}
-	file, err := os.OpenFile(absolute, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("opening the store: %w", err)
-	}
-	if err := file.Close(); err != nil {
+	if err := create(absolute); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	source := url.URL{Scheme: "file", Path: absolute, RawQuery: url.Values{
@@ -48,10 +53,33 @@ func Open(ctx context.Context, path string) (_ *Store, err error) {
 	}
 	db.SetMaxOpenConns(connections)
 	s := &Store{db}
-	if err := s.migrate(ctx); err != nil {
+	// While another program turns the journal of a new file into a WAL, SQLite does not wait for it, but fails.
+	for end := time.Now().Add(busyTimeout); ; time.Sleep(busyPause) {
+		if err = s.migrate(ctx); !isBusy(err) || ctx.Err() != nil || time.Now().After(end) {
+			break
+		}
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("migrating the store %s: %w", path, err), db.Close())
 	}
 	return s, nil
+}
+
+// create makes an empty file unless there is one. One that is there is not opened: whoever closes a file gives up all locks that its process has on it.
+func create(path string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+func isBusy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY // The rest of the code says more about it.
 }
 
 // Ping implements store.Store. It reads, because a file may be open and not readable.
