@@ -62,14 +62,15 @@ func (b *bystander) measure(n int) []time.Duration {
 	return took
 }
 
-// isNotHeldUp pushes n times and wants each push but the slowest to take at most a second more than alone.
+// isNotHeldUp pushes n times and wants each push but the slowest to take at most two seconds more than alone, because other packages are tested meanwhile. What it
+// is beside takes much longer.
 func (b *bystander) isNotHeldUp(n int) {
 	b.t.Helper()
 	took := b.measure(n)
 	b.t.Logf("a push alone took %s; of %d meanwhile the median took %s, the slowest but one %s, the slowest %s",
 		b.alone.Round(time.Millisecond), n, took[n/2].Round(time.Millisecond), took[n-2].Round(time.Millisecond), took[n-1].Round(time.Millisecond))
-	if took[n-2] > b.alone+time.Second && !testing.Short() { // With the race detector all takes several times as long.
-		b.t.Errorf("another tenant's push took %s, want at most %s", took[n-2], b.alone+time.Second)
+	if took[n-2] > b.alone+2*time.Second && !testing.Short() { // With the race detector all takes several times as long.
+		b.t.Errorf("another tenant's push took %s, want at most %s", took[n-2], b.alone+2*time.Second)
 	}
 }
 
