@@ -44,7 +44,7 @@ func (r *Removal) removeAs(ctx context.Context, id inventory.ObjectID, e *v1alph
 	blind := !known || id.IsSecret() // The watch has no labels of Secrets.
 	switch {
 	case err != nil:
-		return result{}, err
+		return result{outcome: failed}, err
 	case live != nil && !blind:
 	case r.holds(e) && (!known || live != nil):
 		return result{outcome: held}, nil
@@ -101,7 +101,7 @@ func (r *Removal) execute(ctx context.Context, id inventory.ObjectID, kind schem
 	case metadata.Missing(err):
 		return result{outcome: gone}, nil, nil
 	case err != nil && !apierrors.IsConflict(err):
-		return result{}, nil, err
+		return result{outcome: failed}, nil, err
 	case err == nil && len(was.GetFinalizers()) > 0:
 		return terminating(id, was), nil, nil
 	case err == nil && !r.Foreground && !lingering[kind.GroupKind()]:

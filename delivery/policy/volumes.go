@@ -107,7 +107,7 @@ func blockedDrain(object *unstructured.Unstructured, _ string) string {
 		return ""
 	}
 	spec, _ := object.Object["spec"].(map[string]any)
-	if most := spec["maxUnavailable"]; strings.Trim(fmt.Sprint(most), "0%") == "" {
+	if most, set := spec["maxUnavailable"]; set && strings.Trim(fmt.Sprint(most), "0%") == "" {
 		return fmt.Sprintf("has maxUnavailable %s, so that no node with its pods can be drained; allow at least 1 in Git", oneLine(fmt.Sprint(most)))
 	}
 	if strings.TrimLeft(fmt.Sprint(spec["minAvailable"]), "0") == "100%" {
