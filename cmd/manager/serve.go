@@ -35,7 +35,7 @@ type manager struct {
 
 // listen opens the store and the addresses, so that a wrong setting is found before anything runs.
 func listen(ctx context.Context, c *config.Manager) (_ *manager, err error) {
-	m := &manager{config: c, checks: &readiness.Checks{}}
+	m := &manager{config: c, checks: &readiness.Checks{Log: ctrl.Log.WithName("readiness")}}
 	if m.store, err = sqlite.Open(ctx, filepath.Join(c.DataDir, "manager.db")); err != nil {
 		return nil, err
 	}

@@ -2,9 +2,9 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -26,7 +26,7 @@ import (
 	"github.com/kubeop/kubeop/internal/version"
 )
 
-// MaxBody is the maximum size of a request's body.
+// MaxBody is the size from which on a request's body is refused, in bytes: huma's default.
 const MaxBody = 1 << 20
 
 // Options is what the API consists of, and what it is limited to.
@@ -89,15 +89,15 @@ func serveDocument(mux *http.ServeMux, document *huma.OpenAPI) error {
 	if err != nil {
 		return fmt.Errorf("writing the page of the API: %w", err)
 	}
-	begin := time.Time{} // No Last-Modified.
-	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+	// Writing fails only if the client disconnected.
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		http.ServeContent(w, r, "", begin, bytes.NewReader(text))
+		_, _ = w.Write(text)
 	})
-	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", apidocs.Policy)
-		http.ServeContent(w, r, "", begin, bytes.NewReader(page))
+		_, _ = w.Write(page)
 	})
 	return nil
 }
@@ -107,7 +107,7 @@ func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
@@ -116,15 +116,27 @@ func secure(next http.Handler) http.Handler {
 // limitBody refuses bodies that say that they are too large, and ends those that do not say it.
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength > MaxBody {
+		if r.ContentLength >= MaxBody {
 			w.Header().Set("Connection", "close")
-			problem.New(problem.TooLarge, fmt.Sprintf("A body may have %d bytes.", MaxBody)).Write(w, request.ID(r.Context()))
+			problem.New(problem.TooLarge, fmt.Sprintf("A body has to have less than %d bytes.", MaxBody)).Write(w, request.ID(r.Context()))
 			return
 		}
 		// huma answers 413 when it has read as much as it may. This one is for handlers that read by themselves.
-		r.Body = http.MaxBytesReader(w, r.Body, MaxBody+1)
+		r.Body = body{http.MaxBytesReader(w, r.Body, MaxBody+1)}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// body tells errors of the client from those of the manager.
+type body struct{ io.ReadCloser }
+
+// Read implements io.Reader.
+func (b body) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	if err != nil && err != io.EOF {
+		err = &problem.UnreadableBody{Err: err}
+	}
+	return n, err
 }
 
 // orNotFound answers with problems where the mux finds no handler.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -174,5 +175,47 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 	}
 	if policy := answer.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "style-src 'sha256-") || !strings.Contains(policy, "default-src 'none'") {
 		t.Errorf("the policy is %s", policy)
+	}
+}
+
+// TestABodyThatCannotBeReadIsTheClients: neither the manager's fault nor a reason to log one.
+func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
+	m := newManager(t)
+	for name, c := range map[string]struct {
+		body io.Reader
+		code problem.Code
+	}{
+		"the client disconnects":          {io.MultiReader(strings.NewReader(`{"name":`), iotest.ErrReader(io.ErrUnexpectedEOF)), problem.BadRequest},
+		"it is wrongly chunked":           {iotest.ErrReader(errors.New("invalid byte in chunk length")), problem.BadRequest},
+		"it does not say how large it is": {io.MultiReader(strings.NewReader(`{"name":"`), strings.NewReader(strings.Repeat("x", MaxBody))), problem.TooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if p := problemOf(t, call(m, "POST", "/v1/setup", c.body)); p.Code != c.code {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+// TestEveryAnswerPassesTheLimitsAndHasTheHeaders, also one of a handler that is no operation, asked for a part of it.
+func TestEveryAnswerPassesTheLimitsAndHasTheHeaders(t *testing.T) {
+	m := newManager(t)
+	handler, err := New(Options{
+		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: &readiness.Checks{}, Store: m.store, RequestsPerSecond: 1, Burst: 1, Now: func() time.Time { return m.now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", "/docs", nil)
+	r.Header.Set("Range", "bytes=9999999-")
+	r.Header.Set("If-Match", `"x"`)
+	first := httptest.NewRecorder()
+	handler.ServeHTTP(first, r)
+	if h := first.Header(); first.Code != http.StatusOK || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cache-Control") != "no-store" || !strings.Contains(h.Get("Content-Security-Policy"), "base-uri 'none'") {
+		t.Errorf("%d with %v", first.Code, h)
+	}
+	second := call(handler, "GET", "/docs", nil)
+	if p := problemOf(t, second); p.Code != problem.TooManyRequests || second.Header().Get("Retry-After") == "" {
+		t.Errorf("%+v with %v", p, second.Header())
 	}
 }

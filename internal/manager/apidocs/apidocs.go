@@ -25,7 +25,7 @@ var style string
 // Policy is the Content-Security-Policy of the page: nothing but its own style.
 var Policy = func() string {
 	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; frame-ancestors 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	return "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }()
 
 var layout = template.Must(template.New("page").Parse(page))

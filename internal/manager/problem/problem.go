@@ -60,6 +60,15 @@ func (p *Problem) Write(w http.ResponseWriter, requestID string) {
 	_ = json.NewEncoder(w).Encode(&answer)
 }
 
+// UnreadableBody is why the body of a request cannot be read, such as a client that disconnected, or chunks that are none.
+type UnreadableBody struct{ Err error }
+
+// Error implements error.
+func (u *UnreadableBody) Error() string { return "reading the body: " + u.Err.Error() }
+
+// Unwrap returns why.
+func (u *UnreadableBody) Unwrap() error { return u.Err }
+
 // huma has these two as variables of its package: all that it refuses by itself, such as a body that is no JSON, becomes a Problem too.
 func init() {
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
@@ -71,6 +80,9 @@ func init() {
 }
 
 func fromHuma(ctx context.Context, status int, message string, errs []error) *Problem {
+	if unreadable := new(UnreadableBody); errors.As(errors.Join(errs...), &unreadable) {
+		return New(BadRequest, "The body cannot be read: it ends early, or its chunks are wrong.")
+	}
 	code, known := byStatus[status]
 	if !known && status < http.StatusInternalServerError {
 		code = BadRequest

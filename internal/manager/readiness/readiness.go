@@ -19,8 +19,11 @@ type Check func(context.Context) error
 
 // Checks are what the manager needs, by name.
 type Checks struct {
+	// Log is told when a check begins to fail, with the reason, and when it passes again.
+	Log    logr.Logger
 	mu     sync.Mutex
 	checks map[string]Check
+	failed map[string]bool
 }
 
 // Add adds a check. Everyone may read its name at /readyz; what it returns is for the log.
@@ -55,15 +58,36 @@ func (c *Checks) NotReady(ctx context.Context) []string {
 		select {
 		case o := <-outcomes:
 			delete(waiting, o.name)
+			c.tell(o.name, o.why)
 			if o.why != nil {
-				logr.FromContextOrDiscard(ctx).Info("Not ready", "check", o.name, "why", o.why.Error())
 				not = append(not, o.name)
 			}
 		case <-limited.Done():
-			not = slices.AppendSeq(not, maps.Keys(waiting))
+			for name := range waiting {
+				c.tell(name, limited.Err())
+				not = append(not, name)
+			}
 			waiting = nil
 		}
 	}
 	slices.Sort(not)
 	return not
+}
+
+// tell logs what a check says, unless it said the same before.
+func (c *Checks) tell(name string, why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed[name] == (why != nil) {
+		return
+	}
+	if c.failed == nil {
+		c.failed = map[string]bool{}
+	}
+	c.failed[name] = why != nil
+	if why != nil {
+		c.Log.Info("Not ready", "check", name, "why", why.Error())
+		return
+	}
+	c.Log.Info("Ready again", "check", name)
 }

@@ -3,8 +3,10 @@ package readiness
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -18,7 +20,21 @@ func TestChecksThatFailOrHangAreNamed(t *testing.T) {
 	never := make(chan struct{})
 	defer close(never)
 	c.Add("hangs", func(context.Context) error { <-never; return nil })
-	if diff := cmp.Diff([]string{"hangs", "store"}, c.NotReady(t.Context())); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	var lines []string
+	c.Log = funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	for range 2 {
+		if diff := cmp.Diff([]string{"hangs", "store"}, c.NotReady(t.Context())); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	c.Add("store", func(context.Context) error { return nil })
+	c.NotReady(t.Context())
+	slices.Sort(lines)
+	want := []string{
+		`"level"=0 "msg"="Not ready" "check"="hangs" "why"="context deadline exceeded"`, `"level"=0 "msg"="Not ready" "check"="store" "why"="it is closed"`,
+		`"level"=0 "msg"="Ready again" "check"="store"`,
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("the log (-want +got):\n%s", diff)
 	}
 }

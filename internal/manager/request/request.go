@@ -20,6 +20,9 @@ import (
 // IDHeader is the header with the id of a request, in the request and in its answer.
 const IDHeader = "X-Request-Id"
 
+// maxLoggedPath is how much of a path is logged, in bytes: a refused request must not cost more than one that is answered.
+const maxLoggedPath = 256
+
 var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 type (
@@ -81,7 +84,7 @@ func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler)
 			cut := answer.recovered(log, id, recover())
 			took := time.Since(begin)
 			f.duration.WithLabelValues(method(r.Method), route, strconv.Itoa(answer.status)).Observe(took.Seconds())
-			log.Info("Answered", "method", r.Method, "path", r.URL.Path, "status", answer.status, "bytes", answer.bytes,
+			log.Info("Answered", "method", method(r.Method), "path", r.URL.Path[:min(len(r.URL.Path), maxLoggedPath)], "status", answer.status, "bytes", answer.bytes,
 				"milliseconds", took.Milliseconds(), "from", r.RemoteAddr)
 			if cut {
 				panic(http.ErrAbortHandler)
