@@ -35,7 +35,7 @@ type manager struct {
 
 // listen opens the store and the addresses, so that a wrong setting is found before anything runs.
 func listen(ctx context.Context, c *config.Manager) (_ *manager, err error) {
-	m := &manager{config: c, checks: &readiness.Checks{Log: ctrl.Log.WithName("readiness")}}
+	m := &manager{config: c, checks: readiness.New(ctrl.Log.WithName("readiness"), time.Now)}
 	if m.store, err = sqlite.Open(ctx, filepath.Join(c.DataDir, "manager.db")); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (m *manager) listen() error {
 	c := m.config
 	m.checks.Add("store", m.store.Ping)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.checks)
 	handler, err := api.New(api.Options{
 		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store,
 		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Now: time.Now,
@@ -93,9 +93,6 @@ func (m *manager) readCertificate() (err error) {
 	return nil
 }
 
-// errStopping is why a stopping manager is not ready.
-var errStopping = errors.New("the manager is stopping")
-
 // serve serves until the context ends or an address fails. Probes are answered until the API has stopped.
 func (m *manager) serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, m.store.Close()) }()
@@ -127,7 +124,7 @@ func (m *manager) serve(ctx context.Context) (err error) {
 		})
 	}
 	<-ctx.Done()
-	m.checks.Add("stopping", func(context.Context) error { return errStopping })
+	m.checks.Stop()
 	select {
 	case <-time.After(m.config.DrainDelay):
 	case <-finished.Done(): // The API failed, so there is nothing to drain.

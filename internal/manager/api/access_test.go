@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kubeop/kubeop/internal/manager/problem"
-	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/token"
 	"github.com/kubeop/kubeop/internal/store"
 	"github.com/kubeop/kubeop/internal/store/sqlite"
@@ -50,7 +49,7 @@ func newManager(t *testing.T) *manager {
 	t.Helper()
 	m := &manager{T: t, store: newStore(t), now: time.Date(2026, 11, 28, 13, 0, 0, 987, time.FixedZone("", 3600))}
 	handler, err := New(Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: &readiness.Checks{}, Store: m.store, RequestsPerSecond: 10_000, Burst: 10_000,
+		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 10_000, Burst: 10_000,
 		Now: func() time.Time { return m.now },
 	})
 	if err != nil {
@@ -339,7 +338,7 @@ func TestAStoreThatFailsIsToldAndNeverWhy(t *testing.T) {
 	admin := m.holder("root", "admin")
 	failing := &broken{Store: m.store, use: errors.New("no space left on device")}
 	handler, err := New(Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: &readiness.Checks{}, Store: failing, RequestsPerSecond: 100, Burst: 100, Now: func() time.Time { return m.now },
+		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: failing, RequestsPerSecond: 100, Burst: 100, Now: func() time.Time { return m.now },
 	})
 	if err != nil {
 		t.Fatal(err)

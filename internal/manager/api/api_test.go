@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kubeop/kubeop/internal/manager/problem"
@@ -31,6 +30,8 @@ func handler(t *testing.T, checks *readiness.Checks) http.Handler {
 	}
 	return h
 }
+
+func noChecks() *readiness.Checks { return readiness.New(logr.Discard(), time.Now) }
 
 func call(h http.Handler, method, path string, body io.Reader) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
@@ -55,7 +56,7 @@ func problemOf(t *testing.T, answer *httptest.ResponseRecorder) problem.Problem 
 }
 
 func TestBadRequestsAreProblems(t *testing.T) {
-	h := handler(t, &readiness.Checks{})
+	h := handler(t, noChecks())
 	for name, c := range map[string]struct {
 		method, path string
 		body         io.Reader
@@ -78,29 +79,41 @@ func TestBadRequestsAreProblems(t *testing.T) {
 	}
 }
 
-func TestReadinessNamesWhatIsNotReadyAndNotWhy(t *testing.T) {
-	checks := &readiness.Checks{}
-	for _, h := range []http.Handler{handler(t, checks), NewHealth(checks, prometheus.NewRegistry())} {
-		if answer := call(h, "GET", "/readyz", nil); answer.Code != http.StatusOK || answer.Body.String() != "{\"status\":\"ok\"}\n" {
-			t.Fatalf("%d %s", answer.Code, answer.Body)
+// TestALostStoreIsNamedAndTakesNothingElseAway: the Service keeps the pod, and who needs the store is answered by a problem.
+func TestALostStoreIsNamedAndTakesNothingElseAway(t *testing.T) {
+	m, checks := newManager(t), noChecks()
+	lost := errors.New("dial 10.0.0.1")
+	checks.Add("store", func(context.Context) error { return lost })
+	api, err := New(Options{
+		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: checks, Store: &broken{Store: m.store, all: lost}, RequestsPerSecond: 100, Burst: 100, Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	health := NewHealth(checks, prometheus.NewRegistry())
+	for _, h := range []http.Handler{api, health} {
+		if answer := call(h, "GET", "/readyz", nil); answer.Code != http.StatusOK || answer.Body.String() != `{"status":"degraded","missing":["store"]}`+"\n" {
+			t.Errorf("%d %s", answer.Code, answer.Body)
 		}
 	}
-	checks.Add("store", func(context.Context) error { return errors.New("dial 10.0.0.1") })
-	p := problemOf(t, call(handler(t, checks), "GET", "/readyz", nil))
-	if diff := cmp.Diff([]problem.Fault{{Location: "store", Message: "is not ready"}}, p.Errors); diff != "" || p.Code != problem.Unavailable {
+	for _, path := range []string{"/docs", "/openapi.json", "/version", "/healthz"} {
+		if answer := call(api, "GET", path, nil); answer.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+		}
+	}
+	m.Handler = api
+	if p := problemOf(t, m.as(m.holder("root", "admin"), "GET", "/v1/caller", "")); p.Code != problem.Unavailable {
 		t.Errorf("%+v", p)
 	}
-	if strings.Contains(p.Detail, "10.0.0.1") {
-		t.Errorf("everyone may read %q", p.Detail)
-	}
-	if answer := call(handler(t, checks), "GET", "/healthz", nil); answer.Code != http.StatusOK {
-		t.Errorf("a process without its store is alive, but answers %d", answer.Code)
+	checks.Stop()
+	if p := problemOf(t, call(api, "GET", "/readyz", nil)); p.Code != problem.Unavailable || p.Detail != "Not ready: stopping." {
+		t.Errorf("while it stops: %+v", p)
 	}
 }
 
 func TestTheVersionIsThatOfTheManager(t *testing.T) {
 	var got map[string]string
-	answer := call(handler(t, &readiness.Checks{}), "GET", "/version", nil)
+	answer := call(handler(t, noChecks()), "GET", "/version", nil)
 	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got["service"] != "kubeop-manager" || got["version"] == "" {
 		t.Errorf("%v: %s", err, answer.Body)
 	}
@@ -108,7 +121,7 @@ func TestTheVersionIsThatOfTheManager(t *testing.T) {
 
 func TestMetricsAreServedOnlyForPrometheus(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	h, err := New(Options{Log: logr.Discard(), Registry: registry, Checks: &readiness.Checks{}, Store: newStore(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
+	h, err := New(Options{Log: logr.Discard(), Registry: registry, Checks: noChecks(), Store: newStore(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,14 +130,14 @@ func TestMetricsAreServedOnlyForPrometheus(t *testing.T) {
 	if answer := call(h, "GET", "/metrics", nil); answer.Code != http.StatusNotFound {
 		t.Errorf("the API answers %d", answer.Code)
 	}
-	text := call(NewHealth(&readiness.Checks{}, registry), "GET", "/metrics", nil).Body.String()
+	text := call(NewHealth(noChecks(), registry), "GET", "/metrics", nil).Body.String()
 	if !strings.Contains(text, `kubeop_manager_request_duration_seconds_count{method="GET",route="GET /version",status="200"} 1`) || strings.Contains(text, "secret-name") {
 		t.Errorf("the metrics are\n%s", text)
 	}
 }
 
 func TestTheDocumentDescribesEveryOperation(t *testing.T) {
-	h := handler(t, &readiness.Checks{})
+	h := handler(t, noChecks())
 	answer := call(h, "GET", "/openapi.json", nil)
 	var document struct {
 		OpenAPI string
@@ -160,7 +173,7 @@ func TestTheDocumentDescribesEveryOperation(t *testing.T) {
 
 // TestThePageNeedsNothingElse: neither the internet nor scripts, and a browser applies its style.
 func TestThePageNeedsNothingElse(t *testing.T) {
-	answer := call(handler(t, &readiness.Checks{}), "GET", "/docs", nil)
+	answer := call(handler(t, noChecks()), "GET", "/docs", nil)
 	page := answer.Body.String()
 	if found := regexp.MustCompile(`(?i)<script|<link|<img|src=|@import|https?://|\son\w+=`).FindString(page); found != "" {
 		t.Errorf("the page has %s", found)
@@ -201,7 +214,7 @@ func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
 func TestEveryAnswerPassesTheLimitsAndHasTheHeaders(t *testing.T) {
 	m := newManager(t)
 	handler, err := New(Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: &readiness.Checks{}, Store: m.store, RequestsPerSecond: 1, Burst: 1, Now: func() time.Time { return m.now },
+		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 1, Burst: 1, Now: func() time.Time { return m.now },
 	})
 	if err != nil {
 		t.Fatal(err)

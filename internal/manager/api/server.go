@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"runtime"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -25,6 +24,11 @@ type state struct {
 	Status string `json:"status" enum:"ok"`
 }
 
+type ready struct {
+	Status  string   `json:"status" enum:"ok,degraded"`
+	Missing []string `json:"missing,omitempty" doc:"What operations need and is not there." example:"store"`
+}
+
 type answered[T any] struct{ Body T }
 
 // registerServer registers what every caller may ask of the server itself, without a token.
@@ -43,18 +47,18 @@ func registerServer(api huma.API, checks *readiness.Checks) {
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "getReadiness", Method: http.MethodGet, Path: "/readyz", Tags: []string{"Server"},
-		Summary:     "Whether all is there that requests need",
-		Description: "The problem of an answer 503 names what is not ready. The log has the reasons.",
-		Errors:      []int{http.StatusTooManyRequests, http.StatusServiceUnavailable},
-	}, func(ctx context.Context, _ *struct{}) (*answered[state], error) {
-		not := checks.NotReady(ctx)
-		if len(not) == 0 {
-			return &answered[state]{state{Status: "ok"}}, nil
+		Summary: "Whether requests should be sent here, and what of them is missing",
+		Description: "An answer 503 is that of a manager that stops. What is missing is named by an answer 200: operations that need it are answered by 503, all others as ever. " +
+			"The log has the reasons.",
+		Errors: []int{http.StatusTooManyRequests, http.StatusServiceUnavailable},
+	}, func(ctx context.Context, _ *struct{}) (*answered[ready], error) {
+		if checks.Stopping() {
+			return nil, problem.New(problem.Unavailable, "Not ready: stopping.")
 		}
-		p := problem.New(problem.Unavailable, "Not ready: "+strings.Join(not, ", ")+".")
-		for _, name := range not {
-			p.Errors = append(p.Errors, problem.Fault{Location: name, Message: "is not ready"})
+		missing := checks.Missing(ctx)
+		if len(missing) > 0 {
+			return &answered[ready]{ready{Status: "degraded", Missing: missing}}, nil
 		}
-		return nil, p
+		return &answered[ready]{ready{Status: "ok"}}, nil
 	})
 }

@@ -1,4 +1,4 @@
-// Package readiness knows what the manager needs, and names what of it is not ready.
+// Package readiness knows what requests need, and names what of it is missing.
 package readiness
 
 import (
@@ -6,88 +6,123 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
-// checkTimeout is how long one check may take. Kubelet's probes wait for one second by default.
-const checkTimeout = 900 * time.Millisecond
+const (
+	// checkTimeout is how long one check may take. Kubelet's probes wait for one second by default.
+	checkTimeout = 900 * time.Millisecond
+	// memory is how long an outcome is told again, because anyone may ask.
+	memory = time.Second
+)
 
-// Check returns why something is not ready, nil if it is.
+// Check returns why something is missing, nil if it is there.
 type Check func(context.Context) error
 
-// Checks are what the manager needs, by name.
+// Checks are what requests need, by name. What is missing does not make the manager unready: requests that need it are answered by 503, and others as ever.
 type Checks struct {
-	// Log is told when a check begins to fail, with the reason, and when it passes again.
-	Log    logr.Logger
-	mu     sync.Mutex
-	checks map[string]Check
-	failed map[string]bool
+	log      logr.Logger
+	now      func() time.Time
+	checks   map[string]Check
+	stopping atomic.Bool
+
+	// mu is held while the checks run, so that all who ask meanwhile get the same outcome.
+	mu      sync.Mutex
+	at      time.Time
+	missing []string
+	failed  map[string]bool
 }
 
-// Add adds a check. Everyone may read its name at /readyz; what it returns is for the log.
-func (c *Checks) Add(name string, check Check) {
+// New returns Checks. The log is told when a check begins to fail, with the reason, and when it passes again.
+func New(log logr.Logger, now func() time.Time) *Checks {
+	return &Checks{log: log, now: now, checks: map[string]Check{}, failed: map[string]bool{}}
+}
+
+// Add adds a check, before anyone asks. Everyone may read its name at /readyz; what it returns is for the log.
+func (c *Checks) Add(name string, check Check) { c.checks[name] = check }
+
+// Stop makes the manager unready for good.
+func (c *Checks) Stop() { c.stopping.Store(true) }
+
+// Stopping reports whether the manager stops, so that no request should be sent to it any more.
+func (c *Checks) Stopping() bool { return c.stopping.Load() }
+
+// Missing returns the names of the checks that fail, sorted. It makes all of them at once, at most once in a second.
+func (c *Checks) Missing(ctx context.Context) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.checks == nil {
-		c.checks = map[string]Check{}
+	if c.at.IsZero() || c.now().Sub(c.at) >= memory {
+		// The outcome is for others too, so it does not depend on whether the first one waits for it.
+		c.missing = c.make(context.WithoutCancel(ctx))
+		c.at = c.now()
 	}
-	c.checks[name] = check
+	return c.missing
 }
 
-// NotReady makes all checks at once and returns the names of those that fail, sorted.
-func (c *Checks) NotReady(ctx context.Context) []string {
-	c.mu.Lock()
-	checks := maps.Clone(c.checks)
-	c.mu.Unlock()
+func (c *Checks) make(ctx context.Context) []string {
 	limited, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	type outcome struct {
 		name string
 		why  error
 	}
-	outcomes := make(chan outcome, len(checks))
-	for name, check := range checks {
+	outcomes := make(chan outcome, len(c.checks))
+	for name, check := range c.checks {
 		go func() { outcomes <- outcome{name, check(limited)} }()
 	}
-	// A check that ignores its context is not ready either.
-	waiting := maps.Clone(checks)
-	var not []string
+	// A check that ignores its context fails too.
+	waiting := maps.Clone(c.checks)
+	var missing []string
 	for len(waiting) > 0 {
 		select {
 		case o := <-outcomes:
 			delete(waiting, o.name)
 			c.tell(o.name, o.why)
 			if o.why != nil {
-				not = append(not, o.name)
+				missing = append(missing, o.name)
 			}
 		case <-limited.Done():
 			for name := range waiting {
 				c.tell(name, limited.Err())
-				not = append(not, name)
+				missing = append(missing, name)
 			}
 			waiting = nil
 		}
 	}
-	slices.Sort(not)
-	return not
+	slices.Sort(missing)
+	return missing
 }
 
 // tell logs what a check says, unless it said the same before.
 func (c *Checks) tell(name string, why error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.failed[name] == (why != nil) {
 		return
 	}
-	if c.failed == nil {
-		c.failed = map[string]bool{}
-	}
 	c.failed[name] = why != nil
 	if why != nil {
-		c.Log.Info("Not ready", "check", name, "why", why.Error())
+		c.log.Info("Missing", "check", name, "why", why.Error())
 		return
 	}
-	c.Log.Info("Ready again", "check", name)
+	c.log.Info("There again", "check", name)
+}
+
+var missingMetric = prometheus.NewDesc("kubeop_manager_missing", "1 if requests that need this are answered by 503, 0 if it is there.", []string{"name"}, nil)
+
+// Describe implements prometheus.Collector.
+func (c *Checks) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- missingMetric }
+
+// Collect implements prometheus.Collector.
+func (c *Checks) Collect(metrics chan<- prometheus.Metric) {
+	missing := c.Missing(context.Background())
+	for name := range c.checks {
+		value := 0.0
+		if slices.Contains(missing, name) {
+			value = 1
+		}
+		metrics <- prometheus.MustNewConstMetric(missingMetric, prometheus.GaugeValue, value, name)
+	}
 }
