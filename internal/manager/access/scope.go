@@ -2,6 +2,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -30,12 +31,15 @@ type Scope struct {
 // Names are as in gitops/layout: no dash in a tenant's, a DNS label for a project's.
 var scopePattern = regexp.MustCompile(`^(?:admin|tenant:([a-z][a-z0-9]{0,19}):(view|edit|admin)|project:([a-z][a-z0-9]{0,19})/([a-z0-9](?:[-a-z0-9]{0,33}[a-z0-9])?):(view|edit|deploy))$`)
 
+// errNoScope does not repeat the text, which may be a secret.
+var errNoScope = errors.New("is no scope; it may be admin, tenant:<tenant>:view|edit|admin or project:<tenant>/<project>:view|edit|deploy")
+
 // ParseScope reads a scope: admin, tenant:<tenant>:view|edit|admin or project:<tenant>/<project>:view|edit|deploy.
 func ParseScope(text string) (Scope, error) {
 	m := scopePattern.FindStringSubmatch(text)
 	switch {
 	case m == nil:
-		return Scope{}, fmt.Errorf("%q is no scope; it may be admin, tenant:<tenant>:view|edit|admin or project:<tenant>/<project>:view|edit|deploy", text)
+		return Scope{}, errNoScope
 	case m[1] != "":
 		return Scope{Role: Role("tenant:" + m[2]), Tenant: m[1]}, nil
 	case m[3] != "":
@@ -67,10 +71,10 @@ type Grant []Scope
 // Parse reads scopes.
 func Parse(texts []string) (Grant, error) {
 	var all Grant
-	for _, text := range texts {
+	for i, text := range texts {
 		scope, err := ParseScope(text)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("number %d %w", i+1, err)
 		}
 		all = append(all, scope)
 	}

@@ -68,6 +68,7 @@ func settings() huma.Config {
 	c.Info.Description = "The management API of kubeop. Answers from 400 on are problem details (RFC 9457) with a stable code."
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
+	c.Formats = map[string]huma.Format{"application/json": problem.JSON, "json": problem.JSON}
 	c.Transformers = append(c.Transformers, func(ctx huma.Context, _ string, body any) (any, error) {
 		if p, is := body.(*problem.Problem); is {
 			answer := *p

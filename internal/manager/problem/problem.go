@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-logr/logr"
@@ -69,15 +71,22 @@ func (u *UnreadableBody) Error() string { return "reading the body: " + u.Err.Er
 // Unwrap returns why.
 func (u *UnreadableBody) Unwrap() error { return u.Err }
 
-// huma has these two as variables of its package: all that it refuses by itself, such as a body that is no JSON, becomes a Problem too.
+// huma has these as variables of its package: all that it refuses by itself, such as a body that is no JSON, becomes a Problem too.
 func init() {
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
 		return fromHuma(context.Background(), status, message, errs)
 	}
+	huma.ErrorFormatter = withoutErrors
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		return fromHuma(ctx.Context(), status, message, errs)
 	}
 }
+
+// maxFaults and maxLocation bound an answer: a body may have any number of unknown fields, with names of any length.
+const (
+	maxFaults   = 50
+	maxLocation = 200
+)
 
 func fromHuma(ctx context.Context, status int, message string, errs []error) *Problem {
 	if unreadable := new(UnreadableBody); errors.As(errors.Join(errs...), &unreadable) {
@@ -93,14 +102,47 @@ func fromHuma(ctx context.Context, status int, message string, errs []error) *Pr
 		return New(Internal, "")
 	}
 	p := New(code, message)
-	for _, err := range errs {
+	// What other errors say is not told: it may repeat a value.
+	for _, err := range errs[:min(len(errs), maxFaults)] {
 		var detail huma.ErrorDetailer
-		switch {
-		case errors.As(err, &detail):
-			p.Errors = append(p.Errors, Fault{Location: detail.ErrorDetail().Location, Message: detail.ErrorDetail().Message})
-		case err != nil:
-			p.Errors = append(p.Errors, Fault{Message: err.Error()})
+		if !errors.As(err, &detail) {
+			continue
 		}
+		location, message := detail.ErrorDetail().Location, detail.ErrorDetail().Message
+		if strings.HasPrefix(message, unreadableValue) {
+			message = unreadableValue
+		}
+		p.Errors = append(p.Errors, Fault{Location: strings.ToValidUTF8(location[:min(len(location), maxLocation)], ""), Message: message})
 	}
 	return p
 }
+
+// unreadableValue is how huma begins what the type of a parameter says about its text. The rest may repeat the text.
+const unreadableValue = "invalid value"
+
+// withoutErrors formats what huma says about a value that does not fit its format, without the error of the parser, which repeats the value.
+func withoutErrors(format string, values ...any) string {
+	for _, value := range values {
+		if _, is := value.(error); is {
+			text, _, _ := strings.Cut(format, ": %v")
+			return text
+		}
+	}
+	return fmt.Sprintf(format, values...)
+}
+
+// JSON reads bodies. Its errors say where a body is wrong, and not what is there.
+var JSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(data []byte, into any) error {
+	err := huma.DefaultJSONFormat.Unmarshal(data, into)
+	var syntax *json.SyntaxError
+	var unfit *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &syntax):
+		return fmt.Errorf("is no JSON at byte %d", syntax.Offset)
+	case errors.As(err, &unfit):
+		return fmt.Errorf("has a value of another type at byte %d", unfit.Offset)
+	}
+	return errors.New("has a value that cannot be read")
+}}

@@ -1,16 +1,23 @@
 package problem
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"os"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -37,6 +44,65 @@ func TestEachStatusHasOneCode(t *testing.T) {
 	}
 	if len(statuses) != len(byStatus) || len(byStatus) != len(Codes()) {
 		t.Errorf("%d codes of %d statuses: what huma refuses would have any code of its status", len(Codes()), len(statuses))
+	}
+}
+
+// TestNoProblemRepeatsAValue tries each format that huma knows, values of another type, unknown fields, and bodies that are no JSON.
+func TestNoProblemRepeatsAValue(t *testing.T) {
+	type body struct {
+		URI       string   `json:"uri,omitempty" format:"uri"`
+		Template  string   `json:"template,omitempty" format:"uri-template"`
+		Regex     string   `json:"regex,omitempty" format:"regex"`
+		Email     string   `json:"email,omitempty" format:"email"`
+		UUID      string   `json:"uuid,omitempty" format:"uuid"`
+		Duration  string   `json:"duration,omitempty" format:"duration"`
+		Time      string   `json:"time,omitempty" format:"date-time"`
+		IP        string   `json:"ip,omitempty" format:"ip"`
+		Pattern   string   `json:"pattern,omitempty" pattern:"^[0-9]$"`
+		One       string   `json:"one,omitempty" enum:"a,b"`
+		Number    int      `json:"number,omitempty" maximum:"5"`
+		Unsigned  uint8    `json:"unsigned,omitempty"`
+		Addresses []string `json:"addresses,omitempty" maxItems:"1"`
+	}
+	mux, config := http.NewServeMux(), huma.DefaultConfig("", "")
+	config.Formats, config.CreateHooks, config.RejectUnknownQueryParameters = map[string]huma.Format{"application/json": JSON, "json": JSON}, nil, true
+	huma.Post(humago.New(mux, config), "/", func(context.Context, *struct {
+		Address netip.Addr `query:"address"`
+		Number  int        `query:"number"`
+		Body    body
+	}) (*struct{}, error) {
+		return nil, nil
+	})
+	const secret = "hunter2"
+	refused := 0
+	try := func(target, body string) {
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, httptest.NewRequest("POST", target, strings.NewReader(body)))
+		if answer.Code != http.StatusNoContent {
+			refused++
+		}
+		if text := answer.Body.String(); answer.Code/100 == 5 || strings.Contains(text, secret) || strings.Contains(text, "EXTRA") || len(text) > 40_000 {
+			t.Errorf("%s %.80s: %d %.500s", target, body, answer.Code, text)
+		}
+	}
+	for _, field := range slices.Collect(maps.Keys(huma.SchemaFromType(huma.NewMapRegistry("", huma.DefaultSchemaNamer), reflect.TypeFor[body]()).Properties)) {
+		for _, value := range []string{`"http://` + secret + `:%zz"`, `"(` + secret + `"`, `"` + secret + ` <"`, `["` + secret + `","x"]`, `{"` + secret + `":1}`, `12345678901234567890123`} {
+			try("/", `{"`+field+`":`+value+`}`)
+		}
+	}
+	for _, whole := range []string{secret, `{"uri":"x" ` + secret + `}`, `"` + secret + `"`, `{"unsigned": 300}`, `{"number": 1e999}`} {
+		try("/", whole)
+	}
+	var many strings.Builder
+	for i := range 1500 {
+		fmt.Fprintf(&many, `,"%d%s":1`, i, strings.Repeat("ä", 300))
+	}
+	try("/", "{"+many.String()[1:]+"}")
+	try("/?address="+secret, "{}")
+	try("/?number="+secret, "{}")
+	try("/?unknown="+secret, "{}")
+	if refused < 75 {
+		t.Errorf("only %d were refused", refused)
 	}
 }
 
