@@ -17,13 +17,14 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
-// IDHeader is the header with the id of a request, in the request and in its answer.
+// IDHeader is the header with the id of a request in its answer. The manager makes the id; what a caller sends in this header is only logged.
 const IDHeader = "X-Request-Id"
 
 // maxLoggedPath is how much of a path is logged, in bytes: a refused request must not cost more than one that is answered.
 const maxLoggedPath = 256
 
-var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+// callerID is what is logged of a caller's own id.
+var callerID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 type (
 	idKey      struct{}
@@ -67,11 +68,11 @@ func NewFollower(log logr.Logger, registry prometheus.Registerer) *Follower {
 func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
-		id := r.Header.Get(IDHeader)
-		if !validID.MatchString(id) {
-			id = uuid.NewString()
-		}
+		id := uuid.NewString()
 		log := f.log.WithValues("requestId", id)
+		if theirs := r.Header.Get(IDHeader); callerID.MatchString(theirs) {
+			log = log.WithValues("callerRequestId", theirs)
+		}
 		ctx := context.WithValue(context.WithValue(r.Context(), idKey{}, id), addressKey{}, r.RemoteAddr)
 		ctx = logr.NewContext(ctx, log)
 		r = r.WithContext(ctx)
