@@ -302,7 +302,7 @@ func TestAnUnusedHostIsReleased(t *testing.T) {
 	if !slices.Equal(b.woken, []string{"kubeop-acme/shop"}) {
 		t.Errorf("%v were woken", b.woken)
 	}
-	if got := b.lists(shop); got != "a.example b.example hand.example 0s" {
+	if got := b.lists(shop); got != "a.example b.example hand.example 2s" {
 		t.Errorf("with an Ingress that has it: %s", got)
 	}
 	if err := b.api.Delete(t.Context(), live); err != nil {
@@ -438,23 +438,27 @@ func TestObjectsAreLookedAtRarely(t *testing.T) {
 		after  time.Duration
 		change func()
 		want   int
+		// again is when to look again.
+		again string
 	}{
-		{"the app has not asked yet", 0, nil, 0},
-		{"nor just before the end of the start", startup - time.Second, nil, 0},
-		{"the start is over", time.Second, nil, 1},
-		{"at the next interval", startup, nil, 0},
-		{"an app changed", 0, func() { b.ask(keyOf(shop), []string{"b.example"}); b.ask(keyOf(shop), nil); b.Delivered(keyOf(shop)) }, 1},
-		{"shortly afterwards", settled - time.Second, nil, 1},
-		{"when its objects have gone, if they do", time.Second, nil, 1},
-		{"at the next interval after that", startup, nil, 0},
-		{"after an hour", fresh, nil, 1},
+		{"the app has not asked yet", 0, nil, 0, "0s"},
+		{"nor just before the end of the start", startup - time.Second, nil, 0, "0s"},
+		{"the start is over", time.Second, nil, 1, "0s"},
+		{"at the next interval", startup, nil, 0, "0s"},
+		{"an app changed", 0, func() { b.ask(keyOf(shop), []string{"b.example"}); b.ask(keyOf(shop), nil); b.Delivered(keyOf(shop)) }, 1, "2s"},
+		{"while its objects may be about to go", 2 * time.Second, nil, 1, "2s"},
+		{"twice as long after the change", 2 * time.Second, nil, 1, "4s"},
+		{"long after the change", settled - 5*time.Second, nil, 1, "19m59s"},
+		{"when its objects have gone, if they do", time.Second, nil, 1, "0s"},
+		{"at the next interval after that", startup, nil, 0, "0s"},
+		{"after an hour", fresh, nil, 1, "0s"},
 	} {
 		b.clock.Step(step.after)
 		if step.change != nil {
 			step.change()
 		}
 		requests = 0
-		if got := b.lists(shop); got != "a.example 0s" {
+		if got := b.lists(shop); got != "a.example "+step.again {
 			t.Errorf("%s: the project has %s", step.name, got)
 		}
 		if requests != step.want { // The fake API server has one of the kinds.

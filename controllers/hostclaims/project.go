@@ -29,15 +29,19 @@ type Project struct {
 }
 
 // Names returns the host names that a project has, sorted, for its Guardrails. It deletes the claims that kubeop made for it and that nothing uses: no app asks for
-// them, and no object in the namespace serves them. again is when to look at those that are about to be deleted; 0 if there are none.
+// them, and no object in the namespace serves them. again is when to look at those that are about to be deleted, or at objects that may be; 0 if there
+// are none.
 func (c *Claims) Names(ctx context.Context, p Project) (names []string, again time.Duration, err error) {
 	claims, err := c.of(ctx, p.Tenant, p.Name)
 	if err != nil {
 		return nil, 0, err
 	}
-	unused, err := c.unusedOf(ctx, p, claims)
+	unused, served, err := c.unusedOf(ctx, p, claims)
 	if err != nil {
 		return nil, 0, err
+	}
+	if served {
+		again = c.nextLook(p.Namespace)
 	}
 	for _, claim := range claims {
 		if slices.Contains(unused, claim) {
@@ -61,7 +65,7 @@ func (c *Claims) Release(ctx context.Context, p Project) error {
 	if err != nil {
 		return err
 	}
-	unused, err := c.unusedOf(ctx, p, claims)
+	unused, _, err := c.unusedOf(ctx, p, claims)
 	if err != nil {
 		return err
 	}
@@ -73,8 +77,9 @@ func (c *Claims) Release(ctx context.Context, p Project) error {
 	return nil
 }
 
-// unusedOf returns the claims that kubeop made and that nothing uses. Objects are only looked at if some are of no app that this process knows.
-func (c *Claims) unusedOf(ctx context.Context, p Project, claims []*v1alpha1.HostnameClaim) (unused []*v1alpha1.HostnameClaim, err error) {
+// unusedOf returns the claims that kubeop made and that nothing uses. Objects are only looked at if some are of no app that this process knows. served
+// reports whether some of these are used by objects alone.
+func (c *Claims) unusedOf(ctx context.Context, p Project, claims []*v1alpha1.HostnameClaim) (unused []*v1alpha1.HostnameClaim, served bool, err error) {
 	asked := c.asked(p.Namespace)
 	for _, claim := range claims {
 		if !byHand(claim) && !asked[claim.Spec.Hostname] {
@@ -82,13 +87,27 @@ func (c *Claims) unusedOf(ctx context.Context, p Project, claims []*v1alpha1.Hos
 		}
 	}
 	if len(unused) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
 	if starting, err := c.starting(ctx, p.Namespace); starting || err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	served, err := c.served(ctx, p.Namespace, unused)
-	return slices.DeleteFunc(unused, func(claim *v1alpha1.HostnameClaim) bool { return served[claim.Spec.Hostname] }), err
+	names, err := c.served(ctx, p.Namespace, unused)
+	unasked := len(unused)
+	unused = slices.DeleteFunc(unused, func(claim *v1alpha1.HostnameClaim) bool { return names[claim.Spec.Hostname] })
+	return unused, len(unused) < unasked, err
+}
+
+// nextLook returns when to look again at the objects of a namespace that serve names for which no app asks: they may be about to go, so first after the
+// grace period and then after as long as it is since an app changed. 0 is never, for objects that nobody touched for long.
+func (c *Claims) nextLook(namespace string) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since := c.Clock.Now().Sub(c.changed[namespace])
+	if since >= settled {
+		return 0
+	}
+	return max(since, grace)
 }
 
 // Looks cost a request for each kind. So while the apps of a project ask anew after a start of the process, for at most startup, nothing is looked at.
