@@ -140,8 +140,8 @@ func TestThePlatformRepository(t *testing.T) {
 func (n *team) allOfAPlatformReleaseCounts(files map[string]string) {
 	n.t.Helper()
 	const app, templates = "platform/edge/apps/router/app.yaml", "platform/edge/apps/router/chart/templates/templates.yaml"
-	n.push(map[string]string{app: strings.Replace(files[app], "spec: {", "spec: {drift: {mode: Correct}, ", 1)})
-	n.ready(n.app("edge", "router"))
+	n.synced(n.push(map[string]string{app: strings.Replace(files[app], "spec: {", "spec: {drift: {mode: Correct}, ", 1)}), metav1.ConditionTrue)
+	n.ready(n.app("edge", "router")) // Only the change of the Role makes kubeop look at the app again.
 	role := &rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "router"}}
 	n.edit(role, `{"rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}]}`)
 	n.eventually(func() error {

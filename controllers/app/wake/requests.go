@@ -10,14 +10,17 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Delivering maps an object to the App that delivers the object.
+// Delivering maps an object to the App that delivers the object. Outside of the namespaces of tenants, who may write the label of any tenant, an object can
+// be of an App of the platform that is in another namespace.
 func Delivering(_ context.Context, o client.Object) []reconcile.Request {
 	labels, namespace := o.GetLabels(), o.GetNamespace()
 	name := labels[v1alpha1.AppLabel]
 	if name == "" {
 		return nil
 	}
-	if namespace == "" {
+	tenant := v1alpha1.TenantOf(namespace)
+	ofPlatform := labels[v1alpha1.TenantLabel] == v1alpha1.PlatformTenant && (tenant == "" || tenant == v1alpha1.PlatformTenant)
+	if namespace == "" || ofPlatform {
 		namespace = v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
