@@ -38,7 +38,7 @@ func (r *Reader) ReadPreview(files Files, scope Scope, v Preview, before *Tree) 
 		return nil, err
 	}
 	n.digest = digest + p.preview.suffix()
-	if last != nil && last.digest == n.digest && last.file == n.file {
+	if last != nil && last.digest == n.digest && last.file == n.file && before.Limits == r.Limits {
 		return last, nil
 	}
 	project := &Project{node: n}

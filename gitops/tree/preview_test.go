@@ -125,6 +125,27 @@ func TestABranchSpendsOnlyItsShareOfTheLimit(t *testing.T) {
 	}
 }
 
+// TestABranchIsReadAgainAfterItsLimitChanged, although its files are the same.
+func TestABranchIsReadAgainAfterItsLimitChanged(t *testing.T) {
+	narrow := shared.Limits
+	narrow.TreeBytes = 40
+	small, main := shared.Within(narrow), mainFiles()
+	var before *Tree
+	for _, step := range []struct {
+		reader  *Reader
+		allowed bool
+	}{{small, false}, {shared, true}, {small, false}} {
+		project, err := step.reader.ReadPreview(main, ofTeam, previewOf("a", ""), before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := project.PreviewProblems(); (len(p) == 0) != step.allowed {
+			t.Errorf("with %d bytes the problems are %v", step.reader.Limits.TreeBytes, p)
+		}
+		before = step.reader.Read(main, ofTeam, before).With([]*Project{project})
+	}
+}
+
 func TestAPreviewIsReadAgainOnlyIfItChanged(t *testing.T) {
 	main, files := fresh(mainFiles(), ofTeam), mainFiles()
 	first := readPreview(t, files, previewOf("a", ""), nil)
@@ -140,6 +161,11 @@ func TestAPreviewIsReadAgainOnlyIfItChanged(t *testing.T) {
 	if is, was := tree.Object(node, "").(*v1alpha1.App), both.Object(old, "").(*v1alpha1.App); !is.Spec.Suspend || was.Spec.Suspend ||
 		is.Annotations[v1alpha1.TreeAnnotation] == was.Annotations[v1alpha1.TreeAnnotation] {
 		t.Errorf("other settings make the app %v of %v", is, was)
+	}
+	labelled := previewOf("a", "")
+	labelled.Project.Labels = map[string]string{"team": "blue"}
+	if again := readPreview(t, files, labelled, both); again == first || main.With([]*Project{again}).Object(again, "").GetLabels()["team"] != "blue" {
+		t.Error("a preview whose project changed is not read again")
 	}
 	if fresh := shared.Read(files, ofTeam, both); len(fresh.Previews()) != 0 {
 		t.Error("the commit itself declares a preview")
