@@ -121,6 +121,17 @@ func TestACycleIsOpenedByOneOfItsApps(t *testing.T) {
 	}
 }
 
+// TestACycleIsReportedAnewOnlyIfItChanged, not with each change of another app of the project.
+func TestACycleIsReportedAnewOnlyIfItChanged(t *testing.T) {
+	scope := Scope{Repository: "acme", Tenant: "acme"}
+	needs := map[string][]string{"a/x": {"name: y"}, "a/y": {"name: x"}, "a/z": nil}
+	first := shared.Read(ordered(needs), scope, nil)
+	needs["a/z"] = []string{"name: w"}
+	if got := changes(first, shared.Read(ordered(needs), scope, first)); !slices.Equal(got, []string{"acme/a/z"}) {
+		t.Errorf("changed are %v", got)
+	}
+}
+
 func TestALargeCycleIsFoundInTime(t *testing.T) {
 	const size = 1500
 	needs := map[string][]string{}

@@ -262,11 +262,8 @@ func (p *pass) readApps(project, before *Project, dir string) {
 			continue
 		}
 		ref.App = e.Name()
-		last := find(earlier, e.Name())
-		if last != nil && last.asRead != nil {
-			last = last.asRead
-		}
-		project.Apps = append(project.Apps, readOrReuse(p, node{ref: ref, dir: file}, e, last, p.readApp))
+		// An app that was refused because of a cycle stays the same node while the cycle is the same: refuseCycles decides.
+		project.Apps = append(project.Apps, readOrReuse(p, node{ref: ref, dir: file}, e, find(earlier, e.Name()), p.readApp))
 	}
 	sortByName(project.Apps)
 }
