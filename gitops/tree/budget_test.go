@@ -160,6 +160,25 @@ func TestReadingStepByStepEqualsReadingAtOnceNearTheLimit(t *testing.T) {
 	}
 }
 
+// TestAnInvalidFileThatDidNotChangeCostsTheSame, and is not read again.
+func TestAnInvalidFileThatDidNotChangeCostsTheSame(t *testing.T) {
+	files := many(2, 10)
+	files["projects/shop/project.yaml"].Data = []byte(declaration("Project", "shop", "{nonsense: 1}"))
+	first := shared.Read(files, acme, nil)
+	delete(files, "projects/shop/apps/a0001/app.yaml")
+	counted := &counting{Files: files, opened: map[string]int{}}
+	again, anew := shared.Read(counted, acme, first), fresh(files, acme)
+	if diff := cmp.Diff(describe(anew), describe(again)); diff != "" || len(counted.opened) > 0 {
+		t.Errorf("%v were opened; read after an earlier tree, it differs (-want +got):\n%s", counted.opened, diff)
+	}
+	shop := identity.Ref{Tenant: "acme", Project: "shop"}
+	is, _ := again.Find(shop)
+	want, _ := anew.Find(shop)
+	if is.self().spent != want.self().spent || want.self().spent == 0 {
+		t.Errorf("it takes %d bytes, and read anew %d", is.self().spent, want.self().spent)
+	}
+}
+
 // In the platform repository each tenant has a limit of its own, and the administrators' file says which.
 func TestEachTenantHasItsLimit(t *testing.T) {
 	files := repository{"kubeop.yaml": {Data: []byte("layout: v1\n")}}

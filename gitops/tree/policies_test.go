@@ -65,6 +65,9 @@ func TestARegistryKnowsTheLineOfItsSecret(t *testing.T) {
 		if !there || !node.Declared() {
 			t.Fatalf("the registry is not read: %v", problems(tree))
 		}
+		if got := tree.File(node); got != "deploy/registries/ghcr.yaml" {
+			t.Errorf("its file is %s", got)
+		}
 		return tree.Object(node, revision).GetAnnotations()[v1alpha1.SecretRefAnnotation], tree
 	}
 	files["registries/ghcr.yaml"] = declaration("Registry", "ghcr", "\n  host: ghcr.io\n  secretRef: {name: ghcr}")
@@ -192,6 +195,9 @@ func TestAPolicyIsNotLostWhileItsFileOrFolderCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := fresh(c.change(filesOf(withPolicies())), Scope{})
+			if file, err := tree.Unread(); (err != nil) != (name == "the store has the folder not") || err != nil && file != "policies" {
+				t.Errorf("unread is %q, %v", file, err)
+			}
 			if _, there := tree.Find(baseline); there != c.there || tree.Covers(baseline) != c.covers {
 				t.Errorf("there %t, covered %t, want %t and %t", there, tree.Covers(baseline), c.there, c.covers)
 			}
@@ -237,6 +243,12 @@ func TestAMovedPolicyIsFound(t *testing.T) {
 		if got := fresh(files, Scope{}).Misplaced(); got != want {
 			t.Errorf("%s: found %q, want %q", file, got, want)
 		}
+	}
+	files := filesOf(withPolicies())
+	files["a.yaml"] = text("a: b\n")
+	rename(files, "policies/baseline.yaml", "policies/old/baseline.yaml")
+	if got := fresh(files, Scope{}).Misplaced(); got != "policies/old/baseline.yaml" {
+		t.Errorf("after another problem found %q", got)
 	}
 	own := repository{"kubeop.yaml": text("layout: v1\n"), "policies/kyverno.yaml": text("a: b\n")}
 	if got := fresh(own, Scope{Tenant: "acme"}).Misplaced(); got != "" {
