@@ -1,14 +1,15 @@
 package tenant
 
 import (
-	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
@@ -32,6 +33,7 @@ func TestTheStatusSaysWhatIsUsedOfTheBudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{Budget: c.budget, Quota: quantities("100", "100")}}
+			tenant.Status.Budget = &v1alpha1.BudgetStatus{Summary: "pods 1/1"} // Of an earlier pass.
 			b := newFixture(t, tenant, shop.DeepCopy(), blog.DeepCopy())
 			s := b.newScope(tenant)
 			if got := steptest.Outcome(t, b.weigh(t.Context(), s)); got != c.outcome {
@@ -41,8 +43,15 @@ func TestTheStatusSaysWhatIsUsedOfTheBudget(t *testing.T) {
 			if got := tenant.Status.Budget; got == nil && c.summary != "" || got != nil && got.Summary != c.summary {
 				t.Errorf("got %+v, want %q", got, c.summary)
 			}
-			if (s.over.Status == metav1.ConditionTrue) != (c.over != "") || !strings.Contains(s.over.Message, c.over) {
-				t.Errorf("the condition is %+v, want %q", s.over, c.over)
+			over := step.Note{Condition: v1alpha1.OverBudgetCondition, Reason: v1alpha1.SucceededReason, Message: "the quotas of the projects fit into the budget again", Event: "Normal"}
+			if c.over != "" {
+				over = step.Note{Condition: v1alpha1.OverBudgetCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.BudgetExceededReason, Message: c.over, Event: "Warning"}
+			}
+			if diff := cmp.Diff(over, s.over); diff != "" {
+				t.Errorf("the condition (-want +got):\n%s", diff)
+			}
+			if got := tenant.Status.Budget; got != nil && (len(got.Over) > 0 != (c.over != "") || len(got.Used) != len(c.budget)) {
+				t.Errorf("used %v, over %v", got.Used, got.Over)
 			}
 		})
 	}

@@ -34,6 +34,9 @@ func TestADomainOfAnOlderTenantIsNotInForce(t *testing.T) {
 	}
 	changed := old.DeepCopy()
 	changed.Spec.Domains = nil
+	if woken := b.withDomains(t.Context(), changed); len(woken) != 0 {
+		t.Errorf("a tenant without domains wakes %v", woken)
+	}
 	if !domainsChanged.Update(event.UpdateEvent{ObjectOld: old, ObjectNew: changed}) || domainsChanged.Update(event.UpdateEvent{ObjectOld: old, ObjectNew: old.DeepCopy()}) {
 		t.Error("changes of domains are not told apart")
 	}

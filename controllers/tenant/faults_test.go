@@ -13,6 +13,7 @@ import (
 func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 	repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{Tenant: "acme"}}
 	repository.Name, repository.Finalizers = "acme", []string{v1alpha1.Finalizer}
+	budgeted := func(a *v1alpha1.Tenant) { a.Spec.Budget = quantities("16", "200") }
 	lead := func(a *v1alpha1.Tenant) {
 		a.Spec.Owners = []v1alpha1.Owner{{Kind: "User", Name: "lea", Role: "admin"}}
 	}
@@ -26,8 +27,12 @@ func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 		"the namespace is made":    {tenant: acme(), do: func(b *fixture, s *scope) error { return b.makeNamespace(t.Context(), s) }, least: 1},
 		"the namespace is removed": {tenant: acme(deletedTenant), before: func(b *fixture, s *scope) error { return b.makeNamespace(t.Context(), s) }, do: func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }, least: 2},
 		"guardrails": {
-			tenant: acme(), there: []client.Object{project("acme", "shop", nil)}, least: 4,
+			tenant: acme(budgeted), there: []client.Object{project("acme", "shop", nil)}, least: 5,
 			do: func(b *fixture, s *scope) error { return b.guard(t.Context(), s) },
+		},
+		"domains are compared": {
+			tenant: acme(func(a *v1alpha1.Tenant) { a.Spec.Domains = []string{"example.com"} }), least: 1,
+			do: func(b *fixture, s *scope) error { return b.compareDomains(t.Context(), s) },
 		},
 		"access is given": {tenant: acme(owned), do: func(b *fixture, s *scope) error { return b.grant(t.Context(), s) }, least: 4},
 		"access is taken back": {
@@ -73,7 +78,7 @@ func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 					}
 				}
 				away := f.Client(b.api)
-				b.Client, b.Direct, b.Kinds.Roles = away, away, away
+				b.Client, b.Direct, b.Kinds.Roles, b.Budgets.Reader = away, away, away, away
 				s.made = b.newScope(s.tenant).made
 				return c.do(b, s)
 			})

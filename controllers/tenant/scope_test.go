@@ -1,9 +1,14 @@
 package tenant
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 )
 
 func TestTheSummaryNamesSettingsThatAreSeldomMeant(t *testing.T) {
@@ -41,5 +46,28 @@ func TestDeclaredByCountsTheProjectsOfOneRepository(t *testing.T) {
 	}
 	if n := declaredBy("acme", projects); n != 3 {
 		t.Errorf("counted %d, want 3", n)
+	}
+}
+
+// TestAReconcileThatStopsEarlyKeepsWhatIsKnown: the first step may fail before anything is counted.
+func TestAReconcileThatStopsEarlyKeepsWhatIsKnown(t *testing.T) {
+	tenant := acme(func(a *v1alpha1.Tenant) {
+		a.Status.Projects, a.Status.Budget = 3, &v1alpha1.BudgetStatus{Summary: "pods 1/2"}
+		a.Status.Guards = []v1alpha1.GuardStatus{{Name: "Network", State: v1alpha1.GuardRenderedOnly}}
+	})
+	before := tenant.DeepCopy()
+	before.Status.Namespace = "kubeop-acme"
+	newFixture(t).newScope(tenant).Record()
+	if diff := cmp.Diff(before.Status, tenant.Status, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("-was +is:\n%s", diff)
+	}
+}
+
+func TestOnlyATenantThatIsFrozenGetsAnEvent(t *testing.T) {
+	for frozen, want := range map[bool]string{true: "Normal", false: ""} {
+		notes := newFixture(t).newScope(acme(func(a *v1alpha1.Tenant) { a.Spec.Frozen = frozen })).Notes()
+		if i := slices.IndexFunc(notes, func(n step.Note) bool { return n.Condition == v1alpha1.FrozenCondition }); i < 0 || notes[i].Event != want {
+			t.Errorf("frozen %t: %+v, want the event %q", frozen, notes, want)
+		}
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/isolation"
+	"github.com/kubeop/kubeop/delivery/namespace"
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
@@ -196,9 +197,30 @@ func TestAccessOutsideTheNamespaceGoesWithTheTenantUnlessItOrphans(t *testing.T)
 			if err := errors.Join(b.api.Update(t.Context(), shop), b.api.Delete(t.Context(), shop)); err != nil {
 				t.Fatal(err)
 			}
+			held := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-tenant-acme"}}
+			if b.get(held); goes {
+				held.Finalizers = []string{"example.com/hold"}
+				if err := b.api.Update(t.Context(), held); err != nil {
+					t.Fatal(err)
+				}
+				want := "waits Deleting: waits for FlowSchema/kubeop-tenant-acme to be gone, after 1s"
+				for range 2 {
+					if got := steptest.Outcome(t, b.removeProjects(t.Context(), b.newScope(tenant))); got != want {
+						t.Errorf("while one is held: %q, want %q", got, want)
+					}
+				}
+				b.get(held)
+				held.Finalizers = nil
+				if err := b.api.Update(t.Context(), held); err != nil {
+					t.Fatal(err)
+				}
+			}
 			var end string
 			for range 3 {
 				end = steptest.Outcome(t, b.removeProjects(t.Context(), b.newScope(tenant)))
+			}
+			if !b.get(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: guardName}}) {
+				t.Error("the quota of the home went before the home")
 			}
 			if end != "done" {
 				t.Errorf("the removal ends %q", end)
@@ -383,6 +405,16 @@ func TestATenantHasTheRepositoryThatItsSpecNames(t *testing.T) {
 	if _, there := repository.Labels[v1alpha1.FrozenLabel]; there {
 		t.Error("the repository is labelled as frozen")
 	}
+	b.FlowControl = true
+	reconcileOnce()
+	flows := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-tenant-acme"}}
+	if !b.get(flows) {
+		t.Fatal("there is no flow schema")
+	}
+	b.FlowControl = false
+	if reconcileOnce(); b.get(flows) {
+		t.Error("the flow schema is there after it was turned off")
+	}
 	tenant.Spec.Frozen = true
 	s := reconcileOnce()
 	if !b.get(repository) || repository.Labels[v1alpha1.FrozenLabel] != "true" || s.Heading() != "Frozen by administrators; " {
@@ -435,7 +467,7 @@ func TestTheTenantsOwnRepositoryGoesBeforeItsProjects(t *testing.T) {
 
 func TestTheHomeIsRestrictedAndRemovedWithItsTenant(t *testing.T) {
 	size := resource.MustParse("1Ki")
-	tenant := acme(func(a *v1alpha1.Tenant) { a.Spec.PodSecurity, a.Spec.MaxObjectSize = "privileged", &size })
+	tenant := acme(owned, func(a *v1alpha1.Tenant) { a.Spec.PodSecurity, a.Spec.MaxObjectSize = "privileged", &size })
 	b := newFixture(t)
 	if err := b.makeNamespace(t.Context(), b.newScope(tenant)); err != nil {
 		t.Fatal(err)
@@ -444,11 +476,60 @@ func TestTheHomeIsRestrictedAndRemovedWithItsTenant(t *testing.T) {
 	if !b.get(home) || home.Labels["pod-security.kubernetes.io/enforce"] != "restricted" || home.Annotations[v1alpha1.MaxObjectSizeAnnotation] != "1024" {
 		t.Errorf("the home is %v, %v", home.Labels, home.Annotations)
 	}
+	if home.Labels[v1alpha1.TenantLabel] != "acme" || home.Annotations[v1alpha1.TenantUIDAnnotation] != "uid-1" || home.Annotations[v1alpha1.TenantIdentityAnnotation] != namespace.Identity(tenant) {
+		t.Errorf("its owner is %v, %v", home.Labels, home.Annotations)
+	}
+	if _, frozen := home.Labels[v1alpha1.FrozenLabel]; frozen {
+		t.Error("the home is frozen")
+	}
+	tenant.Spec.Frozen = true
+	if err := b.makeNamespace(t.Context(), b.newScope(tenant)); err != nil {
+		t.Fatal(err)
+	}
+	if b.get(home); home.Labels[v1alpha1.FrozenLabel] != "true" {
+		t.Errorf("of a frozen tenant: %v", home.Labels)
+	}
 	deletedTenant(tenant)
 	for _, want := range []string{"waits Deleting: namespace kubeop-acme is being deleted, after 1s", "done"} {
 		if got := steptest.Outcome(t, b.removeNamespace(t.Context(), b.newScope(tenant))); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestTheHomeStaysWithDataThatMayNotBeDeleted: nobody expects claims there, but administrators may have created one.
+func TestTheHomeStaysWithDataThatMayNotBeDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy    v1alpha1.ClaimDeletionPolicy
+		deletion  v1alpha1.DeletionPolicy
+		confirmed string
+		stays     bool
+	}{
+		"no policy":                             {confirmed: "claim-1", stays: true},
+		"nobody confirmed it":                   {policy: v1alpha1.ClaimDelete, stays: true},
+		"another claim is confirmed":            {policy: v1alpha1.ClaimDelete, confirmed: "claim-2", stays: true},
+		"confirmed":                             {policy: v1alpha1.ClaimDelete, confirmed: "claim-1"},
+		"confirmed, but the tenant is orphaned": {policy: v1alpha1.ClaimDelete, confirmed: "claim-1", deletion: v1alpha1.DeletionOrphan, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "data", UID: "claim-1"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"}}
+			tenant := acme(deletedTenant, func(a *v1alpha1.Tenant) {
+				a.Annotations = map[string]string{v1alpha1.ConfirmedClaimsAnnotation: deletedAt.Format(time.RFC3339) + " " + c.confirmed}
+				a.Spec.ClaimDeletionPolicy, a.Spec.DeletionPolicy = c.policy, c.deletion
+			})
+			b := newFixture(t, claim)
+			if err := b.makeNamespace(t.Context(), b.newScope(acme())); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := b.removeNamespace(t.Context(), b.newScope(tenant)); err != nil && !step.Waits(err) {
+					t.Fatal(err)
+				}
+			}
+			if stays := b.get(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-acme"}}); stays != c.stays {
+				t.Errorf("the namespace stays: %t, want %t", stays, c.stays)
+			}
+		})
 	}
 }
 

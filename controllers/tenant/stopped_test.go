@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -53,7 +52,8 @@ func TestATenantIsStoppedWhenNothingOfItRuns(t *testing.T) {
 			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", Annotations: map[string]string{v1alpha1.FolderAnnotation: "tenants/acme"}}}
 			tenant.Spec.Stopped = !c.runs
 			s := &scope{tenant: tenant, declared: v1alpha1.ProjectList{Items: c.projects}}
-			if diff := cmp.Diff(c.want, s.stopped(), cmpopts.IgnoreFields(step.Note{}, "Condition")); diff != "" {
+			c.want.Condition = v1alpha1.StoppedCondition
+			if diff := cmp.Diff(c.want, s.stopped()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -64,12 +64,13 @@ func TestATenantIsStoppedWhenNothingOfItRuns(t *testing.T) {
 func TestOnlyAChangeOfWhetherAProjectIsStoppedWakesItsTenant(t *testing.T) {
 	runs, ends := projectThat("a", "", "", ""), projectThat("a", metav1.ConditionUnknown, "Stopping", "waits for 2 pods")
 	fewer, done := projectThat("a", metav1.ConditionUnknown, "Stopping", "waits for 1 pod"), projectThat("a", metav1.ConditionTrue, "Stopped", "")
+	back, left := projectThat("a", metav1.ConditionUnknown, "Resuming", "resumes"), projectThat("a", metav1.ConditionFalse, "Stopping", "waits for 2 pods")
 	for name, c := range map[string]struct {
 		was, is *v1alpha1.Project
 		want    bool
 	}{
 		"it runs on": {&runs, &runs, false}, "it is being stopped": {&runs, &ends, true}, "a pod ended": {&ends, &fewer, false},
-		"it is stopped": {&fewer, &done, true}, "it runs again": {&done, &runs, true},
+		"only the reason changes": {&ends, &back, true}, "only the status changes": {&ends, &left, true}, "it is stopped": {&fewer, &done, true}, "it runs again": {&done, &runs, true},
 	} {
 		if got := stoppedChanged.Update(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
 			t.Errorf("%s: woken %t, want %t", name, got, c.want)
