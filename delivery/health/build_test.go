@@ -59,6 +59,15 @@ func says(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, re
 	}
 }
 
+func replicaSet() *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
+		ObjectMeta: meta("replicaset"),
+		Spec:       appsv1.ReplicaSetSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: webLabels}},
+		Status:     appsv1.ReplicaSetStatus{ObservedGeneration: 1},
+	}
+}
+
 func statefulSet(made int32) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
@@ -205,6 +214,19 @@ func series(e *corev1.Event) *corev1.Event {
 	e.EventTime = metav1.NewMicroTime(e.FirstTimestamp.Time)
 	e.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(e.LastTimestamp.Time)}
 	e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{}
+	return e
+}
+
+// once is an event that its writer made once, by events.k8s.io.
+func once(e *corev1.Event) *corev1.Event {
+	series(e).Series = nil
+	return e
+}
+
+// untimed is an event of which only its creation is known.
+func untimed(e *corev1.Event) *corev1.Event {
+	e.CreationTimestamp = e.FirstTimestamp
+	once(e).EventTime = metav1.MicroTime{}
 	return e
 }
 

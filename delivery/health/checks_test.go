@@ -71,7 +71,25 @@ func TestChecksJudgeInThePlaceOfKstatus(t *testing.T) {
 			if asked := w.told(); asked != "Get:1" {
 				t.Errorf("three looks at one version asked %s, want %q", asked, "Get:1")
 			}
+			got, err := Look(t.Context(), e, blind, []Ref{refTo(c.live)})
+			if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+				t.Errorf("without a watch: %v (-want +got):\n%s", err, diff)
+			}
 		})
+	}
+}
+
+// TestChecksJudgeEachObjectByItself, although two have the same version.
+func TestChecksJudgeEachObjectByItself(t *testing.T) {
+	well, ill := in("done"), in("broken")
+	ill.Name, ill.UID = "api", "api-uid"
+	e := (&world{objects: []client.Object{well, ill}}).explainer(t)
+	e.Checks = checks(t, nil)
+	for range 2 {
+		v, err := Look(t.Context(), e, watch(t, well, ill), []Ref{refTo(well), refTo(ill)})
+		if want := "Deployment/api: failed, as healthCheckExprs say"; err != nil || v.String() != want {
+			t.Errorf("got %q, %v, want %q", v, err, want)
+		}
 	}
 }
 

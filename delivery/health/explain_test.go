@@ -70,6 +70,10 @@ func crashes() map[string]situation {
 		"crash: killed for it, and tried again":    {deployment(), liveness(between), logged},
 		"crash: killed, the probe failed earlier":  {deployment(), []client.Object{killed, until(event(killed, 5, "Unhealthy", "Liveness probe failed: before"), 9)}, logged},
 		"crash: the older of two pods":             {statefulSet(2), []client.Object{pod(looping(2, "Error", "the younger"), named("web-0", 5)), pod(looping(2, "Error", "the older"), named("web-1", 4))}, nil},
+		"crash: the older, by name the first":      {statefulSet(2), []client.Object{pod(looping(2, "Error", "the older"), named("web-0", 4)), pod(looping(2, "Error", "the younger"), named("web-1", 5))}, nil},
+		"crash: no reason":                         {deployment(), []client.Object{pod(looping(2, "", ""))}, nil},
+		"crash: killed, told once by events.k8s":   {deployment(), []client.Object{killed, once(event(killed, 15, "Unhealthy", "Liveness probe failed: told once"))}, logged},
+		"crash: killed, told with no time of it":   {deployment(), []client.Object{killed, untimed(event(killed, 15, "Unhealthy", "Liveness probe failed: without a time"))}, logged},
 		"crash: the first of two as old":           {statefulSet(2), []client.Object{pod(looping(2, "Error", "the second"), named("web-1", 4)), pod(looping(2, "Error", "the first"), named("web-0", 4))}, nil},
 		"crash: killed by somebody else":           {deployment(), []client.Object{killed}, logged},
 		"crash: an init container":                 {deployment(), []client.Object{pod(initial)}, map[string]string{"web-1/migrate/previous": "relation users exists\n"}},
@@ -93,6 +97,7 @@ func blocks() map[string]situation {
 		"image: not found, waiting":                {deployment(), []client.Object{pod(waitingFor("ImagePullBackOff", `Back-off pulling image "r.example/web:v1": ErrImagePull: `+cause))}, nil},
 		"image: not found, waiting before 1.32":    {deployment(), []client.Object{old, event(old, 3, "Failed", `Failed to pull image "r.example/web:v1": `+cause), event(old, 4, "Failed", "Error: ErrImagePull")}, nil},
 		"image: not found, and the event has gone": {deployment(), []client.Object{old}, nil},
+		"image: an RPC error of another form":      {deployment(), []client.Object{pod(waitingFor("ErrImagePull", "rpc error: the connection is closed"))}, nil},
 		"image: invalid":                           {deployment(), []client.Object{pod(waitingFor("InvalidImageName", `couldn't parse image name "R:v1": invalid reference format`))}, nil},
 		"configuration: a Secret is missing":       {deployment(), []client.Object{pod(waitingFor("CreateContainerConfigError", `secret "db" not found`))}, nil},
 		"container: the runtime refuses":           {deployment(), []client.Object{pod(waitingFor("CreateContainerError", "device busy"))}, nil},
@@ -125,27 +130,30 @@ func starts() map[string]situation {
 	slow := corev1.ContainerStatus{Name: "slow", State: runs}
 	beside := pod(containers(recovered, slow))
 	beside.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	unscheduled := refusedByScheduler("1 Insufficient cpu")
+	unscheduled.Conditions = append([]corev1.PodCondition{{Type: "Sponsored", Status: corev1.ConditionFalse, Message: "nobody pays"}}, unscheduled.Conditions...)
 	const cni = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to set up sandbox " +
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef: no addresses left"
 	return map[string]situation{
-		"scheduling: too little cpu":       {deployment(), []client.Object{pod(refusedByScheduler("0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found."))}, nil},
-		"scheduling: without a word":       {deployment(), []client.Object{pod(refusedByScheduler(""))}, nil},
-		"volume: a ConfigMap is missing":   {deployment(), []client.Object{creating, event(creating, 1, "FailedMount", `MountVolume.SetUp failed for volume "etc" : configmap "web" not found`), event(creating, 3, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[etc], unattached volumes=[b a]")}, nil},
-		"volume: only the summary is left": {deployment(), []client.Object{creating, event(creating, 3, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[etc]: timed out")}, nil},
-		"volume: attached elsewhere":       {deployment(), []client.Object{creating, event(creating, 3, "FailedMount", "later"), event(creating, 2, "FailedAttachVolume", `Multi-Attach error for volume "pvc-11111111-2222-3333-4444-555555555555"`)}, nil},
-		"network: no address":              {deployment(), []client.Object{creating, event(creating, 1, "FailedCreatePodSandBox", cni)}, nil},
-		"start: after its init container":  {deployment(), []client.Object{afterInit, event(afterInit, 1, "FailedMount", "of before")}, nil},
-		"start: beside one that runs":      {deployment(), []client.Object{besideOne, event(besideOne, 1, "FailedMount", "of before")}, nil},
-		"start: once more":                 {deployment(), []client.Object{onceMore, event(onceMore, 1, "FailedMount", "of before")}, nil},
-		"start: nothing is wrong yet":      {deployment(), []client.Object{creating, normal(event(creating, 1, "Pulling", "Pulling image"))}, nil},
-		"init: still runs":                 {deployment(), []client.Object{pod(initializing, sidecar)}, nil},
-		"probe: fails":                     {deployment(), []client.Object{unready, event(unready, 2, "Unhealthy", "Readiness probe failed: dial tcp 10.1.0.5:8080: connect: connection refused"), event(unready, 9, "BackOff", "something else")}, nil},
-		"probe: two failures take turns":   {deployment(), []client.Object{unready, until(event(unready, 2, "Unhealthy", "Readiness probe failed: the earlier"), 80), until(event(unready, 3, "Unhealthy", "Readiness probe failed: the later"), 70)}, nil},
-		"probe: told by events.k8s.io":     {deployment(), []client.Object{unready, series(event(unready, 2, "Unhealthy", "Readiness probe failed: the earlier")), series(event(unready, 3, "Unhealthy", "Readiness probe failed: the later"))}, nil},
-		"probe: two as old as each other":  {deployment(), []client.Object{unready, event(unready, 2, "Unhealthy", "Readiness probe failed: the first by name"), named2}, nil},
-		"probe: the later of two":          {deployment(), []client.Object{unready, event(unready, 9, "Unhealthy", "Readiness probe failed: the earlier"), event(unready, 10, "Unhealthy", "Readiness probe failed: the later")}, nil},
-		"probe: beside one that is ready":  {deployment(), []client.Object{beside}, nil},
-		"probe: not asked yet":             {deployment(), []client.Object{unready}, nil},
+		"scheduling: too little cpu":        {deployment(), []client.Object{pod(refusedByScheduler("0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found."))}, nil},
+		"scheduling: beside another reason": {deployment(), []client.Object{pod(unscheduled)}, nil},
+		"scheduling: without a word":        {deployment(), []client.Object{pod(refusedByScheduler(""))}, nil},
+		"volume: a ConfigMap is missing":    {deployment(), []client.Object{creating, event(creating, 1, "FailedMount", `MountVolume.SetUp failed for volume "etc" : configmap "web" not found`), event(creating, 3, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[etc], unattached volumes=[b a]")}, nil},
+		"volume: only the summary is left":  {deployment(), []client.Object{creating, event(creating, 3, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[etc]: timed out")}, nil},
+		"volume: attached elsewhere":        {deployment(), []client.Object{creating, event(creating, 3, "FailedMount", "later"), event(creating, 2, "FailedAttachVolume", `Multi-Attach error for volume "pvc-11111111-2222-3333-4444-555555555555"`)}, nil},
+		"network: no address":               {deployment(), []client.Object{creating, event(creating, 1, "FailedCreatePodSandBox", cni)}, nil},
+		"start: after its init container":   {deployment(), []client.Object{afterInit, event(afterInit, 1, "FailedMount", "of before")}, nil},
+		"start: beside one that runs":       {deployment(), []client.Object{besideOne, event(besideOne, 1, "FailedMount", "of before")}, nil},
+		"start: once more":                  {deployment(), []client.Object{onceMore, event(onceMore, 1, "FailedMount", "of before")}, nil},
+		"start: nothing is wrong yet":       {deployment(), []client.Object{creating, normal(event(creating, 1, "Pulling", "Pulling image"))}, nil},
+		"init: still runs":                  {deployment(), []client.Object{pod(initializing, sidecar)}, nil},
+		"probe: fails":                      {deployment(), []client.Object{unready, event(unready, 2, "Unhealthy", "Readiness probe failed: dial tcp 10.1.0.5:8080: connect: connection refused"), event(unready, 9, "BackOff", "something else")}, nil},
+		"probe: two failures take turns":    {deployment(), []client.Object{unready, until(event(unready, 2, "Unhealthy", "Readiness probe failed: the earlier"), 80), until(event(unready, 3, "Unhealthy", "Readiness probe failed: the later"), 70)}, nil},
+		"probe: told by events.k8s.io":      {deployment(), []client.Object{unready, series(event(unready, 2, "Unhealthy", "Readiness probe failed: the earlier")), series(event(unready, 3, "Unhealthy", "Readiness probe failed: the later"))}, nil},
+		"probe: two as old as each other":   {deployment(), []client.Object{unready, event(unready, 2, "Unhealthy", "Readiness probe failed: the first by name"), named2}, nil},
+		"probe: the later of two":           {deployment(), []client.Object{unready, event(unready, 9, "Unhealthy", "Readiness probe failed: the earlier"), event(unready, 10, "Unhealthy", "Readiness probe failed: the later")}, nil},
+		"probe: beside one that is ready":   {deployment(), []client.Object{beside}, nil},
+		"probe: not asked yet":              {deployment(), []client.Object{unready}, nil},
 	}
 }
 
@@ -165,6 +173,11 @@ func workloads() map[string]situation {
 	attempt.Phase = corev1.PodFailed
 	logs := map[string]string{"web-2/main": "the second attempt\n", "web-1/main": "the first attempt\n"}
 	tries := []client.Object{pod(attempt, named("web-1", 1), never), pod(attempt, named("web-2", 2), never)}
+	halfDone := containers(container(ends(0, "Completed", ""), noState), corev1.ContainerStatus{Name: "proxy", State: runs, Ready: true})
+	late := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded", Message: "Pod was active too long"}
+	evictedBoth := evicted
+	evictedBoth.ContainerStatuses = []corev1.ContainerStatus{{Name: "main"}, {Name: "proxy"}}
+	replicas := replicaSet()
 	set, daemon, running := statefulSet(0), daemonSet(0), job()
 	going := deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp, d.Finalizers = new(at(1)), []string{"x/y"} })
 	parallel, unselected := job(), job()
@@ -202,6 +215,11 @@ func workloads() map[string]situation {
 		"quota: the second pod of a DaemonSet": {daemon, []client.Object{pod(isReady), event(daemon, 1, "FailedCreate", `Error creating: pods "web-abcde" `+quotaRefusal)}, nil},
 		"quota: the second pod of a Job":       {parallel, []client.Object{pod(isReady, never), event(parallel, 1, "FailedCreate", `Error creating: pods "web-abcde" `+quotaRefusal)}, nil},
 		"quota: overcome":                      {set, []client.Object{pod(isReady, named("web-0", 1)), pod(isReady, named("web-1", 2)), event(set, 1, "FailedCreate", `create Pod web-0 in StatefulSet web failed error: pods "web-0" `+quotaRefusal)}, nil},
+		"quota: a ReplicaSet says it itself":   {replicas, []client.Object{event(replicas, 1, "FailedCreate", `Error creating: pods "web-2-abcde" `+quotaRefusal)}, nil},
+		"rollout: pods of a ReplicaSet crash":  {replicas, []client.Object{pod(crashed)}, nil},
+		"job: one of its containers is done":   {running, []client.Object{pod(halfDone, never)}, nil},
+		"job: out of time without a limit":     {running, []client.Object{pod(late, never)}, nil},
+		"job: all its containers were evicted": {running, []client.Object{pod(evictedBoth, never)}, nil},
 		"job: without a selector":              {unselected, []client.Object{pod(crashed, never)}, nil},
 		"rollout: paused":                      {paused, nil, nil},
 		"another team's pod":                   {deployment(), []client.Object{pod(crashed, func(p *corev1.Pod) { p.Namespace = "other" })}, nil},

@@ -33,6 +33,7 @@ func floored(o client.Object, floor string) Ref {
 func TestLook(t *testing.T) {
 	well, ill := deployment(available), deployment()
 	plain := RefsOf([]v1alpha1.InventoryEntry{{ID: "team_web__Service", Version: "v1"}}, nil)[0]
+	recorded := RefsOf([]v1alpha1.InventoryEntry{{ID: "team_web_apps_Deployment", Version: "v1"}}, nil)[0]
 	shared := service(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
 	const unseen = "Deployment/web: its last change has not been seen yet"
 	cases := map[string]struct {
@@ -65,6 +66,7 @@ func TestLook(t *testing.T) {
 		"a Service of unknown type, watched":      {watched: []client.Object{service(nil)}, ref: plain, want: Verdict{Waiting: []string{"Service/web: no load balancer has been given to it yet"}}, asked: "EventList:1"},
 		"one without a load balancer, watched":    {watched: []client.Object{shared}, ref: plain},
 		"one of unknown type, not watched":        {unwatch: true, live: []client.Object{service(nil)}, ref: plain},
+		"of the record, not watched":              {unwatch: true, live: []client.Object{ill}, ref: recorded, want: Verdict{Waiting: []string{"Deployment/web: not all of its pods are available yet"}}, asked: "Get:1 PodList:1"},
 		"a custom resource":                       {watched: []client.Object{custom("the bucket is taken")}, ref: refTo(custom("")), want: Verdict{Waiting: []string{"Bucket/web: the bucket is taken"}}},
 		"a load balancer, not watched":            {unwatch: true, live: []client.Object{service(nil)}, ref: refTo(service(nil)), want: Verdict{Waiting: []string{"Service/web: no load balancer has been given to it yet"}}, asked: "EventList:1 Get:1"},
 	}
@@ -242,6 +244,9 @@ func TestExplain(t *testing.T) {
 	manifest := object("batch/v1", "Job", "")
 	withStatus := object("batch/v1", "Job", "")
 	withStatus.Object["status"] = map[string]any{}
+	created, broken := object("batch/v1", "Job", ""), unstructuredOf(t, deployment())
+	created.SetUID("job-uid")
+	broken.Object["status"] = "text"
 	unseen := deployment()
 	unseen.Generation = 2
 	logs := map[string]string{"web-1/main": "relation users exists\n"}
@@ -255,6 +260,8 @@ func TestExplain(t *testing.T) {
 		"the manifest of a failed hook":     {of: manifest, live: []client.Object{out, culprit}, want: why},
 		"the live object":                   {of: unstructuredOf(t, out), live: []client.Object{culprit}, want: why},
 		"a manifest with a status":          {of: withStatus, live: []client.Object{out, culprit}, want: why},
+		"the answer to its creation":        {of: created, live: []client.Object{out, culprit}, want: why},
+		"a status that cannot be read":      {of: broken},
 		"one that is not seen yet":          {of: unstructuredOf(t, unseen), live: []client.Object{pod(looping(2, "Error", ""))}, want: "Deployment/web: its controller has not seen the last change yet"},
 		"as long as a message may be":       {of: custom(strings.Repeat("x", maxText)), want: "Bucket/web: " + strings.Repeat("x", maxText)},
 		"a hook that ended well":            {of: manifest, live: []client.Object{job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue})}},

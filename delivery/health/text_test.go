@@ -135,3 +135,17 @@ func TestLogsOf(t *testing.T) {
 		t.Errorf("got %d bytes ending in %q, %v", len(text), text[max(0, len(text)-10):], err)
 	}
 }
+
+func TestOnlyALineThatTheLimitCutIsDropped(t *testing.T) {
+	full := strings.Repeat("x", logBytes)
+	for name, c := range map[string]struct{ text, want string }{
+		"a short log":          {"one\ntwo", "one\ntwo"},
+		"just below the limit": {"one\n" + full[5:], "one\n" + full[5:]},
+		"up to the limit":      {"one\n" + full[4:], "one"},
+		"one line":             {full, full},
+	} {
+		if got := dropCutLine(c.text); got != c.want {
+			t.Errorf("%s: got %d bytes, want %d", name, len(got), len(c.want))
+		}
+	}
+}
