@@ -202,15 +202,16 @@ func sortedRefs(refs *packp.AdvRefs) []string {
 // HigherVersion reports whether the tag of one revision has a higher version than that of the other, where both were chosen by a range of
 // versions such as ref.semver.
 func HigherVersion(is, was string) bool {
-	higher, err := versionOf(is)
+	newer, _, _ := strings.Cut(is, "@")
+	older, _, _ := strings.Cut(was, "@")
+	higher, err := versionOf(newer)
 	if err != nil {
 		return false
 	}
-	lower, err := versionOf(was)
+	lower, err := versionOf(older)
 	return err == nil && higher.GreaterThan(lower)
 }
 
-func versionOf(revision string) (*semver.Version, error) {
-	tag, _, _ := strings.Cut(revision, "@")
+func versionOf(tag string) (*semver.Version, error) {
 	return semver.StrictNewVersion(strings.TrimPrefix(tag, "v"))
 }

@@ -70,7 +70,7 @@ func TestResolveHead(t *testing.T) {
 
 func TestResolveSemver(t *testing.T) {
 	refs := advertised(t, "", "refs/tags/v1.0.0", "refs/tags/1.2.0", "refs/tags/v1.10.0", "refs/tags/v1.9", "refs/tags/v2.0.0-rc.1",
-		"refs/tags/v3.0.0+b", "refs/tags/v3.0.0+a", "refs/tags/app/v9.0.0", "refs/heads/v8.0.0")
+		"refs/tags/v3.0.0+b", "refs/tags/v3.0.0+a", "refs/tags/app/v9.0.0", "refs/tags/v7.0.0@nightly", "refs/heads/v8.0.0")
 	for expression, want := range map[string]string{
 		"*": "v3.0.0+b", "1.x": "v1.10.0", "~1.2": "1.2.0", ">=2.0.0-0 <2.0.0": "v2.0.0-rc.1", "<1.1": "v1.0.0", "v1.0.0": "v1.0.0",
 	} {
@@ -81,7 +81,7 @@ func TestResolveSemver(t *testing.T) {
 	}
 	// A prerelease is chosen only if the range names one.
 	_, err := resolve(refs, &sourcev1.GitRepositoryRef{SemVer: ">=2.0.0 <3.0.0"})
-	sources.WantError(t, err, failure.ErrNotFound, "none of the repository's 8 tags")
+	sources.WantError(t, err, failure.ErrNotFound, "none of the repository's 9 tags")
 }
 
 func TestAVersionIsHigherOnlyThanAnotherVersion(t *testing.T) {
