@@ -50,9 +50,13 @@ func (m *manager) listen() error {
 	m.checks.Add("store", m.store.Ping)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.checks)
+	proxies, err := c.Proxies()
+	if err != nil {
+		return err
+	}
 	handler, err := api.New(api.Options{
 		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store,
-		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Now: time.Now,
+		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Proxies: proxies, Now: time.Now,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/sethvargo/go-envconfig"
@@ -19,9 +20,11 @@ type Manager struct {
 	TLSCertDir string `env:"TLS_CERT_DIR"`
 	// DataDir has the store, manager.db. It has to outlive the process.
 	DataDir string `env:"DATA_DIR, default=/data"`
-	// RequestsPerSecond is how many requests one caller may send, on average; Burst is how many at once.
+	// RequestsPerSecond is how many requests one address, and one token, may send, on average; Burst is how many at once.
 	RequestsPerSecond float64 `env:"REQUESTS_PER_SECOND, default=50"`
 	Burst             int     `env:"REQUEST_BURST, default=200"`
+	// TrustedProxies are addresses or networks of proxies, such as an ingress controller, whose X-Forwarded-For says where a request came from.
+	TrustedProxies []string `env:"TRUSTED_PROXIES"`
 	// DrainDelay is how long a stopping manager still accepts requests while /readyz says that it stops, so that load balancers notice.
 	// GracefulTimeout is how long it then waits for answers that have begun.
 	DrainDelay      time.Duration `env:"DRAIN_DELAY, default=5s"`
@@ -55,5 +58,17 @@ func (c *Manager) check() error {
 	case c.GracefulTimeout <= 0 || c.GracefulTimeout > 5*time.Minute:
 		return fmt.Errorf("GRACEFUL_TIMEOUT is %s; it must be more than 0s and at most 5m", c.GracefulTimeout)
 	}
-	return nil
+	_, err := c.Proxies()
+	return err
+}
+
+// Proxies parses TrustedProxies. A single address becomes a network that contains only it.
+func (c *Manager) Proxies() ([]netip.Prefix, error) {
+	all, err := networks("TRUSTED_PROXIES", c.TrustedProxies)
+	for _, network := range all {
+		if network.Bits() == 0 {
+			return nil, fmt.Errorf("TRUSTED_PROXIES holds %s; whoever is a proxy names the caller, so it may not be everyone", network)
+		}
+	}
+	return all, err
 }

@@ -35,9 +35,10 @@ type Options struct {
 	Registry prometheus.Registerer
 	Checks   *readiness.Checks
 	Store    store.Store
-	// RequestsPerSecond and Burst limit each caller.
+	// RequestsPerSecond and Burst limit each address, and each token.
 	RequestsPerSecond float64
 	Burst             int
+	Proxies           request.Proxies
 	Now               func() time.Time
 }
 
@@ -47,7 +48,8 @@ func New(o Options) (http.Handler, error) {
 	operations := humago.New(mux, settings())
 	registerServer(operations, o.Checks)
 	auth.Describe(operations.OpenAPI())
-	operations.UseMiddleware((&auth.Authenticator{Tokens: o.Store, Now: o.Now}).Middleware(operations))
+	perToken := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
+	operations.UseMiddleware((&auth.Authenticator{Tokens: o.Store, Limit: perToken, Now: o.Now}).Middleware(operations))
 	(&tokens.Operations{Store: o.Store, Now: o.Now}).Register(operations)
 	audit.Register(operations, o.Store)
 	if err := serveDocument(mux, operations.OpenAPI()); err != nil {
@@ -57,9 +59,9 @@ func New(o Options) (http.Handler, error) {
 		_, pattern := mux.Handler(r)
 		return pattern
 	}
-	limiter := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
-	handler := limiter.Limit(ratelimit.Address, limitBody(orNotFound(mux)))
-	return request.NewFollower(o.Log, o.Registry).Follow(routeOf, secure(handler)), nil
+	perAddress := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
+	handler := perAddress.Limit(limitBody(orNotFound(mux)))
+	return request.NewFollower(o.Log, o.Registry, o.Proxies).Follow(routeOf, secure(handler)), nil
 }
 
 // settings are those of huma. Its pages are not served: they load scripts from the internet.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"regexp"
 	"strings"
@@ -207,6 +209,41 @@ func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
 				t.Errorf("%+v", p)
 			}
 		})
+	}
+}
+
+// TestEachTokenHasALimitOfItsOwn, which the requests of others do not count for, although all come from one address and say that they come from others.
+func TestEachTokenHasALimitOfItsOwn(t *testing.T) {
+	m := newManager(t)
+	first, second := m.holder("first", "admin"), m.holder("second", "admin")
+	handler, err := New(Options{
+		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 1, Burst: 2,
+		Proxies: request.Proxies{netip.MustParsePrefix("192.0.2.1/32")}, Now: func() time.Time { return m.now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := 0
+	from := func(secret string) *httptest.ResponseRecorder {
+		address++
+		r := httptest.NewRequest("GET", "/v1/caller", nil)
+		r.Header.Set("Authorization", "Bearer "+secret)
+		r.Header.Set("X-Forwarded-For", fmt.Sprintf("198.51.100.%d", address))
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, r)
+		return answer
+	}
+	for range 2 {
+		if answer := from(first); answer.Code != http.StatusOK {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+	}
+	refused := from(first)
+	if p := problemOf(t, refused); p.Code != problem.TooManyRequests || refused.Header().Get("Retry-After") != "1" {
+		t.Errorf("%+v with %v", p, refused.Header())
+	}
+	if answer := from(second); answer.Code != http.StatusOK {
+		t.Errorf("another token: %d %s", answer.Code, answer.Body)
 	}
 }
 

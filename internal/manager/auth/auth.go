@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/ratelimit"
 	"github.com/kubeop/kubeop/internal/manager/request"
 	"github.com/kubeop/kubeop/internal/manager/token"
 	"github.com/kubeop/kubeop/internal/store"
@@ -49,7 +50,9 @@ func (c Caller) Event(ctx context.Context, now time.Time, action, object string)
 // Authenticator knows the tokens.
 type Authenticator struct {
 	Tokens store.Tokens
-	Now    func() time.Time
+	// Limit is that of each token, beside the one of the address.
+	Limit *ratelimit.Limiter
+	Now   func() time.Time
 }
 
 // Describe adds how callers authenticate to the OpenAPI document.
@@ -75,6 +78,11 @@ func (a *Authenticator) Middleware(api huma.API) func(huma.Context, func(huma.Co
 				ctx.SetHeader("WWW-Authenticate", `Bearer realm="kubeop"`)
 			}
 			// It writes the problem that is made of the status, see problem.
+			_ = huma.WriteErr(api, ctx, refused.Status, refused.Detail)
+			return
+		}
+		if refused, after := a.Limit.Refuse(caller.Token.ID); refused != nil {
+			ctx.SetHeader("Retry-After", after)
 			_ = huma.WriteErr(api, ctx, refused.Status, refused.Detail)
 			return
 		}

@@ -70,29 +70,31 @@ func (l *Limiter) of(caller string, now time.Time) *rate.Limiter {
 	return limiter
 }
 
-// Limit wraps a handler. It answers 429 to a caller that has to wait.
-func (l *Limiter) Limit(callerOf func(*http.Request) string, next http.Handler) http.Handler {
+// Refuse takes one request from a caller's bucket. If there is none, it returns what to answer, with the value of the header Retry-After.
+func (l *Limiter) Refuse(caller string) (refused *problem.Problem, after string) {
+	wait, ok := l.Take(caller)
+	if ok {
+		return nil, ""
+	}
+	return problem.New(problem.TooManyRequests, "The header Retry-After says after how many seconds the next one is answered."), strconv.Itoa(int(math.Ceil(wait.Seconds())))
+}
+
+// Limit wraps a handler. It answers 429 to an address that has to wait.
+func (l *Limiter) Limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		wait, ok := l.Take(callerOf(r))
-		if !ok {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-			problem.New(problem.TooManyRequests, "The header Retry-After says after how many seconds the next one is answered.").Write(w, request.ID(r.Context()))
+		if refused, after := l.Refuse(network(request.Address(r.Context()))); refused != nil {
+			w.Header().Set("Retry-After", after)
+			refused.Write(w, request.ID(r.Context()))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// Address names the caller of a request by its address: of IPv6 by the network of 64 bits, in which one host has all addresses that it likes.
-// Headers such as X-Forwarded-For are not read, because any client may write them.
-func Address(r *http.Request) string {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
+// network names a caller by its address: of IPv6 by the network of 64 bits, in which one host has all addresses that it likes.
+func network(address string) string {
+	if parsed, err := netip.ParseAddr(address); err == nil && parsed.Is6() {
+		return netip.PrefixFrom(parsed, 64).Masked().String()
 	}
-	address := from.Addr().Unmap().WithZone("")
-	if address.Is6() {
-		return netip.PrefixFrom(address, 64).Masked().String()
-	}
-	return address.String()
+	return address
 }

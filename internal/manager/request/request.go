@@ -26,10 +26,7 @@ const maxLoggedPath = 256
 // callerID is what is logged of a caller's own id.
 var callerID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-type (
-	idKey      struct{}
-	addressKey struct{}
-)
+type idKey struct{}
 
 // ID returns the id of the request of a context, "" outside of a request.
 func ID(ctx context.Context) string {
@@ -37,23 +34,18 @@ func ID(ctx context.Context) string {
 	return id
 }
 
-// Address returns where the request of a context came from, "" outside of a request.
-func Address(ctx context.Context) string {
-	address, _ := ctx.Value(addressKey{}).(string)
-	return address
-}
-
 // Follower gives each request an id and a logger, and records how it ended.
 type Follower struct {
 	log      logr.Logger
+	proxies  Proxies
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 }
 
 // NewFollower returns a Follower whose metrics are in the registry.
-func NewFollower(log logr.Logger, registry prometheus.Registerer) *Follower {
+func NewFollower(log logr.Logger, registry prometheus.Registerer, proxies Proxies) *Follower {
 	f := &Follower{
-		log: log,
+		log: log, proxies: proxies,
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "kubeop_manager_request_duration_seconds", Help: "Duration of requests of the management API, by method, route and status.",
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30},
@@ -73,7 +65,8 @@ func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler)
 		if theirs := r.Header.Get(IDHeader); callerID.MatchString(theirs) {
 			log = log.WithValues("callerRequestId", theirs)
 		}
-		ctx := context.WithValue(context.WithValue(r.Context(), idKey{}, id), addressKey{}, r.RemoteAddr)
+		from := f.proxies.Client(r)
+		ctx := context.WithValue(context.WithValue(r.Context(), idKey{}, id), addressKey{}, from)
 		ctx = logr.NewContext(ctx, log)
 		r = r.WithContext(ctx)
 		w.Header().Set(IDHeader, id)
@@ -86,7 +79,7 @@ func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler)
 			took := time.Since(begin)
 			f.duration.WithLabelValues(method(r.Method), route, strconv.Itoa(answer.status)).Observe(took.Seconds())
 			log.Info("Answered", "method", method(r.Method), "path", r.URL.Path[:min(len(r.URL.Path), maxLoggedPath)], "status", answer.status, "bytes", answer.bytes,
-				"milliseconds", took.Milliseconds(), "from", r.RemoteAddr)
+				"milliseconds", took.Milliseconds(), "from", from, "connection", r.RemoteAddr)
 			if cut {
 				panic(http.ErrAbortHandler)
 			}

@@ -19,7 +19,7 @@ import (
 func follow(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *strings.Builder, *Follower) {
 	t.Helper()
 	var log strings.Builder
-	f := NewFollower(funcr.NewJSON(func(line string) { log.WriteString(line + "\n") }, funcr.Options{}), prometheus.NewRegistry())
+	f := NewFollower(funcr.NewJSON(func(line string) { log.WriteString(line + "\n") }, funcr.Options{}), prometheus.NewRegistry(), nil)
 	s := httptest.NewServer(f.Follow(func(*http.Request) string { return "/{route}" }, handler))
 	t.Cleanup(s.Close)
 	return s, &log, f
