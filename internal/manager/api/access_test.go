@@ -323,6 +323,7 @@ func TestListsHaveAStableOrderAndTellBadCursors(t *testing.T) {
 type broken struct {
 	store.Store
 	use, all error
+	asked    func(context.Context) error
 }
 
 // UseToken implements store.Tokens.
@@ -332,6 +333,9 @@ func (b *broken) UseToken(ctx context.Context, id string, at time.Time) error {
 
 // TokenByHash implements store.Tokens.
 func (b *broken) TokenByHash(ctx context.Context, hash []byte) (store.Token, error) {
+	if b.asked != nil {
+		return store.Token{}, b.asked(ctx)
+	}
 	found, err := b.Store.TokenByHash(ctx, hash)
 	return found, errors.Join(b.all, err)
 }
@@ -353,6 +357,43 @@ func TestAStoreThatFailsIsToldAndNeverWhy(t *testing.T) {
 	failing.all = errors.New("/data/manager.db is closed")
 	p := problemOf(t, m.as(admin, "GET", "/v1/caller", ""))
 	if p.Code != problem.Unavailable || strings.Contains(p.Detail, "/data") {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestAnOperationHasADeadlineThatItsCallerHearsOf, whether the store says so or is interrupted.
+func TestAnOperationHasADeadlineThatItsCallerHearsOf(t *testing.T) {
+	m := newManager(t)
+	admin := m.holder("root", "admin")
+	failing := &broken{Store: m.store}
+	handler, err := New(Options{
+		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: failing, RequestsPerSecond: 100, Burst: 100, Now: func() time.Time { return m.now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Handler = handler
+	before := time.Now()
+	failing.asked = func(ctx context.Context) error {
+		if at, has := ctx.Deadline(); !has || at.After(time.Now().Add(operationTimeout)) || at.Before(before.Add(operationTimeout)) {
+			t.Errorf("the deadline is %v %s", has, at)
+		}
+		return fmt.Errorf("reading: %w", context.DeadlineExceeded)
+	}
+	if p := problemOf(t, m.as(admin, "GET", "/v1/caller", "")); p.Code != problem.TookTooLong {
+		t.Errorf("%+v", p)
+	}
+	failing.asked = func(ctx context.Context) error {
+		<-ctx.Done()
+		return errors.New("interrupted (9)")
+	}
+	limited, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	r := httptest.NewRequestWithContext(limited, "GET", "/v1/caller", nil)
+	r.Header.Set("Authorization", "Bearer "+admin)
+	answer := httptest.NewRecorder()
+	m.ServeHTTP(answer, r)
+	if p := problemOf(t, answer); p.Code != problem.TookTooLong {
 		t.Errorf("%+v", p)
 	}
 }

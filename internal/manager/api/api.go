@@ -2,6 +2,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,7 +50,7 @@ func New(o Options) (http.Handler, error) {
 	registerServer(operations, o.Checks)
 	auth.Describe(operations.OpenAPI())
 	perToken := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
-	operations.UseMiddleware((&auth.Authenticator{Tokens: o.Store, Limit: perToken, Now: o.Now}).Middleware(operations))
+	operations.UseMiddleware(limitTime, (&auth.Authenticator{Tokens: o.Store, Limit: perToken, Now: o.Now}).Middleware(operations))
 	(&tokens.Operations{Store: o.Store, Now: o.Now}).Register(operations)
 	audit.Register(operations, o.Store)
 	if err := serveDocument(mux, operations.OpenAPI()); err != nil {
@@ -62,6 +63,16 @@ func New(o Options) (http.Handler, error) {
 	perAddress := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
 	handler := perAddress.Limit(limitBody(orNotFound(mux)))
 	return request.NewFollower(o.Log, o.Registry, o.Proxies).Follow(routeOf, secure(handler)), nil
+}
+
+// operationTimeout is less than what the server waits for an answer, and than the default GRACEFUL_TIMEOUT, so that a late operation is answered.
+const operationTimeout = 15 * time.Second
+
+// limitTime ends the context of an operation that takes too long.
+func limitTime(ctx huma.Context, next func(huma.Context)) {
+	limited, cancel := context.WithTimeout(ctx.Context(), operationTimeout)
+	defer cancel()
+	next(huma.WithContext(ctx, limited))
 }
 
 // settings are those of huma. Its pages are not served: they load scripts from the internet.

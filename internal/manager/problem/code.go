@@ -20,6 +20,7 @@ const (
 	TooManyRequests Code = "rate-limited"
 	Internal        Code = "internal"
 	Unavailable     Code = "unavailable"
+	TookTooLong     Code = "deadline-exceeded"
 )
 
 type meaning struct {
@@ -41,6 +42,7 @@ var codes = map[Code]meaning{
 	TooManyRequests: {http.StatusTooManyRequests, "The caller sent too many requests."},
 	Internal:        {http.StatusInternalServerError, "The manager failed. Its log has the reason, with the id of the request."},
 	Unavailable:     {http.StatusServiceUnavailable, "What the operation needs is not there now."},
+	TookTooLong:     {http.StatusGatewayTimeout, "The operation took too long."},
 }
 
 // byStatus has the code of each status with which huma refuses a request.

@@ -92,6 +92,9 @@ func fromHuma(ctx context.Context, status int, message string, errs []error) *Pr
 	if unreadable := new(UnreadableBody); errors.As(errors.Join(errs...), &unreadable) {
 		return New(BadRequest, "The body cannot be read: it ends early, or its chunks are wrong.")
 	}
+	if err := errors.Join(errs...); errors.Is(err, context.DeadlineExceeded) {
+		return Late(ctx, err)
+	}
 	code, known := byStatus[status]
 	if !known && status < http.StatusInternalServerError {
 		code = BadRequest

@@ -115,6 +115,10 @@ func TestWhatHumaRefusesIsAProblem(t *testing.T) {
 	if got := huma.NewError(http.StatusTeapot, "?"); got.GetStatus() != http.StatusBadRequest {
 		t.Errorf("a status without a code becomes %v", got)
 	}
+	late := huma.NewError(http.StatusInternalServerError, "unexpected", fmt.Errorf("listing: %w", context.DeadlineExceeded))
+	if p, is := late.(*Problem); !is || p.Code != TookTooLong {
+		t.Errorf("an operation that took too long becomes %v", late)
+	}
 	for _, status := range []int{http.StatusInternalServerError, http.StatusBadGateway} {
 		if diff := cmp.Diff(huma.StatusError(New(Internal, "")), huma.NewError(status, "unexpected", errors.New("dial 10.0.0.1: secret"))); diff != "" {
 			t.Errorf("%d tells the caller what is for the log (-want +got):\n%s", status, diff)
