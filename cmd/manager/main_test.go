@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -168,11 +169,40 @@ func TestTheAPIIsServedOverTLS(t *testing.T) {
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("it answers %s", answer.Status)
 	}
+	// A renewal that fails leaves the certificate as it is, and is counted.
+	if err := os.WriteFile(filepath.Join(dir, "tls.crt"), []byte("half a certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failed := regexp.MustCompile(`(?m)^certwatcher_read_certificate_errors_total [1-9]`)
+	for !failed.MatchString(metricsOf(t, m)) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if answer, err = client.Get("https://" + m.api.Listener.Addr().String() + "/version"); err != nil {
+		t.Fatalf("after a renewal that failed: %v", err)
+	}
+	answer.Body.Close()
 	client.CloseIdleConnections()
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("the stop failed: %v", err)
 	}
+}
+
+func metricsOf(t *testing.T, m *manager) string {
+	t.Helper()
+	answer, err := http.Get("http://" + m.health.Listener.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "certwatcher_read_certificate_errors_total") {
+		t.Fatalf("the metrics are\n%s", text)
+	}
+	return string(text)
 }
 
 func TestAWrongConfigurationIsNamed(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher/metrics"
 
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/manager/api"
@@ -49,7 +50,7 @@ func (m *manager) listen() error {
 	c := m.config
 	m.checks.Add("store", m.store.Ping)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.checks)
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.checks, metrics.ReadCertificateTotal, metrics.ReadCertificateErrors)
 	proxies, err := c.Proxies()
 	if err != nil {
 		return err

@@ -35,13 +35,27 @@ type Server struct {
 	Log   logr.Logger
 }
 
+type stoppingKey struct{}
+
+// Stopping returns a channel that is closed when the server of a request stops: a stream has to end then, because the stop waits for it. Outside of a
+// request of a Server it never is.
+func Stopping(ctx context.Context) <-chan struct{} {
+	if stopping, is := ctx.Value(stoppingKey{}).(context.Context); is {
+		return stopping.Done()
+	}
+	return nil
+}
+
 // Serve serves until the context ends. Then it accepts no more connections, and waits for the answers that have begun, at most for Grace.
-// The contexts of requests do not end with ctx.
+// The contexts of requests do not end with ctx; a handler that streams ends with Stopping.
 func (s *Server) Serve(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.Handler, TLSConfig: s.TLS, ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.Log), slog.LevelInfo),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
+		BaseContext: func(net.Listener) context.Context {
+			return context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx)
+		},
 	}
 	ended := make(chan error, 1)
 	go func() {

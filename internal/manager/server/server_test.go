@@ -63,6 +63,45 @@ func TestAStopWaitsForAnswersThatHaveBegun(t *testing.T) {
 	}
 }
 
+// TestAStreamLearnsOfTheStop: the stop would wait for an hour for it.
+func TestAStreamLearnsOfTheStop(t *testing.T) {
+	begun := make(chan struct{})
+	address, stop, ended := start(t, time.Hour, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "first, ")
+		close(begun)
+		<-Stopping(r.Context())
+		_, _ = io.WriteString(w, "last")
+	})
+	answers := make(chan string, 1)
+	go func() { answers <- get("http://" + address) }()
+	<-begun
+	stop()
+	if got := <-answers; got != "first, last" {
+		t.Errorf("the answer is %q", got)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the stop failed: %v", err)
+	}
+}
+
+// TestHeadersThatAreTooLargeAreAnswered, by the HTTP server itself.
+func TestHeadersThatAreTooLargeAreAnswered(t *testing.T) {
+	address, _, _ := start(t, time.Hour, func(http.ResponseWriter, *http.Request) { t.Error("the handler got the request") })
+	r, err := http.NewRequest("GET", "http://"+address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X", strings.Repeat("x", 2*maxHeaderBytes))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("it answers %s", answer.Status)
+	}
+}
+
 func TestAStopCutsOffWhatTakesTooLong(t *testing.T) {
 	begun := make(chan struct{})
 	address, stop, ended := start(t, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
