@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/internal/config"
+)
+
+// render returns what the chart makes of the manager with values, or what helm says against it. helm is beside the cluster binary.
+func render(t *testing.T, values string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Dir(cmp.Or(os.Getenv("KUBEOP_CLUSTER_BIN"), "../../.build/bin/cluster"))
+	command := exec.Command(filepath.Join(bin, "helm"), "template", "kubeop", "../../charts/kubeop", "--namespace", "kubeop-system", "--show-only", "templates/manager.yaml", "--values", file)
+	out, err := command.CombinedOutput()
+	if err != nil && len(out) == 0 {
+		t.Fatalf("%v: `make test` builds helm, or set KUBEOP_CLUSTER_BIN", err)
+	}
+	return string(out)
+}
+
+// decode reads the one object of a kind strictly.
+func decode[T any](t *testing.T, rendered, kind string) (object T) {
+	t.Helper()
+	for document := range strings.SplitSeq(rendered, "\n---\n") {
+		if strings.Contains(document, "\nkind: "+kind+"\n") {
+			if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
+				t.Fatalf("%v:\n%s", err, document)
+			}
+			return object
+		}
+	}
+	t.Fatalf("there is no %s in\n%s", kind, rendered)
+	return object
+}
+
+// TestTheChartRunsTheManager compares what the chart sets with what the manager reads.
+func TestTheChartRunsTheManager(t *testing.T) {
+	rendered := render(t, `
+networkPolicy: {metricsFrom: [{podSelector: {}}]}
+nodeSelector: {of: operator}
+manager:
+  enabled: true
+  tlsSecret: tls
+  trustedProxies: [10.0.0.1, 10.1.0.0/16]
+  drainDelaySeconds: 60
+  gracefulTimeoutSeconds: 120
+  podLabels: {team: platform}
+  podAnnotations: {note: x}
+  nodeSelector: {disk: ssd}
+  tolerations: [{key: a, operator: Exists}]
+  affinity: {podAntiAffinity: {}}
+  priorityClassName: high
+  extraEnv: [{name: REQUEST_BURST, value: "7"}]
+`)
+	deployment := decode[appsv1.Deployment](t, rendered, "Deployment")
+	pod := deployment.Spec.Template
+	if got := *pod.Spec.TerminationGracePeriodSeconds; got != 60+120+15 {
+		t.Errorf("the grace period is %d s", got)
+	}
+	if pod.Labels["team"] != "platform" || pod.Annotations["note"] != "x" || pod.Spec.NodeSelector["disk"] != "ssd" || len(pod.Spec.NodeSelector) != 1 ||
+		len(pod.Spec.Tolerations) != 1 || pod.Spec.Affinity == nil || pod.Spec.PriorityClassName != "high" {
+		t.Errorf("the pods are %+v", pod)
+	}
+	for key, value := range deployment.Spec.Selector.MatchLabels {
+		if pod.Labels[key] != value {
+			t.Errorf("the pods lack the label %s", key)
+		}
+	}
+	for _, v := range pod.Spec.Containers[0].Env {
+		t.Setenv(v.Name, v.Value)
+	}
+	c, err := config.LoadManager(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxies, err := c.Proxies()
+	if err != nil || len(proxies) != 2 || c.DrainDelay.Seconds() != 60 || c.GracefulTimeout.Seconds() != 120 || c.TLSCertDir != "/tls" || c.Burst != 7 {
+		t.Errorf("%v: the manager reads %+v", err, c)
+	}
+	service := decode[corev1.Service](t, rendered, "Service")
+	if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == "https-api" && p.Port == 8443 }) {
+		t.Errorf("the ports are %+v", service.Spec.Ports)
+	}
+	decode[networkingv1.NetworkPolicy](t, rendered, "NetworkPolicy")
+}
+
+func TestTheChartWantsTLSOrToBeToldOtherwise(t *testing.T) {
+	for name, c := range map[string]struct{ manager, want string }{
+		"nothing":           {`{enabled: true}`, "manager.enabled needs manager.tlsSecret"},
+		"plain HTTP":        {`{enabled: true, plainHTTP: true}`, "name: http-api, port: 8080"},
+		"both":              {`{enabled: true, plainHTTP: true, tlsSecret: x}`, "not both"},
+		"another grace":     {`{enabled: true, tlsSecret: x, extraEnv: [{name: DRAIN_DELAY, value: 1m}]}`, "set manager.drainDelaySeconds"},
+		"no grace":          {`{enabled: true, tlsSecret: x, gracefulTimeoutSeconds: 0}`, "gracefulTimeoutSeconds"},
+		"a misspelt value":  {`{enabled: true, tlsSecret: x, plainHttp: true}`, "plainHttp"},
+		"it is not enabled": {`{enabled: false}`, "could not find template"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if out := render(t, "manager: "+c.manager); !strings.Contains(out, c.want) {
+				t.Errorf("want %q in\n%s", c.want, out)
+			}
+		})
+	}
+}
