@@ -80,10 +80,20 @@ var gitForms = []gitForm{
 		spec := "type: Helm\n  helm:\n    path: chart\n    postRenderers:\n    - kustomize: {patches: [{target: {name: " + c.good(t, name).GetName() + "}, patch: " + quoted(t, c.patch(t, name)) + "}]}"
 		return spec, map[string]string{"chart/Chart.yaml": chartFile, "chart/templates/a.yaml": text(t, c.good(t, name))}
 	}},
+	{"by a patch of an Image app", true, []string{"Deployment"}, func(t *testing.T, c try, name string) (string, map[string]string) {
+		return imageApp(t, name, "\n    - target: {kind: Deployment}\n      patch: "+quoted(t, c.patch(t, name))), nil
+	}},
 	{inHooks, true, []string{"Deployment"}, func(t *testing.T, c try, name string) (string, map[string]string) {
 		hook := "{name: steal, image: '" + fmt.Sprint(value(c.bad(t, name).Object, strings.Split(templates["Deployment"]+"/containers/0/image", "/")[1:])) + "'}"
 		return "type: Raw\n  raw:\n    manifests:\n    - " + text(t, object(t, controls["ConfigMap"], name)) + "\n  hooks: {pre: [" + hook + "]}", nil
 	}},
+}
+
+// imageApp is the spec of an Image app that a tenant may have, with further patches. The first patch adds the parents of what guards change.
+func imageApp(t *testing.T, name, patches string) string {
+	t.Helper()
+	first := "{apiVersion: apps/v1, kind: Deployment, " + filled(metadata, shop, name) + ", spec: {template: {" + inside + "}}}"
+	return "type: Image\n  image:\n    reference: registry.example.com/mallet/web" + digest + "\n    replicas: 0\n    nodeSelector: {pool: tenants}\n    patches:\n    - patch: " + quoted(t, first) + patches
 }
 
 func text(t *testing.T, o *unstructured.Unstructured) string {
@@ -132,8 +142,10 @@ func TestNothingIsDeliveredFromGit(t *testing.T) {
 			all = append(all, pushed{app: g.namespace() + "/" + name, about: "in Git: " + g.name + ", " + form.name, words: cmp.Or(g.git, g.words), bad: c.bad(t, name)})
 		}
 	}
+	appFiles(files, "shop", "image-control", imageApp(t, "image-control", ""), nil)
 	must(t, folders.Push(t.Context(), "Change"))
 	must(t, tenants.Push(t.Context(), own, files))
+	must(t, platform.AppReady(t.Context(), shop, "image-control"))
 	nothingIsDelivered(t, all)
 	unchanged(t, before)
 }

@@ -75,8 +75,13 @@ func (c try) bad(t *testing.T, name string) *unstructured.Unstructured {
 // parsed is the value of the field.
 func (c try) parsed(t *testing.T, name string) any {
 	t.Helper()
+	return parsed(t, filled(c.value, c.namespace(), name))
+}
+
+func parsed(t *testing.T, text string) any {
+	t.Helper()
 	var value any
-	must(t, yaml.Unmarshal([]byte(filled(c.value, c.namespace(), name)), &value))
+	must(t, yaml.Unmarshal([]byte(text), &value))
 	return whole(value)
 }
 

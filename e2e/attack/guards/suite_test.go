@@ -6,6 +6,7 @@ package guards
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -21,6 +22,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -52,6 +54,7 @@ spec:
   hostnames: {suffixes: [mallet.example, mine.example]}
   classes: {storage: [fast], ingress: [public], gateway: [shared], runtime: [gvisor]}
   nodes: {selector: {pool: tenants}, tolerations: [{key: pool, value: tenants}]}
+  sources: {git: {deny: [evil.org]}, helm: {deny: [evil.org]}, oci: {deny: [evil.org]}}
   kinds: {deny: [HorizontalPodAutoscaler.autoscaling]}
   metadata: {requiredLabels: [team], forbiddenLabels: ["evil.org/*"], forbiddenAnnotations: ["evil.org/*"], added: {labels: {cost: "7"}}}
 `
@@ -249,11 +252,23 @@ func twoTenants(ctx context.Context) (err error) {
 	for _, role := range roles {
 		owners += "{kind: User, name: " + attacker + "-" + role + ", role: " + role + "}, "
 	}
-	own, err = platform.Tenant(ctx, attacker, "policies: [strict]\ntaints: [pool, gpu]\nquota: {services.loadbalancers: \"5\"}\nlimits: {apps: 900}\nowners: ["+strings.TrimSuffix(owners, ", ")+"]", map[string]string{
+	own, err = platform.Tenant(ctx, attacker, "policies: [strict]\ntaints: [pool, gpu]\nquota: {services.loadbalancers: \"5\"}\nlimits: {apps: 1200}\nowners: ["+strings.TrimSuffix(owners, ", ")+"]", map[string]string{
 		"projects/shop/project.yaml": project, "projects/shop/apps/bot/app.yaml": fmt.Sprintf(rights, shop, host),
 		"projects/nets/project.yaml": nets, "projects/nets/apps/bot/app.yaml": fmt.Sprintf(netRights, v1alpha1.ProjectNamespace(attacker, "nets")),
 	})
-	return errors.Join(err, platform.AppReady(ctx, theirs, "wealth"), platform.AppReady(ctx, shop, "bot"), platform.AppReady(ctx, v1alpha1.ProjectNamespace(attacker, "nets"), "bot"))
+	nets := v1alpha1.ProjectNamespace(attacker, "nets")
+	if err := errors.Join(err, registries(ctx), platform.AppReady(ctx, theirs, "wealth"), platform.AppReady(ctx, shop, "bot"), platform.AppReady(ctx, nets, "bot")); err != nil {
+		return err
+	}
+	for namespace, tenant := range map[string]string{theirs: victim, shop: attacker, nets: attacker} {
+		if err := stage.Until(ctx, time.Minute, "the credentials of the Registries are there", func(ctx context.Context) error {
+			_, err := pulled(ctx, namespace, tenant)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // roles are those of a tenant's people.
@@ -282,33 +297,51 @@ func (j *journal) add(name string, message string) {
 var watched = []string{"Secret", "ConfigMap", "Service", "ServiceAccount", "networking.k8s.io/v1 Ingress", "networking.k8s.io/v1 NetworkPolicy", "rbac.authorization.k8s.io/v1 RoleBinding",
 	"paas.kubeop.io/v1alpha1 Guardrails", "PersistentVolumeClaim", "ResourceQuota", "LimitRange", "apps/v1 Deployment", "paas.kubeop.io/v1alpha1 App"}
 
+// settling are the kinds of which controllers write the status some time after nobody changed the object. Their version is the generation and a digest of all else.
+var settling = []string{"PersistentVolumeClaim", "ResourceQuota", "apps/v1 Deployment", ours + "App", ours + "HostnameClaim"}
+
 // versions returns the versions of the victim's objects.
 func versions(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, kind := range watched {
-		version, name, qualified := strings.Cut(kind, " ")
-		if !qualified {
-			version, name = "v1", kind
-		}
-		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: name + "List"}}
-		must(t, platform.Client.List(t.Context(), list, client.InNamespace(theirs)))
-		if len(list.Items) == 0 {
+		found := listed(t, kind, theirs)
+		if len(found) == 0 {
 			t.Errorf("the victim has no %s", kind)
 		}
-		for _, o := range list.Items {
-			all = append(all, kind+" "+o.Name+" "+o.ResourceVersion)
+		for _, o := range found {
+			all = append(all, kind+" "+o.GetName()+" "+versionOf(t, kind, o))
 		}
 	}
-	claims := &v1alpha1.HostnameClaimList{}
-	must(t, platform.Client.List(t.Context(), claims))
-	for _, c := range claims.Items {
-		if c.Spec.Tenant == victim {
-			all = append(all, "HostnameClaim "+c.Name+" "+c.ResourceVersion)
+	for _, claim := range listed(t, ours+"HostnameClaim", "") {
+		if value(claim.Object, []string{"spec", "tenant"}) == victim {
+			all = append(all, "HostnameClaim "+claim.GetName()+" "+versionOf(t, ours+"HostnameClaim", claim))
 		}
 	}
 	slices.Sort(all)
 	return all
+}
+
+func listed(t *testing.T, kind, namespace string) []unstructured.Unstructured {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(ofKind(kind, "").GroupVersionKind())
+	must(t, platform.Client.List(t.Context(), list, client.InNamespace(namespace)))
+	return list.Items
+}
+
+// versionOf returns what is different after any change of an object.
+func versionOf(t *testing.T, kind string, o unstructured.Unstructured) string {
+	t.Helper()
+	if !slices.Contains(settling, kind) {
+		return o.GetResourceVersion()
+	}
+	delete(o.Object, "status")
+	o.SetManagedFields(nil)
+	o.SetResourceVersion("")
+	text, err := o.MarshalJSON()
+	must(t, err)
+	return fmt.Sprintf("%d %x", o.GetGeneration(), sha256.Sum256(text))
 }
 
 func must(t *testing.T, err error) {
