@@ -14,7 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery/cached/memory"
+	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -82,9 +85,18 @@ func TestAnAppWaitsUntilAnotherIsReadyInItsCurrentSpec(t *testing.T) {
 		"its folder is newer":                     {func(a *v1alpha1.App) { a.Annotations[v1alpha1.TreeAnnotation] = "new" }, ", which is not done with its last change"},
 		"it is suspended, and its spec is newer":  {func(a *v1alpha1.App) { a.Generation, a.Spec.Suspend = 3, true }, ", which is suspended before its last change"},
 		"it is suspended, and ready as it is now": {func(a *v1alpha1.App) { a.Spec.Suspend = true }, ""},
-		"it is being deleted":                     {func(a *v1alpha1.App) { a.DeletionTimestamp, a.Finalizers = &now, []string{"a/b"} }, ", which is being deleted"},
-		"it is in another project":                {func(a *v1alpha1.App) { a.Namespace = "kubeop-acme-other" }, ", which does not exist: add it, or correct dependsOn in app.yaml"},
-		"it is another tenant's":                  {func(a *v1alpha1.App) { a.Namespace = "kubeop-beta-shop" }, ", which does not exist: add it, or correct dependsOn in app.yaml"},
+		"its project is suspended, its spec is newer": {func(a *v1alpha1.App) {
+			a.Generation = 3
+			a.Status.Conditions = append(a.Status.Conditions, metav1.Condition{Type: v1alpha1.SuspendedCondition, Status: metav1.ConditionTrue})
+		}, ", which is suspended before its last change"},
+		"it failed before it looked at what it depends on": {func(a *v1alpha1.App) {
+			a.Status.Conditions = a.Status.Conditions[:1]
+			a.Status.Conditions[0].Status, a.Status.Conditions[0].Message = metav1.ConditionFalse, "the folder is missing"
+		}, ": the folder is missing"},
+		"it is ready, and has an old condition of what it depends on": {func(a *v1alpha1.App) { a.Status.Conditions[1].Status = metav1.ConditionFalse }, ""},
+		"it is being deleted":      {func(a *v1alpha1.App) { a.DeletionTimestamp, a.Finalizers = &now, []string{"a/b"} }, ", which is being deleted"},
+		"it is in another project": {func(a *v1alpha1.App) { a.Namespace = "kubeop-acme-other" }, ", which does not exist: add it, or correct dependsOn in app.yaml"},
+		"it is another tenant's":   {func(a *v1alpha1.App) { a.Namespace = "kubeop-beta-shop" }, ", which does not exist: add it, or correct dependsOn in app.yaml"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -144,6 +156,17 @@ func TestADependencyMayNameAnAppOfThePlatform(t *testing.T) {
 	}
 }
 
+// TestAnAppOfThePlatformQuotesAnother: both are of the administrators, who may read why it is not ready.
+func TestAnAppOfThePlatformQuotesAnother(t *testing.T) {
+	checker, s := newChecker(t, []v1alpha1.Dependency{{Name: "db", Project: "edge", Platform: true}}, readyApp("edge", "db", func(a *v1alpha1.App) {
+		a.Status.Conditions[0].Status, a.Status.Conditions[0].Message = metav1.ConditionFalse, "an internal of the platform"
+	}))
+	s.Owner.Tenant = v1alpha1.PlatformTenant
+	if err := checker.Await(t.Context(), s); err == nil || err.Error() != "waits for App edge/db of the platform: an internal of the platform" {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestADependencyOnAProjectIsReadInTheTenantsHome(t *testing.T) {
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "data", Generation: 1}}
 	project.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
@@ -196,6 +219,10 @@ func TestADependencyThatCannotBeReadIsAnError(t *testing.T) {
 	if err := checker.Await(t.Context(), s); err == nil || step.Waits(err) || err.Error() != "dependsOn[1]: reading kubeop-acme-shop/b: down" {
 		t.Errorf("got %v", err)
 	}
+	s.App.Spec.DependsOn = []v1alpha1.Dependency{{Name: "b", Project: "edge", Platform: true}}
+	if err := checker.Await(t.Context(), s); err == nil || step.Waits(err) || err.Error() != "dependsOn[0]: reading edge/b: down" {
+		t.Errorf("one of the platform: %v", err)
+	}
 }
 
 func TestAnExpressionDecidesWhetherAnAppIsReady(t *testing.T) {
@@ -238,16 +265,23 @@ func TestExpressionsAreCompiledAgainForANewGeneration(t *testing.T) {
 }
 
 func TestKindsThatNoAppMayDependOn(t *testing.T) {
-	checker, _ := newChecker(t, nil)
+	verbs := metav1.Verbs{"get", "list", "watch", "patch", "delete"}
+	served := &clienttesting.Fake{Resources: []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{
+		{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true, Verbs: verbs}, {Name: "namespaces", SingularName: "namespace", Kind: "Namespace", Verbs: verbs},
+		{Name: "bindings", SingularName: "binding", Kind: "Binding", Namespaced: true, Verbs: metav1.Verbs{"create"}},
+	}}}}
+	checker := &Checker{Clients: kube.NewClients(&rest.Config{}, runtime.NewScheme(), kube.NewMapper(memory.NewMemCacheClient(&fakediscovery.FakeDiscovery{Fake: served})), kube.Deployers{})}
 	cases := map[string]struct {
 		kind  schema.GroupVersionKind
 		want  string
 		waits bool
 	}{
-		"a namespaced kind":      {corev1.SchemeGroupVersion.WithKind("ConfigMap"), "", false},
-		"a Secret":               {corev1.SchemeGroupVersion.WithKind("Secret"), "no app may depend on a Secret", false},
-		"a cluster-scoped kind":  {corev1.SchemeGroupVersion.WithKind("Namespace"), "Namespace is cluster-scoped; an app may only depend on objects of its tenant", false},
-		"a kind that is unknown": {schema.GroupVersionKind{Group: "x.example", Version: "v1", Kind: "Bucket"}, "waits for the cluster to know the kind x.example/v1 Bucket", true},
+		"a namespaced kind":       {corev1.SchemeGroupVersion.WithKind("ConfigMap"), "", false},
+		"a Secret":                {corev1.SchemeGroupVersion.WithKind("Secret"), "no app may depend on a Secret", false},
+		"a cluster-scoped kind":   {corev1.SchemeGroupVersion.WithKind("Namespace"), "Namespace is cluster-scoped; an app may only depend on objects of its tenant", false},
+		"a misspelled kind":       {corev1.SchemeGroupVersion.WithKind("configmap"), "the cluster knows no kind v1 configmap; did you mean ConfigMap?", false},
+		"a kind that is not kept": {corev1.SchemeGroupVersion.WithKind("Binding"), "no app may depend on it: the API server cannot get, list, watch, patch, delete objects of the kind v1 Binding", false},
+		"a kind that is unknown":  {schema.GroupVersionKind{Group: "x.example", Version: "v1", Kind: "Bucket"}, "waits for the cluster to know the kind x.example/v1 Bucket", true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -50,10 +50,11 @@ func TestAnObjectOfAnotherKindIsADependency(t *testing.T) {
 		status int
 		want   string
 		reads  int32
-		// tenant is the owner of the namespace, if it is another one.
+		// tenant is the owner of the namespace, if it is another one; none: there is no namespace.
 		tenant string
 	}{
 		"ready, of another tenant":            {object: deployment(1, false), tenant: "beta", want: "waits DependencyNotReady: waits for Deployment shop/db: the tenant has no such project, after 1s"},
+		"the project does not exist":          {object: deployment(1, false), tenant: "none", want: "waits DependencyNotReady: waits for Deployment shop/db: the tenant has no such project, after 1s"},
 		"ready":                               {object: deployment(1, false), want: "done"},
 		"not ready":                           {object: deployment(0, false), want: "waits DependencyNotReady: waits for Deployment shop/db: not all of its pods are available yet, after 15s", reads: 0},
 		"ready by an expression":              {object: deployment(1, false), ready: expression, want: "done", reads: 1},
@@ -89,7 +90,10 @@ func TestAnObjectOfAnotherKindIsADependency(t *testing.T) {
 			t.Cleanup(server.Close)
 			checker, s := newChecker(t, []v1alpha1.Dependency{{APIVersion: "apps/v1", Kind: "Deployment", Name: "db", ReadyExpr: c.ready}})
 			mapper := watchtest.Mapper(clientgoscheme.Scheme, "Namespace")
-			objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop, Labels: map[string]string{v1alpha1.TenantLabel: cmp.Or(c.tenant, "acme"), v1alpha1.ProjectLabel: "shop"}}}}
+			var objects []client.Object
+			if c.tenant != "none" {
+				objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop, Labels: map[string]string{v1alpha1.TenantLabel: cmp.Or(c.tenant, "acme"), v1alpha1.ProjectLabel: "shop"}}})
+			}
 			if c.object != nil {
 				objects = append(objects, c.object.DeepCopy())
 			}
@@ -146,8 +150,8 @@ func TestAWatchedDependencyIsAwaitedWithoutLooks(t *testing.T) {
 
 // TestTheAnswerOfAnExpressionIsOfOneVersion: a new version of the object is read and judged again.
 func TestTheAnswerOfAnExpressionIsOfOneVersion(t *testing.T) {
-	const text = "dep.status.readyReplicas == 1"
-	checker, s := newChecker(t, []v1alpha1.Dependency{{Name: "db", ReadyExpr: text}})
+	const text, other = "dep.status.readyReplicas == 1", "dep.status.readyReplicas == 2"
+	checker, s := newChecker(t, []v1alpha1.Dependency{{Name: "db", ReadyExpr: text}, {Name: "db", ReadyExpr: other}})
 	if err := checker.compile(s.App); err != nil {
 		t.Fatal(err)
 	}
@@ -174,5 +178,15 @@ func TestTheAnswerOfAnExpressionIsOfOneVersion(t *testing.T) {
 		if err != nil || now.lacks != "" || !now.watched || reads != want {
 			t.Errorf("look %d: %+v, %v after %d reads, want %d", i, now, err, reads, want)
 		}
+	}
+	q.ready, q.text = checker.compiled.Get(s.App).expressions[other], other
+	for range 2 {
+		if now, err := checker.checkOther(t.Context(), s, q); err != nil || now.lacks != ": readyExpr is not true yet" || reads != 3 {
+			t.Errorf("another expression about the object: %+v, %v after %d reads, want 3", now, err, reads)
+		}
+	}
+	q.ready, q.text = checker.compiled.Get(s.App).expressions[text], text
+	if now, err := checker.checkOther(t.Context(), s, q); err != nil || now.lacks != "" || reads != 3 {
+		t.Errorf("the first expression again: %+v, %v after %d reads, want 3", now, err, reads)
 	}
 }
