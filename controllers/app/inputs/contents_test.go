@@ -16,6 +16,13 @@ func TestContentsAreCachedPerVersion(t *testing.T) {
 	if data, ok := c.get(ref, "1"); !ok || string(data["k"]) != "v" {
 		t.Errorf("got %v, %t", data, ok)
 	}
+	other := references.Object{Namespace: "a", Kind: Secret, Name: "y"}
+	c.put(other, "1", map[string][]byte{"k": []byte("w")})
+	for at, want := range map[references.Object]string{ref: "v", other: "w"} {
+		if data, ok := c.get(at, "1"); !ok || string(data["k"]) != want {
+			t.Errorf("of two objects, %s has %v, %t", at.Name, data, ok)
+		}
+	}
 }
 
 func TestTheSizeOfCachedContentsIsLimited(t *testing.T) {
@@ -30,5 +37,8 @@ func TestTheSizeOfCachedContentsIsLimited(t *testing.T) {
 	c.put(references.Object{Namespace: "a", Kind: Secret, Name: "t"}, "2", big)
 	if _, ok := c.get(references.Object{Namespace: "a", Kind: Secret, Name: "t"}, "2"); !ok {
 		t.Error("the newest content is not cached")
+	}
+	if _, ok := c.get(references.Object{Namespace: "a", Kind: Secret, Name: "a"}, "1"); ok {
+		t.Error("the oldest content is still cached")
 	}
 }

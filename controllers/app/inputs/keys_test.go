@@ -47,6 +47,7 @@ func TestTheKeysForDecryption(t *testing.T) {
 		"nothing is decrypted without it"
 	for name, c := range map[string]struct {
 		named   string
+		failure error
 		tenants client.Client
 		keys    client.Client
 		secret  string
@@ -56,6 +57,7 @@ func TestTheKeysForDecryption(t *testing.T) {
 		"the App's own": {named: "team", secret: "kubeop-a-b/team"},
 		"a Secret that is not there": {named: "none", is: ErrNoKeys, says: "decryption.secretRef: Secret none does not exist in this namespace: create it, or correct the name in app.yaml; " +
 			"an owner of the tenant with the role admin, or an administrator of the cluster, may run: kubectl create secret generic none -n kubeop-a-b --from-literal=KEY=...; nothing is decrypted without it"},
+		"a Secret that cannot be read": {named: "team", failure: down, is: ErrReading, says: "decryption.secretRef: " + ErrReading.Error() + ": Secret team: down"},
 		"the tenant's":                 {tenants: with(acme), keys: operators, secret: "kubeop-system/kubeop-sops-acme"},
 		"a tenant without a key":       {tenants: with(without), keys: operators, is: ErrNoKeys, says: noKey},
 		"no such tenant":               {tenants: with(), keys: operators, is: ErrNoKeys, says: noKey},
@@ -66,7 +68,7 @@ func TestTheKeysForDecryption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "team"), Data: map[string][]byte{"age.agekey": []byte("AGE-SECRET-KEY-1TEAM")}})
-			b.s.Owner.Tenant, b.Tenants, b.TenantKeys = "acme", c.tenants, keys(c.keys)
+			b.failure, b.s.Owner.Tenant, b.Tenants, b.TenantKeys = c.failure, "acme", c.tenants, keys(c.keys)
 			held, err := b.Keys(t.Context(), b.s, &v1alpha1.Decryption{SecretRef: v1alpha1.LocalSecretReference{Name: c.named}})
 			if c.says != "" {
 				if !errors.Is(err, c.is) || err.Error() != c.says || held != nil {

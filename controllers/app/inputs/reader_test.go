@@ -119,11 +119,14 @@ func TestErrorsOfReadsAreDistinguishedFromMissingObjects(t *testing.T) {
 		}, false, "reading from the API server: Secret db: down"},
 		"the API server fails": {func(b *fixture) { b.failure = down }, false, "reading from the API server: Secret db: down"},
 	}
+	cases["the API server fails for a ConfigMap"] = cases["the API server fails"]
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newFixture()
-			c.change(b)
-			_, err := b.Lookup(t.Context(), b.s)(Secret, "db")
+			b, kind := newFixture(), Secret
+			if c.change(b); strings.HasSuffix(name, "ConfigMap") {
+				kind, c.want = ConfigMap, "reading from the API server: ConfigMap db: down"
+			}
+			_, err := b.Lookup(t.Context(), b.s)(kind, "db")
 			if errors.Is(err, render.ErrMissing) != c.missing || errors.Is(err, ErrReading) == c.missing {
 				t.Fatalf("error %v", err)
 			}
@@ -191,6 +194,11 @@ func TestHideSecretReadsWithoutTheCache(t *testing.T) {
 // TestSecretsAreReadOncePerVersion: two apps of a project log in with one Secret.
 func TestSecretsAreReadOncePerVersion(t *testing.T) {
 	b := newFixture(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "login"), Data: map[string][]byte{"a": []byte("b")}})
+	b.failure = errors.New("down")
+	if err := b.Secrets(b.s).Get(t.Context(), client.ObjectKey{Namespace: "kubeop-a-b", Name: "login"}, &corev1.Secret{}); !errors.Is(err, b.failure) {
+		t.Errorf("a read that fails: %v", err)
+	}
+	b.failure, b.reads = nil, 0
 	reader, key := b.Secrets(b.s), client.ObjectKey{Namespace: "kubeop-a-b", Name: "login"}
 	get := func() *corev1.Secret {
 		t.Helper()
@@ -209,6 +217,9 @@ func TestSecretsAreReadOncePerVersion(t *testing.T) {
 	if again.Namespace != key.Namespace || again.Name != key.Name || again.ResourceVersion != b.version || string(again.Data["a"]) != "b" {
 		t.Errorf("the second read has %+v", again)
 	}
+	if data, err := b.Data(t.Context(), b.s, Secret, "login"); err != nil || string(data["a"]) != "b" || b.reads != 1 {
+		t.Errorf("as an input of the app: %s, %v after %d reads", data, err, b.reads)
+	}
 	b.version = "another"
 	if get(); b.reads != 2 {
 		t.Errorf("%d reads after a change, want 2", b.reads)
@@ -219,5 +230,27 @@ func TestSecretsAreReadOncePerVersion(t *testing.T) {
 	}
 	if err := reader.Get(t.Context(), key, &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil || b.reads != 4 {
 		t.Errorf("an object that is no Secret: error %v after %d reads", err, b.reads)
+	}
+}
+
+// TestSecretsAreNotMistakenForOthers: what one project logs in with is no other's, although the versions are equal.
+func TestSecretsAreNotMistakenForOthers(t *testing.T) {
+	of := map[client.ObjectKey]string{{Namespace: "kubeop-a-b", Name: "login"}: "first", {Namespace: "kubeop-a-b", Name: "other"}: "second", {Namespace: "kubeop-c-d", Name: "login"}: "third"}
+	var objects []client.Object
+	for key, value := range of {
+		objects = append(objects, &corev1.Secret{ObjectMeta: meta(key.Namespace, key.Name), Data: map[string][]byte{"a": []byte(value)}})
+	}
+	b := newFixture(objects...)
+	for range 2 {
+		for key, want := range of {
+			secret := &corev1.Secret{}
+			if err := b.Secrets(b.s).Get(t.Context(), key, secret); err != nil || string(secret.Data["a"]) != want {
+				t.Errorf("%s has %s, %v, want %s", key, secret.Data["a"], err, want)
+			}
+			b.version = secret.ResourceVersion
+		}
+	}
+	if b.reads != len(of) {
+		t.Errorf("%d reads, want %d", b.reads, len(of))
 	}
 }

@@ -16,6 +16,7 @@ func TestMaskHidesSecretsInEveryForm(t *testing.T) {
 		"in one line":           {"first\nsecond", "is firstsecond", "is ***"},
 		"short, in one line":    {"hun\nter\n22x", "is hunter22x", "is ***"},
 		"a value of YAML":       {"a:\n  b: hunter22\n", "b is hunter22", "b is ***"},
+		"a value of a list":     {"a:\n- b: hunter22\n- another\n", "b is hunter22 or another", "b is *** or ***"},
 		"a number of YAML":      {"port: 54321", "port 54321", "port ***"},
 		"lines of a YAML value": {"key: |\n  first line\n  second line\n", "second line", "***"},
 		"words of YAML":         {"image:\n  name: hunter22\n", "image: missing", "image: missing"},
