@@ -294,6 +294,15 @@ func TestAnotherPlaceIsToldAnew(t *testing.T) {
 	b.look(time.Minute)
 	b.repository(func(r *v1alpha1.Repository) { r.Spec.CommitStatus.Context = "kubeop-staging/acme" })
 	b.look(2*time.Second, "11 success: applied")
+	b.repository(func(r *v1alpha1.Repository) {
+		r.Spec.CommitStatus.SecretRef = &v1alpha1.LocalSecretReference{Name: "staging"}
+	})
+	b.look(2*time.Second, "11 success: applied")
+	b.repository(func(r *v1alpha1.Repository) {
+		r.Spec.CommitStatus.SecretRef = &v1alpha1.LocalSecretReference{Name: "other"}
+	})
+	b.look(2*time.Second, "11 success: applied")
+	b.look(2 * time.Second)
 	b.repository(func(r *v1alpha1.Repository) { r.Spec.CommitStatus = nil })
 	b.look(time.Minute)
 	if note, statuses := b.StatusOf(b.repository(attempted(c2, true)), ""); note.Status != "" || statuses != nil {

@@ -4,19 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/gitops/notice"
+	gitreport "github.com/kubeop/kubeop/gitops/report"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
@@ -176,7 +183,10 @@ func TestTheStateOfAnApp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := &v1alpha1.App{}
-			app.Spec.Suspend = c.suspend
+			app.Spec.Suspend, app.Status.LastAppliedRevision = c.suspend, "main@sha1:1111111111222222"
+			if !c.want.Since.IsZero() {
+				c.want.Revision = step.ShortRevision(app.Status.LastAppliedRevision)
+			}
 			app.Status.Conditions, app.Status.Deliveries = c.conditions, c.deliveries
 			var again time.Duration
 			got := stateOfApp(app, now, &again)
@@ -279,7 +289,7 @@ func TestARestartIsNoNewsAboutAReceiver(t *testing.T) {
 	if note := h.Note(tenant); note != want {
 		t.Errorf("before a receiver has answered, the condition is %+v", note)
 	}
-	if h.done("acme", "slack", nil); h.Note(tenant).Status != "" {
+	if h.done("acme", "slack", nil); h.Note(tenant) != (step.Note{Condition: v1alpha1.NotificationFailedCondition}) {
 		t.Errorf("after the answer, the condition is %+v", h.Note(tenant))
 	}
 }
@@ -298,6 +308,7 @@ func TestPreviewsAndObjectsThatGoSayNothingOfACommit(t *testing.T) {
 		}
 	}
 	unhealthy("shop", func(*v1alpha1.Project) {})
+	unhealthy("fine", func(p *v1alpha1.Project) { p.Status.Conditions[0].Status = metav1.ConditionTrue })
 	unhealthy("preview", func(p *v1alpha1.Project) { p.Annotations = map[string]string{v1alpha1.BranchAnnotation: "feature"} })
 	unhealthy("leaving", func(*v1alpha1.Project) {})
 	if err := b.kube.Delete(t.Context(), &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "leaving"}}); err != nil {
@@ -316,4 +327,112 @@ func TestOnlyNamesThatMatterAreWoken(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
 	}
+}
+
+// full is a queue that has no room for another message of a tenant, and sends none.
+func full(tenant string) *gitreport.Queue {
+	queue := gitreport.NewQueue(clocktesting.NewFakeClock(time.Now()), nil)
+	for i := 0; queue.Put(gitreport.Message{Key: strconv.Itoa(i), Kind: gitreport.Notification, Tenant: tenant}); i++ {
+	}
+	return queue
+}
+
+// TestWhatTheQueueHasNoRoomForIsGivenToItLater: nothing else wakes the tenant or the repository again.
+func TestWhatTheQueueHasNoRoomForIsGivenToItLater(t *testing.T) {
+	h, b := newHall(t, "slack"), newBed(t)
+	h.app(metav1.ConditionTrue, "")
+	h.look(0)
+	h.app(metav1.ConditionFalse, "no image")
+	h.clock.Step(time.Minute)
+	b.repository(attempted(c1, false))
+	h.Queue, b.Queue = full("acme"), full(budget.OfRepository("acme"))
+	for name, r := range map[string]reconcile.Reconciler{"the receivers of a tenant": h.Notifier, "the commits of a repository": b.Reporter} {
+		if got, err := r.Reconcile(t.Context(), acme); err != nil || got.RequeueAfter != fullPause {
+			t.Errorf("%s: again after %s, want %s (%v)", name, got.RequeueAfter, fullPause, err)
+		}
+	}
+	if len(b.records["acme"].asked) != 0 {
+		t.Errorf("asked are %v", b.records["acme"].asked)
+	}
+}
+
+// TestTheRepositoryOfATenantHasAState like an app.
+func TestTheRepositoryOfATenantHasAState(t *testing.T) {
+	h := newHall(t, "slack")
+	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	repository.Status.LastAppliedRevision = "main@sha1:" + c1
+	repository.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "SourceNotFound", Message: "no branch", LastTransitionTime: metav1.NewTime(h.clock.Now())}}
+	if err := h.kube.Create(t.Context(), repository); err != nil {
+		t.Fatal(err)
+	}
+	var again time.Duration
+	states, err := h.states(t.Context(), "acme", h.clock.Now().Add(hold), &again)
+	if got := states[""]; err != nil || !got.Failed || got.Unsettled || got.Reason != "SourceNotFound" || got.Message != "no branch" || got.Revision != step.ShortRevision(repository.Status.LastAppliedRevision) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestAReceiverGetsWhatItsEntrySelects(t *testing.T) {
+	r := &receiver{spec: v1alpha1.Notification{Type: "slack", EventSeverity: "error", Apps: []string{"shop/web"}}}
+	if diff := cmp.Diff(notice.Filter{Severity: "error", Apps: []string{"shop/web"}}, r.filter()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	r.spec.Type = "alertmanager"
+	if !r.filter().Alerts {
+		t.Error("an Alertmanager gets no alerts")
+	}
+}
+
+func TestAStatusThatCannotBeSentIsAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		auth error
+		kind string
+		want string
+	}{
+		"the Secret cannot be read": {auth: errors.New("no Secret git"), kind: "gitea", want: "no Secret git"},
+		"an unknown kind of host":   {kind: "none", want: "spec.commitStatus: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.Auth = func(context.Context, *v1alpha1.Repository) (transport.Auth, error) { return transport.Auth{}, c.auth }
+			repository := b.repository(func(r *v1alpha1.Repository) { r.Spec.CommitStatus.Type = c.kind })
+			if err := b.send(t.Context(), repository, v1alpha1.ReportedStatus{Commit: c1, State: "success"}); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestAStatusThatFailedIsSentAtOnceWithAnotherSecret: the Secret is what most often made it fail.
+func TestAStatusThatFailedIsSentAtOnceWithAnotherSecret(t *testing.T) {
+	b := newBed(t)
+	passes := clocktesting.NewFakeClock(time.Now())
+	b.Queue = gitreport.NewQueue(passes, nil)
+	r := b.repository(attempted(c1, false))
+	b.StatusOf(r, "v1")
+	b.answer = http.StatusUnauthorized
+	if _, err := b.Reconcile(t.Context(), acme); err != nil {
+		t.Fatal(err)
+	}
+	sent := func(want int) {
+		t.Helper()
+		passes.Step(time.Second) // Less than the pause after a failure.
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			b.mu.Lock()
+			got := b.woken
+			b.mu.Unlock()
+			if got == want {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d attempts, want %d", got, want)
+			}
+		}
+	}
+	sent(1)
+	b.StatusOf(r, "v1")
+	if b.StatusOf(r, "v2"); !passes.HasWaiters() {
+		t.Error("nothing is scheduled")
+	}
+	sent(2)
 }
