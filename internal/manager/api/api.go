@@ -50,7 +50,7 @@ func New(o Options) (http.Handler, error) {
 	registerServer(operations, o.Checks)
 	auth.Describe(operations.OpenAPI())
 	perToken := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
-	operations.UseMiddleware(limitTime, (&auth.Authenticator{Tokens: o.Store, Limit: perToken, Now: o.Now}).Middleware(operations))
+	operations.UseMiddleware(limitTime, (&auth.Authenticator{Tokens: o.Store, Limit: perToken.Refuse, Now: o.Now}).Middleware(operations))
 	(&tokens.Operations{Store: o.Store, Now: o.Now}).Register(operations)
 	audit.Register(operations, o.Store)
 	if err := serveDocument(mux, operations.OpenAPI()); err != nil {

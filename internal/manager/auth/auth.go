@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/problem"
-	"github.com/kubeop/kubeop/internal/manager/ratelimit"
 	"github.com/kubeop/kubeop/internal/manager/request"
 	"github.com/kubeop/kubeop/internal/manager/token"
 	"github.com/kubeop/kubeop/internal/store"
@@ -50,8 +49,8 @@ func (c Caller) Event(ctx context.Context, now time.Time, action, object string)
 // Authenticator knows the tokens.
 type Authenticator struct {
 	Tokens store.Tokens
-	// Limit is that of each token, beside the one of the address.
-	Limit *ratelimit.Limiter
+	// Limit returns what to answer to a token that sent too many requests, with the value of Retry-After; nil if it did not.
+	Limit func(id string) (refused *problem.Problem, after string)
 	Now   func() time.Time
 }
 
@@ -81,7 +80,7 @@ func (a *Authenticator) Middleware(api huma.API) func(huma.Context, func(huma.Co
 			_ = huma.WriteErr(api, ctx, refused.Status, refused.Detail)
 			return
 		}
-		if refused, after := a.Limit.Refuse(caller.Token.ID); refused != nil {
+		if refused, after := a.Limit(caller.Token.ID); refused != nil {
 			ctx.SetHeader("Retry-After", after)
 			_ = huma.WriteErr(api, ctx, refused.Status, refused.Detail)
 			return

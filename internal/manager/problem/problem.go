@@ -41,6 +41,12 @@ func New(code Code, detail string, faults ...Fault) *Problem {
 	return &Problem{Type: "urn:kubeop:problem:" + string(code), Title: about.title, Status: about.status, Code: code, Detail: detail, Errors: faults}
 }
 
+// late returns what is answered when an operation was ended by its deadline.
+func late(ctx context.Context, err error) *Problem {
+	logr.FromContextOrDiscard(ctx).Error(err, "Ending an operation that took too long")
+	return New(TookTooLong, "Look whether something was written before you send the request again.")
+}
+
 // Error implements error.
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
 
@@ -93,7 +99,7 @@ func fromHuma(ctx context.Context, status int, message string, errs []error) *Pr
 		return New(BadRequest, "The body cannot be read: it ends early, or its chunks are wrong.")
 	}
 	if err := errors.Join(errs...); errors.Is(err, context.DeadlineExceeded) {
-		return Late(ctx, err)
+		return late(ctx, err)
 	}
 	code, known := byStatus[status]
 	if !known && status < http.StatusInternalServerError {
