@@ -382,3 +382,51 @@ func TestResultsAreSorted(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
+
+// TestAPreviewLeavesThePodsTheirLabels, as the write does: labels alone are no drift.
+func TestAPreviewLeavesThePodsTheirLabels(t *testing.T) {
+	deployment := func(mark, app string) *unstructured.Unstructured {
+		o := config("one")
+		o.SetAPIVersion("apps/v1")
+		o.SetKind("Deployment")
+		labels := map[string]any{"name": "one"}
+		if app != "" {
+			labels[v1alpha1.AppLabel] = app
+		}
+		if mark != "" {
+			o.SetLabels(map[string]string{v1alpha1.PodsOfLabel: mark})
+		}
+		o.Object["spec"] = map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": labels}}}
+		return o
+	}
+	for name, tc := range map[string]struct{ mark, app, want, wantMark string }{
+		"its own":                      {"", "web", "web", ""},
+		"of nobody, it was taken over": {"", "", "", ""},
+		"of another app, marked":       {"api", "api", "api", "api"},
+		"of another app, not marked":   {"", "api", "web", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := &unstructured.Unstructured{}
+			c := answering(interceptor.Funcs{
+				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+					o.(*unstructured.Unstructured).Object = deployment(tc.mark, tc.app).Object
+					return nil
+				},
+				Patch: func(_ context.Context, _ client.WithWatch, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+					data, err := p.Data(o)
+					if err == nil {
+						err = json.Unmarshal(data, &sent.Object)
+					}
+					return err
+				},
+			})
+			if _, _, err := (&Applier{}).Preview(t.Context(), c, Deviation{Manifest: deployment("", "web")}); err != nil {
+				t.Fatal(err)
+			}
+			labels, _, _ := unstructured.NestedStringMap(sent.Object, "spec", "template", "metadata", "labels")
+			if labels["name"] != "one" || labels[v1alpha1.AppLabel] != tc.want || sent.GetLabels()[v1alpha1.PodsOfLabel] != tc.wantMark {
+				t.Errorf("the pods get %v, the mark is %q", labels, sent.GetLabels()[v1alpha1.PodsOfLabel])
+			}
+		})
+	}
+}
