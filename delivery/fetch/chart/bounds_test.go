@@ -137,6 +137,9 @@ func TestAnIndexCountsForItsTenantWhileItIsDownloaded(t *testing.T) {
 	if _, err := store.Fetch(t.Context(), src); err != nil {
 		t.Errorf("within the limit: %v", err)
 	}
+	if _, err := store.Fetch(t.Context(), Source{Repository: src.Repository, Name: "gone", Tenant: "rival"}); err == nil || store.Disk.Used("rival") == 0 {
+		t.Errorf("only the index is fetched for a tenant, and %d bytes count; %v", store.Disk.Used("rival"), err)
+	}
 }
 
 // TestARepositoryWithoutClientIsNotRemembered: otherwise the next fetch would use a client that does not exist.
@@ -151,6 +154,8 @@ func TestARepositoryWithoutClientIsNotRemembered(t *testing.T) {
 		".dockerconfigjson": {DockerConfig: []byte("no JSON")},
 	} {
 		known, err := s.helmRepository(request{Source: Source{Name: "web", Auth: auth}, base: base, folder: "a"})
+		sources.WantError(t, err, failure.ErrInvalid, says)
+		_, err = s.Fetch(t.Context(), Source{Repository: base.String(), Name: "web", Auth: auth})
 		sources.WantError(t, err, failure.ErrInvalid, says)
 		if known != nil || len(s.indexes) != 0 {
 			t.Errorf("got %+v, and %d are remembered", known, len(s.indexes))

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -108,6 +110,15 @@ func together[T any](t *testing.T, group *singleflight.Group[T], key string, n i
 	wg.Wait()
 }
 
+// TestAnAnswerUnchangedToNoQuestionIsAnError: there is no earlier index that could be used.
+func TestAnAnswerUnchangedToNoQuestionIsAnError(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }))
+	defer server.Close()
+	if _, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{Repository: server.URL, Name: "web"}); err == nil || !strings.Contains(err.Error(), "304") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestChartForManyAtOnce(t *testing.T) {
 	server := sources.ServeHelm(t)
 	server.Publish(t, "1.0.0")
@@ -149,8 +160,11 @@ entries:
   changed: [{version: 1.0.0, urls: [ok.tgz], digest: "` + strings.Repeat("ab", 32) + `"}]
   baddigest: [{version: 1.0.0, urls: [ok.tgz], digest: "../../../../etc/passwd"}]
   nodigest: [{version: 1.0.0, urls: [ok.tgz]}]
+  nogzip: [{version: 1.0.0, urls: [nogzip.tgz]}]
+  empty: [{version: 1.0.0, urls: [empty.tgz]}]
   large: [{version: 1.0.0, urls: [large.tgz]}]
 `)
+	server.Files["/odd/nogzip.tgz"], server.Files["/odd/empty.tgz"] = []byte("\x1f\x8bno gzip"), []byte("")
 	server.Files["/odd/ok.tgz"], server.Files["/odd/page.tgz"] = archive, []byte("<html>")
 	server.Files["/odd/large.tgz"] = append(append([]byte{}, archive...), make([]byte, 64*limit.KiB)...)
 	server.Files["/page/index.yaml"] = []byte("<html><body>hunter2: [</body>")
@@ -175,6 +189,8 @@ entries:
 		"URL with password": {Source{Repository: "/odd", Name: "userinfo"}, failure.ErrNotFound, "there is no chart archive"},
 		"archive gone":      {Source{Repository: "/odd", Name: "gone"}, failure.ErrNotFound, "there is no chart archive"},
 		"archive is a page": {Source{Repository: "/odd", Name: "page"}, failure.ErrInvalid, "is not a gzip archive"},
+		"only begins as it": {Source{Repository: "/odd", Name: "nogzip"}, failure.ErrServer, "is not a whole gzip archive"},
+		"archive is empty":  {Source{Repository: "/odd", Name: "empty"}, failure.ErrInvalid, "is not a gzip archive"},
 		"other content":     {Source{Repository: "/odd", Name: "changed"}, failure.ErrServer, "the repository lists sha256:abab"},
 		"digest is a path":  {Source{Repository: "/odd", Name: "baddigest"}, failure.ErrInvalid, "not a SHA-256"},
 		"large":             {Source{Repository: "/odd", Name: "large"}, failure.ErrTooLarge, "the chart is larger than the limit of 64 KiB"},
@@ -208,6 +224,9 @@ func TestChartRefusesURLs(t *testing.T) {
 		"https://bot:hunter2@host/c": "move them to a Secret",
 		"oci://bot:hunter2@host/c":   "move them to a Secret",
 		"oci://host/Upper Case":      "not the name of a repository",
+		"https://host/charts#latest": "has a fragment",
+		"oci://host/charts?tag=1":    "has a query",
+		"oci://host/charts?":         "has a query",
 	} {
 		_, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{Repository: repository, Name: "web"})
 		sources.WantError(t, err, failure.ErrInvalid, says)

@@ -22,7 +22,7 @@ func TestTheNameOfAChartInTheNameOfItsArchive(t *testing.T) {
 
 func TestMissingDependency(t *testing.T) {
 	const stable = "https://charts.example/stable"
-	locked := []dependencyEntry{{Name: "db", Version: "1.2.3", Repository: stable + "/"}, {Name: "db", Version: "9.0.0", Repository: "https://other.example"}}
+	locked := []dependencyEntry{{Name: "cache", Version: "1.9.9", Repository: stable}, {Name: "db", Version: "1.2.3", Repository: stable + "/"}, {Name: "db", Version: "9.0.0", Repository: "https://other.example"}}
 	for name, tc := range map[string]struct {
 		chart chartFile
 		of    dependencyEntry

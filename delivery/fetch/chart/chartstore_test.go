@@ -52,7 +52,7 @@ func TestChartDigest(t *testing.T) {
 			store := NewStore(t.TempDir(), loopback)
 			got, err := store.Fetch(t.Context(), src)
 			if tc.kind == nil {
-				if err != nil || got.Digest != tc.digest {
+				if err != nil || got.Digest != tc.digest || got.Manifest != map[bool]string{true: manifest}[tc.repository == "oci"] {
 					t.Errorf("%+v, %v", got, err)
 				}
 				return
@@ -253,6 +253,9 @@ func TestSweep(t *testing.T) {
 	}
 	if store.Has(old) || !store.Has(kept) {
 		t.Error("the store does not know what it has")
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(kept.Path), indexFile)); err != nil {
+		t.Errorf("the index was swept although it was used: %v", err)
 	}
 	sweep(6 * day)
 	if !store.Has(kept) {

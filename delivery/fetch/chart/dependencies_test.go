@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -83,6 +84,7 @@ func TestDependencies(t *testing.T) {
 		files map[string]string
 		want  []string
 	}{
+		"large":      {map[string]string{"Chart.yaml": "name: app\n" + strings.Repeat("#", maxChartFile-len("name: app\n"))}, nil},
 		"none":       {map[string]string{"Chart.yaml": "name: app"}, nil},
 		"newest":     {map[string]string{"Chart.yaml": needs(web("1.x"))}, []string{"web 1.1.0"}},
 		"registry":   {map[string]string{"Chart.yaml": needs(fmt.Sprintf("name: web, version: '>=3', repository: %q", oci))}, []string{"web 3.1.0"}},
@@ -125,6 +127,11 @@ func TestDependencies(t *testing.T) {
 			}
 			if err := fstest.TestFS(laid, "Chart.yaml"); err != nil {
 				t.Error(err)
+			}
+			for _, d := range all {
+				if entries, err := laid.ReadDir("."); err != nil || !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == chartsFolder }) {
+					t.Errorf("who looks for %s finds no charts/: %v, %v", d.Name, entries, err)
+				}
 			}
 			own, err := chart.Root.Digest(".")
 			if err != nil || (laid.Digest() == own) != (len(tc.want) == 0) {
@@ -243,6 +250,7 @@ func TestARegistryIsForDependenciesWithoutCredentials(t *testing.T) {
 		"credentials of the chart":     {basic, "oci://charts.test/charts", "bot", false},
 		"not for another host":         {basic, "oci://r.example/charts", "robot", true},
 		"named in the chart's Secret":  {transport.Auth{DockerConfig: config("r.example/charts/web", "own")}, "oci://r.example/charts/", "own", false},
+		"a token in that Secret":       {transport.Auth{DockerConfig: []byte(`{"auths":{"r.example":{"identitytoken":"t"}}}`)}, "oci://r.example/charts", "", false},
 		"another place in that Secret": {transport.Auth{DockerConfig: config("r.example/charts/api", "own")}, "oci://r.example/charts", "robot", true},
 	} {
 		got, err := Folder{URL: "https://charts.test/app.git", Auth: tc.auth, Registries: registries}.accessTo(tc.repository, "web")
@@ -250,6 +258,56 @@ func TestARegistryIsForDependenciesWithoutCredentials(t *testing.T) {
 		if err != nil || failed != nil || used.Username != tc.user || got.Insecure != tc.insecure {
 			t.Errorf("%s: user %q, insecure %t, %v, %v", name, used.Username, got.Insecure, err, failed)
 		}
+	}
+}
+
+// TestADependencyIsFetchedAsItsRegistrySays, and not at all while the chart's own credentials cannot be read.
+func TestADependencyIsFetchedAsItsRegistrySays(t *testing.T) {
+	registry := sources.ServeOCI(t, httptest.NewServer)
+	pushChart(t, registry, "1.0.0", chartMediaType)
+	chart := Folder{Path: ".", Registries: map[string]transport.Access{registry.Listener.Addr().String(): {Insecure: true}}, Root: commitFolder(t, map[string]string{
+		"Chart.yaml": needs(fmt.Sprintf("name: web, version: 1.x, repository: %q", registry.Repository())),
+	})}
+	all, err := NewStore(t.TempDir(), loopback).Dependencies(t.Context(), chart)
+	if diff := cmp.Diff([]string{"web 1.0.0"}, got(all)); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	mirrored := Folder{Path: ".", Root: commitFolder(t, map[string]string{"Chart.yaml": needs("name: web, version: 1.x, repository: oci://r.invalid/charts")})}
+	mirrored.Registries = map[string]transport.Access{"r.invalid": {Mirror: &transport.Mirror{At: registry.Listener.Addr().String(), Access: transport.Access{Insecure: true}}}}
+	all, err = NewStore(t.TempDir(), loopback).Dependencies(t.Context(), mirrored)
+	if diff := cmp.Diff([]string{"web 1.0.0"}, got(all)); diff != "" || err != nil {
+		t.Errorf("from a mirror: %v\n%s", err, diff)
+	}
+	chart.Auth.DockerConfig = []byte("no JSON")
+	_, err = NewStore(t.TempDir(), loopback).Dependencies(t.Context(), chart)
+	sources.WantError(t, err, failure.ErrInvalid, ".dockerconfigjson")
+}
+
+// TestADependencyThatIsNotAllowedIsNotFetched, also one of a folder that is a dependency itself. Folders of the same commit are not asked about.
+func TestADependencyThatIsNotAllowedIsNotFetched(t *testing.T) {
+	server := sources.ServeHelm(t)
+	server.Publish(t, "1.0.0")
+	var asked []string
+	refused := errors.New("no policy allows it")
+	chart := Folder{Path: ".", Allow: func(repository, chart string) error {
+		asked = append(asked, chart+" of "+repository)
+		return refused
+	}, Root: commitFolder(t, map[string]string{
+		"Chart.yaml":     needs("name: lib, version: 1.x, repository: file://lib"),
+		"lib/Chart.yaml": "name: lib\nversion: 1.0.0\ndependencies:\n- {name: web, version: 1.x, repository: " + server.URL + "/stable}\n",
+	})}
+	if _, err := NewStore(t.TempDir(), loopback).Dependencies(t.Context(), chart); !errors.Is(err, refused) || !strings.Contains(err.Error(), "lib: dependency web: ") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := chart.Missing(); !errors.Is(err, refused) {
+		t.Errorf("looking for what is missing: %v", err)
+	}
+	if want := []string{"web of " + server.URL + "/stable"}; !cmp.Equal(asked[:1], want) || server.Requests() != "" {
+		t.Errorf("asked are %v, and the server %q", asked, server.Requests())
+	}
+	refused = nil
+	if all, err := NewStore(t.TempDir(), loopback).Dependencies(t.Context(), chart); err != nil || len(all) != 1 || all[0].Needs[0].Version != "1.0.0" {
+		t.Errorf("allowed: got %v, %v", all, err)
 	}
 }
 
@@ -389,8 +447,12 @@ func TestOverlayCleansThePath(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"deploy/chart", "./deploy/chart/", "deploy//chart", "deploy/x/../chart"} {
-		if laid, err := Overlay(root, path, nil); err != nil || laid.Digest() != want {
-			t.Errorf("%s: %v", path, err)
+		laid, err := Overlay(root, path, nil)
+		if err != nil || laid.Digest() != want {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if _, err := laid.Stat(chartsFolder); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: it has charts/ although nothing was added: %v", path, err)
 		}
 		if missing, err := (Folder{Root: root, Path: path}).Missing(); missing != "" || err != nil {
 			t.Errorf("%s misses %s, %v", path, missing, err)

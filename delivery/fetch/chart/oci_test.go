@@ -76,6 +76,9 @@ func TestChartFromRegistryUnhappy(t *testing.T) {
 	server.Manifests["3.0.0-huge"] = []byte(`{"schemaVersion":2,"layers":[{"mediaType":"` + chartMediaType + `","digest":"` + gone + `","size":99999999999}]}`)
 	server.Manifests["3.0.0-long"] = bytes.Repeat([]byte(" "), 4*limit.MiB+1)
 	server.Manifests["3.0.0-text"] = []byte(`text`)
+	empty := sources.ServeOCI(t, httptest.NewServer)
+	_, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{Repository: empty.Repository(), Name: "web", Insecure: true})
+	sources.WantError(t, err, failure.ErrNotFound, "")
 	cases := map[string]struct {
 		name, version string
 		kind          error
@@ -100,7 +103,7 @@ func TestChartFromRegistryUnhappy(t *testing.T) {
 		})
 	}
 	// Without Insecure only TLS is used.
-	_, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{Repository: server.Repository(), Name: "web"})
+	_, err = NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{Repository: server.Repository(), Name: "web"})
 	wantTransient(t, err)
 }
 
