@@ -34,6 +34,11 @@ func TestARegistryIsRefusedAsLongAsAnotherFileIsWrong(t *testing.T) {
 			m["tenants/acme/tenant.yaml"] = declaration("Tenant", "acme", "{}")
 		}, "Registry ghcr"},
 		"the tenant has another one of the host": {func(m map[string]string) { m[other] = second }, "Registry ghcr, Registry second"},
+		"the policy of both of a host is missing": {func(m map[string]string) {
+			delete(m, policy)
+			m["tenants/acme/tenant.yaml"] = declaration("Tenant", "acme", "{}")
+			m[other] = strings.Replace(second, "tenants: [rival]", "policies: [strict]", 1)
+		}, "Registry ghcr, Registry second"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			texts := withRegistries()
@@ -99,6 +104,16 @@ func TestARegistryIsNotLostWhileItsFileOrFolderCannotBeRead(t *testing.T) {
 				t.Errorf("unread is %q, %v", file, err)
 			}
 		})
+	}
+}
+
+// TestARegistryIsNotRefusedBecauseOfWhatCannotBeRead: its tenant and its policy may be declared.
+func TestARegistryIsNotRefusedBecauseOfWhatCannotBeRead(t *testing.T) {
+	for _, folder := range []string{"tenants", "policies"} {
+		tree := fresh(&failing{filesOf(withRegistries()), folder}, Scope{})
+		if node, _ := tree.Find(ghcr); !node.Declared() {
+			t.Errorf("without %s: %v", folder, node.Problems())
+		}
 	}
 }
 
