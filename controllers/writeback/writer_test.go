@@ -19,12 +19,14 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -61,8 +63,9 @@ type fixture struct {
 	api        client.Client
 	from       git.Source
 	woken      chan struct{}
-	// declaring is what Declaring fails with. opened counts the pull requests that were requested, and refuse how many of them are refused.
-	declaring      error
+	// declaring, sourcing and authorizing are what Declaring, Source and APIAuth fail with. opened counts the pull requests that were requested, and refuse how many of them are refused.
+	declaring, sourcing, authorizing error
+
 	mode           v1alpha1.WriteMode
 	opened, refuse atomic.Int32
 }
@@ -115,12 +118,12 @@ func (f *fixture) Declaring(context.Context, *v1alpha1.App) (*v1alpha1.Repositor
 
 // Source implements Repositories.
 func (f *fixture) Source(context.Context, *v1alpha1.Repository) (git.Source, error) {
-	return f.from, nil
+	return f.from, f.sourcing
 }
 
 // APIAuth implements Repositories.
 func (f *fixture) APIAuth(context.Context, *v1alpha1.Repository) (transport.Auth, error) {
-	return transport.Auth{BearerToken: "token"}, nil
+	return transport.Auth{BearerToken: "token"}, f.authorizing
 }
 
 // host answers as Gitea does.
@@ -417,5 +420,70 @@ func TestWhichRepositoriesAreWrittenTo(t *testing.T) {
 				t.Errorf("of another app: %v", err)
 			}
 		})
+	}
+}
+
+// TestAnAttemptReturnsWhatWentWrong: otherwise the update counts as written.
+func TestAnAttemptReturnsWhatWentWrong(t *testing.T) {
+	down := errors.New("down")
+	patches := func(f *fixture, err error) {
+		f.Client = interceptor.NewClient(f.api.(client.WithWatch), interceptor.Funcs{
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return err
+			},
+		})
+	}
+	for name, tc := range map[string]struct {
+		change  func(*fixture, *update.Update)
+		want    string
+		written bool
+	}{
+		"the Secret of the repository cannot be read": {change: func(f *fixture, _ *update.Update) { f.sourcing = down }, want: "down"},
+		"the server names no branch":                  {change: func(f *fixture, _ *update.Update) { f.from.Ref, f.from.URL = nil, f.from.URL+"/none" }, want: "none"},
+		"a field that is none":                        {change: func(_ *fixture, u *update.Update) { u.Changes[0].Field = "spec..image" }, want: "the field spec..image: "},
+		"no login for the API": {change: func(f *fixture, u *update.Update) {
+			f.authorizing, u.Mode = down, v1alpha1.WritePullRequest
+		}, want: "down"},
+		"a host without an API": {change: func(f *fixture, u *update.Update) {
+			f.repository.Spec.CommitStatus, u.Mode = nil, v1alpha1.WritePullRequest
+		}, want: "; with Commit in place of PullRequest, kubeop needs no API of a Git host"},
+		"no fetch can be requested": {change: func(f *fixture, _ *update.Update) { patches(f, down) }, want: "requesting a fetch of repository acme: down", written: true},
+		"the repository is gone meanwhile": {change: func(f *fixture, _ *update.Update) {
+			patches(f, apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("repositories").GroupResource(), "acme"))
+		}, written: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			to := &pending{Update: f.update()}
+			tc.change(f, &to.Update)
+			err := f.send(t.Context(), to)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+			if (to.written != nil) != tc.written {
+				t.Errorf("written is %+v, want it to be: %t", to.written, tc.written)
+			}
+		})
+	}
+}
+
+// TestADroppedUpdateIsNotSent, and what is asked for does not change with the app.
+func TestADroppedUpdateIsNotSent(t *testing.T) {
+	passes := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	w := New(Options{Queue: gitreport.NewQueue(passes, nil)})
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "web"}}
+	w.Ask(update.Update{Key: "image web", Version: "1", App: app})
+	if asked, _ := w.Last("image web"); asked.App == app || asked.App.Name != "web" {
+		t.Errorf("asked for is %+v, of the app itself", asked)
+	}
+	if !passes.HasWaiters() {
+		t.Fatal("it is not sent")
+	}
+	if w.Drop("image web"); passes.HasWaiters() {
+		t.Error("it is sent after it was dropped")
+	}
+	if asked, written := w.Last("image web"); asked.Key != "" || written != nil {
+		t.Errorf("asked for is %+v, written %+v", asked, written)
 	}
 }
