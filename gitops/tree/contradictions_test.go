@@ -8,10 +8,17 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// TestContradictionsFollowThePolicies: they are told, and gone, with the commit that changes a policy, and hold nothing back.
+// TestContradictionsFollowThePolicies: they are told, and gone, with the commit that changes a policy, and hold nothing back. Those of
+// default policies are told if a tenant is under them.
 func TestContradictionsFollowThePolicies(t *testing.T) {
+	for of, named := range map[string]string{"named": "{policies: [baseline, strict]}", "default": "{}"} {
+		t.Run(of, func(t *testing.T) { followThePolicies(t, named, of == "default") })
+	}
+}
+
+func followThePolicies(t *testing.T, named string, byDefault bool) {
 	files := withPolicies()
-	files["tenants/acme/tenant.yaml"] = declaration("Tenant", "acme", "{policies: [baseline, strict]}")
+	files["tenants/acme/tenant.yaml"] = declaration("Tenant", "acme", named)
 	read := func(before *Tree, baseline, strict string) *Tree {
 		t.Helper()
 		files["policies/baseline.yaml"], files["policies/strict.yaml"] = declaration("Policy", "baseline", baseline), declaration("Policy", "strict", strict)
@@ -21,7 +28,10 @@ func TestContradictionsFollowThePolicies(t *testing.T) {
 		}
 		return tree
 	}
-	const a, b = "{images: {allow: [a.example]}}", "{images: {allow: [b.example]}}"
+	a, b := "{images: {allow: [a.example]}}", "{images: {allow: [b.example]}}"
+	if byDefault {
+		a, b = "{default: true, images: {allow: [a.example]}}", "{default: true, images: {allow: [b.example]}}"
+	}
 	tree := read(nil, a, a)
 	for i, strict := range []string{b, b, a, b} {
 		tree = read(tree, a, strict)

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
@@ -158,5 +160,19 @@ func TestReadRemembersForOneTenant(t *testing.T) {
 	got := shared.Read(files, Scope{Repository: "shared", Tenant: "zeta"}, before)
 	if len(problems(got)) != 1 || !strings.Contains(problems(got)[0].Why, `names the tenant "acme", but the file belongs to "zeta"`) {
 		t.Errorf("got %v", problems(got))
+	}
+}
+
+// TestAFileOfTheLargestSizeIsRead, and one of a byte more is not.
+func TestAFileOfTheLargestSizeIsRead(t *testing.T) {
+	for more, want := range map[int]bool{0: true, 1: false} {
+		files := mainFiles()
+		size := document.MaxSize + more - len(webApp)
+		files["projects/shop/apps/web/app.yaml"] = text(webApp + strings.Repeat("#", size-1) + "\n")
+		tree := fresh(files, ofTeam)
+		node, _ := tree.Find(identity.Ref{Tenant: "team", Project: "shop", App: "web"})
+		if node.Declared() != want || !want && (len(problems(tree)) != 1 || problems(tree)[0].Code != code.FileTooLarge) {
+			t.Errorf("with %d bytes more it is declared: %t, %v", more, node.Declared(), problems(tree))
+		}
 	}
 }

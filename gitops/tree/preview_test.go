@@ -117,7 +117,7 @@ func TestABranchSpendsOnlyItsShareOfTheLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := project.PreviewProblems(); len(p) == 0 || !strings.Contains(p[0].Why, "in branch feature/a: ") || !strings.Contains(p[0].Why, "10000") {
+	if p := project.PreviewProblems(); len(p) == 0 || !strings.Contains(p[0].Why, "in branch feature/a: ") || !strings.Contains(p[0].Why, "of tenant team take too much: ") || !strings.Contains(p[0].Why, "10000") {
 		t.Errorf("the problems are %v", p)
 	}
 	if both := fresh(mainFiles(), ofTeam).With([]*Project{project}); both.Tenants[0].Unknown || !both.Covers(identity.Ref{Tenant: "team", Project: "gone"}) {

@@ -97,8 +97,12 @@ func TestARegistryIsNotLostWhileItsFileOrFolderCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := fresh(c.change(filesOf(withRegistries())), Scope{})
-			if _, there := tree.Find(ghcr); there != c.there || tree.Covers(ghcr) != c.covers {
+			node, there := tree.Find(ghcr)
+			if there != c.there || tree.Covers(ghcr) != c.covers {
 				t.Errorf("there %t, covered %t, want %t and %t", there, tree.Covers(ghcr), c.there, c.covers)
+			}
+			if there && tree.File(node) != "registries/ghcr.yaml" {
+				t.Errorf("its file is %s", tree.File(node))
 			}
 			if file, err := tree.Unread(); (err != nil) != c.unread || c.unread != (file == "registries") {
 				t.Errorf("unread is %q, %v", file, err)
