@@ -40,7 +40,7 @@ func TestWhatIsRememberedOfAnAction(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if m.last.Act != test.job.act || m.last.At != noon || m.leaving.version != "" || m.applied.revision != 0 || (m.ended.at == noon) != (test.job.act != decide.Probe) {
+			if m.last.Act != test.job.act || m.last.At != noon || m.leaving.version != "" || m.applied.revision != 0 || m.ended.at.Equal(noon) != (test.job.act != decide.Probe) {
 				t.Errorf("the last attempt is %+v, it ended %+v", m.last, m.ended)
 			}
 		})
