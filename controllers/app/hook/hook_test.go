@@ -206,6 +206,7 @@ func TestHooksReportedWithUnsealedDigestsDoNotRunAgain(t *testing.T) {
 func TestTheMessageOfAnotherJobIsNotAReason(t *testing.T) {
 	for name, running := range map[string]*v1alpha1.RunningHook{
 		"no hook in the status": nil,
+		"this hook, with none":  {Job: "web-migrate-15438896"},
 		"another hook":          {Job: "web-other", Message: "Job/web-other: too little cpu"},
 	} {
 		t.Run(name, func(t *testing.T) {

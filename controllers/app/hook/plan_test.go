@@ -52,6 +52,9 @@ func ended(b *hookFixture, plan *Plan, result string) {
 func TestAHookRunsOncePerDeliveredRevision(t *testing.T) {
 	b := withHooks()
 	ended(b, planned(t, b, "one"), v1alpha1.HookSucceeded)
+	if r := planned(t, b, "one").runs[0]; r.Revision != "main@sha1:1" || r.Image != "none.example/web" {
+		t.Errorf("the hook gets the revision %q and the image %q", r.Revision, r.Image)
+	}
 	if next := planned(t, b, "one").next(); next != "" {
 		t.Errorf("the content is unchanged, and hook %q runs, want none", next)
 	}
@@ -182,12 +185,17 @@ func TestAFailedHookStopsTheRevisionUnlessIgnored(t *testing.T) {
 		if summary := plan.Summary(); (summary == passed) == stops || (stops && summary != "") {
 			t.Errorf("onFailure %q: the summary is %q", onFailure, summary)
 		}
-		if notes := plan.Notes(b.s.App); (len(notes) == 1) == stops {
+		notes := plan.Notes(b.s.App)
+		if want := (step.Note{Reason: v1alpha1.PreHookFailedReason, Message: "pre hook migrate failed, and the app goes on (onFailure): exit code 1", Event: "Warning"}); (len(notes) == 1) == stops || !stops && notes[0] != want {
 			t.Errorf("onFailure %q: notes %v", onFailure, notes)
 		}
 		plan.runs[0].fresh = false
 		if notes := plan.Notes(b.s.App); len(notes) != 0 {
 			t.Errorf("onFailure %q: a failure that was reported is reported again: %v", onFailure, notes)
+		}
+		plan.runs[0].fresh, plan.runs[0].result.Result = true, v1alpha1.HookSucceeded
+		if notes := plan.Notes(b.s.App); len(notes) != 0 || plan.Summary() != "" {
+			t.Errorf("onFailure %q: a hook that succeeded is reported as failed: %v, %q", onFailure, notes, plan.Summary())
 		}
 	}
 }

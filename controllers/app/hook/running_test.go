@@ -198,6 +198,10 @@ func TestAHookThatAPersonRepeatedIsForced(t *testing.T) {
 	if err := b.finish(t.Context(), b.s, b.plan, b.h, b.failed(t, "R", "no")); err != nil || !b.plan.forced {
 		t.Errorf("forced is %t, %v", b.plan.forced, err)
 	}
+	b.h.Input = "4567"
+	if err := b.finish(t.Context(), b.s, b.plan, b.h, b.failed(t, "R", "no")); err != nil || !b.plan.forced {
+		t.Errorf("after another hook, forced is %t, %v", b.plan.forced, err)
+	}
 }
 
 // TestPreAndPostRunTheirOwnPhase: pre hooks run before anything is applied.
@@ -222,6 +226,14 @@ func TestPreAndPostRunTheirOwnPhase(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{plan.runs[0].Name(), plan.runs[1].Name()}, admitted); diff != "" {
 		t.Errorf("the Jobs (-want +got):\n%s", diff)
+	}
+	b.seen.Get(b.s.App).running = "web-former"
+	if err := b.s.Client.Create(t.Context(), job("web-former", batchv1.JobStatus{})); err != nil {
+		t.Fatal(err)
+	}
+	plan.runs[0].result, b.s.App.Status.Hooks = nil, []v1alpha1.HookStatus{{Phase: jobs.Pre, Name: "migrate", Input: plan.runs[0].Input, Result: v1alpha1.HookSucceeded}}
+	if got := steptest.Outcome(t, b.Pre(t.Context(), b.s, &Plan{}, Revision{Name: "1", Delivered: "one"}, nil)); got != "waits Progressing: waits for Job/web-former, a hook of an earlier revision, to end, after 15s" {
+		t.Errorf("while a hook that left the spec runs: %q", got)
 	}
 	if got := steptest.Outcome(t, b.Pre(t.Context(), b.s, &Plan{}, Revision{Delivered: func() {}}, nil)); got != "stopped PreHookFailed: encoding what is delivered: json: unsupported type: func()" {
 		t.Errorf("a revision without a digest: %q", got)
@@ -315,8 +327,8 @@ func TestOnlyTheFormerHookIsForgotten(t *testing.T) {
 			if err := b.awaitFormer(t.Context(), b.s, b.plan); err != nil {
 				t.Fatal(err)
 			}
-			if got := b.seen.Get(b.s.App).running; got != c.still {
-				t.Errorf("running is %q, want %q", got, c.still)
+			if got := b.seen.Get(b.s.App); got.running != c.still || !got.looked {
+				t.Errorf("running is %q, want %q; looked: %t", got.running, c.still, got.looked)
 			}
 			left := &batchv1.JobList{}
 			if err := b.s.Client.List(t.Context(), left); err != nil || (len(left.Items) == 0) != c.deleted {

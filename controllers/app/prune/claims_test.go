@@ -90,6 +90,12 @@ func TestOnlyClaimsOfTheAppAreDeletedWithItsRelease(t *testing.T) {
 	if got := strings.Join(left, " "); got != "elsewhere other tenant" {
 		t.Errorf("the remaining claims are %s, want %q", got, "elsewhere other tenant")
 	}
+	refused := newFixture(t, webApp(), interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+		return errors.New("refused")
+	}}, labelled(boundClaim("data"), "web"))
+	if err := DeleteClaims(t.Context(), refused.s); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("a claim that cannot be deleted: %v", err)
+	}
 	b.s.Client = interceptor.NewClient(b.api, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("down")
 	}})

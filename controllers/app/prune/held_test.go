@@ -13,13 +13,16 @@ func TestATokenIsForOneList(t *testing.T) {
 	if again := token("1.2.3", []v1alpha1.InventoryEntry{b, a}, false); again != shown || shown == "" {
 		t.Errorf("the same list has the tokens %q and %q", shown, again)
 	}
+	for name, none := range map[string]string{"nothing": token("1.2.3", nil, false), "a revision that is not known": token("", []v1alpha1.InventoryEntry{a, b}, false)} {
+		if none != "" {
+			t.Errorf("%s has the token %q, and nobody can confirm it", name, none)
+		}
+	}
 	for name, other := range map[string]string{
-		"another revision":             token("1.2.4", []v1alpha1.InventoryEntry{a, b}, false),
-		"other objects, as many":       token("1.2.3", []v1alpha1.InventoryEntry{a, {ID: "ns_c__PersistentVolumeClaim"}}, false),
-		"a shorter list":               token("1.2.3", []v1alpha1.InventoryEntry{a}, false),
-		"claims are deleted, too":      token("1.2.3", []v1alpha1.InventoryEntry{a, b}, true),
-		"nothing":                      token("1.2.3", nil, false),
-		"a revision that is not known": token("", []v1alpha1.InventoryEntry{a, b}, false),
+		"another revision":        token("1.2.4", []v1alpha1.InventoryEntry{a, b}, false),
+		"other objects, as many":  token("1.2.3", []v1alpha1.InventoryEntry{a, {ID: "ns_c__PersistentVolumeClaim"}}, false),
+		"a shorter list":          token("1.2.3", []v1alpha1.InventoryEntry{a}, false),
+		"claims are deleted, too": token("1.2.3", []v1alpha1.InventoryEntry{a, b}, true),
 	} {
 		if other == shown {
 			t.Errorf("%s has the same token", name)

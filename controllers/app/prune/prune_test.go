@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -288,6 +289,56 @@ func TestClaimsStayUnderThePolicyRetainEvenWhenConfirmed(t *testing.T) {
 			held := b.Held(b.s.App)
 			if want := map[bool]int{true: 0, false: 1}[deleted]; held.Retained != want || len(held.Objects) != want {
 				t.Errorf("held %v", held)
+			}
+		})
+	}
+}
+
+// TestAnOwnerOfClaimsIsHeld: Kubernetes would delete its claims with it.
+func TestAnOwnerOfClaimsIsHeld(t *testing.T) {
+	of := map[bool]client.Object{}
+	for _, owned := range []bool{true, false} {
+		name := map[bool]string{true: "owner", false: "other"}[owned]
+		of[owned] = labelled(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name}}, "web")
+	}
+	data := labelled(boundClaim("data"), "web")
+	data.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "owner", UID: of[true].GetUID()}})
+	elsewhere := labelled(boundClaim("elsewhere"), "web")
+	elsewhere.SetNamespace("kubeop-acme-other")
+	elsewhere.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "other", UID: of[false].GetUID()}})
+	b := newFixture(t, webApp(), interceptor.Funcs{}, of[true], of[false], data, elsewhere)
+	what := set(v1alpha1.InventoryEntry{ID: shop + "_owner_apps_StatefulSet", Version: "v1"}, v1alpha1.InventoryEntry{ID: shop + "_other_apps_StatefulSet", Version: "v1"})
+	what.Claims = true
+	removed, err := b.Prune(t.Context(), b.s, what)
+	if err != nil || len(removed.Held) != 1 || removed.Held[0].ID != what.Stale[0].ID {
+		t.Errorf("held are %v, %v", removed.Held, err)
+	}
+	if !b.has(&appsv1.StatefulSet{}, "owner") || b.has(&appsv1.StatefulSet{}, "other") {
+		t.Error("the wrong one was deleted")
+	}
+}
+
+// TestAConfirmationStaysWhileADeletionFails: it would be used up, and what it confirms deleted, in a pass that is repeated.
+func TestAConfirmationStaysWhileADeletionFails(t *testing.T) {
+	for fails, confirmed := range map[string]bool{"early": true, "late": false} {
+		t.Run(fails, func(t *testing.T) {
+			b := newFixture(t, webApp(), interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				if o.GetName() == fails {
+					return errors.New("down")
+				}
+				return c.Delete(ctx, o, opts...)
+			}}, labelled(configMap("early"), "web"), labelled(configMap("late"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm))
+			entries := []v1alpha1.InventoryEntry{entry("ConfigMap", "early"), entry("ConfigMap", "late")}
+			b.confirm(token("one", entries[1:], false))
+			removed, err := b.Prune(t.Context(), b.s, set(entries...))
+			if err == nil || !strings.Contains(err.Error(), "ConfigMap/"+fails+": down") {
+				t.Errorf("error %v", err)
+			}
+			if !b.has(&corev1.ConfigMap{}, "late") || b.has(&corev1.ConfigMap{}, "early") != confirmed || len(removed.Left) == 0 {
+				t.Errorf("the wrong objects were deleted; the inventory is %v", removed.Left)
+			}
+			if _, there := b.confirmation(); there != confirmed {
+				t.Errorf("the confirmation still exists: %t, want %t", there, confirmed)
 			}
 		})
 	}
