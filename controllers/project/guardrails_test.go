@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -344,6 +345,53 @@ func TestATenantsProjectsAndOnlyTheseAreWoken(t *testing.T) {
 	slices.Sort(names)
 	if diff := cmp.Diff([]string{"kubeop-acme/blog", "kubeop-acme/shop"}, names); diff != "" {
 		t.Errorf("by the tenant (-want +got):\n%s", diff)
+	}
+}
+
+// TestAPolicyAndARegistryWakeTheProjectsOfTheirTenants, and of no others.
+func TestAPolicyAndARegistryWakeTheProjectsOfTheirTenants(t *testing.T) {
+	policy := func(name string, usual bool) *v1alpha1.Policy {
+		return &v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PolicySpec{Default: usual}}
+	}
+	registry := func(spec v1alpha1.RegistrySpec) *v1alpha1.Registry {
+		return &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "hub"}, Spec: spec}
+	}
+	rival := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "rival"}}
+	b := newFixture(t, acme(func(a *v1alpha1.Tenant) { a.Spec.Policies = []string{"strict"} }), rival, policy("strict", false), policy("base", true),
+		shop(), shop(func(p *v1alpha1.Project) { p.Namespace = "kubeop-rival" }))
+	for name, c := range map[string]struct {
+		woken func() []reconcile.Request
+		want  []string
+	}{
+		"a policy that a tenant names": {func() []reconcile.Request { return b.under(t.Context(), policy("strict", false)) }, []string{"kubeop-acme/shop"}},
+		"a default policy":             {func() []reconcile.Request { return b.under(t.Context(), policy("base", true)) }, []string{"kubeop-rival/shop"}},
+		"a policy for nobody":          {func() []reconcile.Request { return b.under(t.Context(), policy("other", false)) }, nil},
+		"a registry of a tenant": {func() []reconcile.Request {
+			return b.using(t.Context(), registry(v1alpha1.RegistrySpec{Tenants: []string{"rival"}}))
+		}, []string{"kubeop-rival/shop"}},
+		"a registry of a policy": {func() []reconcile.Request {
+			return b.using(t.Context(), registry(v1alpha1.RegistrySpec{Policies: []string{"strict"}}))
+		}, []string{"kubeop-acme/shop"}},
+		"a registry that nobody may use": {func() []reconcile.Request { return b.using(t.Context(), registry(v1alpha1.RegistrySpec{})) }, nil},
+	} {
+		var names []string
+		for _, request := range c.woken() {
+			names = append(names, request.String())
+		}
+		if diff := cmp.Diff(c.want, names); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	queue := newWoken()
+	if err := b.onTier().Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(b.Tier.Kind, meta.RESTScopeRoot)
+	b.Tier.Mapper = mapper
+	b.Tier.Look()
+	if diff := cmp.Diff([]string{"kubeop-acme/shop", "kubeop-rival/shop"}, queue.all(2)); diff != "" {
+		t.Errorf("a cluster that begins to serve ClusterNetworkPolicies (-want +got):\n%s", diff)
 	}
 }
 

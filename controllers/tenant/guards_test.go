@@ -1,6 +1,8 @@
 package tenant
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,7 +123,20 @@ func TestAPolicyWakesTheTenantsThatAreUnderIt(t *testing.T) {
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	if b.wakeAll(t.Context(), queue); queue.Len() != len(all) {
-		t.Errorf("%d tenants are woken, want %d", queue.Len(), len(all))
+	if err := b.onTier().Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(b.Tier.Kind, meta.RESTScopeRoot)
+	b.Tier.Mapper = mapper
+	b.Tier.Look()
+	var woken []reconcile.Request
+	for range all {
+		request, _ := queue.Get()
+		woken = append(woken, request)
+	}
+	slices.SortFunc(woken, func(a, b reconcile.Request) int { return strings.Compare(a.Name, b.Name) })
+	if diff := cmp.Diff(all, names(woken)); diff != "" {
+		t.Errorf("a cluster that begins to serve ClusterNetworkPolicies (-want +got):\n%s", diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -132,6 +133,51 @@ func TestAPushToARegistryWakesItsApps(t *testing.T) {
 		}
 		if spec := specs[want]; want != "" && r.pushes.of("acme", sourceURL(&spec)) != "now" {
 			t.Errorf("the app %s does not find the push to %s", want, source)
+		}
+	}
+}
+
+func TestOnlyARepositoryThatReportsAPushWakesApps(t *testing.T) {
+	was := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme", Annotations: map[string]string{v1alpha1.PushedAnnotation: "1 https://git.example.com/web"}}}
+	was.Status.LastAttemptedRevision = "main@sha1:1"
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.Repository)
+		want   bool
+	}{
+		"nothing":      {func(*v1alpha1.Repository) {}, false},
+		"its spec":     {func(r *v1alpha1.Repository) { r.Spec.Path = "deploy" }, false},
+		"a push to it": {func(r *v1alpha1.Repository) { r.Status.LastAttemptedRevision = "main@sha1:2" }, true},
+		"a push to a source": {func(r *v1alpha1.Repository) {
+			r.Annotations[v1alpha1.PushedAnnotation] = "2 https://git.example.com/web"
+		}, true},
+		"another annotation": {func(r *v1alpha1.Repository) { r.Annotations["example.com/x"] = "y" }, false},
+	} {
+		is := was.DeepCopy()
+		if c.change(is); PushReported.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}) != c.want {
+			t.Errorf("%s changed: woken %t, want %t", name, !c.want, c.want)
+		}
+	}
+	if PushReported.Create(event.CreateEvent{Object: was}) || PushReported.Delete(event.DeleteEvent{Object: was}) {
+		t.Error("a repository that is created or deleted counts as a push")
+	}
+}
+
+// TestWhereTheManifestOfAnObjectIs: a chart and an image have none.
+func TestWhereTheManifestOfAnObjectIs(t *testing.T) {
+	source := fstest.MapFS{"deploy/settings.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}}
+	for name, c := range map[string]struct {
+		spec v1alpha1.AppSpec
+		file string
+	}{
+		"beside app.yaml, before it was fetched": {v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{Path: "deploy"}}, ""},
+		"in app.yaml":                            {v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{}}, ""},
+		"in a Git repository":                    {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{Path: "deploy"}}, "deploy/settings.yaml"},
+		"in a chart":                             {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}, ""},
+	} {
+		found := &Found{Files: Files{FS: source}}
+		places := found.PlacesFor(&v1alpha1.App{Spec: c.spec})([]string{"ConfigMap/a"})
+		if (len(places) == 1) != (c.file != "") || c.file != "" && places["ConfigMap/a"].File != c.file {
+			t.Errorf("%s: got %+v, want %q", name, places, c.file)
 		}
 	}
 }
