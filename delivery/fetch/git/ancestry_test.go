@@ -263,8 +263,8 @@ func TestTheEarlierCommitIsFetchedAgain(t *testing.T) {
 	}
 }
 
-// TestTheEarlierCommitIsFetchedOnlyIfItMayBeNeeded: the files of a last good commit are needed if the new one does not descend from it, or is
-// not signed as required.
+// TestTheEarlierCommitIsFetchedOnlyIfItMayBeNeeded: the files of a last good commit are needed if the new one does not descend from it, is not
+// signed as required, or may not be applied before a freeze ends.
 func TestTheEarlierCommitIsFetchedOnlyIfItMayBeNeeded(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "first")
@@ -275,13 +275,15 @@ func TestTheEarlierCommitIsFetchedOnlyIfItMayBeNeeded(t *testing.T) {
 	server := sources.ServeGit(t, repo, httptest.NewServer)
 	for name, tc := range map[string]struct {
 		signers *signature.Verification
+		with    bool
 		fetched error
 	}{
-		"a commit that descends":              {nil, failure.ErrNotFound},
-		"one that descends and is not signed": {&signature.Verification{}, nil},
+		"a commit that descends":                  {nil, false, failure.ErrNotFound},
+		"one that descends and is not signed":     {&signature.Verification{}, false, nil},
+		"one that descends and may not run today": {nil, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			commit := fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: server.RepoURL(), After: first, Signers: tc.signers})
+			commit := fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: server.RepoURL(), After: first, WithAfter: tc.with, Signers: tc.signers})
 			if !commit.Ancestry.Descends || (commit.Unsigned != nil) != (tc.signers != nil) {
 				t.Fatalf("%+v, not signed: %v", commit.Ancestry, commit.Unsigned)
 			}
