@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"net/netip"
@@ -83,6 +84,61 @@ func TestSourcesThatFailAreForgotten(t *testing.T) {
 	}
 	if len(store.repositories)+store.Used.Len() > 0 {
 		t.Errorf("%v and %d uses are left", store.repositories, store.Used.Len())
+	}
+}
+
+// TestAStoreIsClearedOnlyIfNobodyUsesIt: a commit that is still being read counts as a use.
+func TestAStoreIsClearedOnlyIfNobodyUsesIt(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "first")
+	repo.Push("first")
+	src := Source{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}
+	store, now := NewStore(t.TempDir(), loopback), time.Now()
+	cleared := func(after time.Duration) bool {
+		t.Helper()
+		now = now.Add(after)
+		kept, err := store.Kept()
+		for _, path := range append(kept, t.TempDir()) { // The last one is of another store.
+			err = errors.Join(err, store.Clear(t.Context(), path, now, disk.IdleFor))
+		}
+		left, failed := store.Kept()
+		if err = errors.Join(err, failed); err != nil {
+			t.Fatal(err)
+		}
+		return len(left) == 0
+	}
+	func() {
+		held := fetchOK(t, store, src)
+		if cleared(0) || cleared(disk.IdleFor+time.Hour) || text(t, held, "a") != "first" {
+			t.Error("it is cleared although its commit is in use")
+		}
+	}()
+	for range 100 {
+		runtime.GC()
+	}
+	if cleared(disk.IdleFor - time.Hour) {
+		t.Error("it is cleared too early after its last use")
+	}
+	if !cleared(time.Hour) || len(store.repositories) > 0 {
+		t.Errorf("it is not cleared; %d are remembered", len(store.repositories))
+	}
+	if text(t, fetchOK(t, store, src), "a") != "first" {
+		t.Error("it is not fetched again")
+	}
+}
+
+// TestACommitOverTheLimitIsNotRead into memory, and not fetched again in a new store.
+func TestACommitOverTheLimitIsNotRead(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	repo.Git("commit", "--quiet", "--allow-empty", "--message", strings.Repeat("x", 2000))
+	repo.PushAll()
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	store := NewStore(t.TempDir(), loopback)
+	store.limits.File = 1000
+	_, err := store.Fetch(t.Context(), Source{URL: server.RepoURL()})
+	sources.WantError(t, err, failure.ErrTooLarge, "")
+	if uploads := strings.Count(strings.Join(server.Seen(), "\n"), "POST"); uploads != 1 {
+		t.Errorf("it is fetched %d times", uploads)
 	}
 }
 

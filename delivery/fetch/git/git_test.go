@@ -36,6 +36,9 @@ func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
 	if want := "main@sha1:" + hash; commit.Revision != want || commit.Hash != hash {
 		t.Errorf("got %s and %s, want %s", commit.Revision, commit.Hash, want)
 	}
+	if want := repo.Git("log", "-1", "--format=%an|%ct"); commit.Author+"|"+fmt.Sprint(commit.Time.Unix()) != want {
+		t.Errorf("it is by %s of %s, want %s", commit.Author, commit.Time, want)
+	}
 	if got := text(t, commit, "apps/web/app.yaml"); got != "kind: App\n" {
 		t.Errorf("got %q, want %q", got, "kind: App\n")
 	}

@@ -159,6 +159,8 @@ func TestAPushThatFails(t *testing.T) {
 	if !strings.Contains(err.Error(), "acme/git") {
 		t.Errorf("%v does not name the Secret", err)
 	}
+	_, err = store.Push(t.Context(), Source{URL: "ftp://host/path"}, proposed(first, "x\n"))
+	sources.WantError(t, err, failure.ErrInvalid, `pushing to main of ftp://host/path: the scheme "ftp" is not supported`)
 	// The answer is lost after the server took the commit; the next attempt finds it.
 	lost := 0
 	server.Set(func() {
