@@ -244,13 +244,18 @@ func TestTheSummaryNamesClosedAndLoweredGuardrails(t *testing.T) {
 	for _, c := range []struct {
 		network network
 		lowered bool
-		want    string
+
+		conflicts, contradictions []string
+
+		want string
 	}{
 		{want: "Apps live in namespace kubeop-acme-shop"},
 		{network: network{closed: []string{"10.0.0.0/16", "fd00::/8"}}, want: "Apps live in namespace kubeop-acme-shop; the egress of tenant acme to 10.0.0.0/16, fd00::/8 is not let through, because all of it is the cluster's own"},
 		{lowered: true, want: "Apps live in namespace kubeop-acme-shop; its quota lets fewer objects be made than usual, because those of tenant acme are near spec.limits.storeBytes of the Tenant"},
+		{conflicts: []string{"a", "b", "c", "d"}, want: "Apps live in namespace kubeop-acme-shop; limits contradict each other: a; b; c; and 1 more"},
+		{contradictions: []string{"label x"}, want: "Apps live in namespace kubeop-acme-shop; policies contradict each other about labels and annotations, which no object gets until an administrator of the cluster changes one of them in Git: label x"},
 	} {
-		s.network, s.lowered = c.network, c.lowered
+		s.network, s.lowered, s.conflicts, s.rules.contradictions = c.network, c.lowered, c.conflicts, c.contradictions
 		if got := s.Summary(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}

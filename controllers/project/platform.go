@@ -64,7 +64,7 @@ func (r *Reconciler) makePlatformNamespace(ctx context.Context, s *scope) error 
 	}
 	err = r.home(s, created).Make(ctx, s.made, namespace.Terms{PodSecurity: cmp.Or(spec.PodSecurity, podsecurity.Default)})
 	if errors.Is(err, namespace.ErrTaken) {
-		return step.Add(err, ". To have apps delivered into it, set spec.namespace.adopt: true in project.yaml")
+		return step.Add(err, "to have apps delivered into it, set spec.namespace.adopt: true in project.yaml")
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
+	"github.com/kubeop/kubeop/internal/testenv/watchtest"
 )
 
 // platformFixture delivers the platform's own apps as the chart's setting says.
@@ -65,6 +67,52 @@ func TestTheSettingsOfAPlatformNamespaceDefaultToNone(t *testing.T) {
 	project.Spec.Namespace = &set
 	if got := b.newScope(project).namespaceSpec(); got != set {
 		t.Errorf("got %+v, want %+v", got, set)
+	}
+}
+
+// TestANamespaceOfThePlatformIsMadeOrAdopted: only one that kubeop made has the label by which it may be deleted with its project.
+func TestANamespaceOfThePlatformIsMadeOrAdopted(t *testing.T) {
+	const taken = "stopped NamespaceTaken: namespace monitoring: the namespace exists and does not belong to this object; kubeop adopts none: "
+	ours := map[string]string{v1alpha1.TenantLabel: v1alpha1.PlatformTenant, v1alpha1.ProjectLabel: "monitoring"}
+	with := func(adopted string) map[string]string {
+		labels := maps.Clone(ours)
+		labels[v1alpha1.AdoptedLabel] = adopted
+		return labels
+	}
+	for name, c := range map[string]struct {
+		adopt             bool
+		there             map[string]string
+		want, label, says string
+		level             string
+	}{
+		"there is none":                           {want: "done", label: "false", level: "restricted"},
+		"there is none to adopt":                  {adopt: true, want: "done", label: "false", level: "restricted"},
+		"it was there before":                     {there: map[string]string{"a": "b"}, want: taken, says: "remove the namespace; to have apps delivered into it, set spec.namespace.adopt: true in project.yaml"},
+		"it was there before, and is adopted":     {adopt: true, there: map[string]string{"a": "b"}, want: "done", label: "true"},
+		"it is of a tenant":                       {adopt: true, there: map[string]string{v1alpha1.TenantLabel: "acme"}, want: "failed ApplyFailed: Namespace/monitoring: belongs to tenant acme already"},
+		"it is adopted already":                   {adopt: true, there: with("true"), want: "done", label: "true"},
+		"it was adopted, and adopt was removed":   {there: with("true"), want: "done", label: "true"},
+		"it was made by kubeop, and adopt is new": {adopt: true, there: with("false"), want: "done", label: "false", level: "restricted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := platformFixture(t, kube.PlatformAppsNamespaced)
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring", UID: "ns-1", Labels: c.there}}
+			if c.there != nil {
+				if err := b.api.Create(t.Context(), ns); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.Watch = watchtest.New(t, b.api, corev1.SchemeGroupVersion.WithKind("Namespace"))
+			project := platformProject("monitoring")
+			project.Spec.Namespace = &v1alpha1.PlatformNamespace{Adopt: c.adopt}
+			got := steptest.Outcome(t, b.makePlatformNamespace(t.Context(), b.newScope(project)))
+			if !strings.HasPrefix(got, c.want) || !strings.Contains(got, c.says) {
+				t.Errorf("got %q, want %q and %q", got, c.want, c.says)
+			}
+			if !b.get(ns) || ns.Labels[v1alpha1.AdoptedLabel] != c.label || ns.Labels["pod-security.kubernetes.io/enforce"] != c.level {
+				t.Errorf("it has the labels %v, want adopted %q and the level %q", ns.Labels, c.label, c.level)
+			}
+		})
 	}
 }
 
