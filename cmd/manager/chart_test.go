@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/internal/config"
@@ -96,7 +98,17 @@ manager:
 	if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == "https-api" && p.Port == 8443 }) {
 		t.Errorf("the ports are %+v", service.Spec.Ports)
 	}
-	decode[networkingv1.NetworkPolicy](t, rendered, "NetworkPolicy")
+	if policy := decode[networkingv1.NetworkPolicy](t, rendered, "NetworkPolicy"); len(policy.Spec.Egress) != 1 || len(policy.Spec.Egress[0].Ports) != 2 {
+		t.Errorf("the manager may connect to %+v", policy.Spec.Egress)
+	}
+	for _, rule := range decode[rbacv1.ClusterRole](t, rendered, "ClusterRole").Rules {
+		if diff := gocmp.Diff([]string{"get", "list", "watch"}, rule.Verbs); diff != "" {
+			t.Errorf("the manager may write %v:\n%s", rule.Resources, diff)
+		}
+	}
+	if !*pod.Spec.AutomountServiceAccountToken {
+		t.Error("the manager has no token for the API server")
+	}
 }
 
 func TestTheChartWantsTLSOrToBeToldOtherwise(t *testing.T) {

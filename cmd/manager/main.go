@@ -41,7 +41,11 @@ func run(ctx context.Context) error {
 		return err
 	}
 	logger.SetLogger(logger.NewLogger(logger.Options{LogEncoding: c.LogFormat, LogLevel: c.LogLevel}))
-	m, err := listen(ctx, c)
+	cluster, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	m, err := listen(ctx, c, cluster)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -51,7 +52,7 @@ func start(t *testing.T, c *config.Manager) (m *manager, stop func(), ended <-ch
 	t.Helper()
 	c.APIAddr, c.HealthAddr, c.GracefulTimeout, c.RequestsPerSecond, c.Burst = "127.0.0.1:0", "127.0.0.1:0", time.Minute, 100, 100
 	c.DataDir = t.TempDir()
-	m, err := listen(t.Context(), c)
+	m, err := listen(t.Context(), c, &rest.Config{Host: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,10 +136,10 @@ func TestAnAddressThatFailsEndsTheManager(t *testing.T) {
 func TestAnAddressInUseIsNamed(t *testing.T) {
 	m, _, _ := start(t, &config.Manager{})
 	taken := m.api.Listener.Addr().String()
-	if _, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), APIAddr: taken, HealthAddr: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "API_ADDR "+taken) {
+	if _, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), APIAddr: taken, HealthAddr: "127.0.0.1:0"}, &rest.Config{Host: "http://127.0.0.1:1"}); err == nil || !strings.Contains(err.Error(), "API_ADDR "+taken) {
 		t.Errorf("API_ADDR: %v", err)
 	}
-	if _, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), APIAddr: "127.0.0.1:0", HealthAddr: taken}); err == nil || !strings.Contains(err.Error(), "HEALTH_ADDR "+taken) {
+	if _, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), APIAddr: "127.0.0.1:0", HealthAddr: taken}, &rest.Config{Host: "http://127.0.0.1:1"}); err == nil || !strings.Contains(err.Error(), "HEALTH_ADDR "+taken) {
 		t.Errorf("HEALTH_ADDR: %v", err)
 	}
 }
@@ -149,7 +150,7 @@ func TestTheAPIIsServedOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), TLSCertDir: dir, APIAddr: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "TLS_CERT_DIR") {
+	if _, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), TLSCertDir: dir, APIAddr: "127.0.0.1:0"}, &rest.Config{Host: "http://127.0.0.1:1"}); err == nil || !strings.Contains(err.Error(), "TLS_CERT_DIR") {
 		t.Errorf("an empty folder: %v", err)
 	}
 	for name, data := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
@@ -220,7 +221,7 @@ func TestTheFirstAdministratorIsAskedForUntilThereIsOne(t *testing.T) {
 	c := &config.Manager{DataDir: t.TempDir(), APIAddr: "127.0.0.1:0", HealthAddr: "127.0.0.1:0", RequestsPerSecond: 100, Burst: 100}
 	offered := func() string {
 		log.Reset()
-		m, err := listen(t.Context(), c)
+		m, err := listen(t.Context(), c, &rest.Config{Host: "http://127.0.0.1:1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +252,7 @@ func TestTheFirstAdministratorIsAskedForUntilThereIsOne(t *testing.T) {
 }
 
 func TestAStoreThatFailsEndsTheStart(t *testing.T) {
-	m, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), APIAddr: "127.0.0.1:0", HealthAddr: "127.0.0.1:0", RequestsPerSecond: 1, Burst: 1})
+	m, err := listen(t.Context(), &config.Manager{DataDir: t.TempDir(), APIAddr: "127.0.0.1:0", HealthAddr: "127.0.0.1:0", RequestsPerSecond: 1, Burst: 1}, &rest.Config{Host: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}

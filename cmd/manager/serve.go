@@ -12,12 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher/metrics"
 
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/manager/api"
+	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/server"
 	"github.com/kubeop/kubeop/internal/manager/tokens"
@@ -31,12 +33,16 @@ type manager struct {
 	checks       *readiness.Checks
 	api, health  *server.Server
 	store        store.Store
+	cluster      *live.Cluster
 	certificates *certwatcher.CertWatcher
 }
 
 // listen opens the store and the addresses, so that a wrong setting is found before anything runs.
-func listen(ctx context.Context, c *config.Manager) (_ *manager, err error) {
+func listen(ctx context.Context, c *config.Manager, cluster *rest.Config) (_ *manager, err error) {
 	m := &manager{config: c, checks: readiness.New(ctrl.Log.WithName("readiness"), time.Now)}
+	if m.cluster, err = live.NewCluster(ctx, cluster); err != nil {
+		return nil, err
+	}
 	if m.store, err = sqlite.Open(ctx, filepath.Join(c.DataDir, "manager.db")); err != nil {
 		return nil, err
 	}
@@ -49,6 +55,7 @@ func listen(ctx context.Context, c *config.Manager) (_ *manager, err error) {
 func (m *manager) listen() error {
 	c := m.config
 	m.checks.Add("store", m.store.Ping)
+	m.checks.Add("caches", m.cluster.Synced)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.checks, metrics.ReadCertificateTotal, metrics.ReadCertificateErrors)
 	proxies, err := c.Proxies()
@@ -56,7 +63,7 @@ func (m *manager) listen() error {
 		return err
 	}
 	handler, err := api.New(api.Options{
-		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store,
+		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Live: &live.Operations{Cluster: m.cluster, Synced: m.cluster.Synced},
 		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Proxies: proxies, Now: time.Now,
 	})
 	if err != nil {
@@ -121,6 +128,10 @@ func (m *manager) serve(ctx context.Context) (err error) {
 	group.Go(func() error {
 		defer cancel()
 		return m.health.Serve(finished)
+	})
+	group.Go(func() error {
+		defer cancel()
+		return m.cluster.Start(finished)
 	})
 	if m.certificates != nil {
 		group.Go(func() error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -103,6 +104,11 @@ func (g Grant) May(resource Resource, verb Verb, tenant, project string) bool {
 		}
 	}
 	return false
+}
+
+// Knows reports whether any of the scopes counts in a tenant or in one of its projects.
+func (g Grant) Knows(tenant string) bool {
+	return slices.ContainsFunc(g, func(s Scope) bool { return s.Role == Admin || s.Tenant == tenant })
 }
 
 // Covers reports whether the caller may pass a scope on: administrators any, and administrators of a tenant those of their tenant.

@@ -12,6 +12,10 @@ const (
 	Tokens Resource = "tokens"
 	Audit  Resource = "audit"
 
+	Tenants  Resource = "tenants"
+	Projects Resource = "projects"
+	Apps     Resource = "apps"
+
 	Read   Verb = "read"
 	Create Verb = "create"
 	Delete Verb = "delete"
@@ -42,5 +46,9 @@ var table = map[Resource]map[Verb]roles{
 		Delete: only(Admin, TenantAdmin),
 	},
 	// What was written, by whom and from where.
-	Audit: {Read: only(Admin, TenantAdmin)},
+	Audit:   {Read: only(Admin, TenantAdmin)},
+	Tenants: {Read: only(Admin, TenantView, TenantEdit, TenantAdmin)},
+	// Of a list, each caller gets those projects that are its own.
+	Projects: {Read: only(Roles...)},
+	Apps:     {Read: only(Roles...)},
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func newManager(t *testing.T) *manager {
 	t.Helper()
 	m := &manager{T: t, store: newStore(t), now: time.Date(2026, 11, 28, 13, 0, 0, 987, time.FixedZone("", 3600))}
 	handler, err := New(Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 10_000, Burst: 10_000,
+		Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 10_000, Burst: 10_000,
 		Now: func() time.Time { return m.now },
 	})
 	if err != nil {
@@ -131,7 +132,7 @@ func TestWhoHasNoValidTokenIsRefusedEverywhere(t *testing.T) {
 			}
 			for name, header := range headers {
 				tried++
-				r := httptest.NewRequest(strings.ToUpper(method), strings.ReplaceAll(path, "{id}", "valid"), strings.NewReader(`{"name":"x","scopes":["admin"]}`))
+				r := httptest.NewRequest(strings.ToUpper(method), regexp.MustCompile(`{\w+}`).ReplaceAllString(path, "valid"), strings.NewReader(`{"name":"x","scopes":["admin"]}`))
 				r.Header.Set("Authorization", header)
 				answer := httptest.NewRecorder()
 				m.ServeHTTP(answer, r)
@@ -345,7 +346,7 @@ func TestAStoreThatFailsIsToldAndNeverWhy(t *testing.T) {
 	admin := m.holder("root", "admin")
 	failing := &broken{Store: m.store, use: errors.New("no space left on device")}
 	handler, err := New(Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: failing, RequestsPerSecond: 100, Burst: 100, Now: func() time.Time { return m.now },
+		Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: failing, RequestsPerSecond: 100, Burst: 100, Now: func() time.Time { return m.now },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -367,7 +368,7 @@ func TestAnOperationHasADeadlineThatItsCallerHearsOf(t *testing.T) {
 	admin := m.holder("root", "admin")
 	failing := &broken{Store: m.store}
 	handler, err := New(Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: failing, RequestsPerSecond: 100, Burst: 100, Now: func() time.Time { return m.now },
+		Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: failing, RequestsPerSecond: 100, Burst: 100, Now: func() time.Time { return m.now },
 	})
 	if err != nil {
 		t.Fatal(err)

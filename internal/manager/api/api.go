@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/apidocs"
 	"github.com/kubeop/kubeop/internal/manager/audit"
 	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/ratelimit"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
@@ -36,6 +37,8 @@ type Options struct {
 	Registry prometheus.Registerer
 	Checks   *readiness.Checks
 	Store    store.Store
+	// Live reads the cluster.
+	Live *live.Operations
 	// RequestsPerSecond and Burst limit each address, and each token.
 	RequestsPerSecond float64
 	Burst             int
@@ -53,6 +56,7 @@ func New(o Options) (http.Handler, error) {
 	operations.UseMiddleware(limitTime, (&auth.Authenticator{Tokens: o.Store, Limit: perToken.Refuse, Now: o.Now}).Middleware(operations))
 	(&tokens.Operations{Store: o.Store, Now: o.Now}).Register(operations)
 	audit.Register(operations, o.Store)
+	o.Live.Register(operations)
 	if err := serveDocument(mux, operations.OpenAPI()); err != nil {
 		return nil, err
 	}

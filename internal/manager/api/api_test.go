@@ -18,7 +18,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/request"
@@ -26,11 +30,24 @@ import (
 
 func handler(t *testing.T, checks *readiness.Checks) http.Handler {
 	t.Helper()
-	h, err := New(Options{Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: checks, Store: newStore(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
+	h, err := New(Options{Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: checks, Store: newStore(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// noCluster has nothing in it.
+func noCluster() *live.Operations {
+	return &live.Operations{Cluster: fake.NewClientBuilder().WithScheme(scheme()).Build(), Synced: func(context.Context) error { return nil }}
+}
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(s); err != nil {
+		panic(err)
+	}
+	return s
 }
 
 func noChecks() *readiness.Checks { return readiness.New(logr.Discard(), time.Now) }
@@ -87,7 +104,7 @@ func TestALostStoreIsNamedAndTakesNothingElseAway(t *testing.T) {
 	lost := errors.New("dial 10.0.0.1")
 	checks.Add("store", func(context.Context) error { return lost })
 	api, err := New(Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: checks, Store: &broken{Store: m.store, all: lost}, RequestsPerSecond: 100, Burst: 100, Now: time.Now,
+		Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: checks, Store: &broken{Store: m.store, all: lost}, RequestsPerSecond: 100, Burst: 100, Now: time.Now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +140,7 @@ func TestTheVersionIsThatOfTheManager(t *testing.T) {
 
 func TestMetricsAreServedOnlyForPrometheus(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	h, err := New(Options{Log: logr.Discard(), Registry: registry, Checks: noChecks(), Store: newStore(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
+	h, err := New(Options{Log: logr.Discard(), Live: noCluster(), Registry: registry, Checks: noChecks(), Store: newStore(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +234,7 @@ func TestEachTokenHasALimitOfItsOwn(t *testing.T) {
 	m := newManager(t)
 	first, second := m.holder("first", "admin"), m.holder("second", "admin")
 	handler, err := New(Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 1, Burst: 2,
+		Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 1, Burst: 2,
 		Proxies: request.Proxies{netip.MustParsePrefix("192.0.2.1/32")}, Now: func() time.Time { return m.now },
 	})
 	if err != nil {
@@ -251,7 +268,7 @@ func TestEachTokenHasALimitOfItsOwn(t *testing.T) {
 func TestEveryAnswerPassesTheLimitsAndHasTheHeaders(t *testing.T) {
 	m := newManager(t)
 	handler, err := New(Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 1, Burst: 1, Now: func() time.Time { return m.now },
+		Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 1, Burst: 1, Now: func() time.Time { return m.now },
 	})
 	if err != nil {
 		t.Fatal(err)
