@@ -208,6 +208,33 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 	}
 }
 
+func TestDescribeShowsWhoMayUseARegistryAndWhatATenantHas(t *testing.T) {
+	registry := &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "hub", CreationTimestamp: before(60)}, Spec: v1alpha1.RegistrySpec{
+		Host: "hub.example.com", Mirror: "mirror.example.com", Tenants: []string{"acme", "beta"}, Policies: []string{"strict"},
+	}}
+	registry.Status.Projects = 3
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", CreationTimestamp: before(60)}}
+	tenant.Status.Budget = &v1alpha1.BudgetStatus{Summary: "pods 150/200"}
+	tenant.Status.Guards = []v1alpha1.GuardStatus{{Name: "Network", State: v1alpha1.GuardRenderedOnly, Reason: "nobody knows"}, {Name: "Images", State: v1alpha1.GuardEnforced}}
+	s := memory.Serve(t, registry, tenant)
+	out, _, err := show(t, s, Describe, "registry", "hub")
+	wantShown(t, out, err, "Registry hub", "Created 60m ago", "Host hub.example.com", "Mirror mirror.example.com", "Tenants acme, beta", "Policies strict", "Projects 3", "Steps")
+	out, _, err = show(t, s, Describe, "tenant", "acme")
+	wantShown(t, out, err, "Tenant acme", "Created 60m ago", "Projects 0", "Budget pods 150/200", "Steps", "Guards", "Network: RenderedOnly: nobody knows", "Images: Enforced")
+}
+
+func TestARuleAboutSignaturesCountsItsKeysAndIdentities(t *testing.T) {
+	identities := []v1alpha1.SignerIdentity{{}, {}}
+	got := signaturesOf([]v1alpha1.SignatureRule{
+		{Images: []string{"a.example.com", "b.example.com"}, Keys: []string{"k"}}, {Images: []string{"c.example.com"}, Keys: []string{"k", "l"}, Identities: identities[:1]},
+		{Images: []string{"d.example.com"}, Identities: identities},
+	})
+	want := []string{"a.example.com and b.example.com by one of 1 key", "c.example.com by one of 2 keys and 1 identity", "d.example.com by one of 2 identities"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestDescribeShowsPreviewsPlansAndPromotions(t *testing.T) {
 	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme", CreationTimestamp: before(60)}}
 	repository.Status.Previews = []v1alpha1.PreviewStatus{
@@ -247,11 +274,12 @@ func TestDescribeShowsWhatHoldsInAProject(t *testing.T) {
 			{Namespaces: []map[string]string{{"kubernetes.io/metadata.name": "kube-system"}}, Ports: []v1alpha1.AllowedPorts{{Protocol: "UDP", Port: 53, EndPort: 53}}},
 			{Ranges: []v1alpha1.AllowedRange{{CIDR: "0.0.0.0/0", Except: []string{"10.0.0.0/8"}}}, Ports: []v1alpha1.AllowedPorts{{Protocol: "TCP", Port: 8000, EndPort: 8999}}},
 		}},
+		PodSecurity: &v1alpha1.AppliedPodSecurity{PodSecurityRules: v1alpha1.PodSecurityRules{Level: "restricted", Version: "v1.34"}, Policies: []string{"standard", "tenant.yaml"}},
 	}}
 	s := memory.Serve(t, project, rules)
 	out, _, err := show(t, s, Describe, "project", "acme/live")
 	wantShown(t, out, err, "Project acme/live", "Created 60m ago", "Namespace kubeop-acme-live", "Steps", "Host names", "shop.example.com", "www.example.com",
-		"What NetworkPolicies of apps may open", "from pods of namespaces with use=monitoring", "to pods of namespaces with kubernetes.io/metadata.name=kube-system at UDP 53",
+		"Pod Security", "level restricted version v1.34 by standard, tenant.yaml", "What NetworkPolicies of apps may open", "from pods of namespaces with use=monitoring", "to pods of namespaces with kubernetes.io/metadata.name=kube-system at UDP 53",
 		"to 0.0.0.0/0 except 10.0.0.0/8 at TCP 8000-8999", "Rules of policy new", "kinds Warn deny Secret", "Rules of policy standard", "images Deny allow ghcr.io", "services Audit types ClusterIP",
 		"Rules of the tenant's tenant.yaml", "hostnames Deny in example.com")
 	for code, want := range map[int]string{http.StatusNotFound: "", http.StatusForbidden: "Rules Your role does not show them.", http.StatusInternalServerError: "reading the rules that hold in namespace kubeop-acme-live"} {

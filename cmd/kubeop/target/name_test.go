@@ -50,6 +50,7 @@ func TestObjectsAreNamedByPathFlagsAndNamespace(t *testing.T) {
 		"a tenant":                         {args: []string{"tenant", "acme"}, want: "tenant acme"},
 		"a policy":                         {args: []string{"policies", "baseline"}, ctx: "kubeop-acme-shop", want: "policy baseline"},
 		"a policy by its short name":       {args: []string{"pol", "baseline"}, want: "policy baseline"},
+		"a registry":                       {args: []string{"registry", "hub"}, ctx: "kubeop-acme-shop", want: "registry hub"},
 		"a repository":                     {args: []string{"repo", "acme"}, want: "repository acme"},
 		"a kind with its group":            {args: []string{"apps.paas.kubeop.io", "acme/shop/web"}, want: "app acme/shop/web"},
 		"an app of the platform":           {args: []string{"nginx"}, flag: "ingress", want: "app platform/ingress/nginx"},
