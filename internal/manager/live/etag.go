@@ -17,12 +17,12 @@ type one[T any] struct {
 }
 
 // answerOf answers an object, or that the caller has it.
-func answerOf[T any](k Known, version string, object T) (*one[T], error) {
+func answerOf[T any](k Known, version string, object T) *one[T] {
 	etag := `"` + version + `"`
 	if k.has(etag) {
-		return &one[T]{Status: http.StatusNotModified, ETag: etag}, nil
+		return &one[T]{Status: http.StatusNotModified, ETag: etag}
 	}
-	return &one[T]{Status: http.StatusOK, ETag: etag, Body: &object}, nil
+	return &one[T]{Status: http.StatusOK, ETag: etag, Body: &object}
 }
 
 func (k Known) has(etag string) bool {

@@ -56,14 +56,17 @@ type listed[T any] struct{ Body page.List[T] }
 
 func (o *Operations) tenants(ctx context.Context, q *page.Query) (*listed[Tenant], error) {
 	var all v1alpha1.TenantList
-	return listOf(ctx, o, *q, &all, "", func(grant access.Grant) (found []Tenant) {
-		for i := range all.Items {
-			if t := &all.Items[i]; grant.May(access.Tenants, access.Read, t.Name, "") {
-				found = append(found, tenantOf(t))
-			}
+	after, err := o.list(ctx, *q, &all, "")
+	if err != nil {
+		return nil, err
+	}
+	var found []Tenant
+	for i := range all.Items {
+		if t := &all.Items[i]; auth.Of(ctx).Grant.May(access.Tenants, access.Read, t.Name, "") {
+			found = append(found, tenantOf(t))
 		}
-		return found
-	}, func(t Tenant) string { return t.Name })
+	}
+	return pageOf(*q, after, found, func(t Tenant) string { return t.Name }), nil
 }
 
 func (o *Operations) tenant(ctx context.Context, in *tenantInput) (*one[Tenant], error) {
@@ -74,7 +77,7 @@ func (o *Operations) tenant(ctx context.Context, in *tenantInput) (*one[Tenant],
 	if err != nil {
 		return nil, err
 	}
-	return answerOf(in.Known, t.ResourceVersion, tenantOf(t))
+	return answerOf(in.Known, t.ResourceVersion, tenantOf(t)), nil
 }
 
 // projects answers those that the caller may see. Who may see none of a tenant does not learn that it exists.
@@ -86,14 +89,17 @@ func (o *Operations) projects(ctx context.Context, in *projectsInput) (*listed[P
 		return nil, err
 	}
 	var all v1alpha1.ProjectList
-	return listOf(ctx, o, in.Query, &all, v1alpha1.HomeNamespace(in.Tenant), func(grant access.Grant) (found []Project) {
-		for i := range all.Items {
-			if p := &all.Items[i]; grant.May(access.Projects, access.Read, in.Tenant, p.Name) {
-				found = append(found, projectOf(in.Tenant, p))
-			}
+	after, err := o.list(ctx, in.Query, &all, v1alpha1.HomeNamespace(in.Tenant))
+	if err != nil {
+		return nil, err
+	}
+	var found []Project
+	for i := range all.Items {
+		if p := &all.Items[i]; auth.Of(ctx).Grant.May(access.Projects, access.Read, in.Tenant, p.Name) {
+			found = append(found, projectOf(in.Tenant, p))
 		}
-		return found
-	}, func(p Project) string { return p.Name })
+	}
+	return pageOf(in.Query, after, found, func(p Project) string { return p.Name }), nil
 }
 
 func (o *Operations) project(ctx context.Context, in *projectInput) (*one[Project], error) {
@@ -101,7 +107,7 @@ func (o *Operations) project(ctx context.Context, in *projectInput) (*one[Projec
 	if err != nil {
 		return nil, err
 	}
-	return answerOf(in.Known, p.ResourceVersion, projectOf(in.Tenant, p))
+	return answerOf(in.Known, p.ResourceVersion, projectOf(in.Tenant, p)), nil
 }
 
 func (o *Operations) apps(ctx context.Context, in *appsInput) (*listed[App], error) {
@@ -109,12 +115,15 @@ func (o *Operations) apps(ctx context.Context, in *appsInput) (*listed[App], err
 		return nil, err
 	}
 	var all v1alpha1.AppList
-	return listOf(ctx, o, in.Query, &all, v1alpha1.ProjectNamespace(in.Tenant, in.Project), func(access.Grant) (found []App) {
-		for i := range all.Items {
-			found = append(found, appOf(in.Tenant, in.Project, &all.Items[i]))
-		}
-		return found
-	}, func(a App) string { return a.Name })
+	after, err := o.list(ctx, in.Query, &all, v1alpha1.ProjectNamespace(in.Tenant, in.Project))
+	if err != nil {
+		return nil, err
+	}
+	var found []App
+	for i := range all.Items {
+		found = append(found, appOf(in.Tenant, in.Project, &all.Items[i]))
+	}
+	return pageOf(in.Query, after, found, func(a App) string { return a.Name }), nil
 }
 
 func (o *Operations) app(ctx context.Context, in *appInput) (*one[App], error) {
@@ -125,7 +134,7 @@ func (o *Operations) app(ctx context.Context, in *appInput) (*one[App], error) {
 	if err := o.get(ctx, client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(in.Tenant, in.Project), Name: in.App}, a); err != nil {
 		return nil, err
 	}
-	return answerOf(in.Known, a.ResourceVersion, appOf(in.Tenant, in.Project, a))
+	return answerOf(in.Known, a.ResourceVersion, appOf(in.Tenant, in.Project, a)), nil
 }
 
 func (o *Operations) tenantNamed(ctx context.Context, name string) (*v1alpha1.Tenant, error) {
@@ -168,19 +177,20 @@ func (o *Operations) ready(ctx context.Context) error {
 	return nil
 }
 
-// listOf reads a list and answers the page of what the caller may see of it, sorted by name.
-func listOf[T any](ctx context.Context, o *Operations, q page.Query, into client.ObjectList, namespace string, visible func(access.Grant) []T, name func(T) string) (*listed[T], error) {
-	after, err := q.Key()
-	if err != nil {
-		return nil, err
+// list reads all objects of a namespace, and returns the name after which the page begins.
+func (o *Operations) list(ctx context.Context, q page.Query, into client.ObjectList, namespace string) (after string, err error) {
+	if after, err = q.Key(); err != nil {
+		return "", err
 	}
 	if err := o.ready(ctx); err != nil {
-		return nil, err
+		return "", err
 	}
-	if err := o.Cluster.List(ctx, into, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	all := slices.DeleteFunc(visible(auth.Of(ctx).Grant), func(item T) bool { return name(item) <= after })
+	return after, o.Cluster.List(ctx, into, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+}
+
+// pageOf returns the page after a name.
+func pageOf[T any](q page.Query, after string, all []T, name func(T) string) *listed[T] {
+	all = slices.DeleteFunc(all, func(item T) bool { return name(item) <= after })
 	slices.SortFunc(all, func(a, b T) int { return strings.Compare(name(a), name(b)) })
-	return &listed[T]{page.Of(q, all, name)}, nil
+	return &listed[T]{page.Of(q, all, name)}
 }
