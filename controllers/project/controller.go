@@ -75,13 +75,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (
 			step.Of(v1alpha1.AppsRemovedCondition, s, r.removeApps),
 			step.Of(v1alpha1.NamespaceRemovedCondition, s, r.removeNamespace))
 	}
+	defer r.remind(s)
 	if s.ofPlatform() {
 		return r.Steps.Run(ctx, project, s,
 			step.Of(v1alpha1.DependenciesReadyCondition, s, r.resolvePlatform),
 			step.Of(v1alpha1.NamespaceReadyCondition, s, r.makePlatformNamespace),
 			step.Of(v1alpha1.AccessReadyCondition, s, r.grantPlatform))
 	}
-	defer r.remind(s)
 	return r.Steps.Run(ctx, project, s,
 		step.Of(v1alpha1.DependenciesReadyCondition, s, r.resolve),
 		step.Of(v1alpha1.NamespaceReadyCondition, s, r.makeNamespace),

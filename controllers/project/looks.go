@@ -68,10 +68,15 @@ func (r *Reconciler) askAgain(s *scope) {
 	r.looks.ask(s.namespace, r.Steps.Clock.Now().Add(takesEffect))
 }
 
-// remind wakes the project when the next look is due, however this Reconcile ended.
+// remind wakes the project when the next look is due, and when its scope is due again, however this Reconcile ended: the runner of steps does not ask the
+// scope after a failure, nor while something is missing. The work queue keeps the earlier of two times.
 func (r *Reconciler) remind(s *scope) {
 	r.looks.mu.Lock()
 	defer r.looks.mu.Unlock()
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.project)}
+	if again := s.Again(); again > 0 {
+		r.looks.wake(request, again)
+	}
 	at := r.looks.at[s.namespace]
 	if at.IsZero() {
 		return
@@ -80,7 +85,7 @@ func (r *Reconciler) remind(s *scope) {
 	if after <= 0 {
 		after = takesEffect // It was due, and failed.
 	}
-	r.looks.wake(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.project)}, after)
+	r.looks.wake(request, after)
 }
 
 // onLooks wakes a project when a look at its NetworkPolicies is due.

@@ -104,6 +104,25 @@ func (b *fixture) narrowed(name string) bool {
 	return b.get(policy) && len(policy.Spec.Egress) == 0
 }
 
+// TestAProjectIsLookedAtWhenItsScopeIsDue: as the release of a host name or the end of pods needs, also after a failure of another step.
+func TestAProjectIsLookedAtWhenItsScopeIsDue(t *testing.T) {
+	for name, c := range map[string]struct {
+		hosts, stopped time.Duration
+		want           []string
+	}{
+		"nothing is due":     {0, 0, nil},
+		"a host name is":     {2 * time.Second, 0, []string{"kubeop-acme/shop after 2s"}},
+		"a stop comes first": {2 * time.Second, time.Second, []string{"kubeop-acme/shop after 1s"}},
+	} {
+		b := newFixture(t)
+		s := b.ruled(shop())
+		s.again, s.stopped.again = c.hosts, c.stopped
+		if diff := cmp.Diff(c.want, b.reminded(s)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestAFailureToNarrowKeepsNothingElseOpen: the other policies are narrowed and kubeop's own is written, and it is tried again soon.
 func TestAFailureToNarrowKeepsNothingElseOpen(t *testing.T) {
 	for _, failing := range []string{"list", "patch"} {
