@@ -475,17 +475,18 @@ func label(t *testing.T, k *cluster) {
 	}
 }
 
-// TestATenantWakesItsRepositoryWhenItsTermsChange: its limits or its freeze windows.
+// TestATenantWakesItsRepositoryWhenItsTermsChange: its limits, its policies or its freeze windows.
 func TestATenantWakesItsRepositoryWhenItsTermsChange(t *testing.T) {
 	five := int32(5)
-	before, limited, frozen, labelled := acme(), acme(), acme(), acme()
+	before, limited, frozen, labelled, under := acme(), acme(), acme(), acme(), acme()
+	under.Spec.Policies = []string{"large"}
 	limited.Spec.Limits.Apps = &five
 	frozen.Spec.Freeze = []v1alpha1.FreezeWindow{{Name: "weekend"}}
 	labelled.Labels = map[string]string{"a": "b"}
 	for name, c := range map[string]struct {
 		is   *v1alpha1.Tenant
 		want bool
-	}{"limits": {limited, true}, "freeze": {frozen, true}, "labels": {labelled, false}} {
+	}{"limits": {limited, true}, "freeze": {frozen, true}, "policies": {under, true}, "labels": {labelled, false}} {
 		if got := termsChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: c.is}); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}

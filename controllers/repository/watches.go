@@ -23,6 +23,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/credentials"
+	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
@@ -46,6 +47,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets, keys cache.Cach
 		Watches(&v1alpha1.Registry{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.Tenant{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(own), builder.WithPredicates(termsChanged)).
+		Watches(&v1alpha1.Policy{}, handler.EnqueueRequestsFromMapFunc(r.Usage.Budgets.UnderPolicy), builder.WithPredicates(usage.QuotaChanged)).
 		Watches(&v1alpha1.Project{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.App{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		WatchesRawSource(source.Kind(secrets, credentials.MetadataOnly(), handler.TypedEnqueueRequestsFromMapFunc(
@@ -73,12 +75,12 @@ func own(_ context.Context, tenant client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: tenant.GetName()}}}
 }
 
-// termsChanged passes updates of a Tenant that change its limits, its budget, what its projects may have of that, its freeze windows, or whether it is frozen.
+// termsChanged passes updates of a Tenant that change its policies, its limits, its budget, what its projects may have of that, its freeze windows, or whether it is frozen.
 var termsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Tenant), e.ObjectNew.(*v1alpha1.Tenant)
-		return was.Spec.Frozen != is.Spec.Frozen ||
+		return was.Spec.Frozen != is.Spec.Frozen || !equality.Semantic.DeepEqual(was.Spec.Policies, is.Spec.Policies) ||
 			!equality.Semantic.DeepEqual(was.Spec.Limits, is.Spec.Limits) || !equality.Semantic.DeepEqual(was.Spec.Freeze, is.Spec.Freeze) ||
 			!equality.Semantic.DeepEqual(was.Spec.Budget, is.Spec.Budget) || !equality.Semantic.DeepEqual(was.Spec.Quota, is.Spec.Quota)
 	},
