@@ -1,6 +1,7 @@
 package refusal
 
 import (
+	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,9 +30,13 @@ func (r *Index) Report(kind string, o step.Object, before *v1alpha1.Refused) Rep
 	if repository == "" {
 		return Report{Notes: []step.Note{{Condition: v1alpha1.CurrentCondition}}}
 	}
-	refusal, known := r.Of(repository, Unit{Kind: kind, ObjectKey: client.ObjectKeyFromObject(o)})
+	unit := Unit{Kind: kind, ObjectKey: client.ObjectKeyFromObject(o)}
+	refusal, known := r.Of(repository, unit)
 	switch {
 	case !known:
+		if conditions.Has(o, v1alpha1.CurrentCondition) {
+			r.wakeOnceRead(repository, unit)
+		}
 		return Report{Refused: before}
 	case refusal == Refusal{}:
 		return Report{Notes: []step.Note{current()}}

@@ -41,6 +41,8 @@ type Index struct {
 	mu sync.Mutex
 	// refused has an entry for each repository that this process has read.
 	refused map[string]map[Unit]Refusal
+	// awaiting has, by repository, the objects that keep the condition Current of an earlier process until this one has read the repository.
+	awaiting map[string]map[Unit]bool
 	// queues are the controllers' work queues, by kind.
 	queues map[string]queue
 }
@@ -68,6 +70,10 @@ func (r *Index) Set(repository string, refused map[Unit]Refusal) {
 			r.wake(unit)
 		}
 	}
+	for unit := range r.awaiting[repository] {
+		r.wake(unit)
+	}
+	delete(r.awaiting, repository)
 	r.put(repository, is)
 }
 
@@ -106,6 +112,23 @@ func (r *Index) Of(repository string, unit Unit) (refusal Refusal, known bool) {
 	defer r.mu.Unlock()
 	of, read := r.refused[repository]
 	return of[unit], read
+}
+
+// wakeOnceRead wakes an object as soon as its repository has been read: its condition may be out of date by then.
+func (r *Index) wakeOnceRead(repository string, unit Unit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, read := r.refused[repository]; read {
+		r.wake(unit)
+		return
+	}
+	if r.awaiting == nil {
+		r.awaiting = map[string]map[Unit]bool{}
+	}
+	if r.awaiting[repository] == nil {
+		r.awaiting[repository] = map[Unit]bool{}
+	}
+	r.awaiting[repository][unit] = true
 }
 
 // Wakes is an event source that wakes the objects of a kind when their refusal changes.

@@ -66,6 +66,31 @@ func TestNothingIsKnownBeforeTheRepositoryWasRead(t *testing.T) {
 	}
 }
 
+// TestAConditionOfAnEarlierProcessIsSettledOnceTheRepositoryIsRead: a refused file was corrected while the operator was down.
+func TestAConditionOfAnEarlierProcessIsSettledOnceTheRepositoryIsRead(t *testing.T) {
+	r, q := started(t)
+	r.Report(v1alpha1.AppKind, webApp("main@sha1:1 is refused"), nil)
+	current := webApp("")
+	current.Name = "api"
+	r.Report(v1alpha1.AppKind, current, nil)
+	r.Set("other", nil)
+	if got := woken(q); len(got) != 0 {
+		t.Errorf("before its repository was read: woke %v", got)
+	}
+	r.Set("acme", nil)
+	if diff := cmp.Diff([]types.NamespacedName{web.ObjectKey}, woken(q)); diff != "" {
+		t.Errorf("the first reading (-want +got):\n%s", diff)
+	}
+	r.Set("acme", nil)
+	if got := woken(q); len(got) != 0 {
+		t.Errorf("the second reading: woke %v", got)
+	}
+	r.wakeOnceRead("acme", web) // The repository was read after the App had asked.
+	if diff := cmp.Diff([]types.NamespacedName{web.ObjectKey}, woken(q)); diff != "" {
+		t.Errorf("read in between (-want +got):\n%s", diff)
+	}
+}
+
 func TestOnlyWhatChangedIsWoken(t *testing.T) {
 	r, q := started(t)
 	expect := func(what string, want ...types.NamespacedName) {
