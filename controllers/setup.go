@@ -181,7 +181,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		app:          func() error { return apps.SetupWithManager(mgr, s.released, s.options("app", s.tenantOf)) },
 		report:       func() error { return s.reporter.SetupWithManager(mgr, s.options("report", byItself)) },
 		promotion:    func() error { return promoter.SetupWithManager(mgr, s.options("promotion", s.tenantOf)) },
-		notification: func() error { return s.notifier.SetupWithManager(mgr, s.options("notification", byItself)) },
+		notification: func() error { return s.notifier.SetupWithManager(mgr, s.secrets, s.options("notification", byItself)) },
 	}, nil
 }
 

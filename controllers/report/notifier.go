@@ -114,6 +114,19 @@ func (n *Notifier) observe(tenant *v1alpha1.Tenant, states notice.States) *tenan
 	return a
 }
 
+// hurry sends again at once what failed to the receivers with this Secret: it is what most often makes it fail.
+func (n *Notifier) hurry(secret string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, a := range n.tenants {
+		for name, r := range a.receivers {
+			if r.spec.SecretRef.Name == secret {
+				n.Queue.Hurry(receiverKey(a.uid, name))
+			}
+		}
+	}
+}
+
 // send tells a receiver what it does not know yet.
 func (n *Notifier) send(ctx context.Context, tenant, name string) error {
 	r, news := n.newsFor(tenant, name)

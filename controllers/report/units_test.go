@@ -436,3 +436,47 @@ func TestAStatusThatFailedIsSentAtOnceWithAnotherSecret(t *testing.T) {
 	}
 	sent(2)
 }
+
+// TestWhatFailedIsSentAtOnceWithAnotherSecretOfTheReceiver: an administrator has corrected the Secret.
+func TestWhatFailedIsSentAtOnceWithAnotherSecretOfTheReceiver(t *testing.T) {
+	h := newHall(t, "slack")
+	passes := clocktesting.NewFakeClock(time.Now())
+	h.Queue = gitreport.NewQueue(passes, nil)
+	attempts := make(chan struct{}, 10)
+	h.Secret = func(context.Context, string) (map[string][]byte, error) {
+		attempts <- struct{}{}
+		return nil, errors.New("no Secret slack")
+	}
+	if _, err := h.Reconcile(t.Context(), acme); err != nil {
+		t.Fatal(err)
+	}
+	h.app(metav1.ConditionFalse, "broken")
+	h.clock.Step(time.Minute)
+	if _, err := h.Reconcile(t.Context(), acme); err != nil {
+		t.Fatal(err)
+	}
+	attempted := func(what string) {
+		t.Helper()
+		passes.Step(time.Second) // Less than the pause after a failure.
+		select {
+		case <-attempts:
+		case <-time.After(10 * time.Second):
+			t.Fatal(what + ": nothing is sent")
+		}
+		for deadline := time.Now().Add(10 * time.Second); !passes.HasWaiters(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal(what + ": no attempt follows the failure")
+			}
+		}
+	}
+	attempted("the news")
+	h.hurry("another")
+	passes.Step(time.Second)
+	select {
+	case <-attempts:
+		t.Fatal("the Secret of another receiver hurried it")
+	case <-time.After(100 * time.Millisecond):
+	}
+	h.hurry("slack")
+	attempted("the Secret changed")
+}

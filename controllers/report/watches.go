@@ -4,15 +4,20 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/controllers/declared"
 )
 
@@ -34,13 +39,19 @@ func (r *Reporter) SetupWithManager(mgr ctrl.Manager, options controller.Options
 		Complete(r)
 }
 
-// SetupWithManager sets up the controller. Its triggers are Tenants, and the apps and Repositories of those with receivers.
-func (n *Notifier) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+// SetupWithManager sets up the controller. Its triggers are Tenants, and the apps and Repositories of those with receivers. What failed is sent
+// again at once when the Secret of its receiver (in secrets) changes.
+func (n *Notifier) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("notification").
 		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.App{}, waking(func(o client.Object) string { return known(o.GetLabels()[v1alpha1.TenantLabel], n.notifies) })).
 		Watches(&v1alpha1.Repository{}, waking(func(o client.Object) string { return known(o.GetName(), n.notifies) })).
+		WatchesRawSource(source.Kind(secrets, credentials.MetadataOnly(), handler.TypedEnqueueRequestsFromMapFunc(
+			func(_ context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+				n.hurry(secret.Name)
+				return nil
+			}))).
 		WithOptions(options).
 		Complete(n)
 }
