@@ -31,7 +31,7 @@ type Claims struct {
 	apps map[types.NamespacedName]*asking
 	// unused is since when a claim, by its UID, has not been used.
 	unused map[types.UID]time.Time
-	// looks are the last looks at the objects of a namespace, changed is when an app in it last changed, and began is when the first project was looked at.
+	// looks are the last looks at the objects of a namespace in which a project had names that no app asked for, changed is when an app in it last changed, and began is when the first project was looked at.
 	looks   map[string]look
 	changed map[string]time.Time
 	began   time.Time
@@ -52,6 +52,8 @@ type asking struct {
 	listing bool
 	// freed counts how often a claim that it waited for was deleted.
 	freed int
+	// delivered: this process knows all names that objects of the app may have, because it has once delivered them.
+	delivered bool
 }
 
 // remember returns what an app asks for. The caller holds mu.
@@ -92,12 +94,16 @@ func (c *Claims) Delivered(app types.NamespacedName) {
 	c.mu.Lock()
 	a := c.apps[app]
 	left := a != nil && len(a.former) > 0
+	first := a != nil && !a.delivered
 	if a != nil {
-		a.former, a.listing = nil, false
+		a.former, a.listing, a.delivered = nil, false, true
 	}
 	c.mu.Unlock()
-	if left {
+	switch {
+	case left:
 		c.wakeProject(app.Namespace)
+	case first:
+		c.wakeUnasked(app.Namespace)
 	}
 }
 
@@ -107,8 +113,11 @@ func (c *Claims) Forget(app *v1alpha1.App) {
 	a := c.apps[client.ObjectKeyFromObject(app)]
 	delete(c.apps, client.ObjectKeyFromObject(app))
 	c.mu.Unlock()
-	if a != nil && len(a.names)+len(a.former) > 0 {
+	switch {
+	case a != nil && len(a.names)+len(a.former) > 0:
 		c.wakeProject(app.Namespace)
+	case a == nil || !a.delivered:
+		c.wakeUnasked(app.Namespace)
 	}
 }
 
@@ -124,18 +133,36 @@ func (c *Claims) Freed(app types.NamespacedName) int {
 
 // wakeProject reconciles the project of a namespace, in which objects may have gone.
 func (c *Claims) wakeProject(namespace string) {
-	c.mu.Lock()
-	if c.changed == nil {
-		c.changed = map[string]time.Time{}
-	}
-	c.changed[namespace] = c.Clock.Now()
-	c.mu.Unlock()
+	c.touch(namespace)
 	tenant := v1alpha1.TenantOf(namespace)
 	project := namespace
 	if tenant != v1alpha1.PlatformTenant {
 		project = namespace[len(v1alpha1.HomeNamespace(tenant))+1:]
 	}
 	c.WakeProject(types.NamespacedName{Namespace: v1alpha1.HomeNamespace(tenant), Name: project})
+}
+
+// wakeUnasked reconciles the project of a namespace in which objects of an app may have gone that an earlier process delivered, if it has names that no app asks
+// for.
+func (c *Claims) wakeUnasked(namespace string) {
+	c.mu.Lock()
+	_, unasked := c.looks[namespace]
+	c.mu.Unlock()
+	if unasked {
+		c.wakeProject(namespace)
+	} else {
+		c.touch(namespace)
+	}
+}
+
+// touch records that an app in a namespace changed, so that its objects are looked at anew.
+func (c *Claims) touch(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changed == nil {
+		c.changed = map[string]time.Time{}
+	}
+	c.changed[namespace] = c.Clock.Now()
 }
 
 // asked returns the names that apps in a namespace ask for, and those of their earlier objects.

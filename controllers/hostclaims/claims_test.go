@@ -441,8 +441,8 @@ func TestObjectsAreLookedAtRarely(t *testing.T) {
 		// again is when to look again.
 		again string
 	}{
-		{"the app has not asked yet", 0, nil, 0, "0s"},
-		{"nor just before the end of the start", startup - time.Second, nil, 0, "0s"},
+		{"the app has not asked yet", 0, nil, 0, "10m0s"},
+		{"nor just before the end of the start", startup - time.Second, nil, 0, "1s"},
 		{"the start is over", time.Second, nil, 1, "0s"},
 		{"at the next interval", startup, nil, 0, "0s"},
 		{"an app changed", 0, func() { b.ask(keyOf(shop), []string{"b.example"}); b.ask(keyOf(shop), nil); b.Delivered(keyOf(shop)) }, 1, "2s"},
@@ -470,7 +470,7 @@ func TestObjectsAreLookedAtRarely(t *testing.T) {
 // TestANameIsFreeAfterAStart: an app that asked anew needs no wait for the others, once all have asked.
 func TestANameIsFreeAfterAStart(t *testing.T) {
 	b := newFixture(t, held("a.example", shop, false, 1), &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.App}})
-	if got := b.lists(shop); got != "a.example 0s" {
+	if got := b.lists(shop); got != "a.example 10m0s" {
 		t.Errorf("before the app asked, the project has %s", got)
 	}
 	b.claims(shop, "b.example")

@@ -36,12 +36,9 @@ func (c *Claims) Names(ctx context.Context, p Project) (names []string, again ti
 	if err != nil {
 		return nil, 0, err
 	}
-	unused, served, err := c.unusedOf(ctx, p, claims)
+	unused, again, err := c.unusedOf(ctx, p, claims)
 	if err != nil {
 		return nil, 0, err
-	}
-	if served {
-		again = c.nextLook(p.Namespace)
 	}
 	for _, claim := range claims {
 		if slices.Contains(unused, claim) {
@@ -49,7 +46,7 @@ func (c *Claims) Names(ctx context.Context, p Project) (names []string, again ti
 			if err != nil {
 				return nil, 0, err
 			}
-			again = max(again, wait)
+			again = sooner(again, wait)
 			continue
 		}
 		c.use(claim)
@@ -59,12 +56,21 @@ func (c *Claims) Names(ctx context.Context, p Project) (names []string, again ti
 	return names[:min(len(names), v1alpha1.MaxHostnames)], again, nil
 }
 
+// sooner returns the smaller of two durations, of which 0 is never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
+}
+
 // Release deletes the claims that kubeop made for a project whose apps are gone, except those that objects in its namespace still use.
 func (c *Claims) Release(ctx context.Context, p Project) error {
 	claims, err := c.of(ctx, p.Tenant, p.Name)
 	if err != nil {
 		return err
 	}
+	c.touch(p.Namespace)
 	unused, _, err := c.unusedOf(ctx, p, claims)
 	if err != nil {
 		return err
@@ -77,9 +83,9 @@ func (c *Claims) Release(ctx context.Context, p Project) error {
 	return nil
 }
 
-// unusedOf returns the claims that kubeop made and that nothing uses. Objects are only looked at if some are of no app that this process knows. served
-// reports whether some of these are used by objects alone.
-func (c *Claims) unusedOf(ctx context.Context, p Project, claims []*v1alpha1.HostnameClaim) (unused []*v1alpha1.HostnameClaim, served bool, err error) {
+// unusedOf returns the claims that kubeop made and that nothing uses. Objects are only looked at if some are of no app that this process knows. again
+// is when to look at those of which this is not known yet, or that objects alone use; 0 is never.
+func (c *Claims) unusedOf(ctx context.Context, p Project, claims []*v1alpha1.HostnameClaim) (unused []*v1alpha1.HostnameClaim, again time.Duration, err error) {
 	asked := c.asked(p.Namespace)
 	for _, claim := range claims {
 		if !byHand(claim) && !asked[claim.Spec.Hostname] {
@@ -87,15 +93,21 @@ func (c *Claims) unusedOf(ctx context.Context, p Project, claims []*v1alpha1.Hos
 		}
 	}
 	if len(unused) == 0 {
-		return nil, false, nil
+		return nil, 0, nil
 	}
-	if starting, err := c.starting(ctx, p.Namespace); starting || err != nil {
-		return nil, false, err
+	if rest, err := c.starting(ctx, p.Namespace); rest > 0 || err != nil {
+		return nil, rest, err
 	}
 	names, err := c.served(ctx, p.Namespace, unused)
+	if err != nil {
+		return nil, 0, err
+	}
 	unasked := len(unused)
 	unused = slices.DeleteFunc(unused, func(claim *v1alpha1.HostnameClaim) bool { return names[claim.Spec.Hostname] })
-	return unused, len(unused) < unasked, err
+	if len(unused) < unasked {
+		again = c.nextLook(p.Namespace)
+	}
+	return unused, again, nil
 }
 
 // nextLook returns when to look again at the objects of a namespace that serve names for which no app asks: they may be about to go, so first after the
@@ -118,24 +130,28 @@ const (
 	fresh   = time.Hour
 )
 
-// starting reports whether an app in a namespace has not asked for its host names since the process began.
-func (c *Claims) starting(ctx context.Context, namespace string) (bool, error) {
+// starting returns how long to wait for an app in a namespace that has not asked for its host names since the process began; 0 if there is none.
+func (c *Claims) starting(ctx context.Context, namespace string) (rest time.Duration, err error) {
 	c.mu.Lock()
 	if c.began.IsZero() {
 		c.began = c.Clock.Now()
 	}
-	over := c.Clock.Now().Sub(c.began) >= startup
+	rest = startup - c.Clock.Now().Sub(c.began)
 	c.mu.Unlock()
-	if over {
-		return false, nil
+	if rest <= 0 {
+		return 0, nil
 	}
 	apps := &v1alpha1.AppList{}
 	if err := c.Client.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing the apps of namespace %s: %w", namespace, err)
+		return 0, fmt.Errorf("listing the apps of namespace %s: %w", namespace, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(apps.Items, func(app v1alpha1.App) bool { return c.apps[client.ObjectKeyFromObject(&app)] == nil }), nil
+	if !slices.ContainsFunc(apps.Items, func(app v1alpha1.App) bool { return c.apps[client.ObjectKeyFromObject(&app)] == nil }) {
+		return 0, nil
+	}
+	c.keepLook(namespace, look{})
+	return rest, nil
 }
 
 // served returns the host names that objects in a namespace serve, as the last look saw them if it is fresh and all claims were used then.
@@ -154,11 +170,16 @@ func (c *Claims) served(ctx context.Context, namespace string, claims []*v1alpha
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.keepLook(namespace, look{now, names})
+	return names, nil
+}
+
+// keepLook keeps the last look at a namespace. The caller holds mu.
+func (c *Claims) keepLook(namespace string, last look) {
 	if c.looks == nil {
 		c.looks = map[string]look{}
 	}
-	c.looks[namespace] = look{now, names}
-	return names, nil
+	c.looks[namespace] = last
 }
 
 // look reads which host names the objects in a namespace serve.
