@@ -25,6 +25,9 @@ const refusedLists = 2
 // passesWithin is how long lists may fail for a temporary reason before callers get the error.
 const passesWithin = 5 * time.Second
 
+// reviewEvery is how often the operator asks whether it may watch by now what it may not, while the kind is in use.
+const reviewEvery = time.Minute
+
 // kindWatch is the watch of one kind.
 type kindWatch struct {
 	*firstList
@@ -32,6 +35,8 @@ type kindWatch struct {
 	store toolscache.Store
 	// refused counts the lists that failed; the Watch's lock guards it.
 	refused int
+	// reviewed is when the operator last began to ask whether it may watch the kind; the Watch's lock guards it.
+	reviewed time.Time
 	// gone is closed when the watch is given up.
 	gone chan struct{}
 }
@@ -60,8 +65,31 @@ func (w *Watch) follow(kind schema.GroupVersionKind) (toolscache.Store, error) {
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	case !watched.isOver():
 		return nil, watched.unready()
+	case watched.store == nil && w.reviewDue(watched):
+		go w.review(kind, watched)
 	}
 	return watched.store, nil
+}
+
+func (w *Watch) reviewDue(watched *kindWatch) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.clock.Now()
+	if now.Sub(watched.reviewed) < reviewEvery {
+		return false
+	}
+	watched.reviewed = now
+	return true
+}
+
+// review gives up the watch of a kind that the operator could not watch, if it may by now: the next use begins it anew. Until then, and if
+// the API server does not answer, callers go on without a watch.
+func (w *Watch) review(kind schema.GroupVersionKind, watched *kindWatch) {
+	ctx, cancel := context.WithTimeout(context.Background(), reviewEvery)
+	defer cancel()
+	if allowed, err := w.allowed(ctx, kind); err == nil && allowed {
+		w.giveUp(kind, watched)
+	}
 }
 
 func (w *Watch) started(kind schema.GroupVersionKind) (*kindWatch, error) {
@@ -77,7 +105,7 @@ func (w *Watch) started(kind schema.GroupVersionKind) (*kindWatch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if watched = w.kinds[kind]; watched == nil { // Otherwise another call was faster.
-		watched = &kindWatch{firstList: newFirstList(kind.Kind, w.clock.Now()), gone: make(chan struct{})}
+		watched = &kindWatch{firstList: newFirstList(kind.Kind, w.clock.Now()), reviewed: w.clock.Now(), gone: make(chan struct{})}
 		w.kinds[kind] = watched
 		go w.begin(kind, watched)
 	}
@@ -202,7 +230,7 @@ func (w *Watch) giveUp(kind schema.GroupVersionKind, watched *kindWatch) {
 	}
 }
 
-// allowed checks with the API server, once for each kind, whether the operator may watch it in all namespaces. Without permission, an
+// allowed checks with the API server whether the operator may watch it in all namespaces. Without permission, an
 // informer would retry for ever.
 func (w *Watch) allowed(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	mapping, err := w.direct.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,5 +212,50 @@ func TestAKindIsWatchedByWhoMayListAndWatchIt(t *testing.T) {
 	}
 	if allowed, err := inMemory(t, interceptor.Funcs{}).allowed(t.Context(), secrets); allowed || !meta.IsNoMatchError(err) {
 		t.Errorf("a kind that is not served: %t, %v", allowed, err)
+	}
+}
+
+// TestAKindIsWatchedOnceTheOperatorMay: an administrator allows it while the operator runs. It asks once a minute, and nobody waits for that.
+func TestAKindIsWatchedOnceTheOperatorMay(t *testing.T) {
+	var may atomic.Bool
+	asked := make(chan struct{}, 10)
+	w := inMemory(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+		review := o.(*authorizationv1.SelfSubjectAccessReview)
+		review.Status.Allowed = may.Load()
+		asked <- struct{}{}
+		return nil
+	}})
+	clock := w.clock.(*clocktesting.FakeClock)
+	refused := &kindWatch{firstList: newFirstList("Deployment", clock.Now()), reviewed: clock.Now(), gone: make(chan struct{})}
+	refused.end()
+	w.kinds[deployments] = refused
+	follow := func(after time.Duration) {
+		t.Helper()
+		clock.Step(after)
+		if store, err := w.follow(deployments); store != nil || err != nil {
+			t.Fatalf("got %v, %v", store, err)
+		}
+	}
+	follow(reviewEvery - time.Second)
+	follow(time.Second)
+	follow(0)
+	<-asked
+	may.Store(true)
+	follow(reviewEvery - time.Second)
+	select {
+	case <-refused.gone:
+		t.Fatal("asked before the minute was over")
+	case <-asked:
+		t.Fatal("asked twice in a minute")
+	case <-time.After(50 * time.Millisecond):
+	}
+	follow(time.Second)
+	select {
+	case <-refused.gone:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the operator may watch the kind, and does not begin")
+	}
+	if w.kinds[deployments] != nil {
+		t.Error("the next use does not begin the watch")
 	}
 }
