@@ -263,7 +263,7 @@ func TestTheAPIServerDecidesARace(t *testing.T) {
 			if got := b.all(); got != hostname.ClaimName(c.theirs)+"=beta/shop" {
 				t.Errorf("the claims are %s", got)
 			}
-			if got := b.OnDeleted(t.Context(), held(c.theirs, beta, false, 1)); len(got) != 1 || got[0].Namespace != shop.Namespace || b.Freed(keyOf(shop)) != 1 {
+			if got := b.OnDecided(t.Context(), held(c.theirs, beta, false, 1)); len(got) != 1 || got[0].Namespace != shop.Namespace || b.Freed(keyOf(shop)) != 1 {
 				t.Errorf("their deletion wakes %v, and %d names became free", got, b.Freed(keyOf(shop)))
 			}
 		})
@@ -412,8 +412,11 @@ func TestWhichChangesWakeAllAppsOfAProject(t *testing.T) {
 	if !is(func(s *v1alpha1.GuardrailsSpec) { s.Deny = []v1alpha1.AppliedPolicy{{Policy: "a"}} }) {
 		t.Error("a rule wakes no app")
 	}
-	if Deleted.Create(event.CreateEvent{}) || Deleted.Update(event.UpdateEvent{}) || !Deleted.Delete(event.DeleteEvent{}) {
-		t.Error("not only deletions pass")
+	if Decided.Create(event.CreateEvent{Object: held("a.example", shop, false, 1)}) || Decided.Update(event.UpdateEvent{}) || !Decided.Delete(event.DeleteEvent{}) {
+		t.Error("not only deletions pass, of the claims that kubeop made")
+	}
+	if !Decided.Create(event.CreateEvent{Object: held("a.example", shop, true, 1)}) {
+		t.Error("a claim that a person made wakes no app")
 	}
 	if got := ProjectOf(t.Context(), held("a.example", beta, false, 1)); got[0].String() != "kubeop-beta/shop" {
 		t.Errorf("the project is %v", got)

@@ -21,9 +21,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
-// Deleted passes deletions.
-var Deleted = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+// Decided passes deletions of claims, and claims that people made.
+var Decided = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return byHand(e.Object.(*v1alpha1.HostnameClaim)) },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
 // RulesChanged passes changes of Guardrails, except those of host names, which Listed is about, and of signed images, for which an app looks itself.
@@ -35,17 +36,19 @@ var RulesChanged = predicate.Funcs{
 	},
 }
 
-// OnDeleted maps a deleted claim to the apps that wait for its name, and to those that ask for it.
-func (c *Claims) OnDeleted(_ context.Context, claim client.Object) (requests []reconcile.Request) {
-	name := claim.(*v1alpha1.HostnameClaim).Spec.Hostname
+// OnDecided maps a claim that was deleted, or that a person made, to the apps that wait for its name, and to those that ask for it. One that a person made is also
+// mapped to the apps of its project that wait for any name: it may allow theirs, below a wildcard of another tenant.
+func (c *Claims) OnDecided(_ context.Context, o client.Object) (requests []reconcile.Request) {
+	claim := o.(*v1alpha1.HostnameClaim)
+	namespace := v1alpha1.ProjectNamespace(claim.Spec.Tenant, claim.Spec.Project)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for app, a := range c.apps {
-		waits := slices.Contains(a.waits, claim.GetName())
+		waits := slices.Contains(a.waits, claim.Name) || byHand(claim) && app.Namespace == namespace && len(a.waits) > 0
 		if waits {
 			a.freed++
 		}
-		if waits || slices.Contains(a.names, name) {
+		if waits || slices.Contains(a.names, claim.Spec.Hostname) {
 			requests = append(requests, reconcile.Request{NamespacedName: app})
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
@@ -30,7 +31,7 @@ func TestWhoIsWokenByADeletedClaim(t *testing.T) {
 	asks := types.NamespacedName{Namespace: blog.Namespace, Name: "asks"}
 	b.ask(asks, []string{"a.example"})
 	var woken []string
-	for _, request := range b.OnDeleted(t.Context(), held("a.example", beta, false, 1)) {
+	for _, request := range b.OnDecided(t.Context(), held("a.example", beta, false, 1)) {
 		woken = append(woken, request.String())
 	}
 	slices.Sort(woken)
@@ -44,6 +45,32 @@ func TestWhoIsWokenByADeletedClaim(t *testing.T) {
 	}
 	if got := b.OnListed(t.Context(), &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: blog.Namespace}}); len(got) != 1 || got[0].NamespacedName != asks {
 		t.Errorf("the Guardrails wake %v", got)
+	}
+}
+
+// TestAClaimByHandWakesTheAppsOfItsProjectThatWait: messages tell people to ask for one.
+func TestAClaimByHandWakesTheAppsOfItsProjectThatWait(t *testing.T) {
+	b := newFixture(t, held("*.example", beta, false, 1))
+	for _, owner := range []own.Owner{shop, blog} {
+		if got := b.claims(owner, "a.example"); !strings.Contains(got, "another tenant has with a wildcard") {
+			t.Fatalf("got %q", got)
+		}
+	}
+	b.ask(types.NamespacedName{Namespace: shop.Namespace, Name: "other"}, []string{"other.example"})
+	for name, tc := range map[string]struct {
+		byHand bool
+		want   int
+	}{"by a person": {true, 1}, "by kubeop": {false, 0}} {
+		t.Run(name, func(t *testing.T) {
+			before := b.Freed(keyOf(shop))
+			got := b.OnDecided(t.Context(), held("a.example", shop, tc.byHand, 2))
+			if len(got) != tc.want || b.Freed(keyOf(shop))-before != tc.want || b.Freed(keyOf(blog)) != 0 {
+				t.Errorf("%v are woken, and %d names became free", got, b.Freed(keyOf(shop))-before)
+			}
+			if tc.want == 1 && got[0].NamespacedName != keyOf(shop) {
+				t.Errorf("%v are woken", got)
+			}
+		})
 	}
 }
 
