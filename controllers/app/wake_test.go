@@ -136,7 +136,7 @@ func TestOnlyChangesThatConcernAppsWakeThem(t *testing.T) {
 		"frozen":            {func(s *v1alpha1.TenantSpec) { s.Frozen = true }, true},
 		"stopped":           {func(s *v1alpha1.TenantSpec) { s.Stopped = true }, true},
 		"a freeze":          {func(s *v1alpha1.TenantSpec) { s.Freeze = []v1alpha1.FreezeWindow{{Name: "night"}} }, true},
-		"an owner":          {func(s *v1alpha1.TenantSpec) { s.Taints = []string{"gpu"} }, false},
+		"an owner":          {func(s *v1alpha1.TenantSpec) { s.Owners = []v1alpha1.Owner{{Name: "eve"}} }, false},
 	} {
 		is := &v1alpha1.Tenant{}
 		c.change(&is.Spec)

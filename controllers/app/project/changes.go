@@ -12,7 +12,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 )
 
-// TermsChanged passes updates of Tenants that freeze or stop the tenant, or change the limits of its Apps, its keys, or the Pod Security level of its namespaces.
+// TermsChanged passes updates of Tenants that freeze or stop the tenant, or change the limits of its Apps or of their sources, its keys, what
+// administrators allow its Apps, or the Pod Security level of its namespaces.
 var TermsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -22,8 +23,15 @@ var TermsChanged = predicate.Funcs{
 			return true
 		}
 		before, after := budget.Limits{}.With(&was.Limits), budget.Limits{}.With(&is.Limits)
-		return was.PodSecurity != is.PodSecurity || was.Frozen != is.Frozen || was.Stopped != is.Stopped || !slices.Equal(was.Freeze, is.Freeze) || before.App != after.App || before.RenderedBytes != after.RenderedBytes
+		return was.PodSecurity != is.PodSecurity || was.Frozen != is.Frozen || was.Stopped != is.Stopped || !slices.Equal(was.Freeze, is.Freeze) ||
+			before.App != after.App || before.RenderedBytes != after.RenderedBytes || before.SourceBytes != after.SourceBytes || before.PackBytes != after.PackBytes ||
+			!equality.Semantic.DeepEqual(allowed(was), allowed(is))
 	},
+}
+
+// allowed are the exceptions that administrators make for a tenant, and what becomes of its claims.
+func allowed(t *v1alpha1.TenantSpec) []any {
+	return []any{t.ClusterKinds, t.Taints, t.IngressAnnotations, t.CSIDrivers, t.ClaimDeletionPolicy}
 }
 
 // ReadyChanged passes updates of a Project that change whether it is ready, or its pull Secrets.
