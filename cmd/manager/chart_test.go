@@ -101,10 +101,13 @@ manager:
 	if policy := decode[networkingv1.NetworkPolicy](t, rendered, "NetworkPolicy"); len(policy.Spec.Egress) != 1 || len(policy.Spec.Egress[0].Ports) != 2 {
 		t.Errorf("the manager may connect to %+v", policy.Spec.Egress)
 	}
-	for _, rule := range decode[rbacv1.ClusterRole](t, rendered, "ClusterRole").Rules {
-		if diff := gocmp.Diff([]string{"get", "list", "watch"}, rule.Verbs); diff != "" {
-			t.Errorf("the manager may write %v:\n%s", rule.Resources, diff)
-		}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{"paas.kubeop.io"}, Resources: []string{"tenants", "projects", "apps"}, Verbs: []string{"list", "watch"}}}
+	if diff := gocmp.Diff(rules, decode[rbacv1.ClusterRole](t, rendered, "ClusterRole").Rules); diff != "" {
+		t.Errorf("the rights of the manager (-want +got):\n%s", diff)
+	}
+	binding := decode[rbacv1.ClusterRoleBinding](t, rendered, "ClusterRoleBinding")
+	if binding.RoleRef.Name != "kubeop-manager" || len(binding.Subjects) != 1 || binding.Subjects[0].Name != pod.Spec.ServiceAccountName {
+		t.Errorf("the rights are given by %+v", binding)
 	}
 	if !*pod.Spec.AutomountServiceAccountToken {
 		t.Error("the manager has no token for the API server")

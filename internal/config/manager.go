@@ -69,6 +69,9 @@ func (c *Manager) Proxies() ([]netip.Prefix, error) {
 		if network.Bits() == 0 {
 			return nil, fmt.Errorf("TRUSTED_PROXIES holds %s; whoever is a proxy names the caller, so it may not be everyone", network)
 		}
+		if network.Addr().Is4In6() {
+			return nil, fmt.Errorf("TRUSTED_PROXIES holds %s, an IPv4 address in the form of IPv6, which no connection has; write it as IPv4", network)
+		}
 	}
 	return all, err
 }

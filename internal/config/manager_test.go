@@ -27,6 +27,7 @@ func TestLoadManager(t *testing.T) {
 		"no burst":                {"REQUEST_BURST", "0", "REQUEST_BURST is 0; it may be 1 to 1000000"},
 		"a proxy by its name":     {"TRUSTED_PROXIES", "ingress", `TRUSTED_PROXIES holds "ingress"; it may be addresses and networks such as 10.0.0.5 and 127.0.0.0/8, with commas between them`},
 		"everyone is a proxy":     {"TRUSTED_PROXIES", "10.0.0.5, ::/0", "TRUSTED_PROXIES holds ::/0; whoever is a proxy names the caller, so it may not be everyone"},
+		"IPv4 as IPv6":            {"TRUSTED_PROXIES", "::ffff:10.0.0.5", "TRUSTED_PROXIES holds ::ffff:10.0.0.5/128, an IPv4 address in the form of IPv6, which no connection has; write it as IPv4"},
 		"a negative drain":        {"DRAIN_DELAY", "-1s", "DRAIN_DELAY is -1s; it may be 0s to 5m"},
 		"a stop without patience": {"GRACEFUL_TIMEOUT", "0s", "GRACEFUL_TIMEOUT is 0s; it must be more than 0s and at most 5m"},
 	} {

@@ -88,6 +88,7 @@ func TestScopesAreReadAndWritten(t *testing.T) {
 	for _, text := range []string{
 		"", "root", "admin ", "admin:acme", "tenant:acme", "tenant:acme:deploy", "tenant:Acme:view", "tenant:a-b:view", "tenant::view", "tenant:*:view",
 		"project:acme:view", "project:acme/shop", "project:acme/shop:admin", "project:acme/-x:view", "project:acme/a/b:view", "tenant:acme:view\n", "tenant:" + strings.Repeat("a", 21) + ":view",
+		"tenant:platform:view", "project:platform/edge:view", "tenant:system:admin", "project:system/shop:edit",
 	} {
 		if scope, err := ParseScope(text); err == nil {
 			t.Errorf("%q is taken for %v", text, scope)

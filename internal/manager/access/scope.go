@@ -32,6 +32,9 @@ type Scope struct {
 // Names are as in gitops/layout: no dash in a tenant's, a DNS label for a project's.
 var scopePattern = regexp.MustCompile(`^(?:admin|tenant:([a-z][a-z0-9]{0,19}):(view|edit|admin)|project:([a-z][a-z0-9]{0,19})/([a-z0-9](?:[-a-z0-9]{0,33}[a-z0-9])?):(view|edit|deploy))$`)
 
+// noTenants are names that no Tenant may have.
+var noTenants = []string{"platform", "system"}
+
 // errNoScope does not repeat the text, which may be a secret.
 var errNoScope = errors.New("is no scope; it may be admin, tenant:<tenant>:view|edit|admin or project:<tenant>/<project>:view|edit|deploy")
 
@@ -39,7 +42,7 @@ var errNoScope = errors.New("is no scope; it may be admin, tenant:<tenant>:view|
 func ParseScope(text string) (Scope, error) {
 	m := scopePattern.FindStringSubmatch(text)
 	switch {
-	case m == nil:
+	case m == nil, slices.Contains(noTenants, m[1]), slices.Contains(noTenants, m[3]):
 		return Scope{}, errNoScope
 	case m[1] != "":
 		return Scope{Role: Role("tenant:" + m[2]), Tenant: m[1]}, nil

@@ -132,8 +132,11 @@ func TestEachRoleSeesWhatItsScopesReach(t *testing.T) {
 
 // TestAPlatformScopeReachesNoNamespace: the platform's projects have the names of their namespaces, which may be those of a tenant's projects.
 func TestAPlatformScopeReachesNoNamespace(t *testing.T) {
-	m, _, _ := newCluster(t)
-	caller := m.holder("odd", "tenant:platform:admin")
+	m, api, _ := newCluster(t)
+	if err := api.Create(t.Context(), &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "kubeop-acme-shop"}}); err != nil {
+		t.Fatal(err)
+	}
+	caller := m.holder("odd", "admin")
 	for _, path := range []string{"apps/platform/kubeop-acme-shop", "apps/platform/kubeop-acme-shop/web", "projects/platform", "tenants/platform"} {
 		if p := problemOf(t, m.as(caller, "GET", "/v1/"+path, "")); p.Code != problem.NotFound {
 			t.Errorf("%s: %+v", path, p)
@@ -172,8 +175,15 @@ func TestAnAppIsToldOnceUntilItChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := ask(etag)
-	if app := read[live.App](m, changed, http.StatusOK); app.Ready != "Unknown" || changed.Header().Get("ETag") == etag {
+	if app := read[live.App](m, changed, http.StatusOK); app.Ready != "Unknown" || app.Message != "" || changed.Header().Get("ETag") == etag {
 		t.Errorf("after a change that the operator did not see yet: %s", changed.Body)
+	}
+	a.Generation, a.Annotations[v1alpha1.TreeAnnotation] = 2, "a tree with another manifest"
+	if err := api.Update(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if app := read[live.App](m, ask(etag), http.StatusOK); app.Ready != "Unknown" || app.Message != "" {
+		t.Errorf("after a commit that changed only files beside app.yaml: %+v", app)
 	}
 }
 

@@ -64,12 +64,9 @@ func stateOf(o metav1.ObjectMeta, s v1alpha1.ReconcileStatus) State {
 	for _, c := range s.Conditions {
 		state.Conditions = append(state.Conditions, Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.UTC()})
 	}
-	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ReadyCondition); ready != nil {
-		state.Message = ready.Message
-		// A condition about an older spec says nothing about this one.
-		if ready.ObservedGeneration == o.Generation {
-			state.Ready = string(ready.Status)
-		}
+	// A condition about an older spec says nothing about this one.
+	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.ObservedGeneration == o.Generation {
+		state.Ready, state.Message = string(ready.Status), ready.Message
 	}
 	return state
 }
@@ -85,8 +82,13 @@ func projectOf(tenant string, p *v1alpha1.Project) Project {
 }
 
 func appOf(tenant, project string, a *v1alpha1.App) App {
+	state := stateOf(a.ObjectMeta, a.Status.ReconcileStatus)
+	// A commit may change files beside app.yaml, such as manifests, and leave the spec as it is.
+	if state.Ready == string(metav1.ConditionTrue) && a.Status.ObservedTree != a.Annotations[v1alpha1.TreeAnnotation] {
+		state.Ready, state.Message = string(metav1.ConditionUnknown), ""
+	}
 	return App{
 		Tenant: tenant, Project: project, Name: a.Name, Type: string(a.Spec.Type), Revision: a.Status.LastAppliedRevision, Attempted: a.Status.LastAttemptedRevision, URL: a.Status.URL,
-		State: stateOf(a.ObjectMeta, a.Status.ReconcileStatus),
+		State: state,
 	}
 }

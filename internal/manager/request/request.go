@@ -102,6 +102,8 @@ type answer struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	// failed: the client does not take the answer any more.
+	failed bool
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -120,6 +122,7 @@ func (a *answer) Write(data []byte) (int, error) {
 	}
 	n, err := a.ResponseWriter.Write(data)
 	a.bytes += int64(n)
+	a.failed = a.failed || err != nil
 	return n, err
 }
 
@@ -127,10 +130,10 @@ func (a *answer) Write(data []byte) (int, error) {
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // recovered answers after a panic of the handler. If the answer has begun, it reports true: the connection has to be cut, because the client
-// would take what it has for a complete answer.
+// would take what it has for a complete answer. huma panics if it cannot write, which is no fault of the manager.
 func (a *answer) recovered(log logr.Logger, id string, why any) (cut bool) {
 	err, _ := why.(error)
-	aborted := errors.Is(err, http.ErrAbortHandler)
+	aborted := errors.Is(err, http.ErrAbortHandler) || a.failed
 	switch {
 	case why == nil:
 		if a.status == 0 {

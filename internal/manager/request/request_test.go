@@ -2,6 +2,7 @@ package request
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -90,6 +91,27 @@ func TestAnAnswerThatBeganIsCutOffByAPanic(t *testing.T) {
 	if text, err := io.ReadAll(answer.Body); err == nil {
 		t.Errorf("the client takes %q for the whole answer", text)
 	}
+}
+
+// deaf is a client that takes nothing.
+type deaf struct{ http.ResponseWriter }
+
+func (deaf) Write([]byte) (int, error) { return 0, errors.New("i/o timeout") }
+
+func TestAnAnswerThatNobodyTakesIsNoFault(t *testing.T) {
+	_, log, f := follow(t, nil)
+	handler := f.Follow(func(*http.Request) string { return "/" }, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := io.WriteString(w, "a list"); err != nil {
+			panic(err) // As huma does.
+		}
+	}))
+	defer func() {
+		if why, _ := recover().(error); !errors.Is(why, http.ErrAbortHandler) || strings.Contains(log.String(), "panic") {
+			t.Errorf("%v; the log has\n%s", why, log)
+		}
+	}()
+	handler.ServeHTTP(deaf{httptest.NewRecorder()}, httptest.NewRequest("GET", "/", nil))
+	t.Error("the connection is not cut")
 }
 
 func TestInventedMethodsAddNoSeries(t *testing.T) {
