@@ -210,8 +210,8 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 	return func(bytes int64) error { return a.tenants.Rendered.Admit(tenant, app, bytes, limit) }
 }
 
-// allowance is a text that changes with the Pod Security level, the tenant's limits, what its pods and Ingresses may have, the policies, and when space or
-// a host name became free or an image was signed after a refusal. It is part of the trial's digest, so that a refused input is tried again.
+// allowance is a text that changes with the Pod Security level, the tenant's limits, its cluster kinds, what its pods and Ingresses may have, the policies, and when
+// space or a host name became free or an image was signed after a refusal. It is part of the trial's digest, so that a refused input is tried again.
 func (a *admitter) allowance(ctx context.Context, s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
 	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.ClusterKinds, s.Exceptions, notice.Denied(s.Guardrails), a.tenants.Hosts.Freed(s.Key()), a.sources.SignedLater(ctx, s.Subject))

@@ -299,3 +299,28 @@ func TestARefusalNamesTheLineOfTheManifest(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusedReleaseIsTriedAgainUnderOtherTerms: its trial is another one.
+func TestARefusedReleaseIsTriedAgainUnderOtherTerms(t *testing.T) {
+	b := newFixture(t, webApp(), interceptor.Funcs{})
+	before := b.admitter.allowance(t.Context(), b.s)
+	if again := b.admitter.allowance(t.Context(), b.s); again != before {
+		t.Errorf("without a change %q becomes %q", before, again)
+	}
+	for name, change := range map[string]func(*scope){
+		"Pod Security":        func(s *scope) { s.PodSecurity = "baseline" },
+		"objects of an app":   func(s *scope) { s.Limits.App.Objects++ },
+		"what all deliver":    func(s *scope) { s.Limits.RenderedBytes++ },
+		"cluster kinds":       func(s *scope) { s.ClusterKinds = []string{"ClusterRole.rbac.authorization.k8s.io"} },
+		"taints":              func(s *scope) { s.Taints = []string{"gpu"} },
+		"Ingress annotations": func(s *scope) { s.IngressAnnotations = []string{"example.com/snippet"} },
+		"CSI drivers":         func(s *scope) { s.CSIDrivers = []string{"csi.example.com"} },
+	} {
+		subject := *b.s.Subject
+		changed := *b.s
+		changed.Subject = &subject
+		if change(&changed); b.admitter.allowance(t.Context(), &changed) == before {
+			t.Errorf("%s: the allowance is the same", name)
+		}
+	}
+}

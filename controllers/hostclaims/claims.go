@@ -31,7 +31,8 @@ type Claims struct {
 	apps map[types.NamespacedName]*asking
 	// unused is since when a claim, by its UID, has not been used.
 	unused map[types.UID]time.Time
-	// looks are the last looks at the objects of a namespace in which a project had names that no app asked for, changed is when an app in it last changed, and began is when the first project was looked at.
+	// looks are the last looks at the objects of namespaces, of those whose projects had names that no app asked for. changed is when an app in a namespace last
+	// changed. began is when the first project was looked at.
 	looks   map[string]look
 	changed map[string]time.Time
 	began   time.Time

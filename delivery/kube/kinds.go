@@ -230,8 +230,7 @@ func (w *Watch) giveUp(kind schema.GroupVersionKind, watched *kindWatch) {
 	}
 }
 
-// allowed checks with the API server whether the operator may watch it in all namespaces. Without permission, an
-// informer would retry for ever.
+// allowed checks with the API server whether the operator may watch the kind in all namespaces. Without permission, an informer would retry for ever.
 func (w *Watch) allowed(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	mapping, err := w.direct.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {

@@ -130,13 +130,13 @@ func TestEachRoleSeesWhatItsScopesReach(t *testing.T) {
 	}
 }
 
-// TestAPlatformScopeReachesNoNamespace: the platform's projects have the names of their namespaces, which may be those of a tenant's projects.
-func TestAPlatformScopeReachesNoNamespace(t *testing.T) {
+// TestNoProjectOfThePlatformIsRead: it has the name of its namespace, which may be that of a tenant's project.
+func TestNoProjectOfThePlatformIsRead(t *testing.T) {
 	m, api, _ := newCluster(t)
 	if err := api.Create(t.Context(), &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "kubeop-acme-shop"}}); err != nil {
 		t.Fatal(err)
 	}
-	caller := m.holder("odd", "admin")
+	caller := m.holder("root", "admin")
 	for _, path := range []string{"apps/platform/kubeop-acme-shop", "apps/platform/kubeop-acme-shop/web", "projects/platform", "tenants/platform"} {
 		if p := problemOf(t, m.as(caller, "GET", "/v1/"+path, "")); p.Code != problem.NotFound {
 			t.Errorf("%s: %+v", path, p)
