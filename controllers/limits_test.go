@@ -32,7 +32,11 @@ func limited(t *testing.T, name string) (n *team, bot client.Client) {
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "bot"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: n.namespace(), Name: "bot"}, {Kind: rbacv1.UserKind, Name: "jane-of-" + name}},
 	})
-	return n, n.as(account)
+	bot = n.as(account)
+	n.passes(func() error { // The API server learns of a new role after a moment.
+		return bot.Create(t.Context(), n.object(n.namespace(), configOfSize("rights", 1)), client.DryRunAll)
+	})
+	return n, bot
 }
 
 // tenanted changes the tenant's spec and waits until its namespaces say so.
