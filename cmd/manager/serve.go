@@ -63,7 +63,7 @@ func (m *manager) listen() error {
 		return err
 	}
 	handler, err := api.New(api.Options{
-		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Live: &live.Operations{Cluster: m.cluster, Synced: m.cluster.Synced},
+		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Live: &live.Operations{Index: m.cluster.Index, Synced: m.cluster.Synced},
 		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Proxies: proxies, Now: time.Now,
 	})
 	if err != nil {

@@ -18,10 +18,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/manager/index"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
@@ -39,15 +37,7 @@ func handler(t *testing.T, checks *readiness.Checks) http.Handler {
 
 // noCluster has nothing in it.
 func noCluster() *live.Operations {
-	return &live.Operations{Cluster: fake.NewClientBuilder().WithScheme(scheme()).Build(), Synced: func(context.Context) error { return nil }}
-}
-
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(s); err != nil {
-		panic(err)
-	}
-	return s
+	return &live.Operations{Index: index.New(), Synced: func(context.Context) error { return nil }}
 }
 
 func noChecks() *readiness.Checks { return readiness.New(logr.Discard(), time.Now) }
@@ -163,7 +153,9 @@ func TestTheDocumentDescribesEveryOperation(t *testing.T) {
 		Paths   map[string]map[string]struct {
 			OperationID string
 			Summary     string
-			Responses   map[string]struct{ Content map[string]any }
+			Responses   map[string]struct {
+				Content map[string]struct{ Schema map[string]any }
+			}
 		}
 	}
 	if err := json.Unmarshal(answer.Body.Bytes(), &document); err != nil || document.OpenAPI != "3.1.0" {

@@ -16,41 +16,54 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/manager/index"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
 // newCluster returns a manager that reads a cluster with the tenants acme and beta, which have the projects blog and shop with the apps db and web.
-func newCluster(t *testing.T) (m *manager, api client.Client, synced *error) {
+func newCluster(t *testing.T) (m *manager, cluster *index.Index, synced *error) {
 	t.Helper()
-	m, synced = newManager(t), new(error)
+	m, cluster, synced = newManager(t), index.New(), new(error)
 	var objects []client.Object
 	for _, tenant := range []string{"acme", "beta"} {
 		objects = append(objects, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant}})
 		for _, project := range []string{"shop", "blog"} {
 			objects = append(objects, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-" + tenant, Name: project}})
 			for _, app := range []string{"web", "db"} {
-				a := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-" + tenant + "-" + project, Name: app, Generation: 2, Annotations: map[string]string{"secret": "hunter2"}}}
-				a.Spec.Type = v1alpha1.AppImage
-				a.Status.LastAppliedRevision = "main@sha1:1"
-				a.Status.Conditions = []metav1.Condition{{Type: meta.ReadyCondition, Status: "True", Reason: "Succeeded", Message: "delivered", ObservedGeneration: 2}}
-				objects = append(objects, a)
+				objects = append(objects, appOf("kubeop-"+tenant+"-"+project, app))
 			}
 		}
 	}
-	api = fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).Build()
+	for _, object := range objects {
+		apply(t, cluster, object)
+	}
 	handler, err := New(Options{
 		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 10_000, Burst: 10_000, Now: func() time.Time { return m.now },
-		Live: &live.Operations{Cluster: api, Synced: func(context.Context) error { return *synced }},
+		Live: &live.Operations{Index: cluster, Synced: func(context.Context) error { return *synced }},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Handler = handler
-	return m, api, synced
+	return m, cluster, synced
+}
+
+func appOf(namespace, name string) *v1alpha1.App {
+	a := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 2, Annotations: map[string]string{"secret": "hunter2"}}}
+	a.Spec.Type = v1alpha1.AppImage
+	a.Status.LastAppliedRevision = "main@sha1:1"
+	a.Status.Conditions = []metav1.Condition{{Type: meta.ReadyCondition, Status: "True", Reason: "Succeeded", Message: "delivered <now>", ObservedGeneration: 2}}
+	return a
+}
+
+func apply(t *testing.T, cluster *index.Index, object client.Object) {
+	t.Helper()
+	if err := live.Apply(cluster, object); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func names(m *manager, secret, path string) string {
@@ -132,10 +145,9 @@ func TestEachRoleSeesWhatItsScopesReach(t *testing.T) {
 
 // TestNoProjectOfThePlatformIsRead: it has the name of its namespace, which may be that of a tenant's project.
 func TestNoProjectOfThePlatformIsRead(t *testing.T) {
-	m, api, _ := newCluster(t)
-	if err := api.Create(t.Context(), &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "kubeop-acme-shop"}}); err != nil {
-		t.Fatal(err)
-	}
+	m, cluster, _ := newCluster(t)
+	apply(t, cluster, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "kubeop-acme-shop"}})
+	apply(t, cluster, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}})
 	caller := m.holder("root", "admin")
 	for _, path := range []string{"apps/platform/kubeop-acme-shop", "apps/platform/kubeop-acme-shop/web", "projects/platform", "tenants/platform"} {
 		if p := problemOf(t, m.as(caller, "GET", "/v1/"+path, "")); p.Code != problem.NotFound {
@@ -145,7 +157,7 @@ func TestNoProjectOfThePlatformIsRead(t *testing.T) {
 }
 
 func TestAnAppIsToldOnceUntilItChanges(t *testing.T) {
-	m, api, _ := newCluster(t)
+	m, cluster, _ := newCluster(t)
 	caller := m.holder("viewer", "project:acme/shop:view")
 	ask := func(known string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("GET", "/v1/apps/acme/shop/web", nil)
@@ -157,33 +169,52 @@ func TestAnAppIsToldOnceUntilItChanges(t *testing.T) {
 	}
 	first := ask("")
 	app := read[live.App](m, first, http.StatusOK)
-	if app.Name != "web" || app.Type != "Image" || app.Ready != "True" || app.Message != "delivered" || app.Revision != "main@sha1:1" || strings.Contains(first.Body.String(), "hunter2") {
+	if app.Name != "web" || app.Type != "Image" || app.Ready != "True" || app.Message != "delivered <now>" || app.Revision != "main@sha1:1" || strings.Contains(first.Body.String(), "hunter2") {
 		t.Errorf("%s", first.Body)
 	}
 	etag := first.Header().Get("ETag")
 	for _, known := range []string{etag, "W/" + etag, `"x", ` + etag, "*"} {
-		if answer := ask(known); answer.Code != http.StatusNotModified || answer.Body.Len() > 0 || answer.Header().Get("ETag") != etag {
+		if answer := ask(known); answer.Code != http.StatusNotModified || answer.Body.Len() > 0 || answer.Header().Get("ETag") != etag || answer.Header().Get("Cache-Control") != "private, no-cache" {
 			t.Errorf("%s: %d %s", known, answer.Code, answer.Body)
 		}
 	}
-	a := &v1alpha1.App{}
-	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-acme-shop", Name: "web"}, a); err != nil {
-		t.Fatal(err)
+	a := appOf("kubeop-acme-shop", "web")
+	a.ResourceVersion = "2"
+	apply(t, cluster, a)
+	if answer := ask(etag); answer.Code != http.StatusNotModified {
+		t.Errorf("after a change that is not told: %d %s", answer.Code, answer.Body)
 	}
 	a.Generation = 3
-	if err := api.Update(t.Context(), a); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, cluster, a)
 	changed := ask(etag)
 	if app := read[live.App](m, changed, http.StatusOK); app.Ready != "Unknown" || app.Message != "" || changed.Header().Get("ETag") == etag {
 		t.Errorf("after a change that the operator did not see yet: %s", changed.Body)
 	}
 	a.Generation, a.Annotations[v1alpha1.TreeAnnotation] = 2, "a tree with another manifest"
-	if err := api.Update(t.Context(), a); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, cluster, a)
 	if app := read[live.App](m, ask(etag), http.StatusOK); app.Ready != "Unknown" || app.Message != "" {
 		t.Errorf("after a commit that changed only files beside app.yaml: %+v", app)
+	}
+}
+
+// TestAPageCostsWhatIsOnIt, however long its list is.
+func TestAPageCostsWhatIsOnIt(t *testing.T) {
+	m, cluster, _ := newCluster(t)
+	caller := m.holder("viewer", "tenant:acme:view")
+	cost := func() float64 {
+		return testing.AllocsPerRun(20, func() {
+			if answer := m.as(caller, "GET", "/v1/apps/acme/shop?limit=2", ""); answer.Code != http.StatusOK {
+				t.Fatalf("%d %s", answer.Code, answer.Body)
+			}
+		})
+	}
+	apply(t, cluster, appOf("kubeop-acme-shop", "a"))
+	short := cost()
+	for i := range 1000 {
+		apply(t, cluster, appOf("kubeop-acme-shop", fmt.Sprintf("x%d", i)))
+	}
+	if long := cost(); long > short*1.5 {
+		t.Errorf("a page of a list of 1,000 makes %g allocations, one of a short list %g", long, short)
 	}
 }
 

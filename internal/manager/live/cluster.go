@@ -9,19 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/manager/index"
 )
 
-// Cluster caches the tenants, projects and apps of a cluster.
+// Cluster follows the tenants, projects and apps of a cluster.
 type Cluster struct {
-	cache.Cache
-	informers []cache.Informer
+	// Index has what was read.
+	Index  *index.Index
+	caches cache.Cache
+	filled []toolscache.ResourceEventHandlerRegistration
 }
 
-// NewCluster returns the caches. Start fills them, and returns when its context ends.
+// NewCluster returns a Cluster that is empty until it is started.
 func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -36,39 +41,78 @@ func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the caches: %w", err)
 	}
-	c := &Cluster{Cache: caches}
+	c := &Cluster{Index: index.New(), caches: caches}
 	for _, kind := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
 		informer, err := caches.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("making the caches: %w", err)
 		}
-		c.informers = append(c.informers, informer)
+		filled, err := informer.AddEventHandler(c.handler())
+		if err != nil {
+			return nil, fmt.Errorf("making the caches: %w", err)
+		}
+		c.filled = append(c.filled, filled)
 	}
 	return c, nil
 }
 
-// slim drops what no operation tells, and what may be large or secret, before a cache holds it.
-func slim(object any) (any, error) {
-	switch o := object.(type) {
-	case *v1alpha1.Tenant:
-		o.Status.Inventory = v1alpha1.Inventory{}
-	case *v1alpha1.Project:
-		o.Status.Inventory = v1alpha1.Inventory{}
-	case *v1alpha1.App:
-		o.Status.Inventory, o.Spec.Raw = v1alpha1.Inventory{}, nil
-		if o.Spec.Helm != nil {
-			o.Spec.Helm.Values = nil
+// Start follows the cluster until the context ends.
+func (c *Cluster) Start(ctx context.Context) error { return c.caches.Start(ctx) }
+
+func (c *Cluster) handler() toolscache.ResourceEventHandler {
+	apply := func(object any) {
+		if o, is := object.(client.Object); is {
+			if err := Apply(c.Index, o); err != nil {
+				ctrl.Log.WithName("live").Error(err, "Reading an object of the cluster")
+			}
 		}
 	}
-	return cache.TransformStripManagedFields()(object)
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    apply,
+		UpdateFunc: func(_, object any) { apply(object) },
+		DeleteFunc: func(object any) {
+			// The event of a deletion that was missed has the object as it was last seen.
+			if missed, is := object.(toolscache.DeletedFinalStateUnknown); is {
+				object = missed.Obj
+			}
+			if o, is := object.(client.Object); is {
+				Forget(c.Index, o)
+			}
+		},
+	}
+}
+
+// slim keeps what is told of an object: the rest, such as values and inventories, may be large or secret.
+func slim(object any) (any, error) {
+	o, is := object.(client.Object)
+	if !is {
+		return object, nil
+	}
+	o.SetManagedFields(nil)
+	o.SetLabels(nil)
+	o.SetOwnerReferences(nil)
+	kept := map[string]string{}
+	if tree, has := o.GetAnnotations()[v1alpha1.TreeAnnotation]; has {
+		kept[v1alpha1.TreeAnnotation] = tree
+	}
+	o.SetAnnotations(kept)
+	switch o := object.(type) {
+	case *v1alpha1.Tenant:
+		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{}, v1alpha1.Inventory{}
+	case *v1alpha1.Project:
+		o.Spec, o.Status.Inventory = v1alpha1.ProjectSpec{}, v1alpha1.Inventory{}
+	case *v1alpha1.App:
+		o.Spec, o.Status.Inventory = v1alpha1.AppSpec{Type: o.Spec.Type}, v1alpha1.Inventory{}
+	}
+	return o, nil
 }
 
 var errNotSynced = errors.New("the caches were not filled yet; the API server does not answer, or refuses")
 
-// Synced returns nil once all caches were filled. They stay filled when the API server is gone.
+// Synced returns nil once all that is in the cluster was read. It stays there when the API server is gone.
 func (c *Cluster) Synced(context.Context) error {
-	for _, informer := range c.informers {
-		if !informer.HasSynced() {
+	for _, registration := range c.filled {
+		if !registration.HasSynced() {
 			return errNotSynced
 		}
 	}

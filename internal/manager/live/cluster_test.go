@@ -2,11 +2,16 @@ package live
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -21,58 +26,124 @@ var env *testenv.Env
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// TestTheCachesFollowTheClusterWithTheRightsOfTheChart reads as the service account that the chart makes.
-func TestTheCachesFollowTheClusterWithTheRightsOfTheChart(t *testing.T) {
-	ctx := t.Context()
-	if _, err := env.InstallChart(ctx, "manager.enabled=true", "manager.plainHTTP=true"); err != nil {
+var install = sync.OnceValue(func() error {
+	_, err := env.InstallChart(context.Background(), "manager.enabled=true", "manager.plainHTTP=true")
+	return err
+})
+
+// accounts installs the chart, and returns a client for administrators, and the configuration of the service account that the chart makes for the manager.
+func accounts(t *testing.T) (admin client.Client, manager *rest.Config) {
+	t.Helper()
+	if err := install(); err != nil {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
 	}
 	admin, err := client.New(env.Config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	accounts, err := kubernetes.NewForConfig(env.Config)
+	all, err := kubernetes.NewForConfig(env.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := accounts.CoreV1().ServiceAccounts(testenv.Namespace).CreateToken(ctx, "kubeop-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := all.CoreV1().ServiceAccounts(testenv.Namespace).CreateToken(t.Context(), "kubeop-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := rest.AnonymousClientConfig(env.Config)
-	config.BearerToken = token.Status.Token
-	running, stop := context.WithCancel(ctx)
+	manager = rest.AnonymousClientConfig(env.Config)
+	manager.BearerToken = token.Status.Token
+	return admin, manager
+}
+
+// follow starts a Cluster, and returns it when it was read.
+func follow(t *testing.T, config *rest.Config) *Cluster {
+	t.Helper()
+	running, stop := context.WithCancel(context.Background())
 	c, err := NewCluster(running, config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Synced(ctx) == nil {
-		t.Error("caches that were not started are filled")
+	if c.Synced(running) == nil {
+		t.Error("a Cluster that was not started has read")
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Start(running) }()
-	eventually(t, func() bool { return c.Synced(ctx) == nil })
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the stop failed: %v", err)
+		}
+	})
+	eventually(t, func() bool { return c.Synced(running) == nil })
+	return c
+}
+
+func create(t *testing.T, admin client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTheClusterIsFollowedWithTheRightsOfTheChart: what is there before, what is changed and what is deleted; and nothing secret is kept.
+func TestTheClusterIsFollowedWithTheRightsOfTheChart(t *testing.T) {
+	ctx := t.Context()
+	admin, manager := accounts(t)
+	const secret = "hunter2"
+	app := func(name string, spec v1alpha1.AppSpec) *v1alpha1.App {
+		return &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-cached-shop", Name: name, Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": secret}}, Spec: spec}
+	}
+	raw := app("raw", v1alpha1.AppSpec{Type: v1alpha1.AppRaw, Raw: &v1alpha1.RawSource{Manifests: []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"a":"` + secret + `"}}`)}}}})
+	chart := app("chart", v1alpha1.AppSpec{Type: v1alpha1.AppHelm, Helm: &v1alpha1.HelmSource{Path: "chart", Values: &apiextensionsv1.JSON{Raw: []byte(`{"password":"` + secret + `"}`)}}})
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "cached", Labels: map[string]string{v1alpha1.TenantLabel: "cached"}, Annotations: map[string]string{"paas.kubeop.io/allow-deletion": "cached"}}}
-	if err := admin.Create(ctx, tenant); err != nil {
+	create(t, admin,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-cached"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-cached-shop"}},
+		tenant, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-cached", Name: "shop"}}, raw, chart)
+	c := follow(t, manager)
+	names := func(list string) (all []string) {
+		for _, item := range c.Index.Page(list, "", 10, func(string) bool { return true }) {
+			all = append(all, item.Name)
+		}
+		return all
+	}
+	for list, want := range map[string]string{"tenants/cached": "cached", "projects/cached": "shop", "apps/cached/shop": "chart raw"} {
+		if got := strings.Join(names(list), " "); got != want {
+			t.Errorf("%s has %q", list, got)
+		}
+	}
+	for _, a := range []*v1alpha1.App{raw, chart} {
+		kept := &v1alpha1.App{}
+		if err := c.caches.Get(ctx, client.ObjectKeyFromObject(a), kept); err != nil || strings.Contains(fmt.Sprintf("%+v", kept), secret) || kept.Spec.Raw != nil || kept.Spec.Helm != nil || len(kept.ManagedFields) > 0 {
+			t.Errorf("%v: it is kept as %+v", err, kept)
+		}
+	}
+	if c.Index.Get("tenants", "cached") == nil {
+		t.Error("the list of all tenants lacks it")
+	}
+	before := c.Index.Get("apps/cached/shop", "raw")
+	raw.Status.Conditions = []metav1.Condition{{Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Succeeded", LastTransitionTime: metav1.Now(), ObservedGeneration: raw.Generation}}
+	if err := admin.Status().Update(ctx, raw); err != nil {
 		t.Fatal(err)
 	}
-	read := &v1alpha1.Tenant{}
-	eventually(t, func() bool { return c.Get(ctx, client.ObjectKeyFromObject(tenant), read) == nil })
-	if read.ResourceVersion != tenant.ResourceVersion || len(read.ManagedFields) > 0 {
-		t.Errorf("the cache has %+v", read.ObjectMeta)
+	eventually(t, func() bool {
+		now := c.Index.Get("apps/cached/shop", "raw")
+		return strings.Contains(string(now.Body), `"ready":"True"`) && now.ETag != before.ETag
+	})
+	for _, o := range []client.Object{chart, tenant} {
+		if err := admin.Delete(ctx, o); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := admin.Delete(ctx, tenant); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func() bool { return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(tenant), read)) })
-	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("the stop failed: %v", err)
-	}
+	eventually(t, func() bool {
+		return strings.Join(names("apps/cached/shop"), " ") == "raw" && c.Index.Get("tenants", "cached") == nil && len(names("tenants/cached")) == 0
+	})
 }
 
 func eventually(t *testing.T, holds func() bool) {

@@ -2,26 +2,21 @@ package live
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/index"
 	"github.com/kubeop/kubeop/internal/manager/page"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
 // Operations are those of this package.
 type Operations struct {
-	// Cluster is read from caches, so its objects are shared, and never changed.
-	Cluster client.Reader
-	// Synced returns why the caches were not filled yet.
+	Index *index.Index
+	// Synced returns why the cluster was not read yet.
 	Synced func(context.Context) error
 }
 
@@ -52,145 +47,122 @@ type (
 	}
 )
 
-type listed[T any] struct{ Body page.List[T] }
-
-func (o *Operations) tenants(ctx context.Context, q *page.Query) (*listed[Tenant], error) {
-	var all v1alpha1.TenantList
-	after, err := o.list(ctx, *q, &all, "")
-	if err != nil {
-		return nil, err
-	}
-	var found []Tenant
-	for i := range all.Items {
-		if t := &all.Items[i]; auth.Of(ctx).Grant.May(access.Tenants, access.Read, t.Name, "") {
-			found = append(found, tenantOf(t))
-		}
-	}
-	return pageOf(*q, after, found, func(t Tenant) string { return t.Name }), nil
+// view is what a caller may see of a list.
+type view struct {
+	list string
+	may  func(name string) bool
 }
 
-func (o *Operations) tenant(ctx context.Context, in *tenantInput) (*one[Tenant], error) {
+func (o *Operations) tenants(ctx context.Context, q *page.Query) (*answer, error) {
+	return o.list(ctx, *q, o.viewTenants)
+}
+
+func (o *Operations) viewTenants(ctx context.Context) (view, error) {
+	list, grant := allTenants, auth.Of(ctx).Grant
+	if tenant, _ := grant.Tenant(); tenant != "" {
+		list = tenantsOf(tenant)
+	}
+	return view{list, func(name string) bool { return grant.May(access.Tenants, access.Read, name, "") }}, o.ready(ctx)
+}
+
+func (o *Operations) tenant(ctx context.Context, in *tenantInput) (*one, error) {
 	if !auth.Of(ctx).Grant.May(access.Tenants, access.Read, in.Tenant, "") {
 		return nil, problem.New(problem.NotFound, "")
 	}
-	t, err := o.tenantNamed(ctx, in.Tenant)
+	t, err := o.get(ctx, allTenants, in.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	return answerOf(in.Known, t.ResourceVersion, tenantOf(t)), nil
+	return answerOf(in.Known, t), nil
 }
 
-// projects answers those that the caller may see. Who may see none of a tenant does not learn that it exists.
-func (o *Operations) projects(ctx context.Context, in *projectsInput) (*listed[Project], error) {
-	if !auth.Of(ctx).Grant.Knows(in.Tenant) {
-		return nil, problem.New(problem.NotFound, "")
-	}
-	if _, err := o.tenantNamed(ctx, in.Tenant); err != nil {
-		return nil, err
-	}
-	var all v1alpha1.ProjectList
-	after, err := o.list(ctx, in.Query, &all, v1alpha1.HomeNamespace(in.Tenant))
-	if err != nil {
-		return nil, err
-	}
-	var found []Project
-	for i := range all.Items {
-		if p := &all.Items[i]; auth.Of(ctx).Grant.May(access.Projects, access.Read, in.Tenant, p.Name) {
-			found = append(found, projectOf(in.Tenant, p))
+func (o *Operations) projects(ctx context.Context, in *projectsInput) (*answer, error) {
+	return o.list(ctx, in.Query, in.view(o))
+}
+
+// view lets callers see those that are their own. Who may see none of a tenant does not learn that it exists.
+func (in *projectsInput) view(o *Operations) func(context.Context) (view, error) {
+	return func(ctx context.Context) (view, error) {
+		grant := auth.Of(ctx).Grant
+		if !grant.Knows(in.Tenant) {
+			return view{}, problem.New(problem.NotFound, "")
 		}
+		_, err := o.get(ctx, allTenants, in.Tenant)
+		return view{projectsOf(in.Tenant), func(name string) bool { return grant.May(access.Projects, access.Read, in.Tenant, name) }}, err
 	}
-	return pageOf(in.Query, after, found, func(p Project) string { return p.Name }), nil
 }
 
-func (o *Operations) project(ctx context.Context, in *projectInput) (*one[Project], error) {
+func (o *Operations) project(ctx context.Context, in *projectInput) (*one, error) {
 	p, err := o.projectNamed(ctx, access.Projects, in.Tenant, in.Project)
 	if err != nil {
 		return nil, err
 	}
-	return answerOf(in.Known, p.ResourceVersion, projectOf(in.Tenant, p)), nil
+	return answerOf(in.Known, p), nil
 }
 
-func (o *Operations) apps(ctx context.Context, in *appsInput) (*listed[App], error) {
+func (o *Operations) apps(ctx context.Context, in *appsInput) (*answer, error) {
+	return o.list(ctx, in.Query, in.view(o))
+}
+
+func (in *appsInput) view(o *Operations) func(context.Context) (view, error) {
+	return func(ctx context.Context) (view, error) {
+		_, err := o.projectNamed(ctx, access.Apps, in.Tenant, in.Project)
+		return view{appsOf(in.Tenant, in.Project), func(string) bool { return true }}, err
+	}
+}
+
+func (o *Operations) app(ctx context.Context, in *appInput) (*one, error) {
 	if _, err := o.projectNamed(ctx, access.Apps, in.Tenant, in.Project); err != nil {
 		return nil, err
 	}
-	var all v1alpha1.AppList
-	after, err := o.list(ctx, in.Query, &all, v1alpha1.ProjectNamespace(in.Tenant, in.Project))
+	a, err := o.get(ctx, appsOf(in.Tenant, in.Project), in.App)
 	if err != nil {
 		return nil, err
 	}
-	var found []App
-	for i := range all.Items {
-		found = append(found, appOf(in.Tenant, in.Project, &all.Items[i]))
-	}
-	return pageOf(in.Query, after, found, func(a App) string { return a.Name }), nil
+	return answerOf(in.Known, a), nil
 }
 
-func (o *Operations) app(ctx context.Context, in *appInput) (*one[App], error) {
-	if _, err := o.projectNamed(ctx, access.Apps, in.Tenant, in.Project); err != nil {
+// list answers a page of what the caller may see.
+func (o *Operations) list(ctx context.Context, q page.Query, of func(context.Context) (view, error)) (*answer, error) {
+	v, err := of(ctx)
+	if err != nil {
 		return nil, err
 	}
-	a := &v1alpha1.App{}
-	if err := o.get(ctx, client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(in.Tenant, in.Project), Name: in.App}, a); err != nil {
+	after, err := q.Key()
+	if err != nil {
 		return nil, err
 	}
-	return answerOf(in.Known, a.ResourceVersion, appOf(in.Tenant, in.Project, a)), nil
+	return pageOf(q, o.Index.Page(v.list, after, q.Limit+1, v.may)), nil
 }
 
-func (o *Operations) tenantNamed(ctx context.Context, name string) (*v1alpha1.Tenant, error) {
-	t := &v1alpha1.Tenant{}
-	return t, o.get(ctx, client.ObjectKey{Name: name}, t)
-}
-
-// projectNamed returns a project of which the caller may read a resource. It also reads the tenant: what looks like a project of one that does not exist,
-// such as the platform's, is none.
-func (o *Operations) projectNamed(ctx context.Context, resource access.Resource, tenant, name string) (*v1alpha1.Project, error) {
+// projectNamed returns a project of which the caller may read a resource. It also looks for the tenant: what looks like a project of one that does not
+// exist is none.
+func (o *Operations) projectNamed(ctx context.Context, resource access.Resource, tenant, name string) (*index.Item, error) {
 	if !auth.Of(ctx).Grant.May(resource, access.Read, tenant, name) {
 		return nil, problem.New(problem.NotFound, "")
 	}
-	if _, err := o.tenantNamed(ctx, tenant); err != nil {
+	if _, err := o.get(ctx, allTenants, tenant); err != nil {
 		return nil, err
 	}
-	p := &v1alpha1.Project{}
-	return p, o.get(ctx, client.ObjectKey{Namespace: v1alpha1.HomeNamespace(tenant), Name: name}, p)
+	return o.get(ctx, projectsOf(tenant), name)
 }
 
-func (o *Operations) get(ctx context.Context, key client.ObjectKey, into client.Object) error {
+func (o *Operations) get(ctx context.Context, list, name string) (*index.Item, error) {
 	if err := o.ready(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	switch err := o.Cluster.Get(ctx, key, into, client.UnsafeDisableDeepCopy); {
-	case apierrors.IsNotFound(err):
-		return problem.New(problem.NotFound, "")
-	case err != nil:
-		return err
+	item := o.Index.Get(list, name)
+	if item == nil {
+		return nil, problem.New(problem.NotFound, "")
 	}
-	return nil
+	return item, nil
 }
 
-// ready refuses while the caches are empty: what is there would look as if it were not.
+// ready refuses while nothing was read: what is there would look as if it were not.
 func (o *Operations) ready(ctx context.Context) error {
 	if err := o.Synced(ctx); err != nil {
 		logr.FromContextOrDiscard(ctx).Info("Answering that the caches are not filled", "why", err.Error())
 		return huma.ErrorWithHeaders(problem.New(problem.Unavailable, "The manager has not read the cluster yet."), map[string][]string{"Retry-After": {"5"}})
 	}
 	return nil
-}
-
-// list reads all objects of a namespace, and returns the name after which the page begins.
-func (o *Operations) list(ctx context.Context, q page.Query, into client.ObjectList, namespace string) (after string, err error) {
-	if after, err = q.Key(); err != nil {
-		return "", err
-	}
-	if err := o.ready(ctx); err != nil {
-		return "", err
-	}
-	return after, o.Cluster.List(ctx, into, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
-}
-
-// pageOf returns the page after a name.
-func pageOf[T any](q page.Query, after string, all []T, name func(T) string) *listed[T] {
-	all = slices.DeleteFunc(all, func(item T) bool { return name(item) <= after })
-	slices.SortFunc(all, func(a, b T) int { return strings.Compare(name(a), name(b)) })
-	return &listed[T]{page.Of(q, all, name)}
 }

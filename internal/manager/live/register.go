@@ -2,24 +2,38 @@ package live
 
 import (
 	"net/http"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/page"
 )
 
 // Register registers the operations.
 func (o *Operations) Register(api huma.API) {
-	op := func(id, path, summary, tag string, errs ...int) huma.Operation {
-		return huma.Operation{
-			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{tag}, Security: auth.Required,
-			Errors: append(errs, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable),
-		}
+	huma.Register(api, list[Tenant](api, "listTenants", "/v1/tenants", "The tenants that the caller may see, by name", "Tenants"), o.tenants)
+	huma.Register(api, get[Tenant](api, "getTenant", "/v1/tenants/{tenant}", "A tenant", "Tenants"), o.tenant)
+	huma.Register(api, list[Project](api, "listProjects", "/v1/projects/{tenant}", "The projects of a tenant that the caller may see, by name", "Projects", http.StatusNotFound), o.projects)
+	huma.Register(api, get[Project](api, "getProject", "/v1/projects/{tenant}/{project}", "A project", "Projects"), o.project)
+	huma.Register(api, list[App](api, "listApps", "/v1/apps/{tenant}/{project}", "The apps of a project, by name", "Apps", http.StatusNotFound), o.apps)
+	huma.Register(api, get[App](api, "getApp", "/v1/apps/{tenant}/{project}/{app}", "An app", "Apps"), o.app)
+}
+
+func list[T any](api huma.API, id, path, summary, tag string, errs ...int) huma.Operation {
+	return operation[page.List[T]](api, id, path, summary, tag, append(errs, http.StatusBadRequest))
+}
+
+func get[T any](api huma.API, id, path, summary, tag string) huma.Operation {
+	return operation[T](api, id, path, summary, tag, []int{http.StatusNotFound})
+}
+
+// operation describes the body, which huma cannot know: it was encoded before.
+func operation[Body any](api huma.API, id, path, summary, tag string, errs []int) huma.Operation {
+	body := &huma.MediaType{Schema: api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Body](), true, "")}
+	return huma.Operation{
+		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{tag}, Security: auth.Required,
+		Errors:    append(errs, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable),
+		Responses: map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{"application/json": body}}},
 	}
-	huma.Register(api, op("listTenants", "/v1/tenants", "The tenants that the caller may see, by name", "Tenants", http.StatusBadRequest), o.tenants)
-	huma.Register(api, op("getTenant", "/v1/tenants/{tenant}", "A tenant", "Tenants", http.StatusNotFound), o.tenant)
-	huma.Register(api, op("listProjects", "/v1/projects/{tenant}", "The projects of a tenant that the caller may see, by name", "Projects", http.StatusBadRequest, http.StatusNotFound), o.projects)
-	huma.Register(api, op("getProject", "/v1/projects/{tenant}/{project}", "A project", "Projects", http.StatusNotFound), o.project)
-	huma.Register(api, op("listApps", "/v1/apps/{tenant}/{project}", "The apps of a project, by name", "Apps", http.StatusBadRequest, http.StatusNotFound), o.apps)
-	huma.Register(api, op("getApp", "/v1/apps/{tenant}/{project}/{app}", "An app", "Apps", http.StatusNotFound), o.app)
 }

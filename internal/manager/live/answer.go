@@ -1,0 +1,81 @@
+package live
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/kubeop/kubeop/internal/manager/index"
+	"github.com/kubeop/kubeop/internal/manager/page"
+)
+
+// Known is the part of a request by which a caller says what it has already.
+type Known struct {
+	IfNoneMatch string `header:"If-None-Match" maxLength:"1024" doc:"ETags of answers that the caller has. If it is one of these, the answer is 304 without a body."`
+}
+
+// answer writes bodies that were encoded when their objects changed.
+type answer struct{ Body func(huma.Context) }
+
+type one struct {
+	ETag         string `header:"ETag" doc:"It changes whenever the body does."`
+	CacheControl string `header:"Cache-Control" doc:"The answer may be kept, and has to be asked for each time."`
+	Body         func(huma.Context)
+}
+
+// answerOf answers an item, or that the caller has it.
+func answerOf(k Known, item *index.Item) *one {
+	return &one{ETag: item.ETag, CacheControl: "private, no-cache", Body: func(ctx huma.Context) {
+		if k.has(item.ETag) {
+			ctx.SetStatus(http.StatusNotModified)
+			return
+		}
+		write(ctx, append(bytes.Clone(item.Body), '\n'))
+	}}
+}
+
+func (k Known) has(etag string) bool {
+	for known := range strings.SplitSeq(k.IfNoneMatch, ",") {
+		// The weak comparison of RFC 9110: W/ does not count.
+		if known = strings.TrimSpace(known); known == "*" || strings.TrimPrefix(known, "W/") == etag {
+			return true
+		}
+	}
+	return false
+}
+
+// pageOf answers a page of what was read with one item more than the limit.
+func pageOf(q page.Query, read []*index.Item) *answer {
+	list := page.Of(q, read, func(item *index.Item) string { return item.Name })
+	return &answer{func(ctx huma.Context) {
+		var body bytes.Buffer
+		size := len(list.Next) + len(`{"items":[],"next":""}`) + 1
+		for _, item := range list.Items {
+			size += len(item.Body) + 1
+		}
+		body.Grow(size)
+		body.WriteString(`{"items":[`)
+		for i, item := range list.Items {
+			if i > 0 {
+				body.WriteByte(',')
+			}
+			body.Write(item.Body)
+		}
+		body.WriteByte(']')
+		if list.Next != "" {
+			// A cursor is base64, which needs no escape.
+			body.WriteString(`,"next":"` + list.Next + `"`)
+		}
+		body.WriteString("}\n")
+		write(ctx, body.Bytes())
+	}}
+}
+
+func write(ctx huma.Context, body []byte) {
+	ctx.SetHeader("Content-Type", "application/json")
+	ctx.SetStatus(http.StatusOK)
+	// It fails only if the client disconnected.
+	_, _ = ctx.BodyWriter().Write(body)
+}

@@ -1,0 +1,84 @@
+package live
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/manager/index"
+)
+
+// The names of the lists. Who has tokens of one tenant sees a list with it alone.
+const allTenants = "tenants"
+
+func tenantsOf(tenant string) string       { return "tenants/" + tenant }
+func projectsOf(tenant string) string      { return "projects/" + tenant }
+func appsOf(tenant, project string) string { return "apps/" + tenant + "/" + project }
+
+// Apply records an object as it is now.
+func Apply(x *index.Index, object client.Object) error {
+	lists, told := place(object)
+	if len(lists) == 0 {
+		return nil
+	}
+	item, err := encode(object.GetName(), told)
+	if err != nil {
+		return err
+	}
+	for _, list := range lists {
+		x.Put(list, item)
+	}
+	return nil
+}
+
+// Forget records that an object was deleted.
+func Forget(x *index.Index, object client.Object) {
+	lists, _ := place(object)
+	for _, list := range lists {
+		x.Delete(list, object.GetName())
+	}
+}
+
+// place returns the lists that an object is in, and what they tell of it. Those of the platform are in none.
+func place(object client.Object) (lists []string, told any) {
+	switch o := object.(type) {
+	case *v1alpha1.Tenant:
+		return []string{allTenants, tenantsOf(o.Name)}, tenantOf(o)
+	case *v1alpha1.Project:
+		if tenant, project := owner(o.Namespace); project == "" && tenant != "" {
+			return []string{projectsOf(tenant)}, projectOf(tenant, o)
+		}
+	case *v1alpha1.App:
+		if tenant, project := owner(o.Namespace); project != "" {
+			return []string{appsOf(tenant, project)}, appOf(tenant, project, o)
+		}
+	}
+	return nil, nil
+}
+
+// owner returns whose a namespace is: a tenant's, or a project's of one. Names of tenants have no dash.
+func owner(namespace string) (tenant, project string) {
+	home, is := strings.CutPrefix(namespace, v1alpha1.HomeNamespace(""))
+	if tenant, project, _ = strings.Cut(home, "-"); !is || tenant == v1alpha1.PlatformTenant {
+		return "", ""
+	}
+	return tenant, project
+}
+
+func encode(name string, told any) (*index.Item, error) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(told); err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", name, err)
+	}
+	text := bytes.TrimSuffix(body.Bytes(), []byte("\n"))
+	sum := sha256.Sum256(text)
+	return &index.Item{Name: name, Body: bytes.Clone(text), ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`}, nil
+}
