@@ -9,8 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -98,9 +100,10 @@ func TestAVolumeThatStartsEmptyIsReported(t *testing.T) {
 		"beside a new claim":                    {[]client.Object{claim(shop, "old-data", "old", time.Hour), claim(shop, "web-data", "web", time.Minute)}, nil, renamed},
 		"beside an old claim":                   {[]client.Object{claim(shop, "old-data", "old", 3*time.Hour), claim(shop, "web-data", "web", 2*time.Hour)}, nil, ""},
 		"the left one is newer":                 {[]client.Object{claim(shop, "old-data", "old", time.Second), claim(shop, "web-data", "web", time.Minute)}, nil, ""},
-		"a volume without a claim of its own":   {[]client.Object{claim(shop, "old-data", "old", time.Hour), claim(shop, "shared", "other", time.Hour)}, func(a *v1alpha1.App) { a.Spec.Image.Volumes[0].Size, a.Spec.Image.Volumes[0].ClaimName = nil, "shared" }, ""},
+		"a volume without a claim of its own":   {[]client.Object{claim(shop, "old-data", "old", time.Hour), claim(shop, "shared", "other", time.Minute)}, func(a *v1alpha1.App) { a.Spec.Image.Volumes[0].Size, a.Spec.Image.Volumes[0].ClaimName = nil, "shared" }, ""},
 		"it left another project":               {[]client.Object{inBlog, inShop, claim(blog, "web-data", "web", time.Hour)}, nil, elsewhere},
 		"it is still in the other project":      {[]client.Object{inBlog, claim(blog, "web-data", "web", time.Hour), there(blog, "web")}, nil, ""},
+		"there is none in the other project":    {[]client.Object{inBlog}, nil, ""},
 		"another App left it there":             {[]client.Object{inBlog, claim(blog, "web-data", "other", time.Hour)}, nil, ""},
 		"its claim there is newer":              {[]client.Object{inBlog, claim(blog, "web-data", "web", time.Second), claim(shop, "web-data", "web", time.Minute)}, nil, ""},
 		"its claim here is its own":             {[]client.Object{inShop, claim(shop, "web-data", "web", time.Minute)}, nil, ""},
@@ -141,6 +144,30 @@ func TestAnAppThatWasNeverAppliedLooksAgain(t *testing.T) {
 		app.Status.LastAppliedRevision = applied
 		if _, _, again := newClaims(t).carry(app); again != want {
 			t.Errorf("applied is %q, and it looks again after %s, want %s", applied, again, want)
+		}
+		app.Spec.Image.Volumes = nil
+		if _, _, again := newClaims(t).carry(app); again != 0 {
+			t.Errorf("without volumes it looks again after %s", again)
+		}
+	}
+}
+
+// notServed is the mapper of an API server that does not answer.
+type notServed struct{ apimeta.RESTMapper }
+
+func (notServed) RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping, error) {
+	return nil, errors.New("away")
+}
+
+// TestNothingIsSaidOfClaimsThatCannotBeWatched: no volume is said to start empty, and none to be there.
+func TestNothingIsSaidOfClaimsThatCannotBeWatched(t *testing.T) {
+	mounting := imageApp("api")
+	mounting.Spec.Image.Volumes[0].Size, mounting.Spec.Image.Volumes[0].ClaimName = nil, "shared"
+	for name, app := range map[string]*v1alpha1.App{"with a volume": imageApp(""), "renamed": imageApp("api"), "that mounts a claim": mounting} {
+		k := newClaims(t)
+		k.Watch = watchtest.New(t, fake.NewClientBuilder().WithRESTMapper(notServed{}).Build())
+		if empty, end, _ := k.carry(app); end != "failed Failed: watching PersistentVolumeClaim: away" || empty != "" {
+			t.Errorf("an app %s: %q, %q", name, empty, end)
 		}
 	}
 }
@@ -188,6 +215,10 @@ func TestAMountedClaimMustExist(t *testing.T) {
 			}
 		})
 	}
+	app.Spec.Image.Volumes = append(app.Spec.Image.Volumes, v1alpha1.ImageVolume{Name: "more", ClaimName: "none"})
+	if _, end, _ := newClaims(t, claim(shop, "shared", "other", time.Hour)).carry(app); !strings.HasPrefix(end, "failed ClaimMissing: spec.image.volumes[more].claimName: ") {
+		t.Errorf("the second of two claims is missing: %q", end)
+	}
 }
 
 // TestARenamedAppNeedsTheClaimsOfItsFormerName.
@@ -213,6 +244,13 @@ func TestARenamedAppNeedsTheClaimsOfItsFormerName(t *testing.T) {
 				t.Errorf("got  %q, %q\nwant %q, %q", empty, end, c.empty, c.end)
 			}
 		})
+	}
+	mounting := imageApp("api")
+	mounting.Spec.Image.Volumes = append(mounting.Spec.Image.Volumes, v1alpha1.ImageVolume{Name: "more", ClaimName: "shared"})
+	unlabelled := claim(shop, "shared", "", time.Hour)
+	unlabelled.Labels = nil
+	if empty, end, _ := newClaims(t, claim(shop, "api-data", "api", time.Hour), unlabelled).carry(mounting); empty != "" || end != "done" {
+		t.Errorf("beside a claim that it mounts: %q, %q", empty, end)
 	}
 	k := newClaims(t)
 	k.fails = ".App"

@@ -104,7 +104,7 @@ func (d *declarations) note(p Pass) (news bool) {
 		now.objects = hashesOfEntries(p.Recorded)
 	}
 	d.projects[app.Namespace][app.Name] = now
-	return !known || now.input != before.input || now.revision != before.revision || !slices.Equal(now.objects, before.objects)
+	return now.input != before.input || now.revision != before.revision || !slices.Equal(now.objects, before.objects)
 }
 
 // wait records whether an App waits for its turn. The caller holds the lock.

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,29 +37,38 @@ func declaring(app *v1alpha1.App, revision string, names ...string) Pass {
 
 // TestNoteRecordsTheDeclarationsOfAPass starts after a pass of generation 1 that declared one object.
 func TestNoteRecordsTheDeclarationsOfAPass(t *testing.T) {
-	blocked := []metav1.Condition{{Type: v1alpha1.DependenciesReadyCondition, Status: "Unknown"}, {Type: v1alpha1.SourceReadyCondition, Status: "Unknown"}}
-	broken := []metav1.Condition{{Type: v1alpha1.DependenciesReadyCondition, Status: "True"}, {Type: v1alpha1.SourceReadyCondition, Status: "False"}}
+	with := func(conditions ...metav1.Condition) func(*v1alpha1.App) {
+		return func(a *v1alpha1.App) { a.Status.Conditions = conditions }
+	}
+	blocked := with(metav1.Condition{Type: v1alpha1.DependenciesReadyCondition, Status: "Unknown"}, metav1.Condition{Type: v1alpha1.SourceReadyCondition, Status: "Unknown"})
+	broken := with(metav1.Condition{Type: v1alpha1.DependenciesReadyCondition, Status: "True"}, metav1.Condition{Type: v1alpha1.SourceReadyCondition, Status: "False"})
 	cases := map[string]struct {
-		conditions []metav1.Condition
+		change     func(*v1alpha1.App)
 		declared   []string
 		done       bool
 		generation int64
 		declares   bool
 	}{
-		"it declares it again":      {nil, []string{"moved", "a"}, true, 2, true},
-		"it no longer does":         {nil, []string{"a"}, true, 2, false},
-		"it declares nothing":       {nil, nil, true, 2, false},
+		"it declares it again":      {with(), []string{"moved", "a"}, true, 2, true},
+		"it no longer does":         {with(), []string{"a"}, true, 2, false},
+		"it declares nothing":       {with(), nil, true, 2, false},
+		"it was only rendered":      {with(), []string{"a"}, false, 2, false},
 		"it waits for a dependency": {blocked, nil, false, 1, true},
 		"its source is broken":      {broken, nil, false, 2, true},
 		"it was broken, and is not": {broken, []string{"a"}, true, 2, false},
-		"the pass has no result":    {nil, nil, false, 1, true},
+		"the pass has no result":    {with(), nil, false, 1, true},
+		"its dependency is wrong":   {with(metav1.Condition{Type: v1alpha1.DependenciesReadyCondition, Status: "False"}), nil, false, 2, true},
+		"it does not render":        {with(metav1.Condition{Type: v1alpha1.RenderedCondition, Status: "False"}), nil, false, 2, true},
+		"it is suspended":           {func(a *v1alpha1.App) { a.Spec.Suspend = true }, []string{"a"}, true, 1, true},
+		"it became a Helm app":      {func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{} }, []string{"a"}, true, 1, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var all declarations
 			all.note(declaring(gitApp(1), "one", "moved"))
 			p := declaring(gitApp(2), "two", c.declared...)
-			p.Rendered, p.App.Status.Conditions = c.done, c.conditions
+			p.Rendered = c.done
+			c.change(p.App)
 			all.note(p)
 			got, ok := all.of(p.App.Namespace, p.App.Name)
 			if !ok || got.input.generation != c.generation {
@@ -80,11 +90,47 @@ func TestABrokenAppKeepsItsObjectsOverARestart(t *testing.T) {
 	var all declarations
 	p := declaring(gitApp(2), "")
 	p.Rendered, p.App.Status.Conditions = false, []metav1.Condition{{Type: v1alpha1.SourceReadyCondition, Status: "False"}}
-	p.Recorded = []v1alpha1.InventoryEntry{{ID: "kubeop-acme-shop_own__ConfigMap", Version: "v1"}}
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	for _, name := range names {
+		p.Recorded = append(p.Recorded, v1alpha1.InventoryEntry{ID: "kubeop-acme-shop_" + name + "__ConfigMap", Version: "v1"})
+	}
 	all.note(p)
-	got, ok := all.of(p.App.Namespace, p.App.Name)
-	if !ok || !got.declares(inventory.ObjectID{Namespace: p.App.Namespace, Name: "own", Kind: "ConfigMap"}) {
-		t.Errorf("the app declares %v", got.objects)
+	got, _ := all.of(p.App.Namespace, p.App.Name)
+	for _, name := range names {
+		if !got.declares(inventory.ObjectID{Namespace: p.App.Namespace, Name: name, Kind: "ConfigMap"}) {
+			t.Errorf("the app does not declare %s", name)
+		}
+	}
+}
+
+// TestWhatIsRecordedOfOneAppStaysWhenAnotherIsForgotten, and what is recorded of the other does not.
+func TestWhatIsRecordedOfOneAppStaysWhenAnotherIsForgotten(t *testing.T) {
+	var all declarations
+	api, web := gitApp(1), gitApp(1)
+	web.Name = "web"
+	for _, app := range []*v1alpha1.App{web, api} {
+		p := declaring(app, "one", "a")
+		p.InLine = true
+		all.note(p)
+		all.await(app.Namespace, app.Name, true)
+	}
+	all.await("kubeop-acme-other", "web", true)
+	all.forget(api)
+	_, apiDeclared := all.of(api.Namespace, api.Name)
+	_, webDeclared := all.of(web.Namespace, web.Name)
+	if apiDeclared || !webDeclared {
+		t.Errorf("the forgotten app has a declaration: %t, the other one: %t", apiDeclared, webDeclared)
+	}
+	if all.waitsForTurn(api) || !all.waitsForTurn(web) {
+		t.Errorf("the forgotten app waits for its turn: %t, the other one: %t", all.waitsForTurn(api), all.waitsForTurn(web))
+	}
+	if woken := all.takeWaiting(web.Namespace, web.Name); woken != nil {
+		t.Errorf("%v are woken by web itself", woken)
+	}
+	for _, namespace := range []string{web.Namespace, "kubeop-acme-other"} {
+		if woken := all.takeWaiting(namespace, "other"); !slices.Equal(woken, []string{"web"}) {
+			t.Errorf("in %s, woken are %v", namespace, woken)
+		}
 	}
 }
 
@@ -103,9 +149,9 @@ func TestASiblingIsBehindUntilItReconciledTheCommit(t *testing.T) {
 		"it has reconciled everything":      {gitApp(1), gitApp(1), "two", 0, false, false},
 		"its spec is newer":                 {gitApp(2), gitApp(1), "two", 0, false, true},
 		"it has not reconciled the commit":  {gitApp(1), gitApp(1), "one", 0, false, true},
-		"the same, before the time limit":   {gitApp(1), gitApp(1), "one", 11 * time.Minute, false, true},
-		"the same, after the time limit":    {gitApp(1), gitApp(1), "one", 13 * time.Minute, false, false},
-		"it waits for its turn to fetch it": {gitApp(1), gitApp(1), "one", 13 * time.Minute, true, true},
+		"the same, before the time limit":   {gitApp(1), gitApp(1), "one", 12*time.Minute - time.Second, false, true},
+		"the same, after the time limit":    {gitApp(1), gitApp(1), "one", 12 * time.Minute, false, false},
+		"it waits for its turn to fetch it": {gitApp(1), gitApp(1), "one", 12 * time.Minute, true, true},
 		"it has another source":             {other, other, "one", 0, false, false},
 	}
 	for name, c := range cases {
@@ -117,6 +163,15 @@ func TestASiblingIsBehindUntilItReconciledTheCommit(t *testing.T) {
 			search := transfers.Search((&subject.Subjects{Clock: testclock.NewFakePassiveClock(now)}).New(app), "two")
 			if got := search.behind(c.sibling, declaration{input: inputOf(c.said), revision: c.revision}); got != c.want {
 				t.Errorf("got %t, want %t", got, c.want)
+			}
+			if search.revision = ""; search.behind(c.sibling, declaration{input: inputOf(c.said), revision: c.revision}) != (c.sibling.Generation != c.said.Generation) {
+				t.Error("it is behind a revision that is not known")
+			}
+			search.revision, app.Spec.Git = "two", nil
+			inline := gitApp(1)
+			inline.Spec.Git = nil
+			if search.behind(inline, declaration{input: inputOf(inline), revision: c.revision}) {
+				t.Error("it is behind an app that has another source")
 			}
 		})
 	}
@@ -138,6 +193,14 @@ func TestSiblingsGetTheirTimeForEachRevision(t *testing.T) {
 	m.begin(inputOf(gitApp(2)), "two", at(4))
 	if m.leftAt != at(4) || m.declaredAt != at(4) {
 		t.Errorf("the times are %s, %s", m.leftAt, m.declaredAt)
+	}
+	m.undeclaredFor("web", input{}, at(5))
+	if got := m.undeclaredFor("web", input{}, at(9)); got != 4*time.Minute {
+		t.Errorf("the sibling has not declared for %s, want 4m", got)
+	}
+	m.begin(inputOf(gitApp(2)), "three", at(10))
+	if got := m.undeclaredFor("web", input{}, at(11)); got != 0 {
+		t.Errorf("since the last revision, the sibling has not declared for %s, want 0", got)
 	}
 }
 

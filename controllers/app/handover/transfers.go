@@ -171,7 +171,7 @@ func (f *Search) siblings(ctx context.Context) (siblings, error) {
 	apps := &metav1.PartialObjectMetadataList{}
 	apps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AppList"))
 	if err := t.Direct.List(ctx, apps, client.InNamespace(s.App.Namespace)); err != nil {
-		return found, fmt.Errorf("looking for apps that take objects over: %w", err)
+		return siblings{}, fmt.Errorf("looking for apps that take objects over: %w", err)
 	}
 	wakes := t.waiting.Get(s.App).wakes(s.Now())
 	for i := range apps.Items {
@@ -181,7 +181,7 @@ func (f *Search) siblings(ctx context.Context) (siblings, error) {
 		}
 		late, err := f.add(ctx, &found, now)
 		if err != nil {
-			return found, err
+			return siblings{}, err
 		}
 		if late && wakes {
 			t.Queue.Add(client.ObjectKeyFromObject(now))
@@ -260,11 +260,11 @@ func (f *Search) behind(sibling *v1alpha1.App, was declaration) bool {
 func (t *Transfers) Syncing(ctx context.Context, s *subject.Subject) string {
 	repository := &v1alpha1.Repository{}
 	name := s.App.Labels[v1alpha1.RepositoryLabel]
-	if name == "" || s.Now().Sub(t.declaredAt(s)) > syncTime || s.App.DeletionTimestamp != nil {
+	if s.Now().Sub(t.declaredAt(s)) > syncTime || s.App.DeletionTimestamp != nil {
 		return ""
 	}
 	if err := t.Client.Get(ctx, client.ObjectKey{Name: name}, repository); err != nil {
-		return ""
+		return "" // There is none for an App without the label.
 	}
 	if repository.Status.LastAttemptedRevision == s.App.Annotations[v1alpha1.RevisionAnnotation] {
 		return ""
@@ -281,11 +281,14 @@ func (t *Transfers) Yields(ctx context.Context, s *subject.Subject) func(invento
 	return func(id inventory.ObjectID, owner string) bool {
 		other := &v1alpha1.App{}
 		err := t.Client.Get(ctx, client.ObjectKey{Namespace: s.App.Namespace, Name: owner}, other)
-		if apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsNotFound(err):
 			return s.App.Spec.TakeOwnership || carriesOver(s.App, id, owner)
+		case err != nil:
+			return false
 		}
-		declared, ok := t.declarations.of(s.App.Namespace, owner)
-		return err == nil && ok && other.Spec.Helm == nil && declared.input == inputOf(other) && !declared.declares(id)
+		declared, _ := t.declarations.of(s.App.Namespace, owner) // Without one, its input is no App's.
+		return other.Spec.Helm == nil && declared.input == inputOf(other) && !declared.declares(id)
 	}
 }
 

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -98,10 +100,12 @@ func TestAnAppWaitsForASiblingWithoutADeclarationUntilALimit(t *testing.T) {
 	}{
 		"nothing is recorded":          {has("own"), nil, silentAPI, ""},
 		"the object is recorded":       {has("own", "left"), nil, "app api", "app api"},
-		"recorded, and it said others": {has("left"), []string{"a", "b", "c", "d", "e", "f", "g", "h"}, "app api", "app api"},
+		"recorded, and it said others": {has("left"), []string{"own", "other"}, "app api", "app api"},
 		"it declared others":           {has(), []string{"own"}, silentAPI, ""},
 		"it declared the object":       {has(), []string{"left"}, "app api", "app api"},
 		"it is suspended, and has it":  {func(a *v1alpha1.App) { has("left")(a); a.Spec.Suspend = true }, nil, "app api", "app api"},
+		"it is suspended, without it":  {func(a *v1alpha1.App) { has("own")(a); a.Spec.Suspend = true }, nil, "", ""},
+		"suspended for some time":      {func(a *v1alpha1.App) { has("own")(a); annotate(a, v1alpha1.SuspendAnnotation, "1970-01-12T23:00:00Z") }, nil, "", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -143,6 +147,82 @@ func TestTheTimeDoesNotPassWhileASiblingWaitsForItsTurn(t *testing.T) {
 	passes(false)
 	if got := p.wantedBy(); got != "" {
 		t.Errorf("after the time limit the object is kept for %q, want none", got)
+	}
+}
+
+// TestASiblingOfTheSameRepositoryMayTakeItsInterval to see a revision that this app has seen. Until then it keeps what it has.
+func TestASiblingOfTheSameRepositoryMayTakeItsInterval(t *testing.T) {
+	for name, c := range map[string]struct {
+		has  string
+		want []string
+	}{"it does not have the object": {"own", []string{silentAPI, silentAPI, ""}}, "it has the object": {"left", []string{"app api", "app api", ""}}} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t, has(c.has))
+			p.web.App.Spec = p.api.Spec
+			p.declarations.note(declaring(p.api, "zero", "another"))
+			for n, want := range c.want {
+				if got := p.wantedBy(); got != want {
+					t.Errorf("after %d times 6 minutes the object is kept for %q, want %q", n, got, want)
+				}
+				p.after(6 * time.Minute)
+			}
+		})
+	}
+}
+
+// TestASiblingThatWaitsForItsTurnKeepsWhatItHas.
+func TestASiblingThatWaitsForItsTurnKeepsWhatItHas(t *testing.T) {
+	p := newProject(t, has("left"))
+	p.Declare(Pass{App: p.api, InLine: true})
+	if got := p.wantedBy(); got != "app api" {
+		t.Errorf("the object is kept for %q, want %q", got, "app api")
+	}
+}
+
+// TestTheNewestSpecOfASiblingCounts, also while the cache does not have it yet.
+func TestTheNewestSpecOfASiblingCounts(t *testing.T) {
+	p := newProject(t, has())
+	p.declarations.note(declaring(p.api, "one", "own"))
+	cached := p.api.DeepCopy()
+	p.api.Generation = 2
+	if err := p.writer.Update(t.Context(), p.api); err != nil {
+		t.Fatal(err)
+	}
+	p.Client = interceptor.NewClient(p.writer.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if app, ok := o.(*v1alpha1.App); ok {
+				cached.DeepCopyInto(app)
+				return nil
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	if got := p.wantedBy(); got != silentAPI {
+		t.Errorf("the object is kept for %q, want %q", got, silentAPI)
+	}
+}
+
+// TestAnAppLooksAgainWhenTheTimeOfAllItsSiblingsIsUp.
+func TestAnAppLooksAgainWhenTheTimeOfAllItsSiblingsIsUp(t *testing.T) {
+	p := newProject(t, has())
+	last := p.api.DeepCopy()
+	last.Name, last.UID, last.ResourceVersion = "zoo", "3", ""
+	if err := p.writer.Create(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	p.wantedBy()
+	p.after(siblingTime - 2*time.Second)
+	looksAgainAfter := func() time.Duration {
+		p.web = p.subjects.New(p.web.App)
+		p.Cede(p.web, []string{p.wantedBy()}, p.search)
+		return p.web.Again()
+	}
+	if got := looksAgainAfter(); got != 2*time.Second {
+		t.Errorf("it looks again after %s, want 2s", got)
+	}
+	p.Declare(Pass{App: p.api, InLine: true})
+	if got, want := looksAgainAfter(), siblingTime/2-time.Second; got != want {
+		t.Errorf("while one waits for its turn, it looks again after %s, want %s", got, want)
 	}
 }
 
@@ -248,6 +328,9 @@ func TestOnlySiblingsThatMustStillDeclareAreWoken(t *testing.T) {
 	if p.wantedBy(); !slices.Equal(p.woken(), []string{"api"}) {
 		t.Error("a sibling without a declaration is not woken")
 	}
+	if p.wantedBy(); len(p.woken()) != 0 {
+		t.Error("a sibling without a declaration is woken again at once")
+	}
 	p = newProject(t, has())
 	p.declarations.note(declaring(p.api, "one", "own"))
 	if p.wantedBy(); len(p.woken()) != 0 {
@@ -267,7 +350,17 @@ func TestTheEndOfASiblingWakesWaitingApps(t *testing.T) {
 	}
 	p.wantedBy()
 	p.woken()
+	suspended := p.api.DeepCopy()
+	suspended.Spec.Suspend = true
+	if p.Declare(Pass{App: suspended}); !slices.Equal(p.woken(), []string{"web"}) {
+		t.Error("the app that waits is not woken when the sibling is suspended")
+	}
+	p.wantedBy()
+	p.woken()
 	p.Forget(p.web.App)
+	if at := p.declaredAt(p.web); !at.IsZero() {
+		t.Errorf("of an app that is gone is known that its input is from %s", at)
+	}
 	p.Declare(declaring(gitApp(1), "two", "left"))
 	if woken := p.woken(); len(woken) != 0 {
 		t.Errorf("%v are woken although the app that waited is gone", woken)

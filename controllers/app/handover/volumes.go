@@ -75,7 +75,7 @@ func (t *Volumes) Forget(app *v1alpha1.App) { t.mounts.Forget(app) }
 // StatefulSet, so each of these is read once per generation.
 func (t *Volumes) mounted(ctx context.Context, s *subject.Subject) error {
 	m := t.mounts.Get(s.App)
-	if m.seen == nil || m.generation != s.App.Generation {
+	if m.generation != s.App.Generation {
 		m.seen, m.generation = map[string]bool{}, s.App.Generation
 	}
 	for _, v := range s.App.Spec.Image.Volumes {

@@ -74,16 +74,24 @@ func TestARenamedAppWaitsUntilTheFormerAppIsGone(t *testing.T) {
 		after   time.Duration
 		waits   bool
 		message string
+		syncs   bool
 	}{
 		"it is being deleted": {func(a *v1alpha1.App) { a.DeletionTimestamp, a.Finalizers = &now, []string{"a/b"} }, time.Hour, true,
-			"waits until app api is gone, because this app takes over its claims"},
-		"the commit may remove it": {func(*v1alpha1.App) {}, declaredLag - time.Second, true, "waits until the commit is declared, which may remove app api"},
-		"it is declared beside it": {func(*v1alpha1.App) {}, declaredLag, false, "spec.movedFrom: app api is still declared, and has its claims: remove its folder, or movedFrom here"},
+			"waits until app api is gone, because this app takes over its claims", false},
+		"the commit may remove it": {func(*v1alpha1.App) {}, declaredLag - time.Second, true, "waits until the commit is declared, which may remove app api", false},
+		"its repository is synced": {func(*v1alpha1.App) {}, declaredLag, true, "waits until the commit is declared, which may remove app api", true},
+		"it is declared beside it": {func(*v1alpha1.App) {}, declaredLag, false, "spec.movedFrom: app api is still declared, and has its claims: remove its folder, or movedFrom here", false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t, c.former)
 			s := p.subjects.New(imageApp("api"))
+			if c.syncs {
+				s.App.Labels, s.App.Annotations = map[string]string{v1alpha1.RepositoryLabel: "acme"}, map[string]string{v1alpha1.RevisionAnnotation: "main@sha1:2"}
+				if err := p.writer.Create(t.Context(), &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			p.Begin(s, "one")
 			p.after(c.after)
 			_, err := (&Volumes{Client: p.Client, Transfers: p.Transfers}).movedFrom(t.Context(), s)

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/journal"
 )
 
 var left = inventory.ObjectID{Namespace: shop, Name: "left", Kind: "ConfigMap"}
@@ -39,8 +40,8 @@ func TestAnAppYieldsAnObjectThatItsCurrentSourceDoesNotDeclare(t *testing.T) {
 		"it reconciled, and still declares it":     {same, declared(same, "own", "left"), false},
 		"it has not reconciled since the start":    {same, func(*project) {}, false},
 		"it reconciled an older spec":              {same, declared(func(a *v1alpha1.App) { a.Generation = 0 }, "own"), false},
-		"it reconciled an older commit":            {same, declared(func(a *v1alpha1.App) { annotate(a, v1alpha1.RevisionAnnotation) }, "own"), false},
-		"it reconciled another folder":             {same, declared(func(a *v1alpha1.App) { annotate(a, v1alpha1.TreeAnnotation) }, "own"), false},
+		"it reconciled an older commit":            {same, declared(func(a *v1alpha1.App) { annotate(a, v1alpha1.RevisionAnnotation, "before") }, "own"), false},
+		"it reconciled another folder":             {same, declared(func(a *v1alpha1.App) { annotate(a, v1alpha1.TreeAnnotation, "before") }, "own"), false},
 		"a former app of its name reconciled":      {same, declared(func(a *v1alpha1.App) { a.UID = "former" }, "own"), false},
 		"it became a Helm app": {func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{} },
 			declared(func(a *v1alpha1.App) { a.Spec.Helm = nil }, "own"), false},
@@ -58,21 +59,23 @@ func TestAnAppYieldsAnObjectThatItsCurrentSourceDoesNotDeclare(t *testing.T) {
 	}
 }
 
-func annotate(app *v1alpha1.App, name string) {
-	app.SetAnnotations(map[string]string{name: "before"})
+func annotate(app *v1alpha1.App, name, value string) {
+	app.SetAnnotations(map[string]string{name: value})
 }
 
 func TestNothingIsYieldedWhileTheOwnerCannotBeRead(t *testing.T) {
 	p := newProject(t, has())
-	p.declarations.note(declaring(p.api, "one"))
 	p.web.App.Spec.TakeOwnership = true
 	p.Client = interceptor.NewClient(p.writer.(client.WithWatch), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("down")
 		},
 	})
-	if p.Yields(t.Context(), p.web)(left, "api") {
-		t.Error("the object is yielded")
+	for range 2 {
+		if p.Yields(t.Context(), p.web)(left, "api") {
+			t.Error("the object is yielded")
+		}
+		p.declarations.note(declaring(p.api, "one"))
 	}
 }
 
@@ -118,6 +121,7 @@ func TestTakeoverOfObjectsOfADeletedApp(t *testing.T) {
 		"any object":                                    {raw, left, "old", false},
 		"any object, with takeOwnership":                {taking, left, "old", true},
 		"a claim that movedFrom names":                  {imageApp("old"), claim("old-data"), "old", true},
+		"a claim, for an App without an image":          {raw, claim("web-data"), "old", false},
 		"a claim after a revert of the rename":          {imageApp(""), claim("web-data"), "old", true},
 		"a claim of another volume":                     {imageApp(""), claim("web-cache"), "old", false},
 		"a claim of an app of which the name begins so": {similar, claim("old-web-data"), "old", false},
@@ -170,8 +174,9 @@ func TestARemovalWaitsForSiblingsUntilTheTimeLimit(t *testing.T) {
 	p := newProject(t, has("own"))
 	leaving := metav1.NewTime(p.clock.Now())
 	p.web.App.DeletionTimestamp = &leaving
-	within := p.web.App.Spec.Within()
-	p.after(within)
+	p.web.App.Spec.Timeout.Duration = 2 * siblingTime
+	p.wantedBy()
+	p.after(2 * siblingTime)
 	if got := p.wantedBy(); got != silentAPI {
 		t.Errorf("within the time limit the object is kept for %q, want %q", got, silentAPI)
 	}
@@ -220,6 +225,15 @@ func TestSiblingsThatCannotBeReadAreAnError(t *testing.T) {
 				}
 			}
 		})
+	}
+	p := newProject(t, has())
+	p.Inventory.Journal = journal.New(interceptor.NewClient(p.writer.(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("down")
+		},
+	}), "kubeop-system", time.Now)
+	if _, err := p.Search(p.web, "one").Wanted(t.Context(), left); err == nil || !strings.HasSuffix(err.Error(), "down") {
+		t.Errorf("the journal of a sibling cannot be read: error %v", err)
 	}
 }
 
@@ -272,7 +286,11 @@ func TestACommitIsBeingSyncedUntilItsRepositoryReportsIt(t *testing.T) {
 				app.DeletionTimestamp = &metav1.Time{Time: p.clock.Now()}
 			}
 			p.after(c.after)
+			p.declarations.note(declaring(p.api, "one"))
 			got := p.Syncing(t.Context(), p.web)
+			if by := p.wantedBy(); by != got {
+				t.Errorf("the object is kept for %q, want %q", by, got)
+			}
 			if (got != "") != c.want || (c.want && !strings.HasSuffix(got, "repository acme is being synced")) {
 				t.Errorf("the repository that is being synced is %q", got)
 			}
