@@ -107,6 +107,9 @@ bench: prerequisites $(STAGE) ## count the API requests of 100 Helm apps and hol
 bench-admission: prerequisites $(addprefix $(BIN)/,cluster helm) ## measure how long the API server evaluates the admission policies; ADMISSION_REQUESTS=1000
 	ADMISSION_REQUESTS=$${ADMISSION_REQUESTS:-200} go test -trimpath -count 1 -v -timeout 20m $(TESTFLAGS) -run TestAdmissionTakesLittleTime ./controllers
 
+bench-api: prerequisites $(addprefix $(BIN)/,cluster helm) ## read a list of 1,000 apps from the manager, 1,000 times a second on one core, and hold it to the budgets; API_SECONDS=30
+	API_SECONDS=$${API_SECONDS:-10} go test -trimpath -count 1 -v -timeout 20m $(TESTFLAGS) -run TestReadsOfALongListTakeLittleTime ./cmd/manager
+
 bench-scale: prerequisites $(STAGE) ## push to 1,000 tenants of 10 apps each and hold the costs to the budgets; BENCHFLAGS='-tenants 30 -idle 30s'
 	@$(GO) -o $(BIN)/bench-scale ./e2e/scale && exec $(BIN)/bench-scale $(BENCHFLAGS)
 
@@ -167,4 +170,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test race e2e versions attack gitea alertmanager editor property bench bench-admission bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler npm
+.PHONY: help run run-clean build generate test race e2e versions attack gitea alertmanager editor property bench bench-admission bench-api bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler npm

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -46,16 +47,16 @@ func (k Known) has(etag string) bool {
 	return false
 }
 
+// buffers are used again: pages are large, and the garbage of thousands of them would cost more than they do.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 // pageOf answers a page of what was read with one item more than the limit.
 func pageOf(q page.Query, read []*index.Item) *answer {
 	list := page.Of(q, read, func(item *index.Item) string { return item.Name })
 	return &answer{func(ctx huma.Context) {
-		var body bytes.Buffer
-		size := len(list.Next) + len(`{"items":[],"next":""}`) + 1
-		for _, item := range list.Items {
-			size += len(item.Body) + 1
-		}
-		body.Grow(size)
+		body := buffers.Get().(*bytes.Buffer)
+		defer buffers.Put(body)
+		body.Reset()
 		body.WriteString(`{"items":[`)
 		for i, item := range list.Items {
 			if i > 0 {
