@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/token"
 	"github.com/kubeop/kubeop/internal/store"
@@ -356,9 +357,76 @@ func TestAStoreThatFailsIsToldAndNeverWhy(t *testing.T) {
 		t.Errorf("a store that is full does not say who the caller is: %d %s", answer.Code, answer.Body)
 	}
 	failing.all = errors.New("/data/manager.db is closed")
-	p := problemOf(t, m.as(admin, "GET", "/v1/caller", ""))
+	p := problemOf(t, m.as(m.holder("another", "admin"), "GET", "/v1/caller", ""))
 	if p.Code != problem.Unavailable || strings.Contains(p.Detail, "/data") {
 		t.Errorf("%+v", p)
+	}
+}
+
+// ListTokens implements store.Tokens.
+func (b *broken) ListTokens(ctx context.Context, of, after string, limit int) ([]store.Token, error) {
+	found, err := b.Store.ListTokens(ctx, of, after, limit)
+	return found, errors.Join(b.all, err)
+}
+
+// TestReadsGoOnWithoutTheStore, for callers whose tokens it confirmed shortly before. What needs the store says that it is not there.
+func TestReadsGoOnWithoutTheStore(t *testing.T) {
+	m, cluster, _ := newCluster(t)
+	failing := &broken{Store: m.store}
+	handler, err := New(Options{
+		Log: logr.Discard(), Live: &live.Operations{Index: cluster, Synced: func(context.Context) error { return nil }}, Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: failing,
+		RequestsPerSecond: 1000, Burst: 1000, Now: func() time.Time { return m.now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Handler = handler
+	long, short, idle, unseen, revoked := m.holder("long", "admin"), m.holder("short", "project:acme/shop:view"), m.holder("idle", "admin"), m.holder("unseen", "admin"), m.holder("revoked", "admin")
+	ask := func(secret string) int { return m.as(secret, "GET", "/v1/apps/acme/shop", "").Code }
+	ask(idle)
+	m.now = m.now.Add(time.Minute + time.Second)
+	for _, secret := range []string{long, short, revoked} {
+		if got := ask(secret); got != http.StatusOK {
+			t.Fatalf("with the store it answers %d", got)
+		}
+	}
+	if err := m.store.RevokeToken(t.Context(), "", "revoked", store.Event{At: m.now}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(revoked); got != http.StatusUnauthorized {
+		t.Errorf("after the revocation it answers %d", got)
+	}
+	failing.all = errors.New("dial 10.0.0.1")
+	for who, want := range map[string]int{long: http.StatusOK, short: http.StatusOK, idle: http.StatusServiceUnavailable, unseen: http.StatusServiceUnavailable} {
+		if got := ask(who); got != want {
+			t.Errorf("without the store it answers %d, want %d", got, want)
+		}
+	}
+	if got := ask(revoked); got == http.StatusOK {
+		t.Error("the revoked token is valid again")
+	}
+	if p := problemOf(t, m.as(long, "GET", "/v1/tokens", "")); p.Code != problem.Unavailable {
+		t.Errorf("what needs the store: %+v", p)
+	}
+	if p := problemOf(t, m.as(short, "GET", "/v1/apps/beta/shop", "")); p.Code != problem.NotFound {
+		t.Errorf("another tenant's: %+v", p)
+	}
+	m.now = m.now.Add(59 * time.Minute)
+	if got := ask(long); got != http.StatusUnauthorized {
+		t.Errorf("a token that expired meanwhile is answered by %d", got)
+	}
+	failing.all = nil
+	forever := m.holder("forever", "admin")
+	ask(forever)
+	failing.all = errors.New("dial 10.0.0.1")
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{0, http.StatusOK}, {59*time.Minute + 59*time.Second, http.StatusOK}, {2 * time.Second, http.StatusServiceUnavailable}} {
+		m.now = m.now.Add(c.after)
+		if got := ask(forever); got != c.want {
+			t.Errorf("%s later it answers %d, want %d", c.after, got, c.want)
+		}
 	}
 }
 

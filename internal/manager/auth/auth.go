@@ -52,6 +52,8 @@ type Authenticator struct {
 	// Limit returns what to answer to a token that sent too many requests, with the value of Retry-After; nil if it did not.
 	Limit func(id string) (refused *problem.Problem, after string)
 	Now   func() time.Time
+
+	memory memory
 }
 
 // Describe adds how callers authenticate to the OpenAPI document.
@@ -96,7 +98,7 @@ func (a *Authenticator) caller(ctx context.Context, header string) (Caller, *pro
 	if !strings.EqualFold(kind, "Bearer") || !token.IsToken(text) {
 		return Caller{}, problem.New(problem.Unauthenticated, "The header Authorization has no token of kubeop.")
 	}
-	held, err := a.Tokens.TokenByHash(ctx, token.Hash(text))
+	held, fromStore, err := a.held(ctx, token.Hash(text))
 	now := a.Now()
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -113,11 +115,37 @@ func (a *Authenticator) caller(ctx context.Context, header string) (Caller, *pro
 		logr.FromContextOrDiscard(ctx).Error(err, "Reading the scopes of a token", "token", held.ID)
 		return Caller{}, problem.New(problem.Unauthenticated, "The scopes of the token are unknown to this version.")
 	}
-	if now.Sub(held.LastUsed) >= useEvery {
+	if fromStore && now.Sub(held.LastUsed) >= useEvery {
 		// The request does not depend on it: a store that is full still says who the caller is.
 		if err := a.Tokens.UseToken(ctx, held.ID, now); err != nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Recording the use of a token", "token", held.ID)
 		}
 	}
 	return Caller{Token: held, Grant: grant}, nil
+}
+
+// held returns a token from the store or, while the store fails, as the store answered it shortly before.
+func (a *Authenticator) held(ctx context.Context, hash []byte) (t store.Token, fromStore bool, err error) {
+	limited := ctx
+	if a.memory.has(hash) {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, lookupTimeout)
+		defer cancel()
+	}
+	t, err = a.Tokens.TokenByHash(limited, hash)
+	switch {
+	case err == nil:
+		a.memory.keep(t, a.Now())
+	case errors.Is(err, store.ErrNotFound):
+		a.memory.forget(hash)
+	case ctx.Err() == nil: // Otherwise it is the request that ended.
+		remembered, first, has := a.memory.recall(hash, a.Now())
+		if first {
+			logr.FromContextOrDiscard(ctx).Error(err, "The store fails. Tokens that it confirmed in the minute before stay valid meanwhile")
+		}
+		if has {
+			return remembered, false, nil
+		}
+	}
+	return t, true, err
 }
