@@ -21,10 +21,7 @@ func (p *pass) allow(object string, source guardrails.Source) error {
 
 // allowDeclared judges the source that the App's spec names.
 func (p *pass) allowDeclared() error {
-	source, fetched := guardrails.SourceOf(&p.App.Spec)
-	if !fetched {
-		return nil
-	}
+	source, _ := guardrails.SourceOf(&p.App.Spec) // No rule is about the empty source.
 	return p.allow("App/"+p.App.Name, source)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,8 +40,10 @@ func TestAChartInGitIsRead(t *testing.T) {
 	if text := w.read(before.Chart.Files, "values.yaml"); text != "a: 1" || before.Chart.Digest == "" {
 		t.Errorf("the chart has %q and digest %q", text, before.Chart.Digest)
 	}
+	repo.Git("tag", "v1")
 	repo.Write("other", "2")
 	repo.Push("of others")
+	repo.PushAll()
 	w.clock.Step(20 * time.Minute)
 	look("other files", first)
 	repo.Write("chart/values.yaml", "a: 2")
@@ -48,6 +51,11 @@ func TestAChartInGitIsRead(t *testing.T) {
 	w.clock.Step(20 * time.Minute)
 	if after := look("its files", second); after.Chart.Digest == before.Chart.Digest {
 		t.Error("another chart has the same digest")
+	}
+	tagged := appOf("tagged", *app.Spec.DeepCopy())
+	tagged.Spec.Helm.Git.Ref = &sourcev1.GitRepositoryRef{Tag: "v1"}
+	if found, end := w.fetch(tagged); end != "done" || w.read(found.Chart.Files, "values.yaml") != "a: 1" {
+		t.Errorf("a tag: %s, or it is the chart of the branch", end)
 	}
 	for name, change := range map[string]struct {
 		change func(*v1alpha1.ChartGitSource)
@@ -84,8 +92,8 @@ func TestTheDependenciesOfAChartInGitAreFetchedOnce(t *testing.T) {
 		t.Helper()
 		helm.Requests()
 		found, end := w.fetch(app)
-		if end != "done" {
-			t.Fatalf("%s: %s", what, end)
+		if end != "done" || found.stale.retry != 0 {
+			t.Fatalf("%s: %s, tried again after %s", what, end, found.stale.retry)
 		}
 		if got := helm.Requests(); (got != "") != asked {
 			t.Errorf("%s: the repository was asked for %q", what, got)
@@ -140,6 +148,10 @@ func TestAChartOfARepositoryIsFetchedOnce(t *testing.T) {
 	app.Spec.Helm.Version, app.Generation = "9.x", 2
 	if found, end := w.fetch(app); !strings.HasPrefix(end, "stopped SourceNotFound: ") || found.Revision != "" {
 		t.Errorf("a version that is not there: %s", end)
+	}
+	app.Spec.Helm.Version, app.Spec.Helm.Digest, app.Generation = "1.x", digests["2.0.0"], 3
+	if found, end := w.fetch(app); !strings.HasPrefix(end, "stopped ") || found.Revision != "" {
+		t.Errorf("another digest than the spec says: %s", end)
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
@@ -56,6 +58,13 @@ func TestASourceIsNotFetchedWhileItsSecretsCannotBeRead(t *testing.T) {
 		end := steptest.Outcome(t, w.Fetch(t.Context(), s, found))
 		if !strings.HasPrefix(end, "failed ") || !strings.HasSuffix(end, "the watch is away") || requests > 0 || found.Files.FS != nil {
 			t.Errorf("%s: %s, after %d requests", name, end, requests)
+		}
+		if want := "secret credentials of spec.image.pullSecrets does not exist: "; name == "an image" {
+			if _, end := newWorld(t).fetch(appOf("web", spec)); !strings.Contains(end, want) || requests > 0 {
+				t.Errorf("without the Secret: %s, after %d requests", end, requests)
+			}
+		} else if _, end := newWorld(t).fetch(appOf("web", spec)); name != "Flux" && !strings.Contains(end, "secret ns/credentials of ") || requests > 0 {
+			t.Errorf("%s, without the Secret: %s, after %d requests", name, end, requests)
 		}
 	}
 }
@@ -200,6 +209,34 @@ func TestAFreezeKeepsAnAppOfATag(t *testing.T) {
 	repo.Git("push", "--quiet", "--force", "origin", "v1")
 	w.clock.Step(20 * time.Minute)
 	w.wantPinned(app, first, first[:len("v1@sha1:")+8])
+	w.reads.Clear()
+	if found, end := w.fetch(app); end != "done" || found.Kept || found.Files.Revision != first {
+		t.Errorf("while it is not known which files it reads: %s, kept %t, at %s", end, found.Kept, found.Files.Revision)
+	}
+	p := passOf(app)
+	p.Client, p.pin = w.api, first
+	for { // A tag that is verified is not pinned, so it may name another commit.
+		commit, err := w.commit(t.Context(), p, git.Source{URL: server.RepoURL(), Ref: app.Spec.Git.Ref, WithTag: true}, nil)
+		if err == nil {
+			if commit.Revision == first {
+				t.Errorf("the tag that was moved names %s", commit.Revision)
+			}
+			return
+		}
+		if !errors.As(err, new(*cache.Unanswered)) {
+			t.Fatal(err)
+		}
+		<-w.queue.woken
+	}
+}
+
+// TestAFreezePinsAnArtifact to the digest in its revision.
+func TestAFreezePinsAnArtifact(t *testing.T) {
+	for pin, want := range map[string]string{"1.0@sha256:aa": "sha256:aa", "sha256:aa": "sha256:aa", "main@sha1:aa": "", "": ""} {
+		if got := (&pass{pin: pin}).pinnedDigest(); got != want {
+			t.Errorf("%q: got %q, want %q", pin, got, want)
+		}
+	}
 }
 
 // TestAFreezeKeepsAnAppOfFluxWithoutItsFiles: only the newest artifact can be fetched, so only the health is checked.

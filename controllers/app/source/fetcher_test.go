@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +31,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // TestHowAFetchEnds checks for each answer to a Git app's fetch when the queue retries, and what the condition reports.
@@ -111,6 +115,47 @@ func TestTenantsFetchTheSameSourceSeparately(t *testing.T) {
 	}
 	if err := ask("acme", nil); err != nil {
 		t.Errorf("the other tenant got %v", err)
+	}
+}
+
+// TestAppsShareOnlyTheSameSource: another ref, another artifact, or other credentials are another source.
+func TestAppsShareOnlyTheSameSource(t *testing.T) {
+	repo, server, _ := pushed(t, map[string]string{"a.yaml": "of the tag"})
+	repo.Git("tag", "v1")
+	repo.Write("a.yaml", "of the branch")
+	repo.Push("second")
+	repo.PushAll()
+	server.Allow = sources.Basic("u", "p")
+	registry := sources.ServeOCI(t, httptest.NewServer)
+	for tag, text := range map[string]string{"1.0.0": "one", "1.1.0": "newest", "latest": "latest"} {
+		registry.PushArtifact(t, tag, "application/vnd.cncf.flux.content.v1.tar+gzip", sources.TarGz(t, sources.Entry{Name: "a.yaml", Text: text}))
+	}
+	w := newWorld(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "git"}, Data: map[string][]byte{"username": []byte("u"), "password": []byte("p")}})
+	git := func(ref *sourcev1.GitRepositoryRef) v1alpha1.AppSpec {
+		return v1alpha1.AppSpec{Git: &v1alpha1.GitSource{URL: server.RepoURL(), Ref: ref, SecretRef: &v1alpha1.LocalSecretReference{Name: "git"}}}
+	}
+	oci := func(tag, versions string) v1alpha1.AppSpec {
+		return v1alpha1.AppSpec{Git: &v1alpha1.GitSource{OCI: &v1alpha1.OCISource{URL: registry.Repository() + "/web", Tag: tag, SemVer: versions, Insecure: true}}}
+	}
+	for _, c := range []struct {
+		spec v1alpha1.AppSpec
+		want string
+	}{
+		{git(nil), "of the branch"}, {git(&sourcev1.GitRepositoryRef{Tag: "v1"}), "of the tag"},
+		{oci("1.0.0", ""), "one"}, {oci("latest", ""), "latest"}, {oci("", "1.x"), "newest"},
+	} {
+		found, end := w.fetch(appOf(c.want, c.spec))
+		if end != "done" {
+			t.Fatalf("%s: %s", c.want, end)
+		}
+		if text := w.read(found.Files.FS, "a.yaml"); text != c.want {
+			t.Errorf("the file is %q, want %q", text, c.want)
+		}
+	}
+	other := git(nil)
+	other.Git.SecretRef = nil
+	if found, end := w.fetch(appOf("other", other)); !strings.Contains(end, "AuthenticationFailed: ") || found.Files.FS != nil {
+		t.Errorf("without the Secret: %s", end)
 	}
 }
 

@@ -213,6 +213,12 @@ func TestAFreezeKeepsTheImageOfAPolicy(t *testing.T) {
 	if note := noteOf(b.chooses("1.0.0", 0).found, b.app); !strings.HasPrefix(note, "its source stays at 1.0.0 "+untilMorning) {
 		t.Errorf("the note is %q", note)
 	}
+	last := b.app.Status.Image
+	b.app.Status.Image = nil
+	if p, _, err := b.look(); err != nil || p.pin == "" || p.found.Image == nil || p.found.Image.Tag != "1.1.0" {
+		t.Errorf("an app without a choice: %+v, %v", p.found.Image, err)
+	}
+	b.app.Status.Image = last
 	b.pass(6 * time.Hour)
 	if p, _, err := b.look(); err != nil || p.found.Image.Tag != "1.1.0" || noteOf(p.found, b.app) != "" {
 		t.Errorf("after the window: %+v, %v", p.found.Image, err)
@@ -258,5 +264,13 @@ func TestAFrozenTenantKeepsTheRevision(t *testing.T) {
 	b.frozen, b.app.Spec.Image.Policy = hold, nil
 	if note := noteOf(b.begin().found, b.app); note != "nobody else changes anything of it "+hold.String() {
 		t.Errorf("without a policy, the note is %q", note)
+	}
+
+	b = newFixture(t)
+	b.frozen = hold
+	a = b.writes(b.app.Spec.Image.Reference + ":0.9.0")
+	b.asksFirst()
+	if p := b.chooses("1.0.0", 0, "Normal web: 1.0.0"); p.pin != "" || len(a.references) != 0 {
+		t.Errorf("an app that was not delivered: pinned to %q, asked for %v", p.pin, a.references)
 	}
 }

@@ -53,7 +53,7 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 		if err != nil {
 			p.LookAgain(min(registryPause, image.PolicyInterval(spec.Policy)))
 		}
-		if err != nil && !errors.As(err, new(*cache.Unanswered)) {
+		if !errors.As(err, new(*cache.Unanswered)) {
 			p.found.imageStale = err
 		}
 	case err != nil:

@@ -226,6 +226,15 @@ func TestImagePolicyKeepsItsChoice(t *testing.T) {
 		t.Errorf("the note is %+v", n)
 	}
 
+	// A choice that the registry does not have any more is no choice.
+	b.server(func() { b.down, b.tags = false, `"2.0.0"` })
+	b.pass(5 * time.Minute)
+	if _, _, err := b.look(); err == nil || !strings.HasSuffix(err.Error(), "none of the 1 tags is what the policy wants: semver 1.x") {
+		t.Errorf("no tag any more: %v", err)
+	}
+	b.server(func() { b.down, b.tags = true, `"1.0.0"` })
+	b.pass(5 * time.Minute)
+
 	// A choice outside the policy's range is dropped.
 	b.app.Spec.Image.Policy.SemVer, b.app.Generation = "2.x", 2
 	b.pass(time.Minute)

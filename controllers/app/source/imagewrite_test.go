@@ -198,11 +198,16 @@ func TestAnImageIsWrittenOnce(t *testing.T) {
 		}
 	}
 	*a = asked{}
-	app.Spec.Image.Reference = old
-	chosen.Written = nil
-	w.Ask(app, chosen)
+	app.Spec.Image.Reference, app.Spec.Image.Policy.Write = old, v1alpha1.WritePullRequest
+	chosen.Written, a.written = nil, &update.Written{Commit: "c0ffee", PullRequest: "7"}
+	if got := w.Ask(app, chosen); got == nil || *got != (v1alpha1.ImageWritten{Reference: newer, Commit: "c0ffee", PullRequest: "7"}) {
+		t.Errorf("written is %+v", got)
+	}
 	u := a.last
 	u.Done()
+	if u.App != app || u.Mode != v1alpha1.WritePullRequest || u.What != "1.1.0" || u.Version != old+" "+newer {
+		t.Errorf("asked for %+v", u)
+	}
 	if u.Key != "image u" || u.Title != "Update shop/web to 1.1.0" || u.Body != "The policy of the app chose "+newer+". Before it was "+old+"." ||
 		u.ProposedOn() != "kubeop/shop-web-1-1-0-11112222" || fmt.Sprint(u.Changes) != "[{spec.image.reference "+old+" "+newer+"}]" || woken != "kubeop-acme-shop/web" {
 		t.Errorf("asked for %+v on %s, woke %s", u, u.ProposedOn(), woken)

@@ -61,6 +61,7 @@ func TestWhichSpecsUseTheFolder(t *testing.T) {
 	}{
 		"nothing":                 {v1alpha1.AppSpec{}, false},
 		"an image":                {v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{}}, false},
+		"files of an image":       {v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{ConfigFiles: []v1alpha1.ImageFiles{{}}}}, true},
 		"manifests in the spec":   {v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{}}, false},
 		"manifests in the folder": {v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{Path: "."}}, true},
 		"a chart of a repository": {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}, false},
@@ -160,7 +161,7 @@ func TestStepsWhileASourceIsFetched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := passOf(c.app)
 			err := (&Fetcher{}).end(p, &cache.Unanswered{Since: p.Now().Add(-c.since)})
-			if p.found.Kept != c.kept || step.Waits(err) != c.waits {
+			if p.found.Kept != c.kept || step.Waits(err) != c.waits || err == nil {
 				t.Errorf("kept %t, error %v", p.found.Kept, err)
 			}
 		})

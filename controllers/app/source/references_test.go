@@ -23,6 +23,26 @@ func TestReferencesOf(t *testing.T) {
 	}
 }
 
+func TestReferencesOfAGitSource(t *testing.T) {
+	ref := func(name string) *v1alpha1.LocalSecretReference { return &v1alpha1.LocalSecretReference{Name: name} }
+	for name, c := range map[string]struct {
+		spec v1alpha1.GitSource
+		want []references.Object
+	}{
+		"a repository": {v1alpha1.GitSource{SecretRef: ref("git"), Verify: &v1alpha1.GitVerification{SecretRef: *ref("people")}},
+			[]references.Object{{Namespace: "a", Kind: "Secret", Name: "git"}, {Namespace: "a", Kind: "Secret", Name: "people"}}},
+		"an artifact":    {v1alpha1.GitSource{OCI: &v1alpha1.OCISource{SecretRef: ref("registry")}}, []references.Object{{Namespace: "a", Kind: "Secret", Name: "registry"}}},
+		"one of Flux":    {v1alpha1.GitSource{SourceRef: &v1alpha1.FluxSourceReference{Kind: "Bucket", Name: "web"}}, []references.Object{{Namespace: "a", Kind: "Bucket", Name: "web"}}},
+		"a public one":   {v1alpha1.GitSource{}, nil},
+		"the tenant key": {v1alpha1.GitSource{Build: v1alpha1.Build{Decryption: &v1alpha1.Decryption{Provider: "sops"}}}, nil},
+	} {
+		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}, Spec: v1alpha1.AppSpec{Git: &c.spec}}
+		if diff := cmp.Diff(c.want, referencesOf(app)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestReferencesOfABuild(t *testing.T) {
 	keys := &v1alpha1.Decryption{Provider: "sops", SecretRef: v1alpha1.LocalSecretReference{Name: "keys"}}
 	git, raw := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}, &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}

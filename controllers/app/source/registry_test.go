@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -99,11 +100,13 @@ func TestSourcesAreFetchedWithTheCredentialsOfARegistry(t *testing.T) {
 			look := func(what, want string) {
 				t.Helper()
 				_, end := w.fetch(app)
-				if !strings.HasPrefix(end, want) || strings.Contains(end, "-password") {
+				if !strings.Contains(end, want) || strings.Contains(end, "-password") {
 					t.Errorf("%s: got %q, want %q", what, end, want)
 				}
 			}
-			look("without the copy", "failed FetchFailed: ")
+			look("without the copy", "is gone: kubeop writes it again, and tries again then")
+			w.set(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kubeop-registry-locked"}, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte("{")}})
+			look("with a copy of nonsense", "secret ns/kubeop-registry-locked with the credentials of Registry locked for "+l.host()+": ")
 			w.set(held("locked", l.host(), "first-password"))
 			look("with the copy", "done")
 			if got := w.Users("ns", "Secret", "kubeop-registry-locked"); len(got) != 1 {
@@ -139,6 +142,87 @@ func TestSourcesAreFetchedWithTheCredentialsOfARegistry(t *testing.T) {
 	}
 	if got := l.leaked.Load(); got != "" {
 		t.Errorf("the storage got %q", got)
+	}
+}
+
+// TestSourcesComeFromTheMirrorOfARegistry, with the credentials of the mirror's own Registry, whose mirror is not asked.
+func TestSourcesComeFromTheMirrorOfARegistry(t *testing.T) {
+	const down = "127.0.0.1:1"
+	l := newLocked(t)
+	for name, app := range l.apps() {
+		t.Run(name, func(t *testing.T) {
+			switch spec := &app.Spec; {
+			case spec.Git != nil:
+				spec.Git.OCI.URL = strings.ReplaceAll(spec.Git.OCI.URL, l.host(), down)
+			case spec.Helm != nil:
+				spec.Helm.Repository = strings.ReplaceAll(spec.Helm.Repository, l.host(), down)
+			case spec.Image != nil:
+				spec.Image.Reference = strings.ReplaceAll(spec.Image.Reference, l.host(), down)
+			}
+			w := l.world(t, v1alpha1.PullSecret{Registry: "upstream", Host: down, Insecure: true, Mirror: l.host()}, v1alpha1.PullSecret{Registry: "mirror", Host: l.host(), Insecure: true, Mirror: down})
+			w.set(held("upstream", down, "of-the-upstream"))
+			w.set(held("mirror", l.host(), "first-password"))
+			if _, end := w.fetch(app); end != "done" {
+				t.Fatal(end)
+			}
+			if got := w.Users("ns", "Secret", "kubeop-registry-mirror"); len(got) != 1 {
+				t.Errorf("a change of the mirror's copy wakes %v", got)
+			}
+			if err := w.api.Delete(t.Context(), held("mirror", l.host(), "")); err != nil {
+				t.Fatal(err)
+			}
+			fresh := app.DeepCopy()
+			fresh.UID, fresh.Name, fresh.Status = "fresh", "fresh", v1alpha1.AppStatus{}
+			want := "mirror " + l.host() + " of " + down + ": secret ns/kubeop-registry-mirror with the credentials of Registry mirror for " + l.host() + " is gone"
+			if _, end := w.fetch(fresh); !strings.Contains(end, want) {
+				t.Errorf("without the mirror's copy: got %q, want %q", end, want)
+			}
+		})
+	}
+}
+
+// TestTheRegistryOfAMirrorIsInvolved once, and a change of how a Registry is reached is one of the source.
+func TestTheRegistryOfAMirrorIsInvolved(t *testing.T) {
+	all := []v1alpha1.PullSecret{{Registry: "a", Host: "a.example", Mirror: "b.example/a"}, {Registry: "b", Host: "b.example"}, {Registry: "c", Host: "c.example", Mirror: "d.example"}}
+	for name, c := range map[string]struct {
+		helm v1alpha1.HelmSource
+		want []string
+	}{
+		"with a mirror":                    {v1alpha1.HelmSource{Repository: "oci://a.example/x"}, []string{"a", "b"}},
+		"without":                          {v1alpha1.HelmSource{Repository: "oci://b.example/x"}, []string{"b"}},
+		"with a mirror without a Registry": {v1alpha1.HelmSource{Repository: "oci://c.example/x"}, []string{"c"}},
+		"all":                              {v1alpha1.HelmSource{Path: "chart"}, []string{"a", "b", "c"}},
+	} {
+		p := passOf(appOf("web", v1alpha1.AppSpec{Helm: &c.helm}))
+		p.PullSecrets = all
+		var got []string
+		for _, registry := range p.involved() {
+			got = append(got, registry.Registry)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for want, registry := range map[string]v1alpha1.PullSecret{
+		"": {}, " insecure": {Insecure: true}, " mirror b.example": {Mirror: "b.example"}, " insecure mirror b.example": {Insecure: true, Mirror: "b.example"},
+	} {
+		if got := settings(registry); got != want {
+			t.Errorf("%+v is reached by %q, want %q", registry, got, want)
+		}
+	}
+}
+
+// TestACopyThatAnAppNamesItselfIsThatOfTheRegistry: only administrators can correct it.
+func TestACopyThatAnAppNamesItselfIsThatOfTheRegistry(t *testing.T) {
+	p := passOf(appOf("web", v1alpha1.AppSpec{}))
+	p.PullSecrets = []v1alpha1.PullSecret{{Registry: "a", Host: "a.example"}, {Registry: "b", Host: "b.example"}}
+	for want, ref := range map[string]*v1alpha1.LocalSecretReference{"a": {Name: "kubeop-registry-a"}, "": {Name: "own"}} {
+		if got := p.ofRegistry(transport.Auth{}, ref); got.Registry != want {
+			t.Errorf("%s is of Registry %q, want %q", ref.Name, got.Registry, want)
+		}
+	}
+	if got := p.ofRegistry(transport.Auth{}, nil); got.Registry != "" {
+		t.Errorf("no Secret is of Registry %q", got.Registry)
 	}
 }
 
@@ -203,9 +287,12 @@ func TestDependenciesOfAChartAreFetchedByRegistries(t *testing.T) {
 	l := newLocked(t)
 	_, server, _ := pushed(t, map[string]string{"Chart.yaml": strings.ReplaceAll(chartYAML, "web", "app") + fmt.Sprintf("dependencies:\n- {name: web, version: 1.2.3, repository: %q}\n", l.Repository())})
 	w := l.world(t, v1alpha1.PullSecret{Registry: "locked", Host: l.host(), Insecure: true}, v1alpha1.PullSecret{Registry: "other", Host: "other.example"})
+	app := appOf("chart", v1alpha1.AppSpec{Type: v1alpha1.AppHelm, Helm: &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{URL: server.RepoURL()}}})
+	if _, end := w.fetch(app); !strings.Contains(end, "secret ns/kubeop-registry-locked with the credentials of Registry locked for "+l.host()+" is gone") {
+		t.Errorf("without the copy: %q", end)
+	}
 	w.set(held("locked", l.host(), "wrong-password"))
 	w.set(held("other", "other.example", "of-the-other"))
-	app := appOf("chart", v1alpha1.AppSpec{Type: v1alpha1.AppHelm, Helm: &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{URL: server.RepoURL()}}})
 	if _, end := w.fetch(app); !strings.Contains(end, "dependency web") || !strings.Contains(end, "the credentials are those of Registry locked") {
 		t.Errorf("with a wrong password: %q", end)
 	}
@@ -232,6 +319,7 @@ func TestWhichRegistriesAnAppMayNeed(t *testing.T) {
 		"with its own Secret":      {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{OCI: &v1alpha1.OCISource{URL: "oci://a.example/x", SecretRef: secret}}}, nil},
 		"at another port":          {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{OCI: &v1alpha1.OCISource{URL: "oci://a.example:5000/x"}}}, nil},
 		"with a user in the URL":   {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{OCI: &v1alpha1.OCISource{URL: "oci://a.example@b.example/x"}}}, nil},
+		"a broken URL":             {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{OCI: &v1alpha1.OCISource{URL: "oci://a.example:x/x"}}}, nil},
 		"a Git repository":         {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{URL: "https://a.example/x"}}, nil},
 		"a chart on the Hub":       {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Repository: "oci://registry-1.docker.io/x"}}, []string{"hub"}},
 		"of a Helm repository":     {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Repository: "https://a.example/x"}}, nil},

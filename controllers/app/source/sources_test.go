@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
@@ -305,6 +306,9 @@ func TestANotedBuildIsRecognizedInTheNextCommit(t *testing.T) {
 		repo.Push("change")
 		w.clock.Step(20 * time.Minute)
 		next, _ := w.fetch(app)
+		if _, known := w.reads.Load(w.subjects.New(app).Key()); known {
+			t.Errorf("%s changed: while a build is under way, what it reads is known", c.file)
+		}
 		if got := next.Files.ReadsAs(noted); got != c.same || next.Files.ReadsAs("nonsense") {
 			t.Errorf("%s changed: the same files: %t, want %t", c.file, got, c.same)
 		}
@@ -343,6 +347,11 @@ func TestTheKeysOfASignedSourceAreRead(t *testing.T) {
 		app := appOf("web", v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: server.RepoURL(), Verify: &v1alpha1.GitVerification{SecretRef: v1alpha1.LocalSecretReference{Name: "keys"}}}})
 		if found, end := w.fetch(app); !strings.HasPrefix(end, c.want) || found.Files.FS != nil {
 			t.Errorf("%s: got %q, want %q", name, end, c.want)
+		}
+		p := passOf(app)
+		p.Client, app.Spec.Git.Verify.Mode = w.api, sourcev1.ModeGitTag
+		if who, err := w.verification(t.Context(), p, app.Spec.Git.Verify); err == nil && !who.WantsTag() || (err == nil) != (c.objects != nil) {
+			t.Errorf("%s: the tag is to be verified: %t, %v", name, who.WantsTag(), err)
 		}
 	}
 }
@@ -461,8 +470,11 @@ func TestAFluxSourceIsUsedOnceItIsReady(t *testing.T) {
 		}
 	}
 	look("the first time", 1)
-	w.clock.Step(100 * time.Hour)
-	look("much later", 1)
+	w.clock.Step(30 * time.Hour)
+	w.queue.taken("")
+	if look("much later", 1); len(w.queue.taken("")) != 0 {
+		t.Error("much later: the artifact is looked for again")
+	}
 	w.sweepArtifacts()
 	look("without the files", 2)
 }
