@@ -13,7 +13,7 @@ import (
 // namespace, unless the namespace is known to be created by kubeop. Then it reports false.
 func (r *Reconciler) leavePlatformNamespace(ctx context.Context, s *scope, terms pvc.Terms) (left bool, err error) {
 	live, err := namespace.Own(ctx, r.Direct, s.namespace, namespace.Owner{Labels: s.labels()})
-	if live == nil || err != nil || live.Labels[v1alpha1.AdoptedLabel] == "false" {
+	if live == nil || live.Labels[v1alpha1.AdoptedLabel] == "false" {
 		return false, err
 	}
 	deployer, err := r.Clients.As(s.namespace)

@@ -150,19 +150,25 @@ func TestPodsThatAppsWaitForAreEndedAfterTheGrace(t *testing.T) {
 		"at the end of an hour":    {acme(), time.Hour, false},
 		"after an hour":            {acme(), time.Hour + time.Second, true},
 		"at the tenant's grace":    {acme(func(a *v1alpha1.Tenant) { a.Spec.MaxTerminationGracePeriod = &short }), time.Minute, false},
+		"nothing is about to end":  {acme(), 2 * time.Hour, false},
 		"after the tenant's grace": {acme(func(a *v1alpha1.Tenant) { a.Spec.MaxTerminationGracePeriod = &short }), time.Minute + time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, c.tenant, appOf(shopNamespace, "web"))
 			b.pods = []metav1.PartialObjectMetadata{ending, running}
+			if name == "nothing is about to end" {
+				b.pods = []metav1.PartialObjectMetadata{running}
+			}
 			b.clock.SetTime(deletedAt.Add(c.waited))
 			if got := steptest.Outcome(t, b.removeApps(t.Context(), b.newScope(shop(deletedProject)))); !strings.HasPrefix(got, "waits Deleting: waits for apps web; ") {
 				t.Errorf("got %q", got)
 			}
 			var want []string
+			const pods = "/api/v1/namespaces/kubeop-acme-shop/pods"
 			if deployer := b.Clients.Of(shopNamespace); c.want {
-				pods := "/api/v1/namespaces/kubeop-acme-shop/pods"
 				want = []string{deployer + " GET " + pods, deployer + " DELETE " + pods + "/web-1"}
+			} else if c.waited > time.Hour {
+				want = []string{deployer + " GET " + pods}
 			}
 			if diff := cmp.Diff(want, b.requests); diff != "" {
 				t.Errorf("requests of the deployer (-want +got):\n%s", diff)

@@ -2,9 +2,12 @@ package project
 
 import (
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -18,11 +21,12 @@ func cpus(n string) corev1.ResourceList {
 // TestAQuotaOverTheBudgetIsNotWritten: the quota has 0 of what does not fit, the rest of the namespace is made, and the step is not done.
 func TestAQuotaOverTheBudgetIsNotWritten(t *testing.T) {
 	b := newFixture(t)
+	blog := "3"
 	b.Grants.Quota = func(namespace string) (*corev1.ResourceQuota, error) {
 		if namespace != "kubeop-acme-blog" {
 			return nil, nil
 		}
-		return &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: cpus("3")}}, nil
+		return &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: cpus(blog)}}, nil
 	}
 	b.Grants.Changed("acme", "kubeop-acme-blog")
 	s := b.with(shop(), acme(func(a *v1alpha1.Tenant) { a.Spec.Budget = cpus("5") }))
@@ -39,9 +43,54 @@ func TestAQuotaOverTheBudgetIsNotWritten(t *testing.T) {
 	if cpu, pods := quota.Spec.Hard[corev1.ResourceRequestsCPU], quota.Spec.Hard[corev1.ResourcePods]; cpu.String() != "0" || pods.String() != "50" {
 		t.Errorf("the quota has %s processors and %s pods", cpu.String(), pods.String())
 	}
+	queue := newWoken()
+	if err := b.onGrants().Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	blog = "2"
+	b.Grants.Changed("acme", "kubeop-acme-blog")
+	if diff := cmp.Diff([]string{"kubeop-acme/shop"}, queue.all(len(queue.names))); diff != "" {
+		t.Errorf("another project that gives something back wakes (-want +got):\n%s", diff)
+	}
 	s.tenant.Spec.Budget = cpus("7")
 	if got := steptest.Outcome(t, b.guard(t.Context(), s)); got != "done" {
 		t.Errorf("with a larger budget: %s", got)
+	}
+}
+
+// TestAQuotaIsLoweredNearTheLimitOfTheStore, and the projects of the tenant are woken when that changes.
+func TestAQuotaIsLoweredNearTheLimitOfTheStore(t *testing.T) {
+	tenant := acme()
+	used := resource.MustParse("1")
+	b := newFixture(t, tenant, shop(), shop(func(p *v1alpha1.Project) { p.Namespace = "kubeop-rival" }))
+	b.Store.Limits.StoreBytes = 64 << 10 // Two ConfigMaps.
+	b.Store.Quota = func(name string) (*corev1.ResourceQuota, error) {
+		if name != shopNamespace {
+			return nil, nil
+		}
+		return &corev1.ResourceQuota{Status: corev1.ResourceQuotaStatus{Used: corev1.ResourceList{"count/configmaps": used}}}, nil
+	}
+	s := b.with(shop(), tenant)
+	if got := steptest.Outcome(t, b.guard(t.Context(), s)); got != "done" || !s.lowered {
+		t.Errorf("got %q, lowered: %t", got, s.lowered)
+	}
+	live := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName}}
+	if !b.get(live) || amounts(live.Spec.Hard)["count/configmaps"] != "2" {
+		t.Errorf("the quota is %v", amounts(live.Spec.Hard))
+	}
+	queue := newWoken()
+	if err := b.onStore().Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = b.Store.Start(t.Context()) }()
+	used = resource.MustParse("9")
+	b.Store.Changed("acme", shopNamespace)
+	for !b.clock.HasWaiters() {
+		time.Sleep(time.Millisecond)
+	}
+	b.clock.Step(time.Second)
+	if diff := cmp.Diff([]string{"kubeop-acme/shop"}, queue.all(1)); diff != "" {
+		t.Errorf("a project that takes more wakes (-want +got):\n%s", diff)
 	}
 }
 

@@ -87,9 +87,6 @@ func (r *Reconciler) unconfine(ctx context.Context, s *scope) error {
 // release deletes the ClusterNetworkPolicy of a project whose namespace is gone or left to others, also one that was not recorded. An operator that may not
 // read any has recorded none.
 func (r *Reconciler) release(ctx context.Context, s *scope) error {
-	if s.ofPlatform() {
-		return nil
-	}
 	served, err := r.Tier.Served()
 	if err != nil {
 		return err

@@ -1,16 +1,20 @@
 package project
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/isolation"
@@ -23,9 +27,13 @@ var shopLabels = map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.Projec
 func newTier(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	b := newFixture(t, objects...)
+	b.serveTier()
+	return b
+}
+
+func (b *fixture) serveTier() {
 	b.api.Scheme().AddKnownTypeWithName(isolation.ClusterPolicyKind, &unstructured.Unstructured{})
 	b.api.RESTMapper().(*meta.DefaultRESTMapper).Add(isolation.ClusterPolicyKind, meta.RESTScopeRoot)
-	return b
 }
 
 // clusterPolicy returns the ClusterNetworkPolicy of the project; nil if it has none.
@@ -51,17 +59,19 @@ func TestWhatKeepsAProjectWithoutItsClusterPolicyIsSaid(t *testing.T) {
 	kind := schema.GroupResource{Group: "policy.networking.k8s.io", Resource: "clusternetworkpolicies"}
 	for name, c := range map[string]struct {
 		served bool
+		mapper meta.RESTMapper
 		there  []client.Object
 		egress []string
 		fault  error
 		want   string
 	}{
-		"the kind is not served":          {want: "done"},
-		"its definition is going":         {served: true, fault: apierrors.NewMethodNotSupported(kind, "create"), want: "done"},
-		"its definition is being deleted": {served: true, fault: apierrors.NewForbidden(kind, shopNamespace, errors.New("create not allowed while custom resource definition is terminating")), want: "done"},
-		"its definition went":             {served: true, fault: apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{}, "", "404 page not found", 0, true), want: "done"},
-		"the operator may not write":      {served: true, fault: apierrors.NewForbidden(kind, shopNamespace, nil), want: "later steps run; failed ApplyFailed: ClusterNetworkPolicy/" + shopNamespace},
-		"somebody else has the name":      {served: true, there: []client.Object{isolation.NewClusterPolicy(shopNamespace, nil)}, want: "later steps run; stopped ApplyFailed: ClusterNetworkPolicy/" + shopNamespace + ": exists already"},
+		"the kind is not served":           {want: "done"},
+		"nobody says whether it is served": {mapper: silent{}, want: "later steps run; failed ApplyFailed: asking whether ClusterNetworkPolicies are served: the server was unable to return a response"},
+		"its definition is going":          {served: true, fault: apierrors.NewMethodNotSupported(kind, "create"), want: "done"},
+		"its definition is being deleted":  {served: true, fault: apierrors.NewForbidden(kind, shopNamespace, errors.New("create not allowed while custom resource definition is terminating")), want: "done"},
+		"its definition went":              {served: true, fault: apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{}, "", "404 page not found", 0, true), want: "done"},
+		"the operator may not write":       {served: true, fault: apierrors.NewForbidden(kind, shopNamespace, nil), want: "later steps run; failed ApplyFailed: ClusterNetworkPolicy/" + shopNamespace},
+		"somebody else has the name":       {served: true, there: []client.Object{isolation.NewClusterPolicy(shopNamespace, nil)}, want: "later steps run; stopped ApplyFailed: ClusterNetworkPolicy/" + shopNamespace + ": exists already"},
 		"too many ranges": {served: true, egress: nested(),
 			want: "later steps run; stopped ApplyFailed: the project has no ClusterNetworkPolicy, only its NetworkPolicy: a ClusterNetworkPolicy may have 25 rules"},
 	} {
@@ -70,14 +80,21 @@ func TestWhatKeepsAProjectWithoutItsClusterPolicyIsSaid(t *testing.T) {
 			if c.served {
 				b = newTier(t, c.there...)
 			}
+			if c.mapper != nil {
+				b.Tier.Mapper = c.mapper
+			}
 			b.fault = func(verb string, _ any, data string) error {
 				if verb == "patch" && strings.Contains(data, isolation.ClusterPolicyKind.Kind) {
 					return c.fault
 				}
 				return nil
 			}
-			if got := steptest.Outcome(t, b.guard(t.Context(), b.ruledBy(c.egress...))); !strings.HasPrefix(got, c.want) || c.want == "done" && got != c.want {
+			s := b.ruledBy(c.egress...)
+			if got := steptest.Outcome(t, b.guard(t.Context(), s)); !strings.HasPrefix(got, c.want) || c.want == "done" && got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if soon := s.Again() == 10*time.Second; soon != (c.want == "done" && c.fault != nil) {
+				t.Errorf("looks again after %s", s.Again())
 			}
 			if policy := b.clusterPolicy(); len(c.there) == 0 && c.served && policy != nil {
 				t.Errorf("it has %v", policy)
@@ -127,6 +144,14 @@ func TestAClusterPolicyFollowsItsProject(t *testing.T) {
 		t.Errorf("after the tenant lost a range it opens %s", got)
 	}
 	s.tenant.Spec.Egress = nested()
+	b.fault = func(_ string, o any, _ string) error {
+		if policy, is := o.(*metav1.PartialObjectMetadata); is && policy.Kind == isolation.ClusterPolicyKind.Kind {
+			return errAway
+		}
+		return nil
+	}
+	s = guarded(s, "later steps run; failed ApplyFailed: ClusterNetworkPolicy/kubeop-acme-shop: the API server is away")
+	b.fault = func(string, any, string) error { return nil }
 	s = guarded(s, "later steps run; stopped")
 	if got := open(); got != "no policy" {
 		t.Errorf("with too many rules it opens %s", got)
@@ -143,7 +168,12 @@ func TestAClusterPolicyFollowsItsProject(t *testing.T) {
 		t.Error("it is not recorded")
 	}
 	b.Tier.Mapper = meta.NewDefaultRESTMapper(nil)
-	if s = guarded(s, "done"); recorded() {
+	b.Direct = interceptor.NewClient(b.api, interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return errAway }})
+	if s = guarded(b.again(s), "later steps run; failed ApplyFailed: "); !recorded() {
+		t.Error("it is forgotten before it is deleted")
+	}
+	b.Direct = b.api
+	if s = guarded(b.again(s), "done"); recorded() {
 		t.Error("it stays recorded while its kind is not served")
 	}
 }
@@ -163,8 +193,50 @@ func TestARemovedProjectLeavesNoClusterPolicy(t *testing.T) {
 			t.Errorf("%s: it stays: %t", name, stays)
 		}
 	}
-	b := newFixture(t)
-	if got := steptest.Outcome(t, b.release(t.Context(), b.newScope(shop(deletedProject)))); got != "done" {
-		t.Errorf("without the kind: got %q", got)
+}
+
+// TestARemovedProjectForgetsItsClusterPolicyOnlyOnceItIsGone: an operator that may not read the kind never made one, unless one is recorded.
+func TestARemovedProjectForgetsItsClusterPolicyOnlyOnceItIsGone(t *testing.T) {
+	refuses := apierrors.NewForbidden(schema.GroupResource{Resource: "clusternetworkpolicies"}, shopNamespace, errors.New("no right"))
+	for name, c := range map[string]struct {
+		recorded bool
+		mapper   meta.RESTMapper
+		fault    error
+		want     string
+		kept     bool
+	}{
+		"a kind that is not served":                 {false, meta.NewDefaultRESTMapper(nil), nil, "done", false},
+		"one that was made, and is not served":      {true, meta.NewDefaultRESTMapper(nil), nil, "done", false},
+		"nobody says whether it is served":          {true, silent{}, nil, "failed Failed: the server was unable to return a response", true},
+		"the operator has no right, and made none":  {false, nil, refuses, "done", false},
+		"the operator has no right any more":        {true, nil, refuses, `failed AccessDenied: clusternetworkpolicies "kubeop-acme-shop" is forbidden: no right`, true},
+		"an API server that is away, and none made": {false, nil, errAway, "failed Failed: the API server is away", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newTier(t)
+			s := b.ruledBy("203.0.113.0/24")
+			if c.recorded {
+				if err := b.guard(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s = b.again(s)
+			if c.mapper != nil {
+				b.Tier.Mapper = c.mapper
+			}
+			b.fault = func(_ string, o any, _ string) error {
+				if policy, is := o.(*metav1.PartialObjectMetadata); is && policy.Kind == isolation.ClusterPolicyKind.Kind {
+					return c.fault
+				}
+				return nil
+			}
+			if got := steptest.Outcome(t, b.release(t.Context(), s)); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			b.fault = func(string, any, string) error { return nil }
+			if kept := b.again(s).confined(); kept != c.kept || b.clusterPolicy() != nil != c.kept {
+				t.Errorf("it is recorded: %t, there: %t", kept, b.clusterPolicy() != nil)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
@@ -30,16 +31,26 @@ func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 		before  func(*fixture, *scope) error
 		do      func(*fixture, *scope) error
 		least   int
+		// tier: the API server serves ClusterNetworkPolicies.
+		tier bool
 	}{
-		"the tenant is resolved":            {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.resolve(t.Context(), s) }, least: 3},
-		"the namespace is made":             {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.makeNamespace(t.Context(), s) }, least: 1},
-		"guardrails":                        {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.guard(t.Context(), s) }, least: 3},
-		"access":                            {project: shop(), tenant: acme(owners), do: func(b *fixture, s *scope) error { return b.grant(t.Context(), s) }, least: 5},
-		"access, and kinds of the cluster":  {project: shop(), tenant: allowing(priorities), do: func(b *fixture, s *scope) error { return b.grant(t.Context(), s) }, least: 6},
-		"apps are removed":                  {project: shop(deletedProject), tenant: acme(), there: []client.Object{appOf(shopNamespace, "web")}, do: func(b *fixture, s *scope) error { return b.removeApps(t.Context(), s) }, least: 4},
-		"access in a platform's namespace":  {project: platformProject("monitoring"), do: func(b *fixture, s *scope) error { return b.grantPlatform(t.Context(), s) }, least: 3},
-		"apps of the platform":              {project: platformProject("monitoring"), do: func(b *fixture, s *scope) error { return b.resolvePlatform(t.Context(), s) }, least: 2},
-		"an adopted namespace is left":      {project: leaving, there: []client.Object{adopted, home}, before: func(b *fixture, s *scope) error { return b.grantPlatform(t.Context(), s) }, do: func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }, least: 5},
+		"the tenant is resolved":           {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.resolve(t.Context(), s) }, least: 3},
+		"the namespace is made":            {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.makeNamespace(t.Context(), s) }, least: 1},
+		"guardrails":                       {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.guard(t.Context(), s) }, least: 3},
+		"access":                           {project: shop(), tenant: acme(owners), do: func(b *fixture, s *scope) error { return b.grant(t.Context(), s) }, least: 5},
+		"access, and kinds of the cluster": {project: shop(), tenant: allowing(priorities), do: func(b *fixture, s *scope) error { return b.grant(t.Context(), s) }, least: 6},
+		"apps are removed":                 {project: shop(deletedProject), tenant: acme(), there: []client.Object{appOf(shopNamespace, "web")}, do: func(b *fixture, s *scope) error { return b.removeApps(t.Context(), s) }, least: 4},
+		"access in a platform's namespace": {project: platformProject("monitoring"), do: func(b *fixture, s *scope) error { return b.grantPlatform(t.Context(), s) }, least: 3},
+		"apps of the platform":             {project: platformProject("monitoring"), do: func(b *fixture, s *scope) error { return b.resolvePlatform(t.Context(), s) }, least: 2},
+		"an adopted namespace is left":     {project: leaving, there: []client.Object{adopted, home}, before: func(b *fixture, s *scope) error { return b.grantPlatform(t.Context(), s) }, do: func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }, least: 5},
+		"a ClusterNetworkPolicy":           {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.guard(t.Context(), s) }, least: 9, tier: true},
+		"network policies are narrowed":    {project: shop(opensItself), tenant: acme(), there: []client.Object{everything("web")}, do: func(b *fixture, s *scope) error { return b.guard(t.Context(), s) }, least: 9},
+		"all rights are taken back": {project: shop(), tenant: acme(), before: func(b *fixture, s *scope) error {
+			granted := *s
+			granted.tenant = allowing(priorities)
+			return b.grantCluster(t.Context(), &granted)
+		}, do: func(b *fixture, s *scope) error { return b.grantCluster(t.Context(), s) }, least: 4},
+		"a policy in the cluster goes":      {project: shop(deletedProject), tenant: acme(), there: []client.Object{isolation.NewClusterPolicy(shopNamespace, shopLabels)}, do: func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }, least: 6, tier: true},
 		"a namespace is removed":            {project: shop(deletedProject), tenant: acme(), before: func(b *fixture, s *scope) error { return b.makeNamespace(t.Context(), s) }, do: func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }, least: 4},
 		"rights in the cluster are revoked": {project: shop(deletedProject), tenant: allowing(priorities), before: func(b *fixture, s *scope) error { return b.grantCluster(t.Context(), s) }, do: func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }, least: 4},
 	} {
@@ -53,6 +64,9 @@ func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 					there = append(there, c.tenant.DeepCopy())
 				}
 				b := platformFixture(t, kube.PlatformAppsNamespaced, there...)
+				if c.tier {
+					b.serveTier()
+				}
 				s := b.with(c.project.DeepCopy(), c.tenant)
 				if c.before != nil {
 					if err := c.before(b, s); err != nil {
@@ -60,7 +74,7 @@ func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 					}
 				}
 				away := f.Client(b.api)
-				b.Client, b.Direct, b.Kinds.Roles = away, away, away
+				b.Client, b.Direct, b.Kinds.Roles, b.Hosts.Client, b.Hosts.Direct, b.Store.Reader, b.Grants.Reader = away, away, away, away, away, away, away
 				return c.do(b, b.again(s))
 			})
 			if requests < c.least {

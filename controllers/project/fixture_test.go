@@ -34,6 +34,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/guards"
 	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/registry"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -88,7 +89,8 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	}
 	b := &fixture{t: t, events: events.NewFakeRecorder(20), clock: clocktesting.NewFakeClock(deletedAt), networks: &networks{}, fault: func(string, any, string) error { return nil }}
 	mapper := mapperOf(scheme)
-	b.api = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
+	b.api = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Project{}).
+		WithIndex(&v1alpha1.Registry{}, "secret", func(o client.Object) []string { return []string{o.(*v1alpha1.Registry).Spec.SecretRef.Name} }).
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithInterceptorFuncs(b.faults()).Build()
 	unwatched := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(meta.NewDefaultRESTMapper(nil)).Build()
 	deployers := httptest.NewServer(http.HandlerFunc(b.deployer))
@@ -110,6 +112,11 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 			return step.Note{Condition: v1alpha1.PromotionPendingCondition}, v1alpha1.PromotionStatus{Promoted: []v1alpha1.Promoted{{App: p.Name + "-web"}}}
 		},
 		Forget: func(namespace string) { b.forgot = append(b.forgot, namespace) },
+	}
+	b.Registries = &registry.Provider{
+		Client: b.api, Direct: b.api, Secrets: registry.NewSecrets(b.api, b.api, b.api, "kubeop-system", b.clock), Applier: b.Applier,
+		Deployer: func(string) (client.Client, error) { return b.api, nil },
+		Version:  func(context.Context, string, string, string) (string, error) { return "", nil },
 	}
 	b.Hosts = &hostclaims.Claims{Client: b.api, Direct: b.api, Clock: b.clock, WakeProject: func(types.NamespacedName) {}}
 	return b
@@ -145,7 +152,10 @@ func (b *fixture) faults() interceptor.Funcs {
 			if err := b.fault("list", list, ""); err != nil {
 				return err
 			}
-			return c.List(ctx, list, opts...)
+			if err := c.List(ctx, list, opts...); err != nil {
+				return err
+			}
+			return reversed(list)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			data, err := p.Data(o)
@@ -170,6 +180,16 @@ func (b *fixture) faults() interceptor.Funcs {
 	}
 }
 
+// reversed turns a list round, because that of a cache has no order, and the one of the fake API server is sorted.
+func reversed(list client.ObjectList) error {
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(items)
+	return meta.SetList(list, items)
+}
+
 // served is the discovery of a cluster that has pods and ConfigMaps.
 type served struct{}
 
@@ -184,7 +204,7 @@ func (served) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResou
 func (b *fixture) live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(kind)
-	err := b.api.Get(ctx, key, o)
+	err := b.Direct.Get(ctx, key, o)
 	if apierrors.IsNotFound(err) {
 		return nil, true, nil
 	}

@@ -45,17 +45,23 @@ func TestTheDeployerMayWriteTheKindsOfItsTenantAndNoOthers(t *testing.T) {
 		want        string
 		resources   []string
 	}{
-		"none":                         {want: "done"},
-		"one":                          {now: []string{priorities}, want: "done", resources: []string{"priorityclasses"}},
-		"one more":                     {before: []string{priorities}, now: []string{priorities, storages}, want: "done", resources: []string{"priorityclasses", "storageclasses"}},
-		"one less":                     {before: []string{priorities, storages}, now: []string{storages}, want: "done", resources: []string{"storageclasses"}},
-		"none any more":                {before: []string{priorities}, want: "done"},
-		"one that is not served":       {now: []string{unserved, priorities}, resources: []string{"priorityclasses"}, want: "waits DependencyNotReady: spec.clusterKinds of the Tenant names what the cluster does not serve: Widget.example.com, after 1m0s"},
-		"one of namespaces":            {now: []string{namespaced, priorities}, resources: []string{"priorityclasses"}, want: "stopped ApplyFailed: spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: Deployment.apps"},
-		"both: people have to help":    {now: []string{unserved, namespaced}, want: "stopped ApplyFailed: spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: Deployment.apps"},
-		"the last one is not served":   {before: []string{priorities}, now: []string{unserved}, want: "waits DependencyNotReady: spec.clusterKinds of the Tenant names what the cluster does not serve: Widget.example.com, after 1m0s"},
-		"one that cannot be granted":   {now: []string{priorities, storages}, fault: refuse("storageclasses"), resources: []string{"priorityclasses"}, want: fix},
-		"none that can be granted":     {now: []string{storages}, fault: refuse("storageclasses"), want: fix},
+		"none":                       {want: "done"},
+		"one":                        {now: []string{priorities}, want: "done", resources: []string{"priorityclasses"}},
+		"one more":                   {before: []string{priorities}, now: []string{priorities, storages}, want: "done", resources: []string{"priorityclasses", "storageclasses"}},
+		"one less":                   {before: []string{priorities, storages}, now: []string{storages}, want: "done", resources: []string{"storageclasses"}},
+		"none any more":              {before: []string{priorities}, want: "done"},
+		"one that is not served":     {now: []string{unserved, priorities}, resources: []string{"priorityclasses"}, want: "waits DependencyNotReady: spec.clusterKinds of the Tenant names what the cluster does not serve: Widget.example.com, after 1m0s"},
+		"one of namespaces":          {now: []string{namespaced, priorities}, resources: []string{"priorityclasses"}, want: "stopped ApplyFailed: spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: Deployment.apps"},
+		"both: people have to help":  {now: []string{unserved, namespaced}, want: "stopped ApplyFailed: spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: Deployment.apps"},
+		"the last one is not served": {before: []string{priorities}, now: []string{unserved}, want: "waits DependencyNotReady: spec.clusterKinds of the Tenant names what the cluster does not serve: Widget.example.com, after 1m0s"},
+		"one that cannot be granted": {now: []string{priorities, storages}, fault: refuse("storageclasses"), resources: []string{"priorityclasses"}, want: fix},
+		"none that can be granted":   {now: []string{storages}, fault: refuse("storageclasses"), want: fix},
+		"one that a policy forbids": {now: []string{priorities, storages}, resources: []string{"priorityclasses"}, want: strings.Replace(fix, "failed", "stopped", 1), fault: func(_ string, _ any, data string) error {
+			if !strings.Contains(data, `"storageclasses"`) {
+				return nil
+			}
+			return apierrors.NewInvalid(rbacv1.SchemeGroupVersion.WithKind("ClusterRole").GroupKind(), "kubeop-cluster-acme-shop", nil)
+		}},
 		"the last one cannot any more": {before: []string{priorities}, now: []string{storages}, fault: refuse("storageclasses"), want: fix},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,6 +196,11 @@ func TestRightsThatAreTakenBackGoBeforeAnyOtherStep(t *testing.T) {
 	if err := b.api.Update(t.Context(), tenant); err != nil {
 		t.Fatal(err)
 	}
+	s = b.again(s)
+	s.cluster = errAway
+	if err := b.grant(t.Context(), s); !errors.Is(err, errAway) {
+		t.Errorf("what resolve did not take back is no error of grant: %v", err)
+	}
 	if err := b.resolve(t.Context(), b.again(s)); err != nil || b.resources() != nil {
 		t.Errorf("after resolve the deployer may write %v (%v)", b.resources(), err)
 	}
@@ -214,6 +225,20 @@ func TestGrantMakesTheDeployerAndBindsTheOwners(t *testing.T) {
 	}
 	if len(s.made.Inventory().Entries) != 3 {
 		t.Errorf("recorded: %v", s.made.Inventory().Entries)
+	}
+}
+
+// TestTheDeployerMayWriteNetworkPoliciesOnceTheProjectHasSuch: also to remove those that are left.
+func TestTheDeployerMayWriteNetworkPoliciesOnceTheProjectHasSuch(t *testing.T) {
+	b := newFixture(t)
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: "kubeop-deployer-network-policies"}}
+	s := b.with(shop(), acme())
+	for _, allowed := range []*v1alpha1.AllowedNetwork{{}, nil} {
+		s.network.allowed = allowed
+		if got := steptest.Outcome(t, b.grant(t.Context(), s)); got != "done" || b.get(binding) != (allowed != nil) {
+			t.Errorf("got %q, bound: %t, want %t", got, b.get(binding), allowed != nil)
+		}
+		s = b.with(s.project, s.tenant) // Nothing was recorded, as if the process had ended.
 	}
 }
 

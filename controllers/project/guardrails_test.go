@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -25,7 +26,9 @@ import (
 	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/isolation"
+	"github.com/kubeop/kubeop/delivery/namespace"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
+	"github.com/kubeop/kubeop/internal/testenv/watchtest"
 )
 
 func reaching(ranges ...string) *v1alpha1.Tenant {
@@ -177,6 +180,48 @@ func TestGuardBoundsANamespace(t *testing.T) {
 	}
 }
 
+// TestAProjectMadeAgainIsOpened: an earlier one of its name was closed while it was removed.
+func TestAProjectMadeAgainIsOpened(t *testing.T) {
+	closed := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: namespace.ClosedQuota, Labels: shopLabels}}
+	b := newFixture(t, closed)
+	b.Watch = watchtest.New(t, b.api, quotaKind)
+	b.Direct = interceptor.NewClient(b.api, interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return errAway }})
+	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(shop(), acme()))); got != "failed Failed: opening namespace kubeop-acme-shop: the API server is away" || !b.get(closed) {
+		t.Errorf("got %q", got)
+	}
+	b.Direct = b.api
+	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(shop(), acme()))); got != "done" || b.get(closed) {
+		t.Errorf("got %q", got)
+	}
+	b.Watch = watchtest.New(t, b.api)
+	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(shop(), acme()))); got == "done" {
+		t.Error("it is done while quotas are not known")
+	}
+}
+
+// TestAProjectSaysWhichOfItsLimitsDoNotFitTogether, and counts NetworkPolicies only if its apps may have such.
+func TestAProjectSaysWhichOfItsLimitsDoNotFitTogether(t *testing.T) {
+	for _, c := range []struct {
+		project *v1alpha1.Project
+		counts  bool
+	}{{shop(), false}, {shop(opensItself), true}} {
+		b := newFixture(t)
+		s := b.ruled(c.project)
+		cpu := func(amount string) corev1.ResourceList {
+			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+		}
+		s.rules.policies = []v1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: v1alpha1.PolicySpec{Limits: &v1alpha1.LimitRules{Max: cpu("1"), Min: cpu("2")}}}}
+		if got := steptest.Outcome(t, b.guard(t.Context(), s)); got != "done" || !strings.Contains(s.Summary(), "; limits contradict each other: ") {
+			t.Errorf("got %q, %q", got, s.Summary())
+		}
+		live := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName}}
+		b.get(live)
+		if _, counts := live.Spec.Hard["count/networkpolicies.networking.k8s.io"]; counts != c.counts {
+			t.Errorf("counted: %t, want %t: %v", counts, c.counts, amounts(live.Spec.Hard))
+		}
+	}
+}
+
 func TestGuardStopsWhereOnlyPeopleCanHelp(t *testing.T) {
 	b := newFixture(t)
 	larger := shop(func(p *v1alpha1.Project) { p.Spec.Quota = corev1.ResourceList{"requests.cpu": resource.MustParse("9")} })
@@ -208,10 +253,7 @@ func TestTheNamespaceIsHeldToTheTenantsPodSecurity(t *testing.T) {
 			t.Fatal(err)
 		}
 		ns := namespaceOf("")
-		if _, frozen := ns.Labels[v1alpha1.FrozenLabel]; frozen {
-			t.Errorf("the namespace is labelled as frozen: %v", ns.Labels)
-		}
-		if !b.get(ns) || ns.Labels["pod-security.kubernetes.io/enforce"] != want || ns.Annotations[v1alpha1.PriorityClassesAnnotation] != "high" || ns.Annotations[v1alpha1.TenantUIDAnnotation] != "uid-1" {
+		if !b.get(ns) || ns.Labels[v1alpha1.FrozenLabel]+ns.Labels[v1alpha1.StoppedLabel] != "" || ns.Labels[v1alpha1.GuardrailsLabel] == "" || ns.Labels["pod-security.kubernetes.io/enforce"] != want || ns.Labels["pod-security.kubernetes.io/enforce-version"] != "latest" || ns.Annotations[v1alpha1.PriorityClassesAnnotation] != "high" || ns.Annotations[v1alpha1.TenantUIDAnnotation] != "uid-1" {
 			t.Errorf("of level %q the namespace is %v, %v", level, ns.Labels, ns.Annotations)
 		}
 	}
@@ -226,8 +268,15 @@ func TestAFrozenTenantFreezesItsProjects(t *testing.T) {
 	if err := b.makeNamespace(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if ns := namespaceOf(""); !b.get(ns) || ns.Labels[v1alpha1.FrozenLabel] != "true" {
+	if ns := namespaceOf(""); !b.get(ns) || ns.Labels[v1alpha1.FrozenLabel] != "true" || ns.Labels[v1alpha1.StoppedLabel] != "" {
 		t.Errorf("the labels of the namespace are %v", ns.Labels)
+	}
+	halted := newFixture(t)
+	if err := halted.makeNamespace(t.Context(), halted.with(shop(), acme(stopped))); err != nil {
+		t.Fatal(err)
+	}
+	if ns := namespaceOf(""); !halted.get(ns) || ns.Labels[v1alpha1.FrozenLabel] != "" || ns.Labels[v1alpha1.StoppedLabel] != "true" {
+		t.Errorf("of a stopped tenant, the labels of the namespace are %v", ns.Labels)
 	}
 	const want = "only administrators of the cluster change anything of tenant acme, until an administrator of the cluster removes spec.frozen from " +
 		"tenants/acme/tenant.yaml of the platform repository in Git; that file is of main@sha1:1"
@@ -279,7 +328,11 @@ func (w *woken) AddAfter(r reconcile.Request, after time.Duration) {
 func (w *woken) all(n int) []string {
 	var names []string
 	for range n {
-		names = append(names, <-w.names)
+		select {
+		case name := <-w.names:
+			names = append(names, name)
+		case <-time.After(time.Minute):
+		}
 	}
 	slices.Sort(names)
 	return names

@@ -34,7 +34,7 @@ func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
 func (r *Reconciler) open(ctx context.Context, s *scope) error {
 	quota := types.NamespacedName{Namespace: s.namespace, Name: namespace.ClosedQuota}
 	closed, _, err := r.Watch.Live(ctx, corev1.SchemeGroupVersion.WithKind("ResourceQuota"), quota)
-	if closed == nil || err != nil {
+	if closed == nil {
 		return err
 	}
 	return namespace.Open(ctx, r.Direct, s.namespace)

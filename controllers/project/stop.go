@@ -98,7 +98,7 @@ func (r *Reconciler) remade(ctx context.Context, s *scope) (func(pod string) boo
 func (r *Reconciler) resume(ctx context.Context, s *scope, stopped stop.Namespace) error {
 	now := r.Steps.Clock.Now()
 	open, at, err := stop.Open(ctx, r.Direct, s.namespace, s.labels(), now)
-	if open == nil || err != nil {
+	if open == nil {
 		return err // Without a quota, the watch does not show yet that it is gone.
 	}
 	if err := s.made.Apply(ctx, open); err != nil {

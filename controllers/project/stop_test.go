@@ -1,6 +1,7 @@
 package project
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,10 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/stop"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
+	"github.com/kubeop/kubeop/internal/testenv/watchtest"
 )
+
+var quotaKind = corev1.SchemeGroupVersion.WithKind("ResourceQuota")
 
 func stopped(tenant *v1alpha1.Tenant) { tenant.Spec.Stopped = true }
 
@@ -68,6 +72,7 @@ func TestAStopReportsWhatStillRuns(t *testing.T) {
 					ended = append(ended, pod)
 				}
 			}
+			slices.Sort(ended)
 			if got := strings.Join(ended, " "); got != c.ended {
 				t.Errorf("ended %q, want %q; requests %v", got, c.ended, b.requests)
 			}
@@ -95,6 +100,9 @@ func TestAnAppMakesOnlyPodsAgainThatItPutsBack(t *testing.T) {
 		"it is suspended until then": {func(a *v1alpha1.App) {
 			a.Annotations = map[string]string{v1alpha1.SuspendAnnotation: deletedAt.Add(time.Hour).Format(time.RFC3339)}
 		}, false},
+		"it was suspended until then": {func(a *v1alpha1.App) {
+			a.Annotations = map[string]string{v1alpha1.SuspendAnnotation: deletedAt.Add(-time.Hour).Format(time.RFC3339)}
+		}, true},
 		"it is being deleted":        {func(a *v1alpha1.App) { a.DeletionTimestamp = &metav1.Time{Time: deletedAt} }, false},
 		"the pod left its source":    {func(a *v1alpha1.App) { a.Status.Inventory.Entries[0].Stale = true }, false},
 		"it has another kind":        {func(a *v1alpha1.App) { a.Status.Inventory.Entries[0].ID = shopNamespace + "_lone__ConfigMap" }, false},
@@ -114,6 +122,66 @@ func TestAnAppMakesOnlyPodsAgainThatItPutsBack(t *testing.T) {
 				t.Errorf("made again: %t, want %t", remade("lone"), c.want)
 			}
 		})
+	}
+}
+
+// stopQuota is the quota of a stopped project.
+func stopQuota(since time.Time) *corev1.ResourceQuota {
+	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: stop.Quota, Labels: maps.Clone(shopLabels), CreationTimestamp: metav1.NewTime(since)}}
+}
+
+// TestTheLongerAProjectIsStoppedTheRarerItIsLookedAt: soon while pods end, and from then on only for pods that something else makes, or that people delete.
+func TestTheLongerAProjectIsStoppedTheRarerItIsLookedAt(t *testing.T) {
+	for name, c := range map[string]struct {
+		pods  []client.Object
+		since time.Duration
+		again time.Duration
+	}{
+		"nothing runs":         {nil, 0, time.Minute},
+		"a pod of nobody":      {[]client.Object{podOf("stray")}, 0, 10 * time.Second},
+		"a pod ends":           {[]client.Object{podOf("web-1", ofReplicaSet)}, 0, time.Second},
+		"a pod ends for long":  {[]client.Object{podOf("web-1", ofReplicaSet)}, 50 * time.Second, 5 * time.Second},
+		"one ends, one is not": {[]client.Object{podOf("stray"), podOf("web-1", ofReplicaSet)}, 50 * time.Second, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenant := acme(stopped)
+			b := newFixture(t, append(c.pods, tenant, stopQuota(deletedAt.Add(-c.since)))...)
+			b.Watch = watchtest.New(t, b.api, quotaKind)
+			s := b.with(shop(), tenant)
+			if err := b.stop(t.Context(), s); err != nil || s.Again() != c.again {
+				t.Errorf("%v, looks again after %s, want %s", err, s.Again(), c.again)
+			}
+		})
+	}
+}
+
+// TestAStopWaitsUntilQuotasAreKnown: otherwise it takes one that is there for a new one, and a tenant that runs again for one that was never stopped.
+func TestAStopWaitsUntilQuotasAreKnown(t *testing.T) {
+	tenant := acme(stopped)
+	b := newFixture(t, tenant)
+	b.Watch = watchtest.New(t, b.api)
+	if err := b.stop(t.Context(), b.with(shop(), tenant)); err == nil || b.get(stopQuota(deletedAt)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAProjectIsResumedOnceItsTenantRunsAgain, for as long as the quota shows that it was stopped.
+func TestAProjectIsResumedOnceItsTenantRunsAgain(t *testing.T) {
+	tenant := acme()
+	b := newFixture(t, tenant, stopQuota(deletedAt))
+	b.Watch = watchtest.New(t, b.api, quotaKind)
+	s := b.with(shop(), tenant)
+	if err := b.stop(t.Context(), s); err != nil || s.stopped.note.Reason != v1alpha1.ResumingReason || s.Again() != time.Second {
+		t.Errorf("%v, %+v", err, s.stopped)
+	}
+	theirs := stopQuota(deletedAt)
+	theirs.Labels[v1alpha1.ProjectLabel] = "blog"
+	b = newFixture(t, theirs)
+	for _, c := range []*v1alpha1.Tenant{tenant, acme(stopped)} {
+		b.Watch = watchtest.New(t, b.api, quotaKind)
+		if got := steptest.Outcome(t, b.stop(t.Context(), b.with(shop(), c))); !strings.Contains(got, "ApplyFailed: ResourceQuota/"+stop.Quota) {
+			t.Errorf("with a quota of another project: %q", got)
+		}
 	}
 }
 
@@ -168,9 +236,8 @@ func TestAResumeEndsByDeletingTheQuota(t *testing.T) {
 }
 
 func TestEachRequestOfAStopThatFailsIsAnError(t *testing.T) {
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: stop.Quota, Labels: map[string]string{
-		v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop",
-	}}}
+	quota := stopQuota(deletedAt)
+	quota.Annotations = map[string]string{v1alpha1.ResumedAtAnnotation: deletedAt.Add(-time.Hour).Format(time.RFC3339)} // So that this look is the last one.
 	for name, c := range map[string]struct {
 		do    func(*fixture, *scope) error
 		least int
@@ -178,7 +245,7 @@ func TestEachRequestOfAStopThatFailsIsAnError(t *testing.T) {
 		"stopped": {func(b *fixture, s *scope) error { return b.stop(t.Context(), s) }, 4},
 		"resumed": {func(b *fixture, s *scope) error {
 			return b.resume(t.Context(), s, stop.Namespace{Name: shopNamespace, Reader: b.Direct, Writer: b.Direct})
-		}, 5},
+		}, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			requests := steptest.EachRequest(t, func(f *steptest.Failing) error {

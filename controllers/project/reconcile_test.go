@@ -1,0 +1,59 @@
+package project
+
+import (
+	"testing"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/refusal"
+)
+
+// TestTheStatusOfAProjectSaysWhatItHas: its namespace, its pull Secrets, and a version of it that is refused.
+func TestTheStatusOfAProjectSaysWhatItHas(t *testing.T) {
+	hub := &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "hub"}, Spec: v1alpha1.RegistrySpec{Host: "registry.example.com", Tenants: []string{"acme"}, SecretRef: v1alpha1.LocalSecretReference{Name: "hub-pull"}}}
+	credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: "hub-pull"}, Data: map[string][]byte{"username": []byte("ann"), "password": []byte("hunter2")}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: "default"}}
+	b := newFixture(t, acme(), hub, credentials, account, namespaceOf("uid-1"), shop(func(p *v1alpha1.Project) { p.Labels = map[string]string{v1alpha1.RepositoryLabel: "acme"} }))
+	refused := v1alpha1.Refused{Revision: "main@sha1:1", Place: "projects/shop/project.yaml:1:1", Problem: "broken"}
+	b.Refusals.Set("acme", map[refusal.Unit]refusal.Refusal{{Kind: v1alpha1.ProjectKind, ObjectKey: client.ObjectKeyFromObject(shop())}: {Revision: refused.Revision, Place: refused.Place, Problem: refused.Problem}})
+	if err := b.onLooks().Start(t.Context(), newWoken()); err != nil {
+		t.Fatal(err)
+	}
+	project := shop()
+	b.get(project)
+	if _, err := b.Reconcile(t.Context(), project); err != nil {
+		t.Fatal(err)
+	}
+	stored := shop()
+	if b.get(stored); !conditions.IsTrue(stored, v1alpha1.ReadyCondition) || stored.Status.Namespace != shopNamespace {
+		t.Errorf("the status is %+v", stored.Status)
+	}
+	if diff := cmp.Diff([]v1alpha1.PullSecret{{Registry: "hub", Host: "registry.example.com"}}, stored.Status.PullSecrets); diff != "" {
+		t.Errorf("pull Secrets (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&refused, stored.Status.Refused); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	if copied := (&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: v1alpha1.PullSecretPrefix + "hub", Labels: shopLabels}}); !b.get(copied) {
+		t.Error("the Secret was not copied")
+	}
+	if len(b.newScope(stored).pulls.Entries) != 1 {
+		t.Errorf("the Secret is not recorded: %+v", stored.Status.Inventory)
+	}
+	b.looks.ask(shopNamespace, deletedAt)
+	if err := b.api.Delete(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	b.get(stored)
+	if _, err := b.Reconcile(t.Context(), stored); err != nil || b.looks.known(shopNamespace) {
+		t.Errorf("%v, a look is due: %t", err, b.looks.known(shopNamespace))
+	}
+	if conditions.Get(stored, v1alpha1.AppsRemovedCondition) == nil {
+		t.Errorf("it is not being removed: %+v", stored.Status.Conditions)
+	}
+}
