@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,11 +22,15 @@ func TestTheAPIServerHoldsTenantsToTheRulesForAll(t *testing.T) {
 	n, bot := limited(t, "boundedby")
 	deployer := n.as("system:serviceaccount:" + n.namespace() + ":" + v1alpha1.Deployer)
 	n.reserve(bounded.Host)
+	for _, name := range []string{"bulk-for-bounded", "urgent-for-bounded"} {
+		n.create(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: 1_000})
+	}
 	n.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "little"}})
 	allowed, cases := bounded.Read(t, "../delivery/policy/testdata/cases.yaml", n.namespace())
 	n.tenanted(func(s *v1alpha1.TenantSpec) {
 		s.PodSecurity = "baseline" // The level restricted refuses more types of volumes.
 		s.Taints, s.IngressAnnotations, s.CSIDrivers = allowed.Taints, allowed.IngressAnnotations, allowed.CSIDrivers
+		s.PriorityClasses, s.MaxTerminationGracePeriod = allowed.PriorityClasses, &allowed.MaxTerminationGracePeriod
 	})
 	for who, by := range map[string]client.Client{"an account": bot, "the deployer": deployer} {
 		for _, c := range cases {

@@ -188,8 +188,10 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 
 // bounds are the namespaces and kinds in which the App may have objects.
 func (a *admitter) bounds(s *scope) policy.Bounds {
-	bounds := policy.Bounds{Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds, Taints: s.Taints, IngressAnnotations: s.IngressAnnotations, CSIDrivers: s.CSIDrivers,
-		NetworkPolicies: guardrails.OwnNetworkPolicies(s.Guardrails)}
+	bounds := policy.Bounds{
+		Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds, Taints: s.Taints, IngressAnnotations: s.IngressAnnotations, CSIDrivers: s.CSIDrivers,
+		PriorityClasses: s.PriorityClasses, GracePeriod: s.GracePeriod, NetworkPolicies: guardrails.OwnNetworkPolicies(s.Guardrails),
+	}
 	if s.OfPlatform() {
 		deployers := a.clients.Deployers
 		bounds.Platform = &policy.Platform{ClusterWide: deployers.PlatformApps == kube.PlatformAppsClusterAdmin, Operator: deployers.Operator}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -92,18 +93,22 @@ func TestOneRefusalSaysEverything(t *testing.T) {
 	app.Namespace, app.Name = "kubeop-acme-shop", "agent"
 	s := scopeOf(app, &releaser{admitter: a})
 	s.PodSecurity, s.Limits.App = string(api.LevelRestricted), budget.Default().App
+	s.PriorityClasses, s.GracePeriod = []string{"low"}, time.Minute
 	pod := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "agent"},
 		"spec": map[string]any{
 			"hostNetwork": true, "containers": []any{map[string]any{"name": "agent", "image": "agent"}},
-			"tolerations": []any{map[string]any{"operator": "Exists"}},
+			"tolerations": []any{map[string]any{"operator": "Exists"}}, "priorityClassName": "urgent", "terminationGracePeriodSeconds": int64(61),
 		},
 	}}
 	_, err := a.own(s, []*unstructured.Unstructured{pod})
 	if !refused(err) {
 		t.Fatalf("got %v, want a refusal", err)
 	}
-	for _, want := range []string{"Pod/agent tolerates every taint", "Pod/agent breaks rule hostNamespaces", policy.AskPlatform} {
+	for _, want := range []string{
+		"Pod/agent tolerates every taint", "Pod/agent has priorityClassName urgent, with which its pods would push others off their nodes; allowed are low: ",
+		"Pod/agent has terminationGracePeriodSeconds 61, of which 60 are allowed: ", "Pod/agent breaks rule hostNamespaces", policy.AskPlatform,
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)
 		}
@@ -315,6 +320,8 @@ func TestARefusedReleaseIsTriedAgainUnderOtherTerms(t *testing.T) {
 		"taints":              func(s *scope) { s.Taints = []string{"gpu"} },
 		"Ingress annotations": func(s *scope) { s.IngressAnnotations = []string{"example.com/snippet"} },
 		"CSI drivers":         func(s *scope) { s.CSIDrivers = []string{"csi.example.com"} },
+		"PriorityClasses":     func(s *scope) { s.PriorityClasses = []string{"high"} },
+		"the time of pods":    func(s *scope) { s.GracePeriod = 40e9 },
 	} {
 		subject := *b.s.Subject
 		changed := *b.s

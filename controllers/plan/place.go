@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/gitops/identity"
@@ -29,11 +30,11 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 	if err != nil {
 		return err
 	}
-	project := &v1alpha1.Project{}
-	if err := of.client.Get(ctx, ref.Parent().Key(), project); client.IgnoreNotFound(err) != nil {
+	owner := &v1alpha1.Project{}
+	if err := of.client.Get(ctx, ref.Parent().Key(), owner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %s: %w", ref.Parent(), err)
 	}
-	d.at.Tenant, d.homeless, d.at.PullSecrets = tenant, project.UID == "", project.Status.PullSecrets
+	d.at.Tenant, d.homeless, d.at.PullSecrets = tenant, owner.UID == "", owner.Status.PullSecrets
 	if ref.Tenant == v1alpha1.PlatformTenant {
 		namespace := &corev1.Namespace{}
 		if err := k.direct.Get(ctx, client.ObjectKey{Name: d.app.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
@@ -45,6 +46,9 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 		return err
 	}
 	if d.at.Guardrails, err = Opening(of.tree, ref.Parent(), d.at.Guardrails); err != nil {
+		return err
+	}
+	if d.at.Usual, err = project.UsualClasses(ctx, of.client); err != nil {
 		return err
 	}
 	d.at.Client, err = k.Clients.As(d.app.Namespace)

@@ -10,7 +10,10 @@ import (
 // TestObjectsAreHeldToTheRulesForAllTenants judges each object of the cases. controllers has a test that asks an API server about the same cases.
 func TestObjectsAreHeldToTheRulesForAllTenants(t *testing.T) {
 	tenant, cases := bounded.Read(t, "testdata/cases.yaml", namespace)
-	bounds := Bounds{Namespace: namespace, Taints: tenant.Taints, IngressAnnotations: tenant.IngressAnnotations, CSIDrivers: tenant.CSIDrivers}
+	bounds := Bounds{
+		Namespace: namespace, Taints: tenant.Taints, IngressAnnotations: tenant.IngressAnnotations, CSIDrivers: tenant.CSIDrivers,
+		PriorityClasses: tenant.PriorityClasses, GracePeriod: tenant.MaxTerminationGracePeriod.Duration,
+	}
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			found, err := check(c.Object, bounds, scope)

@@ -106,3 +106,12 @@ func visit(value any, see func(key string, value any)) {
 }
 
 func sortedKeys(values map[string]any) []string { return slices.Sorted(maps.Keys(values)) }
+
+// eachPod calls see for the spec of every pod, at any depth of the object.
+func eachPod(object *unstructured.Unstructured, see func(pod map[string]any)) {
+	visit(object.Object, func(field string, value any) {
+		if pod, ok := value.(map[string]any); ok && field == "spec" && pod["containers"] != nil {
+			see(pod)
+		}
+	})
+}

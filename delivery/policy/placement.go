@@ -44,11 +44,7 @@ func (b Bounds) toleration(object *unstructured.Unstructured, _ string) string {
 // nodeName: a pod of the object would be placed on a node without the scheduler, so past taints and what is left of the node.
 func nodeName(object *unstructured.Unstructured, _ string) string {
 	var named string
-	visit(object.Object, func(field string, value any) {
-		pod, ok := value.(map[string]any)
-		if !ok || field != "spec" || pod["containers"] == nil {
-			return
-		}
+	eachPod(object, func(pod map[string]any) {
 		if name, set := pod["nodeName"]; set && name != "" {
 			named = fmt.Sprint(name)
 		}

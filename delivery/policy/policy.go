@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +32,10 @@ type Bounds struct {
 	// annotations that its Ingresses may have although they reach beyond the app. CSIDrivers are the drivers of which its pods may have
 	// inline volumes.
 	Taints, IngressAnnotations, CSIDrivers []string
+	// PriorityClasses are those that its pods may name: those of its Tenant, and the cluster's default class if that is known. GracePeriod is the longest
+	// that its pods may have; 0 for any.
+	PriorityClasses []string
+	GracePeriod     time.Duration
 	// NetworkPolicies: an app of a tenant may have NetworkPolicies. Judge says what they may open.
 	NetworkPolicies bool
 	// Platform are the bounds of an app of the platform itself; nil for an app of a tenant.
@@ -40,7 +45,10 @@ type Bounds struct {
 // rules returns the rules for the objects of an app.
 func (b Bounds) rules() []rule {
 	if b.Platform == nil {
-		return append([]rule{{Toleration, b.toleration}, {IngressAnnotation, b.ingressAnnotation}, {VolumeType, b.volumeType}, {"Guardrail", b.guardrail}}, tenantsApps...)
+		return append([]rule{
+			{Toleration, b.toleration}, {IngressAnnotation, b.ingressAnnotation}, {VolumeType, b.volumeType}, {PriorityClass, b.priorityClass}, {GracePeriod, b.gracePeriod},
+			{"Guardrail", b.guardrail},
+		}, tenantsApps...)
 	}
 	return append([]rule{{"ForeignNamespace", b.Platform.foreignNamespace}}, everyApp...)
 }

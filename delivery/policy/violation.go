@@ -96,6 +96,10 @@ const (
 	IngressAnnotation = "IngressAnnotation"
 	// VolumeType: a pod has an inline volume of a CSI driver that is not in spec.csiDrivers, or storage that no claim has.
 	VolumeType = "VolumeType"
+	// PriorityClass: pods have a PriorityClass that is not in spec.priorityClasses, and not the cluster's default.
+	PriorityClass = "PriorityClass"
+	// GracePeriod: pods may take longer to end than spec.maxTerminationGracePeriod.
+	GracePeriod = "GracePeriod"
 )
 
 func join(found []*Violation) error {

@@ -39,11 +39,7 @@ func (b Bounds) volumeType(object *unstructured.Unstructured, _ string) string {
 
 // eachVolume calls see for every volume of a pod, at any depth of the object.
 func eachVolume(object *unstructured.Unstructured, see func(volume map[string]any)) {
-	visit(object.Object, func(field string, value any) {
-		pod, ok := value.(map[string]any)
-		if !ok || field != "spec" || pod["containers"] == nil {
-			return
-		}
+	eachPod(object, func(pod map[string]any) {
 		volumes, _ := pod["volumes"].([]any)
 		for _, one := range volumes {
 			if volume, ok := one.(map[string]any); ok {

@@ -155,7 +155,7 @@ func (r *rendering) one(ctx context.Context, n tree.Node, app *v1alpha1.App) {
 	}
 	unjudged := []string{policy.UnknownKind}
 	if !known {
-		unjudged = append(unjudged, policy.ClusterScoped, policy.Toleration, policy.IngressAnnotation, policy.VolumeType, podsecurity.Rule)
+		unjudged = append(unjudged, policy.ClusterScoped, policy.Toleration, policy.IngressAnnotation, policy.VolumeType, policy.PriorityClass, policy.GracePeriod, podsecurity.Rule)
 	}
 	if err = policy.Without(err, unjudged...); meta.IsNoMatchError(err) {
 		return

@@ -35,6 +35,8 @@ func TestATenantsRepositoryIsCheckedByThePoliciesOfTheTenant(t *testing.T) {
 	signed := map[string]string{"policies/standard.yaml": declares("Policy", "standard", "{default: true, images: {allow: [registry.example.com], verify: [{images: [registry.example.com], identities: [{issuer: \"https://a.example\", subject: b}]}]}}")}
 	quota := map[string]string{"policies/standard.yaml": declares("Policy", "standard", "{default: true, quota: {max: {pods: \"5\"}}}")}
 	const opens = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: own}\nspec: {podSelector: {}, policyTypes: [Egress]}\n"
+	const urgent = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {priorityClassName: urgent, " +
+		"containers: [{name: web, image: registry.example.com/acme/web:1}]}}}\n"
 	owning := func(files map[string]string) map[string]string {
 		files["projects/shop/project.yaml"] = declares("Project", "shop", "{network: {policies: Own}}")
 		return files
@@ -56,6 +58,8 @@ func TestATenantsRepositoryIsCheckedByThePoliciesOfTheTenant(t *testing.T) {
 		"a quota above the policy's":           {files: repository(map[string]string{"projects/shop/project.yaml": declares("Project", "shop", "{quota: {pods: \"6\"}}")}), platform: quota, want: "projects/shop/project.yaml:4:16: spec.quota requests pods 6, of which 5 is allowed; "},
 		"NetworkPolicies of a project":         {files: inApp(folderApp, map[string]string{"m/a.yaml": opens}), want: "NetworkPolicy/own is refused: the platform sets the network policies of a project"},
 		"NetworkPolicies that it may have":     {files: owning(inApp(folderApp, map[string]string{"m/a.yaml": opens}))},
+		"a PriorityClass of others":            {files: inApp(folderApp, map[string]string{"m/a.yaml": urgent}), want: "m/a.yaml:1: Deployment/web has priorityClassName urgent, with which its pods would push others off their nodes; none is allowed: "},
+		"a pod that takes an hour to end":      {files: inApp(folderApp, map[string]string{"m/a.yaml": strings.Replace(urgent, "priorityClassName: urgent", "terminationGracePeriodSeconds: 3601", 1)}), want: "m/a.yaml:1: Deployment/web has terminationGracePeriodSeconds 3601, of which 3600 are allowed: "},
 		"what the tenant itself does not have": {files: inApp(folderApp, map[string]string{"m/a.yaml": role}), want: "ClusterRole/all is cluster-scoped; "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ var TermsChanged = predicate.Funcs{
 
 // allowed are the exceptions that administrators make for a tenant, and what becomes of its claims.
 func allowed(t *v1alpha1.TenantSpec) []any {
-	return []any{t.ClusterKinds, t.Taints, t.IngressAnnotations, t.CSIDrivers, t.ClaimDeletionPolicy}
+	return []any{t.ClusterKinds, t.Taints, t.IngressAnnotations, t.CSIDrivers, t.PriorityClasses, t.MaxTerminationGracePeriod, t.ClaimDeletionPolicy}
 }
 
 // ReadyChanged passes updates of a Project that change whether it is ready, or its pull Secrets.

@@ -41,6 +41,8 @@ func TestTermsThatConcernApps(t *testing.T) {
 		"taints":              {func(t *v1alpha1.Tenant) { t.Spec.Taints = []string{"gpu"} }, true},
 		"Ingress annotations": {func(t *v1alpha1.Tenant) { t.Spec.IngressAnnotations = []string{"example.com/snippet"} }, true},
 		"CSI drivers":         {func(t *v1alpha1.Tenant) { t.Spec.CSIDrivers = []string{"csi.example.com"} }, true},
+		"PriorityClasses":     {func(t *v1alpha1.Tenant) { t.Spec.PriorityClasses = []string{"high"} }, true},
+		"the time of pods":    {func(t *v1alpha1.Tenant) { t.Spec.MaxTerminationGracePeriod = &metav1.Duration{Duration: 40e9} }, true},
 		"claims":              {func(t *v1alpha1.Tenant) { t.Spec.ClaimDeletionPolicy = v1alpha1.ClaimDelete }, true},
 		"a limit of others":   {func(t *v1alpha1.Tenant) { n := int32(7); t.Spec.Limits.Apps = &n }, false},
 		"a wish for the key":  {func(t *v1alpha1.Tenant) { t.Spec.SopsKey = 2 }, false},

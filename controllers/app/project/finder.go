@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -26,6 +27,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
+	within "github.com/kubeop/kubeop/delivery/namespace"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/stop"
 )
@@ -174,7 +176,13 @@ func (f *Finder) allow(ctx context.Context, s *subject.Subject, name string, nam
 	default:
 		return fmt.Errorf("reading the guardrails of namespace %s: %w", s.App.Namespace, err)
 	}
-	f.terms(s, tenant, namespace)
+	var usual guardrails.UsualClasses
+	if name != v1alpha1.PlatformTenant {
+		if usual, err = UsualClasses(ctx, f.Client); err != nil {
+			return err
+		}
+	}
+	f.terms(s, tenant, namespace, usual)
 	return nil
 }
 
@@ -188,18 +196,26 @@ type Place struct {
 	Guardrails *v1alpha1.GuardrailsSpec
 	// PullSecrets are those of Subject.
 	PullSecrets []v1alpha1.PullSecret
+	// Usual are the default classes of the cluster, as far as they are known.
+	Usual guardrails.UsualClasses
 }
 
 // Settle is Find for a caller that knows the place, whether the project is ready or not.
 func (f *Finder) Settle(s *subject.Subject, at Place) {
 	s.Owner, s.Client, s.Guardrails, s.PullSecrets = at.Owner, at.Client, at.Guardrails, at.PullSecrets
-	f.terms(s, at.Tenant, at.Namespace)
+	f.terms(s, at.Tenant, at.Namespace, at.Usual)
 }
 
 // terms sets what the Tenant and the namespace allow.
-func (f *Finder) terms(s *subject.Subject, tenant *v1alpha1.Tenant, namespace metav1.Object) {
+func (f *Finder) terms(s *subject.Subject, tenant *v1alpha1.Tenant, namespace metav1.Object, usual guardrails.UsualClasses) {
 	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, f.Limits.With(&tenant.Spec.Limits)
-	s.Exceptions = subject.Exceptions{Taints: tenant.Spec.Taints, IngressAnnotations: tenant.Spec.IngressAnnotations, CSIDrivers: tenant.Spec.CSIDrivers}
+	s.Exceptions = subject.Exceptions{
+		Taints: tenant.Spec.Taints, IngressAnnotations: tenant.Spec.IngressAnnotations, CSIDrivers: tenant.Spec.CSIDrivers, PriorityClasses: tenant.Spec.PriorityClasses,
+		GracePeriod: within.MaxGracePeriod(tenant),
+	}
+	if usual.Priority != "" {
+		s.PriorityClasses = append(slices.Clip(s.PriorityClasses), usual.Priority)
+	}
 	s.Freeze, s.Frozen = tenant.Spec.Freeze, freeze.ByAdministrators(tenant)
 	s.Stopped = freeze.Stopped(tenant)
 	s.PodSecurity = guardrails.PodSecurity(tenant, s.Guardrails).Level

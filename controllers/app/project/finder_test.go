@@ -10,10 +10,13 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	gocmp "github.com/google/go-cmp/cmp"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -109,7 +112,7 @@ func (w *world) tenant() *v1alpha1.Tenant { return w.objects[0].(*v1alpha1.Tenan
 func (w *world) finder(t *testing.T) *Finder {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(w.objects...).WithInterceptorFuncs(interceptor.Funcs{
@@ -118,6 +121,12 @@ func (w *world) finder(t *testing.T) *Finder {
 				return errAway
 			}
 			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, classes := list.(*storagev1.StorageClassList); classes && w.broken == "StorageClass" {
+				return errAway
+			}
+			return c.List(ctx, list, opts...)
 		},
 	}).Build()
 	return &Finder{Client: c, Watch: w, Limits: budget.Default(), Deployer: func(namespace string) (client.Client, error) {
@@ -167,6 +176,7 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 		"such a deployer":             {change: func(w *world) { w.broken = "RoleBinding" }, err: errAway},
 		"such a tenant":               {change: func(w *world) { w.broken = "Tenant" }, err: errAway, says: "reading tenant acme: "},
 		"such guardrails":             {change: func(w *world) { w.broken = "Guardrails" }, err: errAway, says: "reading the guardrails of namespace kubeop-acme-shop: "},
+		"such classes":                {change: func(w *world) { w.broken = "StorageClass" }, err: errAway, says: "reading the default classes of the cluster: "},
 		"such a quota":                {change: func(w *world) { w.broken = "ResourceQuota" }, err: errAway},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,6 +203,8 @@ func TestAnAppWaitsForItsProject(t *testing.T) {
 
 func TestAnAppHasTheTermsOfItsTenantAndProject(t *testing.T) {
 	w := complete()
+	w.objects = append(w.objects, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "usual"}, GlobalDefault: true})
+	w.tenant().Spec.PriorityClasses = []string{"low"}
 	w.tenant().Spec.Frozen, w.tenant().Spec.PodSecurity = true, "baseline"
 	objects := int32(7)
 	w.tenant().Spec.Limits.AppObjects = &objects
@@ -200,7 +212,7 @@ func TestAnAppHasTheTermsOfItsTenantAndProject(t *testing.T) {
 	if err := w.finder(t).Find(t.Context(), s, nil); err != nil {
 		t.Fatal(err)
 	}
-	want := subject.Exceptions{Taints: []string{"gpu"}, IngressAnnotations: []string{"c"}, CSIDrivers: []string{"d"}}
+	want := subject.Exceptions{Taints: []string{"gpu"}, IngressAnnotations: []string{"c"}, CSIDrivers: []string{"d"}, PriorityClasses: []string{"low", "usual"}, GracePeriod: time.Hour}
 	if diff := gocmp.Diff(want, s.Exceptions); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

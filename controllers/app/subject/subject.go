@@ -49,8 +49,12 @@ type Subject struct {
 }
 
 // Exceptions are what administrators allow the App's tenant besides what every App may have: taints that its pods may tolerate, annotations of
-// its Ingresses, and CSI drivers of which its pods may have inline volumes.
-type Exceptions struct{ Taints, IngressAnnotations, CSIDrivers []string }
+// its Ingresses, CSI drivers of which its pods may have inline volumes, PriorityClasses of its pods, and how long a pod may take to end.
+type Exceptions struct {
+	Taints, IngressAnnotations, CSIDrivers, PriorityClasses []string
+
+	GracePeriod time.Duration
+}
 
 // Holds are what keeps back what is new of the App's tenant.
 type Holds struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -27,6 +28,9 @@ type Tenant struct {
 	Taints             []string `json:"taints"`
 	IngressAnnotations []string `json:"ingressAnnotations"`
 	CSIDrivers         []string `json:"csiDrivers"`
+	PriorityClasses    []string `json:"priorityClasses"`
+
+	MaxTerminationGracePeriod metav1.Duration `json:"maxTerminationGracePeriod"`
 }
 
 // group are the cases of a rule as the file has them: a field in each of some objects.
