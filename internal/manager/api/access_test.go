@@ -43,8 +43,9 @@ func newStore(t *testing.T) store.Store {
 type manager struct {
 	*testing.T
 	http.Handler
-	store store.Store
-	now   time.Time
+	store    store.Store
+	registry *prometheus.Registry
+	now      time.Time
 }
 
 func newManager(t *testing.T) *manager {

@@ -27,6 +27,7 @@ import (
 func newCluster(t *testing.T) (m *manager, cluster *index.Index, synced *error) {
 	t.Helper()
 	m, cluster, synced = newManager(t), index.New(), new(error)
+	m.registry = prometheus.NewRegistry()
 	var objects []client.Object
 	for _, tenant := range []string{"acme", "beta"} {
 		objects = append(objects, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant}})
@@ -41,7 +42,7 @@ func newCluster(t *testing.T) (m *manager, cluster *index.Index, synced *error) 
 		apply(t, cluster, object)
 	}
 	handler, err := New(Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 10_000, Burst: 10_000, Now: func() time.Time { return m.now },
+		Log: logr.Discard(), Registry: m.registry, Checks: noChecks(), Store: m.store, RequestsPerSecond: 10_000, Burst: 10_000, Now: func() time.Time { return m.now },
 		Live: &live.Operations{Index: cluster, Synced: func(context.Context) error { return *synced }},
 	})
 	if err != nil {

@@ -31,6 +31,15 @@ const useEvery = time.Minute
 type Caller struct {
 	Token store.Token
 	Grant access.Grant
+	again func(context.Context) *problem.Problem
+}
+
+// Again asks the store again, for an answer that goes on for long. It returns why the caller may not get more of it.
+func (c Caller) Again(ctx context.Context) *problem.Problem {
+	if c.again == nil {
+		return problem.New(problem.Unauthenticated, "")
+	}
+	return c.again(ctx)
 }
 
 type callerKey struct{}
@@ -98,7 +107,11 @@ func (a *Authenticator) caller(ctx context.Context, header string) (Caller, *pro
 	if !strings.EqualFold(kind, "Bearer") || !token.IsToken(text) {
 		return Caller{}, problem.New(problem.Unauthenticated, "The header Authorization has no token of kubeop.")
 	}
-	held, fromStore, err := a.held(ctx, token.Hash(text))
+	return a.callerOf(ctx, token.Hash(text))
+}
+
+func (a *Authenticator) callerOf(ctx context.Context, hash []byte) (Caller, *problem.Problem) {
+	held, fromStore, err := a.held(ctx, hash)
 	now := a.Now()
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -121,7 +134,11 @@ func (a *Authenticator) caller(ctx context.Context, header string) (Caller, *pro
 			logr.FromContextOrDiscard(ctx).Error(err, "Recording the use of a token", "token", held.ID)
 		}
 	}
-	return Caller{Token: held, Grant: grant}, nil
+	again := func(ctx context.Context) *problem.Problem {
+		_, refused := a.callerOf(ctx, hash)
+		return refused
+	}
+	return Caller{Token: held, Grant: grant, again: again}, nil
 }
 
 // held returns a token from the store or, while the store fails, as the store answered it shortly before.

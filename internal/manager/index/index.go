@@ -1,16 +1,17 @@
-// Package index keeps the answers about objects, sorted by name in lists, so that a page costs what is on it, however long its list is.
+// Package index keeps the answers about objects, sorted by name in lists, so that a page costs what is on it, however long its list is. It remembers the last
+// changes of them for those who follow a list.
 package index
 
 import (
+	"crypto/rand"
 	"slices"
-	"strings"
 	"sync"
 )
 
 // Item is the answer about one object. It is shared, and never changed.
 type Item struct {
 	Name string
-	// Body is JSON, without a line break at its end.
+	// Body is JSON on one line, without a line break at its end.
 	Body []byte
 	// ETag is made of Body.
 	ETag string
@@ -18,64 +19,84 @@ type Item struct {
 
 // Index has lists of items, by the names of the lists.
 type Index struct {
+	// epoch tells the changes of this Index from those of another process.
+	epoch string
+
 	mu    sync.RWMutex
-	lists map[string][]*Item
+	lists map[string]*list
+	// made is how many changes there were. The number of a change is never used again.
+	made uint64
+	// recent has the list of each change that is remembered, the oldest first.
+	recent []*list
+	// remembered is the size of these changes.
+	remembered int
 }
 
 // New returns an Index without lists.
-func New() *Index { return &Index{lists: map[string][]*Item{}} }
+func New() *Index { return &Index{epoch: rand.Text()[:8], lists: map[string]*list{}} }
 
-// Put adds an item to a list, or replaces the one of its name.
-func (x *Index) Put(list string, item *Item) {
+// Put adds an item to a list, or replaces the one of its name. One that is the same is no change.
+func (x *Index) Put(name string, item *Item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	items := x.lists[list]
-	at, found := find(items, item.Name)
-	if found {
-		// Readers have copies of the pointers only while they hold the lock.
-		items[at] = item
+	l := x.list(name)
+	at, found := find(l.items, item.Name)
+	switch {
+	case found && l.items[at].ETag == item.ETag:
 		return
+	case found:
+		l.items[at] = item
+	default:
+		l.items = slices.Insert(l.items, at, item)
 	}
-	x.lists[list] = slices.Insert(items, at, item)
+	x.record(l, item, false)
 }
 
 // Delete removes the item of a name from a list.
-func (x *Index) Delete(list, name string) {
+func (x *Index) Delete(name, item string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	items := x.lists[list]
-	at, found := find(items, name)
+	l := x.lists[name]
+	if l == nil {
+		return
+	}
+	at, found := find(l.items, item)
 	if !found {
 		return
 	}
-	if items = slices.Delete(items, at, at+1); len(items) == 0 {
-		delete(x.lists, list)
-		return
-	}
-	x.lists[list] = items
+	deleted := l.items[at]
+	l.items = slices.Delete(l.items, at, at+1)
+	x.record(l, deleted, true)
 }
 
 // Get returns the item of a name, nil if the list has none.
-func (x *Index) Get(list, name string) *Item {
+func (x *Index) Get(name, item string) *Item {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if at, found := find(x.lists[list], name); found {
-		return x.lists[list][at]
+	l := x.lists[name]
+	if l == nil {
+		return nil
+	}
+	if at, found := find(l.items, item); found {
+		return l.items[at]
 	}
 	return nil
 }
 
 // Page returns up to limit items of a list whose names come after a name, and that the caller may see.
-func (x *Index) Page(list, after string, limit int, may func(name string) bool) []*Item {
+func (x *Index) Page(name, after string, limit int, may func(item string) bool) []*Item {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	items := x.lists[list]
-	at, found := find(items, after)
+	l := x.lists[name]
+	if l == nil {
+		return nil
+	}
+	at, found := find(l.items, after)
 	if found {
 		at++
 	}
-	page := make([]*Item, 0, min(limit, len(items)-at))
-	for _, item := range items[at:] {
+	page := make([]*Item, 0, min(limit, len(l.items)-at))
+	for _, item := range l.items[at:] {
 		if len(page) == limit {
 			break
 		}
@@ -84,8 +105,4 @@ func (x *Index) Page(list, after string, limit int, may func(name string) bool) 
 		}
 	}
 	return page
-}
-
-func find(items []*Item, name string) (int, bool) {
-	return slices.BinarySearchFunc(items, name, func(item *Item, name string) int { return strings.Compare(item.Name, name) })
 }

@@ -18,6 +18,8 @@ type Operations struct {
 	Index *index.Index
 	// Synced returns why the cluster was not read yet.
 	Synced func(context.Context) error
+
+	streams streams
 }
 
 type (
@@ -36,16 +38,24 @@ type (
 		App     string `path:"app" maxLength:"63"`
 		Known
 	}
+	tenantsInput  struct{ ListQuery }
 	projectsInput struct {
 		Tenant string `path:"tenant" maxLength:"63"`
-		page.Query
+		ListQuery
 	}
 	appsInput struct {
 		Tenant  string `path:"tenant" maxLength:"63"`
 		Project string `path:"project" maxLength:"63"`
-		page.Query
+		ListQuery
 	}
 )
+
+// ListQuery is what all lists here take.
+type ListQuery struct {
+	page.Query
+	Watch       bool   `query:"watch" doc:"Answer a stream of events: all items, and then each change. It goes on until the client or the manager ends it."`
+	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"With watch: the last id of a stream that ended. The new one goes on after it if the manager still has what changed since, and begins with all items if not."`
+}
 
 // view is what a caller may see of a list.
 type view struct {
@@ -53,8 +63,8 @@ type view struct {
 	may  func(name string) bool
 }
 
-func (o *Operations) tenants(ctx context.Context, q *page.Query) (*answer, error) {
-	return o.list(ctx, *q, o.viewTenants)
+func (o *Operations) tenants(ctx context.Context, in *tenantsInput) (*answer, error) {
+	return o.list(ctx, in.ListQuery, o.viewTenants)
 }
 
 func (o *Operations) viewTenants(ctx context.Context) (view, error) {
@@ -77,7 +87,7 @@ func (o *Operations) tenant(ctx context.Context, in *tenantInput) (*one, error) 
 }
 
 func (o *Operations) projects(ctx context.Context, in *projectsInput) (*answer, error) {
-	return o.list(ctx, in.Query, in.view(o))
+	return o.list(ctx, in.ListQuery, in.view(o))
 }
 
 // view lets callers see those that are their own. Who may see none of a tenant does not learn that it exists.
@@ -101,7 +111,7 @@ func (o *Operations) project(ctx context.Context, in *projectInput) (*one, error
 }
 
 func (o *Operations) apps(ctx context.Context, in *appsInput) (*answer, error) {
-	return o.list(ctx, in.Query, in.view(o))
+	return o.list(ctx, in.ListQuery, in.view(o))
 }
 
 func (in *appsInput) view(o *Operations) func(context.Context) (view, error) {
@@ -122,17 +132,22 @@ func (o *Operations) app(ctx context.Context, in *appInput) (*one, error) {
 	return answerOf(in.Known, a), nil
 }
 
-// list answers a page of what the caller may see.
-func (o *Operations) list(ctx context.Context, q page.Query, of func(context.Context) (view, error)) (*answer, error) {
+// list answers a page of what the caller may see, or a stream of it.
+func (o *Operations) list(ctx context.Context, q ListQuery, of func(context.Context) (view, error)) (*answer, error) {
 	v, err := of(ctx)
 	if err != nil {
 		return nil, err
 	}
 	after, err := q.Key()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case q.Watch && after != "":
+		return nil, problem.New(problem.BadRequest, "A stream has no pages.", problem.Fault{Location: "query.cursor", Message: "is not for watch"})
+	case q.Watch:
+		return o.watch(ctx, q.LastEventID, of, v)
 	}
-	return pageOf(q, o.Index.Page(v.list, after, q.Limit+1, v.may)), nil
+	return pageOf(q.Query, o.Index.Page(v.list, after, q.Limit+1, v.may)), nil
 }
 
 // projectNamed returns a project of which the caller may read a resource. It also looks for the tenant: what looks like a project of one that does not

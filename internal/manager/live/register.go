@@ -21,7 +21,11 @@ func (o *Operations) Register(api huma.API) {
 }
 
 func list[T any](api huma.API, id, path, summary, tag string, errs ...int) huma.Operation {
-	return operation[page.List[T]](api, id, path, summary, tag, append(errs, http.StatusBadRequest))
+	o := operation[page.List[T]](api, id, path, summary, tag, append(errs, http.StatusBadRequest))
+	o.Description = "With watch=true the answer is a stream of server-sent events. put and delete are changes, and have an id to go on after; the data is an item, of delete only its name. " +
+		"resync says that all items follow, and that what the client has may be gone; synced, that these were all."
+	o.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	return o
 }
 
 func get[T any](api huma.API, id, path, summary, tag string) huma.Operation {

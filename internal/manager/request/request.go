@@ -77,7 +77,10 @@ func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler)
 			f.inFlight.Dec()
 			cut := answer.recovered(log, id, recover())
 			took := time.Since(begin)
-			f.duration.WithLabelValues(method(r.Method), route, strconv.Itoa(answer.status)).Observe(took.Seconds())
+			// A stream takes as long as its client likes.
+			if w.Header().Get("Content-Type") != "text/event-stream" {
+				f.duration.WithLabelValues(method(r.Method), route, strconv.Itoa(answer.status)).Observe(took.Seconds())
+			}
 			log.Info("Answered", "method", method(r.Method), "path", r.URL.Path[:min(len(r.URL.Path), maxLoggedPath)], "status", answer.status, "bytes", answer.bytes,
 				"milliseconds", took.Milliseconds(), "from", from, "connection", r.RemoteAddr)
 			if cut {
