@@ -122,24 +122,30 @@ func TestPoliciesRefuseDirectAPICalls(t *testing.T) {
 		return fmt.Sprintf(recordSecret, named, number, version, revision, labels)
 	}
 	const digest = "paas.kubeop.io/digest: x"
+	deployer := n.as("system:serviceaccount:" + namespace + ":" + v1alpha1.Deployer)
+	forged := "metadata: {labels: {x: z, paas.kubeop.io/tenant: guarded, paas.kubeop.io/project: other}}"
 	cases := map[string]struct {
 		by     client.Client
 		object string
 		want   []string
 	}{
-		"a generated name":              {bot, "{apiVersion: v1, kind: ServiceAccount, metadata: {generateName: kubeop-}}", []string{"ReservedName: ServiceAccount/kubeop-"}},
-		"a token, by an owner":          {lead, fmt.Sprintf(tokenSecret, "kubeop-deployer"), []string{"PlatformToken: Secret/x", "kubeop-deployer"}},
-		"a label, by an owner":          {lead, "{apiVersion: v1, kind: Secret, metadata: {name: x, " + marked + "}}", []string{"ForgedMark: Secret/x"}},
-		"a mark on a release's record":  {lead, record("name", "3", "3", "2", "paas.kubeop.io/tenant: x"), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v3", "paas.kubeop.io/tenant"}},
-		"a record in kubeop's own name": {lead, record("name", "3", "3", "3", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v3", "paas.kubeop.io/"}},
-		"a record with another version": {bot, record("name", "7", "8", "7", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v7"}},
-		"a record of a padded revision": {bot, record("name", "8", "8", "08", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v8"}},
-		"a record of a padded name":     {bot, record("name", "09", "8", "9", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v09"}},
-		"a record of no number":         {bot, record("name", "9", "9", "a", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v9"}},
-		"a record of a generated name":  {bot, record("generateName", "1", "8", "7", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v1"}},
-		"a record named otherwise":      {bot, strings.Replace(record("name", "8", "8", "7", digest), ".v8", "-8", 1), []string{"ForgedMark: Secret/sh.helm.release.v1.web-8"}},
-		"a label of claims of jobs":     {bot, place("batch/v1", "CronJob", "schedule: '* * * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, "+claims+"}}}}"), []string{"ForgedMark: CronJob/x"}},
-		"a label of its pods' claims":   {bot, place("apps/v1", "Deployment", strings.Replace(plain, podSpec, claims, 1)), []string{"ForgedMark: Deployment/x"}},
+		"another project, by the deployer":         {deployer, strings.Replace("{apiVersion: v1, kind: ConfigMap, "+forged+"}", "{labels", "{name: x, labels", 1), []string{"ForgedMark: ConfigMap/x carries paas.kubeop.io/project"}},
+		"pods of another project, by the deployer": {deployer, place("apps/v1", "Deployment", strings.Replace(plain, "metadata: {labels: {x: z}}", forged, 1)), []string{"ForgedMark: Deployment/x carries paas.kubeop.io/project"}},
+		"Jobs of another project, by the deployer": {deployer, place("batch/v1", "CronJob", "schedule: '* * * * *', jobTemplate: {"+forged+", spec: {template: {spec: {restartPolicy: Never, "+podSpec+"}}}}"), []string{"ForgedMark: CronJob/x carries paas.kubeop.io/project"}},
+		"claims of Jobs, by the deployer":          {deployer, place("batch/v1", "CronJob", "schedule: '* * * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, "+claims+"}}}}"), []string{"ForgedMark: CronJob/x carries paas.kubeop.io/tenant"}},
+		"a generated name":                         {bot, "{apiVersion: v1, kind: ServiceAccount, metadata: {generateName: kubeop-}}", []string{"ReservedName: ServiceAccount/kubeop-"}},
+		"a token, by an owner":                     {lead, fmt.Sprintf(tokenSecret, "kubeop-deployer"), []string{"PlatformToken: Secret/x", "kubeop-deployer"}},
+		"a label, by an owner":                     {lead, "{apiVersion: v1, kind: Secret, metadata: {name: x, " + marked + "}}", []string{"ForgedMark: Secret/x"}},
+		"a mark on a release's record":             {lead, record("name", "3", "3", "2", "paas.kubeop.io/tenant: x"), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v3", "paas.kubeop.io/tenant"}},
+		"a record in kubeop's own name":            {lead, record("name", "3", "3", "3", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v3", "paas.kubeop.io/"}},
+		"a record with another version":            {bot, record("name", "7", "8", "7", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v7"}},
+		"a record of a padded revision":            {bot, record("name", "8", "8", "08", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v8"}},
+		"a record of a padded name":                {bot, record("name", "09", "8", "9", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v09"}},
+		"a record of no number":                    {bot, record("name", "9", "9", "a", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v9"}},
+		"a record of a generated name":             {bot, record("generateName", "1", "8", "7", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v1"}},
+		"a record named otherwise":                 {bot, strings.Replace(record("name", "8", "8", "7", digest), ".v8", "-8", 1), []string{"ForgedMark: Secret/sh.helm.release.v1.web-8"}},
+		"a label of claims of jobs":                {bot, place("batch/v1", "CronJob", "schedule: '* * * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, "+claims+"}}}}"), []string{"ForgedMark: CronJob/x"}},
+		"a label of its pods' claims":              {bot, place("apps/v1", "Deployment", strings.Replace(plain, podSpec, claims, 1)), []string{"ForgedMark: Deployment/x"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -152,6 +158,12 @@ func TestPoliciesRefuseDirectAPICalls(t *testing.T) {
 		"a record by helm":     record("name", "3", "3", "2", digest+", paas.kubeop.io/app: web"),
 		"the next by helm":     record("name", "17", "17", "7", digest),
 		"one with no revision": strings.Replace(record("name", "3", "3", "", digest), "paas.kubeop.io/release-revision: '', ", "", 1),
+	}
+	labelled := "metadata: {labels: {x: z, paas.kubeop.io/tenant: guarded, paas.kubeop.io/project: shop, paas.kubeop.io/app: web}}"
+	delivered := n.object(namespace, place("apps/v1", "Deployment", strings.Replace(strings.Replace(plain, "metadata: {labels: {x: z}}", labelled, 1), podSpec,
+		strings.Replace(claims, "paas.kubeop.io/tenant: road", "paas.kubeop.io/tenant: guarded", 1), 1)))
+	if err := deployer.Create(t.Context(), delivered, client.DryRunAll); err != nil {
+		t.Error(err)
 	}
 	for name, object := range ordinary {
 		t.Run(name, func(t *testing.T) {

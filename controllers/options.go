@@ -81,6 +81,8 @@ type Evaluation struct {
 	EvaluateProcesses int
 	// Sandbox has the processes; nil if Evaluate needs no processes that start with the operator.
 	Sandbox *sandbox.Pool
+	// unjudged is hostclaims.Claims.Unjudged. Only the tests of this package can set it.
+	unjudged func(tenant string) bool
 }
 
 // Network says which addresses sources may have, how they are reached, and what confines pods.

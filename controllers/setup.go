@@ -141,7 +141,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,
 	})
 	wakeProject := func(key types.NamespacedName) { s.wake("project", key) }
-	hosts := &hostclaims.Claims{Client: mgr.GetClient(), Direct: s.direct, Clock: s.clock, WakeProject: wakeProject}
+	hosts := &hostclaims.Claims{Client: mgr.GetClient(), Direct: s.direct, Clock: s.clock, WakeProject: wakeProject, Unjudged: o.unjudged}
 	promoter := &promotion.Promoter{
 		Reader: mgr.GetClient(), Writes: writes, Clock: s.clock, Again: func(key types.NamespacedName) { s.wake("promotion", key) }, Report: wakeProject,
 	}

@@ -26,6 +26,9 @@ type Claims struct {
 	Clock          clock.PassiveClock
 	// WakeProject reconciles a project, which may have fewer names than before.
 	WakeProject func(types.NamespacedName)
+	// Unjudged returns the tenants for whose apps the operator claims nothing, and refuses no objects: only the API server does. Tests set it, to prove that the
+	// API server does; nil means none.
+	Unjudged func(tenant string) bool
 
 	mu   sync.Mutex
 	apps map[types.NamespacedName]*asking
@@ -36,6 +39,11 @@ type Claims struct {
 	looks   map[string]look
 	changed map[string]time.Time
 	began   time.Time
+}
+
+// Judges reports whether the operator refuses what the apps of a tenant may not have.
+func (c *Claims) Judges(tenant string) bool {
+	return c == nil || c.Unjudged == nil || !c.Unjudged(tenant)
 }
 
 // look is when the objects of a namespace were read, and the host names that they served.

@@ -157,7 +157,7 @@ var guards = append(ofVolumes(), []guard{
 	{name: "a driver", control: "pod", field: "/volumes", value: "[{name: v, csi: {driver: csi.example}}]", policy: "kubeop-volumes", words: "of the CSI driver csi.example"},
 	{name: "data of others of a pod", control: "pod", field: "/volumes", value: templated("", strings.Replace(claim, "{", "{dataSourceRef: "+theirData+", ", 1)), policy: "kubeop-volumes", words: "takes its data from namespace default"},
 	{name: "a foreign volume of a pod", control: "pod", field: "/volumes", value: templated("", strings.Replace(claim, "{", "{volumeName: theirs, ", 1)), policy: "kubeop-volumes", words: "volumeName theirs"},
-	{name: "a forged claim of a pod", control: "pod", field: "/volumes", value: templated("labels: {paas.kubeop.io/tenant: x}", claim), policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/tenant", skip: noDeployer},
+	{name: "a forged claim of a pod", control: "pod", field: "/volumes", value: templated("labels: {paas.kubeop.io/tenant: x}", claim), policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/tenant"},
 	{name: "a marked claim of a pod", control: "pod", field: "/volumes", value: templated("annotations: {evil.org/x: z}", claim), policy: marks, words: "has the annotation evil.org/x"},
 	{name: "years to end", control: "pod", field: "/terminationGracePeriodSeconds", value: "1000000", policy: "kubeop-grace-period", words: "terminationGracePeriodSeconds 1000000"},
 	{name: "a priority", control: "pod", field: "/priorityClassName", value: "high", policy: "kubeop-priority-class", words: "priorityClassName high"},
@@ -232,7 +232,7 @@ var guards = append(ofVolumes(), []guard{
 	{name: "a drain that nothing allows, written otherwise", control: "Quorum", field: "/spec/minAvailable", value: "0100%", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained", skip: oneInGit},
 	{name: "a drain below a thousand pods", control: "Quorum", field: "/spec/minAvailable", value: "1000", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
 
-	{name: "a label of kubeop", control: "ConfigMap", field: "/metadata/labels/paas.kubeop.io~1tenant", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/tenant", skip: noDeployer},
+	{name: "a label of kubeop", control: "ConfigMap", field: "/metadata/labels/paas.kubeop.io~1tenant", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/tenant"},
 	{name: "a label below kubeop's", control: "ConfigMap", field: "/metadata/labels/a.paas.kubeop.io~1b", value: "x", policy: "kubeop-forged-mark", words: "carries a.paas.kubeop.io/b", skip: noDeployer},
 	{name: "a label of pods", control: "Deployment", field: "/spec/template/metadata/labels/paas.kubeop.io~1app", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/app", skip: noDeployer},
 	{name: "a label of jobs", control: "CronJob", field: "/spec/jobTemplate/metadata/labels/paas.kubeop.io~1app", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/app", skip: noDeployer},
