@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -25,6 +26,9 @@ type Platform struct {
 	Secret, HookSecret string
 	// Interval between two polls.
 	Interval time.Duration
+	// VerifySecret names a Secret in the operator's namespace with the keys that sign commits. History is a HistoryPolicy. If one is "", the
+	// Repository keeps what administrators set there.
+	VerifySecret, History string
 }
 
 // retryDeclaring is the pause after the platform repository could not be declared.
@@ -88,6 +92,10 @@ func (p Platform) Declare(ctx context.Context, c client.Client) error {
 	if p.Branch != "" {
 		repository.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: p.Branch}
 	}
+	repository.Spec.History = v1alpha1.HistoryPolicy(p.History)
+	if p.VerifySecret != "" {
+		repository.Spec.Verify = &v1alpha1.GitVerification{Mode: sourcev1.ModeGitHEAD, SecretRef: *secretRef(p.VerifySecret)}
+	}
 	if there, err := p.declaredBefore(ctx, c, repository); there || err != nil {
 		return err
 	}
@@ -102,16 +110,20 @@ func (p Platform) Declare(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// declaredBefore reports whether the Repository exists as configured. If so, a start writes nothing.
+// declaredBefore reports whether the Repository exists as configured. If so, a start writes nothing. It adds to want what administrators set and
+// the configuration does not.
 func (p Platform) declaredBefore(ctx context.Context, c client.Reader, want *v1alpha1.Repository) (bool, error) {
 	live := &v1alpha1.Repository{}
 	err := c.Get(ctx, client.ObjectKeyFromObject(want), live)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading the platform repository: %w", err)
 	}
+	want.Spec.History = cmp.Or(want.Spec.History, live.Spec.History)
+	want.Spec.Verify = cmp.Or(want.Spec.Verify, live.Spec.Verify)
 	is, should := live.Spec, want.Spec
-	same := is.URL == should.URL && is.Path == should.Path && is.Interval == should.Interval &&
+	same := is.URL == should.URL && is.Path == should.Path && is.Interval == should.Interval && is.History == should.History &&
 		equality.Semantic.DeepEqual(is.Ref, should.Ref) && equality.Semantic.DeepEqual(is.SecretRef, should.SecretRef) &&
+		equality.Semantic.DeepEqual(is.Verify, should.Verify) &&
 		equality.Semantic.DeepEqual(is.HookSecretRef, should.HookSecretRef)
 	return err == nil && same, nil
 }

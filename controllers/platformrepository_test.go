@@ -39,7 +39,7 @@ func newAPI(t *testing.T) (client.WithWatch, *error) {
 }
 
 func TestThePlatformRepositoryIsWrittenOnlyWhereItDiffers(t *testing.T) {
-	p := Platform{URL: "https://git.example.com/platform", Branch: "main", Path: "p", Secret: "git", HookSecret: "hook", Interval: time.Minute}
+	p := Platform{URL: "https://git.example.com/platform", Branch: "main", Path: "p", Secret: "git", HookSecret: "hook", Interval: time.Minute, VerifySecret: "signers", History: "Any"}
 	api, fails := newAPI(t)
 	if err := p.Declare(t.Context(), api); err != nil {
 		t.Fatal(err)
@@ -48,12 +48,14 @@ func TestThePlatformRepositoryIsWrittenOnlyWhereItDiffers(t *testing.T) {
 	if err := api.Get(t.Context(), client.ObjectKey{Name: "platform"}, live); err != nil {
 		t.Fatal(err)
 	}
-	if live.Spec.URL != p.URL || live.Spec.Ref.Branch != "main" || live.Spec.Path != "p" || live.Spec.SecretRef.Name != "git" || live.Spec.HookSecretRef.Name != "hook" || live.Spec.Interval.Duration != time.Minute {
+	if live.Spec.URL != p.URL || live.Spec.Ref.Branch != "main" || live.Spec.Path != "p" || live.Spec.SecretRef.Name != "git" || live.Spec.HookSecretRef.Name != "hook" || live.Spec.Interval.Duration != time.Minute ||
+		live.Spec.History != v1alpha1.HistoryAny || *live.Spec.Verify != (v1alpha1.GitVerification{Mode: "HEAD", SecretRef: v1alpha1.LocalSecretReference{Name: "signers"}}) {
 		t.Errorf("spec is %+v", live.Spec)
 	}
 	for name, change := range map[string]func(*Platform){
 		"nothing": func(*Platform) {}, "the URL": func(p *Platform) { p.URL += "2" }, "the branch": func(p *Platform) { p.Branch = "" }, "the path": func(p *Platform) { p.Path = "" },
 		"the Secret": func(p *Platform) { p.Secret = "" }, "the hook's Secret": func(p *Platform) { p.HookSecret = "x" }, "the interval": func(p *Platform) { p.Interval++ },
+		"the keys": func(p *Platform) { p.VerifySecret = "x" }, "the history": func(p *Platform) { p.History = "FastForward" },
 	} {
 		other := p
 		change(&other)
@@ -70,5 +72,28 @@ func TestThePlatformRepositoryIsWrittenOnlyWhereItDiffers(t *testing.T) {
 	}
 	if err := (Platform{}).Keep(t.Context(), nil, nil); err != nil {
 		t.Errorf("without a URL: %v", err)
+	}
+}
+
+// TestAdministratorsDecideWhichCommitsOfThePlatformCount where the configuration does not say it: the Repository keeps what they set.
+func TestAdministratorsDecideWhichCommitsOfThePlatformCount(t *testing.T) {
+	p := Platform{URL: "https://git.example.com/platform", Interval: time.Minute}
+	api, _ := newAPI(t)
+	live := &v1alpha1.Repository{}
+	if err := errors.Join(p.Declare(t.Context(), api), api.Get(t.Context(), client.ObjectKey{Name: "platform"}, live)); err != nil {
+		t.Fatal(err)
+	}
+	if live.Spec.Verify != nil || live.Spec.History != "" {
+		t.Errorf("the first one has %+v", live.Spec)
+	}
+	set := v1alpha1.GitVerification{Mode: "HEAD", SecretRef: v1alpha1.LocalSecretReference{Name: "ours"}}
+	live.Spec.Verify, live.Spec.History = &set, v1alpha1.HistoryAny
+	moved := p
+	moved.URL += "2"
+	if err := errors.Join(api.Update(t.Context(), live), moved.Declare(t.Context(), api), api.Get(t.Context(), client.ObjectKey{Name: "platform"}, live)); err != nil {
+		t.Fatal(err)
+	}
+	if live.Spec.URL != moved.URL || live.Spec.History != v1alpha1.HistoryAny || live.Spec.Verify == nil || *live.Spec.Verify != set {
+		t.Errorf("after another URL it has %+v", live.Spec)
 	}
 }

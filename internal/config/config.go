@@ -158,6 +158,10 @@ type Platform struct {
 	HookSecret string `env:"HOOK_SECRET"`
 	// Interval between two polls, at least 1s.
 	Interval time.Duration `env:"INTERVAL, default=1m"`
+	// VerifySecret names a Secret in the operator's namespace. If set, kubeop accepts only commits that a key in it has signed.
+	VerifySecret string `env:"VERIFY_SECRET"`
+	// History is FastForward or Any. "" keeps what the Repository has, which is FastForward at first.
+	History string `env:"HISTORY"`
 }
 
 // Load reads and checks the configuration. Errors name the variable and its valid values.
@@ -190,6 +194,8 @@ func (c *Operator) check() error {
 		return fmt.Errorf("GRACEFUL_TIMEOUT is %s; it must be more than 0s and at most 1h", c.GracefulTimeout)
 	case !slices.Contains([]string{"Off", "Namespaced", "ClusterAdmin"}, c.PlatformApps):
 		return fmt.Errorf("PLATFORM_APPS is %q; it may be Off, Namespaced or ClusterAdmin", c.PlatformApps)
+	case !slices.Contains([]string{"", "FastForward", "Any"}, c.Platform.History):
+		return fmt.Errorf("PLATFORM_HISTORY is %q; it may be FastForward or Any", c.Platform.History)
 	case c.Platform.Interval < time.Second:
 		return fmt.Errorf("PLATFORM_INTERVAL is %s; it must be at least 1s", c.Platform.Interval)
 	}

@@ -54,6 +54,8 @@
 - {name: PLATFORM_SECRET, value: {{ .secretRef | quote }}}
 - {name: PLATFORM_HOOK_SECRET, value: {{ .hookSecretRef | quote }}}
 - {name: PLATFORM_INTERVAL, value: {{ .interval | quote }}}
+- {name: PLATFORM_VERIFY_SECRET, value: {{ .verify.secretRef | quote }}}
+- {name: PLATFORM_HISTORY, value: {{ .history | quote }}}
 {{- end }}
 {{- end }}
 {{- with .Values.extraEnv }}

@@ -97,7 +97,7 @@ func whyOfKinds(o *object) string {
 	case o.GetKind() == "Receiver":
 		return "kubeop has one push hook for all repositories: see docs/network.md"
 	case strings.HasPrefix(group, "notification."):
-		return "kubeop has events and metrics: see docs/production.md"
+		return "a Tenant has notifications and a Repository commitStatus: see docs/spec/tenant.md"
 	}
 	return "it has no counterpart in kubeop"
 }

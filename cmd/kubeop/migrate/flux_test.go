@@ -165,7 +165,7 @@ func TestWhatIsLeftOutOfFlux(t *testing.T) {
 		"another cluster":      {release + "  kubeConfig: {secretRef: {name: far}}\n" + charts, []string{"a.yaml:7: HelmRelease shop/web spec.kubeConfig: kubeop delivers to its own cluster only"}},
 		"a long timeout":       {release + "  timeout: 3h\n" + charts, []string{"a.yaml:7: HelmRelease shop/web spec.timeout: kubeop waits at most one hour"}},
 		"endless retries":      {release + "  upgrade: {remediation: {retries: -1}}\n" + charts, []string{"spec.upgrade.remediation.retries: kubeop retries an upgrade at most 10 times"}},
-		"an unknown kind":      {"apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata: {name: all, namespace: shop}\n", []string{"a.yaml:1: Alert shop/all: kubeop has events"}},
+		"an unknown kind":      {"apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata: {name: all, namespace: shop}\n", []string{"a.yaml:1: Alert shop/all: a Tenant has notifications"}},
 		"a name with a path":   {strings.Replace(release, "name: web,", "name: ../../etc,", 1) + charts, []string{"a.yaml:3: HelmRelease shop/../../etc metadata.name: this is no name of an object"}},
 		"a name with a line":   {strings.Replace(release, "name: web,", `name: "a\nb",`, 1) + charts, []string{`HelmRelease "shop/a\nb" metadata.name: this is no name`}},
 		"a namespace of paths": {strings.Replace(release, "namespace: shop", "namespace: ../shop", 1) + strings.Replace(charts, "namespace: shop", "namespace: ../shop", 1), []string{"metadata.name: this is no name of an object with a namespace (../shop)"}},

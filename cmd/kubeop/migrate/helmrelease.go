@@ -24,7 +24,7 @@ var whyOfReleases = map[string]string{
 	"install.serverSideApply": "kubeop applies as Helm 3 does",
 	"upgrade.serverSideApply": "kubeop applies as Helm 3 does",
 	"uninstall.disableWait":   "kubeop waits until the objects are gone",
-	"chart.spec.verify":       "kubeop verifies no signatures of charts: pin helm.digest",
+	"chart.spec.verify":       "images.verify of a Policy verifies charts, or pin helm.digest: see docs/guardrails.md",
 	"chart.spec.valuesFiles":  "write these values into a file beside app.yaml, and name it in helm.valuesFiles",
 }
 
