@@ -475,10 +475,11 @@ func label(t *testing.T, k *cluster) {
 	}
 }
 
-// TestATenantWakesItsRepositoryWhenItsTermsChange: its limits, its policies or its freeze windows.
+// TestATenantWakesItsRepositoryWhenItsTermsChange: its limits, its policies, its budget, its freeze windows, or whether it is frozen.
 func TestATenantWakesItsRepositoryWhenItsTermsChange(t *testing.T) {
 	five := int32(5)
-	before, limited, frozen, labelled, under := acme(), acme(), acme(), acme(), acme()
+	before, limited, frozen, labelled, under, held, budgeted, given := acme(), acme(), acme(), acme(), acme(), acme(), acme(), acme()
+	held.Spec.Frozen, budgeted.Spec.Budget, given.Spec.Quota = true, cpus("1"), cpus("1")
 	under.Spec.Policies = []string{"large"}
 	limited.Spec.Limits.Apps = &five
 	frozen.Spec.Freeze = []v1alpha1.FreezeWindow{{Name: "weekend"}}
@@ -486,7 +487,7 @@ func TestATenantWakesItsRepositoryWhenItsTermsChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		is   *v1alpha1.Tenant
 		want bool
-	}{"limits": {limited, true}, "freeze": {frozen, true}, "policies": {under, true}, "labels": {labelled, false}} {
+	}{"limits": {limited, true}, "freeze": {frozen, true}, "policies": {under, true}, "frozen": {held, true}, "budget": {budgeted, true}, "quota": {given, true}, "labels": {labelled, false}} {
 		if got := termsChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: c.is}); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}

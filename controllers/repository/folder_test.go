@@ -46,6 +46,7 @@ type fixture struct {
 	clock      *clocktesting.FakeClock
 	woken      chan types.NamespacedName
 	bare       string
+	down       bool
 	asked      int // requests to the Git server
 	secrets    int // Secrets read
 	repository *v1alpha1.Repository
@@ -148,7 +149,10 @@ func (b *fixture) serve() string {
 		Logger: log.New(io.Discard, "", 0),
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		b.asked++
+		if b.asked++; b.down {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
 		backend.ServeHTTP(w, req)
 	}))
 	b.t.Cleanup(server.Close)
@@ -286,6 +290,7 @@ func TestFolderThatIsNotThere(t *testing.T) {
 				b.t.Fatal(err)
 			}
 		}, 0, "push a change of the folder", 1},
+		"server down": {func(b *fixture) { b.down = true; b.lose() }, 0, "502 Bad Gateway", 1},
 		"no secret": {func(b *fixture) {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: "git"}}
 			if err := b.Client.Delete(b.t.Context(), secret); err != nil {
@@ -306,7 +311,7 @@ func TestFolderThatIsNotThere(t *testing.T) {
 				} else if err == nil || result.RequeueAfter != 0 {
 					t.Errorf("got %v and %v, want an error, for the queue's backoff", result, err)
 				}
-				if message := b.message(); !strings.Contains(message, tc.says) {
+				if message := b.message(); !strings.Contains(message, tc.says) || name == "server down" && strings.Contains(message, "push a change") {
 					t.Errorf("it says %q, want %q", message, tc.says)
 				}
 			}

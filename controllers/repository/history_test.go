@@ -154,6 +154,7 @@ func TestACommitThatDescendsIsTaken(t *testing.T) {
 
 func TestARewrittenHistoryIsHeld(t *testing.T) {
 	b := newFixture(t)
+	b.progress = newProgress() // Only the files of a commit that waits for a freeze are reviewed.
 	first := b.repository.Status.LastAttemptedRevision
 	b.want("1")
 	last := b.pushOn("2", 3)
@@ -260,6 +261,28 @@ func TestTagsOfARange(t *testing.T) {
 	b.want("two", "v1.1.0@sha1:"+hashOf(moved)+" does not descend from v1.1.0@sha1:"+hashOf(second))
 	b.git("-C", b.bare, "tag", "-d", "v1.1.0")
 	b.want("two", "v1.0.0@sha1:"+hashOf(first)+" does not descend")
+}
+
+// TestACommitThatIsNotComparedYetIsFetchedAgain, and only a range of versions lets one in that does not descend.
+func TestACommitThatIsNotComparedYetIsFetchedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		ref      *sourcev1.GitRepositoryRef
+		compared string
+		want     string
+	}{
+		"a range":                    {&sourcev1.GitRepositoryRef{SemVer: ">1"}, "1a", "done"},
+		"a branch":                   {&sourcev1.GitRepositoryRef{Branch: "main"}, "1a", "stopped HistoryRewritten: v1.1.0@sha1:2b does not descend from v1.0.0@sha1:1a"},
+		"compared with another one":  {&sourcev1.GitRepositoryRef{SemVer: ">1"}, "0f", "soon, after 1s"},
+		"a branch that was not read": {&sourcev1.GitRepositoryRef{Branch: "main"}, "", "soon, after 1s"},
+	} {
+		s := newCluster(t).scope(nil)
+		s.repository.Spec.Ref, s.repository.Status.LastAttemptedRevision = c.ref, "v1.0.0@sha1:1a"
+		s.commit.Revision, s.commit.Hash, s.commit.Ancestry.Of = "v1.1.0@sha1:2b", "2b", c.compared
+		objection, err := newCluster(t).objection(s)
+		if got := steptest.Outcome(t, errors.Join(objection, err)); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
 }
 
 // TestALastCommitThatIsGone: what runs is left alone, and nothing else is synced in its place.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 
 // Failing answers one request with an error, and passes all others on.
 type Failing struct {
+	mu sync.Mutex
 	// until is the number of requests up to the one that fails, itself included.
 	until int
 	// failed names the request that failed; "" if there were too few requests.
@@ -68,11 +70,17 @@ func (f *Failing) Client(api client.WithWatch) client.WithWatch {
 }
 
 func (f *Failing) or(verb string, o any, send func() error) error {
-	if f.until--; f.until != 0 {
-		return send()
+	f.mu.Lock()
+	f.until--
+	fails := f.until == 0
+	if fails {
+		f.failed = fmt.Sprintf("%s %T", verb, o)
 	}
-	f.failed = fmt.Sprintf("%s %T", verb, o)
-	return f.answer()
+	f.mu.Unlock()
+	if fails {
+		return f.answer()
+	}
+	return send()
 }
 
 func (f *Failing) answer() error { return fmt.Errorf("the API server is away for: %s", f.failed) }
