@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -20,6 +21,7 @@ type scripted struct {
 	// lose: a push that is answered with an error arrives nevertheless.
 	lose   bool
 	files  fstest.MapFS
+	log    map[string]string
 	pushed []git.Proposed
 }
 
@@ -33,16 +35,27 @@ func next(answers *[]error) (err error) {
 func (*scripted) Name() string { return "main" }
 
 func (s *scripted) Fetch(context.Context) (git.Commit, error) {
-	return git.Commit{Hash: "newest", Root: folder.FromFS(s.files).Folder(".")}, next(&s.fetches)
+	hash := "newest"
+	if s.log != nil {
+		hash = "lost"
+	}
+	return git.Commit{Hash: hash, Root: folder.FromFS(s.files).Folder(".")}, next(&s.fetches)
 }
 
-func (s *scripted) Push(_ context.Context, p git.Proposed) (string, error) {
+func (s *scripted) Messages(_ context.Context, newest git.Commit, since string, _ int) (map[string]string, error) {
+	if newest.Hash == "lost" && since != "newest" {
+		return nil, errors.New("all commits are read again")
+	}
+	return s.log, nil
+}
+
+func (s *scripted) Push(_ context.Context, p git.Proposed) ([]string, error) {
 	s.pushed = append(s.pushed, p)
 	err := next(&s.pushes)
 	if s.lose {
-		s.files = fstest.MapFS{"a": {Data: p.Changes[0].Content}}
+		s.log = map[string]string{"pushed": p.Draft.Commits[0].Message}
 	}
-	return "pushed", err
+	return slices.Repeat([]string{"pushed"}, len(p.Draft.Commits)), err
 }
 
 func TestWhichFailuresAreTriedAgain(t *testing.T) {
@@ -61,8 +74,8 @@ func TestWhichFailuresAreTriedAgain(t *testing.T) {
 		"others pushed in between":        {branch: scripted{pushes: []error{away, away, away, moved, away, away, away}}, want: Result{Hash: "pushed", Attempts: 8}},
 		"any other failure":               {branch: scripted{fetches: []error{ErrMissing}}, wantErr: ErrMissing},
 		"others wrote the same meanwhile": {branch: scripted{fetches: []error{away}, files: fstest.MapFS{"a": {Data: []byte("1")}}}, want: Result{Hash: "newest", Unchanged: true}},
-		"a lost answer":                   {branch: scripted{pushes: []error{away}, lose: true}, want: Result{Hash: "newest", Attempts: 1}},
-		"a lost answer, then none":        {branch: scripted{fetches: []error{nil, away}, pushes: []error{away}, lose: true}, want: Result{Hash: "newest", Attempts: 1}},
+		"a lost answer":                   {branch: scripted{pushes: []error{away}, lose: true}, want: Result{Hash: "pushed", Attempts: 1}},
+		"a lost answer, then none":        {branch: scripted{fetches: []error{nil, away}, pushes: []error{away}, lose: true}, want: Result{Hash: "pushed", Attempts: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -79,8 +92,9 @@ func TestWhichFailuresAreTriedAgain(t *testing.T) {
 					t.Errorf("got %+v, want %+v", got, c.want)
 				}
 				if len(c.branch.pushed) > 0 {
-					if first := c.branch.pushed[0]; first.New != c.isNew || first.At.Before(now) || first.Message != "Change r\n\nFor a test.\n\nKubeop-Request: r\n" {
-						t.Errorf("pushed %+v", first)
+					first := c.branch.pushed[0]
+					if c := first.Draft.Commits[0]; first.New != r.New || c.At.Before(now) || c.Message != "Change r\n\nFor a test.\n\nKubeop-Request: r\n" {
+						t.Errorf("pushed %+v", c)
 					}
 				}
 			})
@@ -94,18 +108,25 @@ func TestAMessageWithoutABodyHasTwoParts(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForOtherCommitsWithoutEnd(t *testing.T) {
-	w := &Writer{Clock: clock.RealClock{}}
-	done, err := w.turns.Lock(t.Context(), "main")
-	if err != nil {
-		t.Fatal(err)
+func TestTheIDOfARequestIsInOneLine(t *testing.T) {
+	for _, id := range []string{"", " r", "r\n", "r\n\nKubeop-Request: other"} {
+		branch := &scripted{}
+		if _, err := (&Writer{Clock: clock.RealClock{}}).Write(t.Context(), branch, request(id, Create{"a", []byte("1")})); !errors.Is(err, ErrInvalidEdit) || len(branch.pushed) > 0 {
+			t.Errorf("%q: got %v after %d pushes", id, err, len(branch.pushed))
+		}
 	}
-	defer done()
-	ctx, end := context.WithCancel(t.Context())
-	end()
-	branch := &scripted{}
-	if _, err := w.Write(ctx, branch, request("r", Create{"a", []byte("1")})); !errors.Is(err, context.Canceled) || len(branch.pushed) > 0 {
-		t.Errorf("got %v after %d pushes", err, len(branch.pushed))
+}
+
+// TestTheIDOfACommit is that of its trailers, and not what a person wrote in its body.
+func TestTheIDOfACommit(t *testing.T) {
+	forged := Request{ID: "mine", Title: "Change it", Body: "Kubeop-Request: other\n\nKubeop-Request: another"}
+	for message, want := range map[string]string{
+		forged.message(): "mine", "Change it\n\nKubeop-Request: r": "r", "Change it\n\nKubeop-Request: r\nSigned-off-by: Ann <a@example.com>\n\n": "r",
+		"": "", "Change it\n": "", "Change it\n\nKubeop-Request: r\n\nSee above.\n": "", "Revert it\n\nNot Kubeop-Request: r\n": "",
+	} {
+		if got := idIn(message); got != want {
+			t.Errorf("%q: got %q, want %q", message, got, want)
+		}
 	}
 }
 

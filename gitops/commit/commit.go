@@ -1,40 +1,35 @@
-// Package commit writes to repositories: it makes a commit of edits, and pushes it to a branch. If others pushed meanwhile, it makes the same
+// Package commit writes to repositories: it makes commits of edits, and pushes them to a branch. If others pushed meanwhile, it makes the same
 // edits on their commit, until the push succeeds. Only an edit of what another commit changed, too, is an error: nobody's change is undone.
 package commit
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
-	"k8s.io/utils/clock"
-
-	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
-	"github.com/kubeop/kubeop/delivery/fetch/keymutex"
 )
 
 // Branch is a branch of a repository to which commits are pushed.
 type Branch interface {
-	// Name is the same for all that write to this branch.
+	// Name is the same for all that write to this branch with the same credentials: their commits are pushed together.
 	Name() string
 	// Fetch returns the newest commit.
 	Fetch(ctx context.Context) (git.Commit, error)
-	// Push pushes a commit as git.Store.Push does. Its branch is this one, or a new one.
-	Push(ctx context.Context, p git.Proposed) (hash string, err error)
+	// Messages returns the messages of a commit and of those before it, as git.Store.Messages does.
+	Messages(ctx context.Context, newest git.Commit, since string, most int) (map[string]string, error)
+	// Push pushes commits as git.Store.Push does. Their branch is this one, or a new one.
+	Push(ctx context.Context, p git.Proposed) (hashes []string, err error)
 }
 
 // Request is what to commit.
 type Request struct {
-	// ID names the request in the trailer of the commit, so that a commit is found from the log of who requested it.
+	// ID names the request in the trailer of the commit, so that a commit is found from the log of who requested it. It is required. Requests
+	// with the same ID are one request, and its first edits are made: whoever lets others choose the ID compares what they request.
 	ID string
 	// Title is the first line of the message, in the imperative. Body is optional.
 	Title, Body string
@@ -45,7 +40,7 @@ type Request struct {
 	// Folder in the repository to which the paths of the edits are relative. "": its root.
 	Folder string
 	Edits  []Edit
-	// Branch is pushed to. If New, it is created, for a pull request.
+	// Branch is pushed to. If New, it is created, for a pull request; git.ErrMoved means that it exists.
 	Branch string
 	New    bool
 }
@@ -55,92 +50,12 @@ const Trailer = "Kubeop-Request"
 
 // Result is what became of a request.
 type Result struct {
-	// Hash is that of the commit, or of a newer one if the answer to its push was lost; of the newest one if Unchanged.
+	// Hash is that of the commit, also of an earlier one for the same ID; of the newest one if Unchanged.
 	Hash string
 	// Unchanged means that the newest commit has all that was requested, so nothing was pushed.
 	Unchanged bool
 	// Attempts is how many commits were made until one was pushed.
 	Attempts int
-}
-
-// The pause before the next attempt grows from firstPause to lastPause. maxFailures is how many times in a row the server may fail.
-const (
-	firstPause  = 20 * time.Millisecond
-	lastPause   = 2 * time.Second
-	maxFailures = 4
-)
-
-// Writer writes to branches. Safe for concurrent use: those of one process that write to the same branch wait for each other.
-type Writer struct {
-	Clock clock.Clock
-
-	turns keymutex.Mutexes
-}
-
-// Write commits a request to a branch, and returns when it is pushed. ctx bounds the attempts: while others push without end, there is no
-// other limit.
-//
-// Errors: ErrConflict, ErrExists, ErrMissing, ErrInvalidEdit, and those of Branch.
-func (w *Writer) Write(ctx context.Context, to Branch, r Request) (Result, error) {
-	done, err := w.turns.Lock(ctx, to.Name())
-	if err != nil {
-		return Result{}, fmt.Errorf("waiting for other commits to %s: %w", to.Name(), err)
-	}
-	defer done()
-	result, failures, lost := Result{}, 0, false
-	for {
-		attempt, err := w.attempt(ctx, to, &r)
-		result.Hash, result.Unchanged, result.Attempts = attempt.Hash, attempt.Unchanged && !lost, result.Attempts+attempt.Attempts
-		switch {
-		case err == nil:
-			return result, nil
-		case errors.Is(err, git.ErrMoved) && !r.New:
-			failures = 0
-		case errors.Is(err, failure.ErrUnavailable) || errors.Is(err, failure.ErrSlow):
-			if failures++; failures == maxFailures {
-				return result, err
-			}
-			lost = lost || attempt.Attempts > 0
-		default:
-			return result, err
-		}
-		if err := w.pause(ctx, result.Attempts+failures); err != nil {
-			return result, fmt.Errorf("%w after %d attempts", err, result.Attempts)
-		}
-	}
-}
-
-// attempt makes the commit once.
-func (w *Writer) attempt(ctx context.Context, to Branch, r *Request) (Result, error) {
-	newest, err := to.Fetch(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	if r.Base == nil {
-		r.Base = newest.Root
-	}
-	changes, err := changesOf(*r, newest.Root)
-	if err != nil {
-		return Result{}, err
-	}
-	if len(changes) == 0 {
-		return Result{Hash: newest.Hash, Unchanged: true}, nil
-	}
-	hash, err := to.Push(ctx, git.Proposed{
-		Upon: newest, Changes: changes, Message: r.message(), Author: r.Author, Committer: r.Committer, At: w.Clock.Now(), Branch: r.Branch, New: r.New,
-	})
-	return Result{Hash: hash, Attempts: 1}, err
-}
-
-// pause waits before the next attempt, for a random part of a time that grows: writers that met once do not meet again at the same moment.
-func (w *Writer) pause(ctx context.Context, attempts int) error {
-	longest := backoff.Between(firstPause, lastPause, max(attempts, 1))
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("the commit could not be pushed in time: %w", context.Cause(ctx))
-	case <-w.Clock.After(rand.N(longest)):
-		return nil
-	}
 }
 
 // changesOf returns what a request changes in the newest files.
@@ -197,4 +112,16 @@ func (r Request) message() string {
 		text += body + "\n\n"
 	}
 	return text + Trailer + ": " + r.ID + "\n"
+}
+
+// idIn returns the ID in the message of a commit; "" if it has none. Only the last paragraph has trailers, so a body cannot have that of another
+// request.
+func idIn(message string) string {
+	message = strings.TrimSpace(message)
+	for line := range strings.Lines(message[strings.LastIndex(message, "\n\n")+1:]) {
+		if id, found := strings.CutPrefix(line, Trailer+": "); found {
+			return strings.TrimSpace(id)
+		}
+	}
+	return ""
 }

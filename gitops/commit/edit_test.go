@@ -2,6 +2,7 @@ package commit
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -77,13 +78,25 @@ func TestNoFileIsEditedTwiceInOneCommit(t *testing.T) {
 	}
 }
 
-// TestWritersOfOneBranchWaitForEachOther by its name, and not for those of another branch.
-func TestWritersOfOneBranchWaitForEachOther(t *testing.T) {
-	of := func(ref *sourcev1.GitRepositoryRef) string {
-		return Remote{Source: git.Source{URL: "https://git.example.com/a.git", Ref: ref}}.Name()
+// TestWhichCommitsArePushedTogether: those to one branch, and none with the credentials of another requester.
+func TestWhichCommitsArePushedTogether(t *testing.T) {
+	main := Remote{Source: git.Source{URL: "https://git.example.com/a.git", Ref: &sourcev1.GitRepositoryRef{Branch: "main"}}}
+	same := main
+	same.Source.Ref = &sourcev1.GitRepositoryRef{Branch: "main"}
+	if main.Name() != same.Name() {
+		t.Errorf("one branch has the names %q and %q", main.Name(), same.Name())
 	}
-	names := []string{of(nil), of(&sourcev1.GitRepositoryRef{Branch: "main"}), of(&sourcev1.GitRepositoryRef{Branch: "other"})}
-	if names[0] == names[1] || names[1] == names[2] || of(&sourcev1.GitRepositoryRef{Branch: "main"}) != names[1] {
-		t.Errorf("the branches have the names %q", names)
+	for what, change := range map[string]func(*git.Source){
+		"the default branch": func(s *git.Source) { s.Ref = nil },
+		"another branch":     func(s *git.Source) { s.Ref = &sourcev1.GitRepositoryRef{Branch: "other"} },
+		"another repository": func(s *git.Source) { s.URL = "https://git.example.com/b.git" },
+		"other credentials":  func(s *git.Source) { s.Auth.Password = "secret" },
+		"another tenant":     func(s *git.Source) { s.Tenant = "acme" },
+	} {
+		other := main
+		change(&other.Source)
+		if name := other.Name(); name == main.Name() || strings.Contains(name, "secret") {
+			t.Errorf("%s has the name %q", what, name)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/kubeop/kubeop/delivery/fetch/git"
-	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // Remote is a branch of a repository at a Git server, read and written with the source's credentials. It implements Branch.
@@ -19,13 +18,18 @@ func (r Remote) Name() string {
 	if r.Source.Ref != nil {
 		branch = r.Source.Ref.Branch
 	}
-	return transport.SafeURL(r.Source.URL) + " " + branch
+	return r.Source.Auth.Digest(r.Source.URL) + " " + r.Source.Tenant + " " + branch
 }
 
 // Fetch implements Branch.
 func (r Remote) Fetch(ctx context.Context) (git.Commit, error) { return r.Store.Fetch(ctx, r.Source) }
 
+// Messages implements Branch.
+func (r Remote) Messages(ctx context.Context, newest git.Commit, since string, most int) (map[string]string, error) {
+	return r.Store.Messages(ctx, r.Source, newest, since, most)
+}
+
 // Push implements Branch.
-func (r Remote) Push(ctx context.Context, p git.Proposed) (string, error) {
+func (r Remote) Push(ctx context.Context, p git.Proposed) ([]string, error) {
 	return r.Store.Push(ctx, r.Source, p)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
@@ -99,40 +100,65 @@ func (b *Branch) Commit(ctx context.Context, ref string) (fetched.Commit, error)
 		return fetched.Commit{}, err
 	}
 	hash, tree, _ := strings.Cut(line, " ")
-	return fetched.Commit{Hash: hash, Revision: b.Branch + "@sha1:" + hash, Root: fetched.Local(b.objects, tree)}, nil
+	return fetched.Commit{Hash: hash, Revision: b.Branch + "@sha1:" + hash, Root: folder.Local(b.objects, tree)}, nil
+}
+
+// Messages implements commit.Branch.
+func (b *Branch) Messages(ctx context.Context, commit fetched.Commit, since string, most int) (map[string]string, error) {
+	args := []string{"log", "-z", "--no-show-signature", "--format=%H%n%B", "--max-count=" + strconv.Itoa(most), commit.Hash}
+	if since != "" {
+		args = append(args, "^"+since)
+	}
+	out, err := Run(ctx, b.root, append(args, "--")...)
+	if err != nil {
+		return nil, err
+	}
+	messages := map[string]string{}
+	for out != "" {
+		var one string
+		one, out, _ = strings.Cut(out, "\x00")
+		hash, message, _ := strings.Cut(one, "\n")
+		messages[hash] = message
+	}
+	return messages, nil
 }
 
 // Push implements commit.Branch.
-func (b *Branch) Push(ctx context.Context, p fetched.Proposed) (string, error) {
-	made, err := draft.New(p.Upon.Root, p.Changes)
-	if err != nil {
-		return "", err
-	}
+func (b *Branch) Push(ctx context.Context, p fetched.Proposed) ([]string, error) {
 	var pack bytes.Buffer
-	if err := made.Pack(&pack); err != nil {
-		return "", err
+	if err := p.Draft.Pack(&pack); err != nil {
+		return nil, err
 	}
 	if _, err := pipe(ctx, b.root, &pack, "unpack-objects", "-q"); err != nil {
-		return "", err
+		return nil, err
 	}
+	hashes := []string{p.Upon.Hash}
+	for _, c := range p.Draft.Commits {
+		hash, err := b.commit(ctx, c, hashes[len(hashes)-1])
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, hash)
+	}
+	return hashes[1:], b.send(ctx, p, hashes[len(hashes)-1])
+}
+
+// commit makes a commit upon another.
+func (b *Branch) commit(ctx context.Context, c draft.Commit, upon string) (hash string, err error) {
 	if b.Check != nil {
-		if err := b.Check(fetched.Local(b.objects, made.Tree())); err != nil {
+		if err := b.Check(folder.Local(b.objects, c.Tree)); err != nil {
 			return "", err
 		}
 	}
-	args := []string{"commit-tree", made.Tree(), "-p", p.Upon.Hash, "-F", "-"}
+	args := []string{"commit-tree", c.Tree, "-p", upon, "-F", "-"}
 	if signs, _ := Line(ctx, b.root, "config", "--type=bool", "commit.gpgsign"); signs == "true" {
 		args = append(args, "-S")
 	}
-	out, err := pipe(ctx, b.root, strings.NewReader(p.Message), args...)
-	if err != nil {
-		return "", err
-	}
-	hash := strings.TrimSpace(out)
-	return hash, b.send(ctx, p, hash)
+	out, err := pipe(ctx, b.root, strings.NewReader(c.Message), args...)
+	return strings.TrimSpace(out), err
 }
 
-// send pushes a commit.
+// send pushes a commit, and those that lead to it.
 func (b *Branch) send(ctx context.Context, p fetched.Proposed, hash string) error {
 	to := "refs/heads/" + p.Branch
 	args := []string{"push", "--quiet", b.Remote, hash + ":" + to}

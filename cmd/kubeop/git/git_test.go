@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	fetched "github.com/kubeop/kubeop/delivery/fetch/git"
 )
@@ -100,7 +102,8 @@ func TestRemoteURL(t *testing.T) {
 	}
 }
 
-// TestAPushThatIsRefused by the server is no conflict, and a signature that cannot be made ends it before.
+// TestAPushThatIsRefused by the server is no conflict, and a signature that cannot be made ends it before. The messages of commits are read as they
+// are.
 func TestAPushThatIsRefused(t *testing.T) {
 	folder := configured(t, "")
 	server, clone := filepath.Join(folder, "server"), filepath.Join(folder, "clone")
@@ -123,15 +126,35 @@ func TestAPushThatIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := fetched.Proposed{Upon: upon, Branch: b.Branch, Message: "two", Changes: []draft.Change{{Path: "a.yaml", Content: []byte("a: 2\n")}}}
+	change := fetched.Proposed{Upon: upon, Branch: b.Branch, Draft: draft.New()}
+	if err := change.Draft.Add(upon.Root, draft.Commit{Message: "two"}, []draft.Change{{Path: "a.yaml", Content: []byte("a: 2\n")}}); err != nil {
+		t.Fatal(err)
+	}
 	_, err = b.Push(t.Context(), change)
 	if !errors.Is(err, fetched.ErrRefused) || errors.Is(err, fetched.ErrMoved) || !strings.Contains(err.Error(), "the branch is protected") {
 		t.Errorf("got %v", err)
 	}
+	run(t, clone, "config", "log.showSignature", "true")
+	run(t, clone, "commit", "-q", "--allow-empty", "-m", "next", "-m", "Kubeop-Request: r")
+	next, err := b.Commit(t.Context(), "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for since, want := range map[string]map[string]string{
+		"":          {upon.Hash: "one\n", next.Hash: "next\n\nKubeop-Request: r\n"},
+		upon.Hash:   {next.Hash: "next\n\nKubeop-Request: r\n"},
+		next.Hash:   {},
+		"no commit": nil,
+	} {
+		got, err := b.Messages(t.Context(), next, since, 10)
+		if diff := cmp.Diff(want, got); diff != "" || (err != nil) != (want == nil) {
+			t.Errorf("the messages since %q: %v (-want +got):\n%s", since, err, diff)
+		}
+	}
 	run(t, clone, "config", "commit.gpgsign", "true")
 	run(t, clone, "config", "gpg.program", "false")
-	if hash, err := b.Push(t.Context(), change); err == nil || !strings.HasPrefix(err.Error(), "git commit-tree: ") || hash != "" {
-		t.Errorf("without a signature: got %s, %v", hash, err)
+	if hashes, err := b.Push(t.Context(), change); err == nil || !strings.HasPrefix(err.Error(), "git commit-tree: ") || hashes != nil {
+		t.Errorf("without a signature: got %s, %v", hashes, err)
 	}
 }
 

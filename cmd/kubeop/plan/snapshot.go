@@ -12,7 +12,6 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
-	fetched "github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
@@ -26,8 +25,8 @@ type snapshot struct {
 
 // open opens the root folder by its hash.
 func (s *snapshot) open(tree string) {
-	s.Folder = func(hash string) (*folder.Folder, error) { return fetched.Local(s.objects, hash), nil }
-	s.Root = fetched.Local(s.objects, tree)
+	s.Folder = func(hash string) (*folder.Folder, error) { return folder.Local(s.objects, hash), nil }
+	s.Root = folder.Local(s.objects, tree)
 }
 
 // take takes a snapshot of what an argument names: a folder, which is read as a commit of all its files would be, or a commit of the clone in

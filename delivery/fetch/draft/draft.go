@@ -1,4 +1,4 @@
-// Package draft makes the Git objects of a new commit from the files of its parent and what changes in them. Nothing is checked out: only the
+// Package draft makes the Git objects of new commits from the files of their parent and what changes in them. Nothing is checked out: only the
 // folders on the way to a changed file are written anew.
 package draft
 
@@ -54,35 +54,97 @@ type Files interface {
 	Entries(folder string) ([]object.TreeEntry, error)
 }
 
-// Draft has the new objects of a commit.
+// Draft has the new objects of commits, each made upon the one before. It implements folder.Objects.
 type Draft struct {
-	objects *memory.Storage
-	tree    plumbing.Hash
-	commit  plumbing.Hash
+	// Commits are those that were added, the first one first.
+	Commits []Commit
+
+	objects objects
 }
 
-// New makes the files of a commit. parent are those of its parent; nil for a first commit. A change below a file, a symbolic link or a
-// submodule is an error.
-func New(parent Files, changes []Change) (*Draft, error) {
-	d := &Draft{objects: memory.NewStorage()}
+// Commit is a commit to make.
+type Commit struct {
+	// Tree is the hash of its files.
+	Tree    string
+	Message string
+	// Author and Committer, and the time at which it is made.
+	Author, Committer Person
+	At                time.Time
+}
+
+// New returns a Draft without a commit.
+func New() *Draft { return &Draft{objects: objects{memory.NewStorage()}} }
+
+// Add adds a commit that changes the files of the one before, or of the parent of the first one. A change below a file, a symbolic link or a
+// submodule is an error, and then nothing is added.
+func (d *Draft) Add(parent Files, c Commit, changes []Change) error {
 	byPath := map[string]Change{}
 	for _, c := range changes {
 		if !fs.ValidPath(c.Path) || c.Path == "." {
-			return nil, fmt.Errorf("%q is no path in a repository", c.Path)
+			return fmt.Errorf("%q is no path in a repository", c.Path)
 		}
 		byPath[c.Path] = c
 	}
-	tree, _, err := d.folder(parent, ".", byPath)
+	made := making{parent: parent, objects: objects{memory.NewStorage()}}
+	tree, _, err := made.folder(".", byPath)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	d.tree = tree
-	return d, nil
+	for _, o := range made.objects.Objects {
+		if _, err := d.objects.SetEncodedObject(o); err != nil {
+			return err
+		}
+	}
+	c.Tree = tree.String()
+	d.Commits = append(d.Commits, c)
+	return nil
+}
+
+// Bytes is how many bytes the new objects have.
+func (d *Draft) Bytes() (sum int64) {
+	for _, o := range d.objects.Objects {
+		sum += o.Size()
+	}
+	return sum
+}
+
+// Make makes the commits, and returns their hashes. parent is the hash of the parent of the first one; "" if it has none.
+func (d *Draft) Make(parent string) (hashes []string, err error) {
+	for _, c := range d.Commits {
+		made := &object.Commit{
+			Author: c.Author.signed(c.At), Committer: c.Committer.signed(c.At), Message: c.Message, TreeHash: plumbing.NewHash(c.Tree),
+		}
+		if parent != "" {
+			made.ParentHashes = []plumbing.Hash{plumbing.NewHash(parent)}
+		}
+		hash, err := d.objects.write(made)
+		if err != nil {
+			return nil, err
+		}
+		parent = hash.String()
+		hashes = append(hashes, parent)
+	}
+	return hashes, nil
+}
+
+// Pack writes the new objects in the format of packs. Objects of the parent are not among them, and commits only after Make.
+func (d *Draft) Pack(to io.Writer) error {
+	hashes := slices.Collect(maps.Keys(d.objects.Objects))
+	if _, err := packfile.NewEncoder(to, d.objects, false).Encode(hashes, 0); err != nil {
+		return fmt.Errorf("packing the new commits: %w", err)
+	}
+	return nil
+}
+
+// making makes the files of a commit.
+type making struct {
+	parent  Files
+	objects objects
 }
 
 // folder writes a folder with changes, and reports whether it is empty. The changes are by their paths within it.
-func (d *Draft) folder(parent Files, at string, changes map[string]Change) (tree plumbing.Hash, empty bool, err error) {
-	entries, err := entriesOf(parent, at)
+func (m making) folder(at string, changes map[string]Change) (tree plumbing.Hash, empty bool, err error) {
+	entries, err := entriesOf(m.parent, at)
 	if err != nil {
 		return tree, false, err
 	}
@@ -98,30 +160,30 @@ func (d *Draft) folder(parent Files, at string, changes map[string]Change) (tree
 		below[name][rest] = c
 	}
 	for name, changes := range below {
-		if err := d.entry(parent, at, name, entries, changes); err != nil {
+		if err := m.entry(at, name, entries, changes); err != nil {
 			return tree, false, err
 		}
 	}
 	made := object.Tree{Entries: slices.Collect(maps.Values(entries))}
 	sort.Sort(object.TreeEntrySorter(made.Entries))
-	tree, err = d.write(&made)
+	tree, err = m.objects.write(&made)
 	return tree, len(entries) == 0, err
 }
 
 // entry changes one entry of a folder.
-func (d *Draft) entry(parent Files, at, name string, entries map[string]object.TreeEntry, changes map[string]Change) error {
+func (m making) entry(at, name string, entries map[string]object.TreeEntry, changes map[string]Change) error {
 	full := strings.TrimPrefix(at+"/"+name, "./")
 	was, exists := entries[name]
 	if c, whole := changes["."]; whole {
 		if len(changes) > 1 {
 			return fmt.Errorf("%s is changed as a whole and in parts", full)
 		}
-		return d.replace(name, was, entries, c)
+		return m.replace(name, was, entries, c)
 	}
 	if exists && was.Mode != filemode.Dir {
 		return fmt.Errorf("%s is no folder", full)
 	}
-	tree, empty, err := d.folder(parent, full, changes)
+	tree, empty, err := m.folder(full, changes)
 	if err != nil {
 		return err
 	}
@@ -133,7 +195,7 @@ func (d *Draft) entry(parent Files, at, name string, entries map[string]object.T
 }
 
 // replace sets or deletes an entry.
-func (d *Draft) replace(name string, was object.TreeEntry, entries map[string]object.TreeEntry, c Change) error {
+func (m making) replace(name string, was object.TreeEntry, entries map[string]object.TreeEntry, c Change) error {
 	switch {
 	case c.Tree != "":
 		entries[name] = object.TreeEntry{Name: name, Mode: filemode.Dir, Hash: plumbing.NewHash(c.Tree)}
@@ -142,7 +204,7 @@ func (d *Draft) replace(name string, was object.TreeEntry, entries map[string]ob
 		delete(entries, name)
 		return nil
 	}
-	blob := d.objects.NewEncodedObject()
+	blob := m.objects.NewEncodedObject()
 	blob.SetType(plumbing.BlobObject)
 	to, err := blob.Writer()
 	if err == nil {
@@ -151,7 +213,7 @@ func (d *Draft) replace(name string, was object.TreeEntry, entries map[string]ob
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", c.Path, err)
 	}
-	hash, err := d.objects.SetEncodedObject(blob)
+	hash, err := m.objects.SetEncodedObject(blob)
 	mode := filemode.Regular
 	if was.Mode == filemode.Executable {
 		mode = was.Mode
@@ -163,9 +225,6 @@ func (d *Draft) replace(name string, was object.TreeEntry, entries map[string]ob
 // entriesOf returns the entries of a folder by name; none if it does not exist.
 func entriesOf(parent Files, at string) (map[string]object.TreeEntry, error) {
 	byName := map[string]object.TreeEntry{}
-	if parent == nil {
-		return byName, nil
-	}
 	entries, err := parent.Entries(at)
 	if errors.Is(err, fs.ErrNotExist) {
 		return byName, nil
@@ -174,40 +233,4 @@ func entriesOf(parent Files, at string) (map[string]object.TreeEntry, error) {
 		byName[e.Name] = e
 	}
 	return byName, err
-}
-
-// Tree is the hash of the commit's files.
-func (d *Draft) Tree() string { return d.tree.String() }
-
-// Commit makes the commit, and returns its hash. parent is the hash of its parent; "" for a first commit.
-func (d *Draft) Commit(parent, message string, author, committer Person, at time.Time) (string, error) {
-	made := &object.Commit{
-		Author: author.signed(at), Committer: committer.signed(at), Message: message, TreeHash: d.tree,
-	}
-	if parent != "" {
-		made.ParentHashes = []plumbing.Hash{plumbing.NewHash(parent)}
-	}
-	var err error
-	d.commit, err = d.write(made)
-	return d.commit.String(), err
-}
-
-// Pack writes the new objects in the format of packs. Objects of the parent are not among them.
-func (d *Draft) Pack(to io.Writer) error {
-	hashes := slices.Collect(maps.Keys(d.objects.Objects))
-	if _, err := packfile.NewEncoder(to, d.objects, false).Encode(hashes, 0); err != nil {
-		return fmt.Errorf("packing the new commit: %w", err)
-	}
-	return nil
-}
-
-// write adds an object.
-func (d *Draft) write(made interface {
-	Encode(plumbing.EncodedObject) error
-}) (plumbing.Hash, error) {
-	encoded := d.objects.NewEncodedObject()
-	if err := made.Encode(encoded); err != nil {
-		return plumbing.ZeroHash, fmt.Errorf("encoding an object of the new commit: %w", err)
-	}
-	return d.objects.SetEncodedObject(encoded)
 }

@@ -2,6 +2,7 @@ package draft
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 )
 
@@ -22,6 +24,26 @@ func parentOf(files map[string]string) *folder.Folder {
 		all[name] = &fstest.MapFile{Data: []byte(content), Mode: 0o644}
 	}
 	return folder.FromFS(all).Folder(".")
+}
+
+// made returns the draft of one commit.
+func made(t *testing.T, parent *folder.Folder, c Commit, changes ...Change) *Draft {
+	t.Helper()
+	d := New()
+	if err := d.Add(parent, c, changes); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// hashes are those of the commits of a draft.
+func hashes(t *testing.T, d *Draft, parent string) []string {
+	t.Helper()
+	hashes, err := d.Make(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hashes
 }
 
 // unpacked returns the output of git about the objects of a draft, in an empty repository.
@@ -50,35 +72,67 @@ func unpacked(t *testing.T, d *Draft, args ...string) string {
 }
 
 func TestAFirstCommit(t *testing.T) {
-	d, err := New(nil, []Change{{Path: "a/b", Content: []byte("x")}, {Path: "a.yaml", Content: []byte{}}, {Path: "gone"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash, err := d.Commit("", "First\n", Person{"Ann", "ann@example.com"}, Person{"kubeop", "k@example.com"}, time.Unix(5, 0).UTC())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := Commit{Message: "First\n", Author: Person{"Ann", "ann@example.com"}, Committer: Person{"kubeop", "k@example.com"}, At: time.Unix(5, 0).UTC()}
+	d := made(t, parentOf(nil), c, Change{Path: "a/b", Content: []byte("x")}, Change{Path: "a.yaml", Content: []byte{}}, Change{Path: "gone"})
+	hash := hashes(t, d, "")[0]
 	got := unpacked(t, d, "ls-tree", "-r", "--name-only", hash)
 	if got != "a.yaml\na/b\n" {
 		t.Errorf("the commit has\n%s", got)
 	}
-	if got := unpacked(t, d, "rev-parse", hash+"^{tree}"); strings.TrimSpace(got) != d.Tree() {
-		t.Errorf("the tree is %s, want %s", got, d.Tree())
+	if got := unpacked(t, d, "rev-parse", hash+"^{tree}"); strings.TrimSpace(got) != d.Commits[0].Tree {
+		t.Errorf("the tree is %s, want %s", got, d.Commits[0].Tree)
+	}
+}
+
+// TestACommitHasTheFilesOfTheOneBefore and what it changes; one that cannot be made leaves nothing behind.
+func TestACommitHasTheFilesOfTheOneBefore(t *testing.T) {
+	parent := parentOf(map[string]string{"a/old": "0", "b/old": "0"})
+	d := made(t, parent, Commit{Message: "1\n"}, Change{Path: "a/one", Content: []byte("1")})
+	at, size := parent.Over(d), d.Bytes()
+	first := at(d.Commits[0].Tree)
+	if err := d.Add(first, Commit{}, []Change{{Path: "c", Content: []byte("half")}, {Path: "a/one/x", Content: []byte("x")}}); err == nil || d.Bytes() != size || len(d.Commits) != 1 {
+		t.Errorf("a file below a file: %v, %d bytes more", err, d.Bytes()-size)
+	}
+	if err := d.Add(first, Commit{Message: "2\n"}, []Change{{Path: "a/two", Content: []byte("22")}, {Path: "b/old"}}); err != nil || d.Bytes() <= size {
+		t.Errorf("%v, %d bytes more", err, d.Bytes()-size)
+	}
+	second := at(d.Commits[1].Tree)
+	for name, want := range map[string]string{"a/old": "0", "a/one": "1", "a/two": "22"} {
+		if info, err := second.Stat(name); err != nil || info.Size() != int64(len(want)) {
+			t.Errorf("%s: %+v, %v", name, info, err)
+		}
+		if text, err := second.ReadFile(name); err != nil || string(text) != want {
+			t.Errorf("%s has %q, %v, want %q", name, text, err, want)
+		}
+	}
+	if _, err := second.ReadFile("b/old"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a deleted file: %v", err)
+	}
+	all := hashes(t, d, "")
+	if got := unpacked(t, d, "log", "--format=%H%s", all[1]); got != all[1]+"2\n"+all[0]+"1\n" {
+		t.Errorf("the commits are\n%s", got)
+	}
+	if got := unpacked(t, d, "ls-tree", "--name-only", all[0]+":a"); got != "old\none\n" {
+		t.Errorf("the first commit has\n%s", got)
+	}
+}
+
+// TestALargeNewFile is not read, as a large file of the parent.
+func TestALargeNewFile(t *testing.T) {
+	parent := parentOf(nil)
+	d := made(t, parent, Commit{}, Change{Path: "a", Content: make([]byte, folder.DefaultLimits().File+1)})
+	if _, err := parent.Over(d)(d.Commits[0].Tree).ReadFile("a"); !errors.Is(err, failure.ErrTooLarge) {
+		t.Errorf("got %v", err)
 	}
 }
 
 // TestACommitIsWhatItWasMadeOf: its parent, its people, its time and its message, as git reads them.
 func TestACommitIsWhatItWasMadeOf(t *testing.T) {
-	d, err := New(parentOf(map[string]string{"a": "1"}), []Change{{Path: "b", Content: []byte("2")}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	parent, at := strings.Repeat("ab", 20), time.Unix(1767225600, 0).In(time.FixedZone("CET", 3600))
-	hash, err := d.Commit(parent, "Change b\n\nBecause.\n", Person{"Ann", "ann@example.com"}, Person{"kubeop", "k@example.com"}, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "tree " + d.Tree() + "\nparent " + parent + "\nauthor Ann <ann@example.com> 1767225600 +0100\ncommitter kubeop <k@example.com> 1767225600 +0100\n\nChange b\n\nBecause.\n"
+	c := Commit{Message: "Change b\n\nBecause.\n", Author: Person{"Ann", "ann@example.com"}, Committer: Person{"kubeop", "k@example.com"}, At: at}
+	d := made(t, parentOf(map[string]string{"a": "1"}), c, Change{Path: "b", Content: []byte("2")})
+	hash := hashes(t, d, parent)[0]
+	want := "tree " + d.Commits[0].Tree + "\nparent " + parent + "\nauthor Ann <ann@example.com> 1767225600 +0100\ncommitter kubeop <k@example.com> 1767225600 +0100\n\nChange b\n\nBecause.\n"
 	if diff := cmp.Diff(want, unpacked(t, d, "cat-file", "-p", hash)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -91,10 +145,7 @@ func TestWhatAChangeDoesNotNameStaysAsItIs(t *testing.T) {
 		"link": {Data: []byte("bin/run"), Mode: fs.ModeSymlink | 0o777}, "other/file": {Data: []byte("old"), Mode: 0o644},
 	}
 	parent, tree := folder.FromFS(files).Folder("."), strings.Repeat("cd", 20)
-	d, err := New(parent, []Change{{Path: "bin/run", Content: []byte("new")}, {Path: "bin/note", Content: []byte("new")}, {Path: "taken/over", Tree: tree}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := made(t, parent, Commit{}, Change{Path: "bin/run", Content: []byte("new")}, Change{Path: "bin/note", Content: []byte("new")}, Change{Path: "taken/over", Tree: tree})
 	hashOf := func(name string) string {
 		hash, err := parent.Digest(name)
 		if err != nil {
@@ -108,10 +159,10 @@ func TestWhatAChangeDoesNotNameStaysAsItIs(t *testing.T) {
 		":taken": "040000 tree " + tree + "\tover\n",
 		"":       "040000 tree BIN\tbin\n120000 blob " + hashOf("link") + "\tlink\n040000 tree " + hashOf("other") + "\tother\n040000 tree TAKEN\ttaken\n",
 	} {
-		got := unpacked(t, d, "ls-tree", d.Tree()+folder)
+		got := unpacked(t, d, "ls-tree", d.Commits[0].Tree+folder)
 		if folder == "" {
 			for name, place := range map[string]string{":bin": "BIN", ":taken": "TAKEN"} {
-				want = strings.Replace(want, place, strings.TrimSpace(unpacked(t, d, "rev-parse", d.Tree()+name)), 1)
+				want = strings.Replace(want, place, strings.TrimSpace(unpacked(t, d, "rev-parse", d.Commits[0].Tree+name)), 1)
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -146,7 +197,8 @@ func TestChanges(t *testing.T) {
 		"a folder becomes a file":     {[]Change{{Path: "a/deep", Content: []byte("x")}}, "a", "deep one two", ""},
 		"two files of one new folder": {[]Change{{Path: "c/d", Content: []byte("1")}, {Path: "c/e", Content: []byte("2")}}, "c", "d e", ""},
 	} {
-		d, err := New(parent, tc.changes)
+		d := New()
+		err := d.Add(parent, Commit{}, tc.changes)
 		if tc.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%s: error %v, want %q", name, err, tc.err)
@@ -157,7 +209,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		spec := d.Tree()
+		spec := d.Commits[0].Tree
 		if tc.at != "." {
 			spec += ":" + tc.at
 		}

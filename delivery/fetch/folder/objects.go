@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -46,4 +47,42 @@ func (t *trees) get(hash plumbing.Hash) (*object.Tree, error) {
 	}
 	t.known.Add(hash, tree)
 	return tree, nil
+}
+
+// Over returns the folders of trees that are made of new objects and of those of this folder's commit.
+func (f *Folder) Over(fresh Objects) (at func(tree string) *Folder) {
+	both := newTrees(overlay{fresh, f.trees.objects})
+	return func(tree string) *Folder {
+		return &Folder{trees: both, hash: plumbing.NewHash(tree), limits: f.limits, filesOfSub: f.filesOfSub}
+	}
+}
+
+// overlay has the objects of both. What fresh does not have is plumbing.ErrObjectNotFound there.
+type overlay struct{ fresh, below Objects }
+
+// Tree implements Objects, as the other methods do.
+func (o overlay) Tree(hash plumbing.Hash) (*object.Tree, error) {
+	tree, err := o.fresh.Tree(hash)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return o.below.Tree(hash)
+	}
+	return tree, err
+}
+
+// Size returns the size of a file.
+func (o overlay) Size(hash plumbing.Hash) (int64, error) {
+	size, err := o.fresh.Size(hash)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return o.below.Size(hash)
+	}
+	return size, err
+}
+
+// Blob returns a file.
+func (o overlay) Blob(hash plumbing.Hash, most int64) ([]byte, error) {
+	content, err := o.fresh.Blob(hash, most)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return o.below.Blob(hash, most)
+	}
+	return content, err
 }

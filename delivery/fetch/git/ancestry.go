@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 
@@ -93,66 +94,74 @@ func (c Commit) findAncestry(ctx context.Context, from *remote, src Source) (Anc
 // search fetches the commits that lead to this one and not to the earlier one, and looks for a path between the two.
 func (r *repository) search(ctx context.Context, from *remote, src Source, commit Commit) (Ancestry, error) {
 	answer := Ancestry{Of: src.After}
-	var err error
-	for _, filter := range []bool{true, false} {
-		answer.Descends, err = r.searchBetween(ctx, from, src, between{commit.Hash, plumbing.NewHash(src.After), filter})
-		if !errors.Is(err, errRefused) { // A server may support a filter but refuse to apply it.
-			break
-		}
-	}
+	earlier := plumbing.NewHash(src.After)
+	err := r.walk(ctx, from, src, between{commit: commit.Hash, earlier: earlier, generations: r.limits.generations}, func(g *generation, newest plumbing.Hash) (err error) {
+		answer.Descends, err = g.hasPath(newest, earlier)
+		return err
+	})
 	if errors.Is(err, failure.ErrTooLarge) {
 		answer.Beyond, err = err.Error(), nil
 	}
 	return answer, err
 }
 
-// between are a commit and an earlier one; filter leaves out files if the server supports it.
+// between are a commit and an earlier one; zero: the first of the branch. At most that many generations are between them. filter leaves out
+// files if the server supports it.
 type between struct {
-	commit  string
-	earlier plumbing.Hash
-	filter  bool
+	commit      string
+	earlier     plumbing.Hash
+	generations int
+	filter      bool
 }
 
-func (r *repository) searchBetween(ctx context.Context, from *remote, src Source, b between) (found bool, err error) {
+// walk fetches the commits between two, without their files if the server supports that, passes them to look, and deletes them afterwards.
+func (r *repository) walk(ctx context.Context, from *remote, src Source, b between, look func(g *generation, newest plumbing.Hash) error) (err error) {
+	for _, b.filter = range []bool{true, false} {
+		if err = r.walkOnce(ctx, from, src, b, look); !errors.Is(err, errRefused) { // A server may support a filter but refuse to apply it.
+			break
+		}
+	}
+	return err
+}
+
+func (r *repository) walkOnce(ctx context.Context, from *remote, src Source, b between, look func(*generation, plumbing.Hash) error) error {
 	bounded := *from
 	bounded.limits.pack = min(bounded.limits.pack, bounded.limits.history)
 	refs, err := bounded.open(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer refs.Close()
 	wanted, err := resolve(refs.advertised(), src.Ref)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if wanted.commit.String() != b.commit {
-		return false, fmt.Errorf("the ref moved on to %s meanwhile", wanted.commit)
+		return failure.New(ErrMoved, "the ref moved on to %s meanwhile", wanted.commit)
 	}
-	request, err := historyRequest(refs.advertised().Capabilities, wanted.want, b, r.limits.generations)
+	request, err := historyRequest(refs.advertised().Capabilities, wanted.want, b)
 	if err != nil {
-		return false, err
+		return err
 	}
 	pack, err := refs.upload(ctx, request)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer pack.Close()
-	err = r.readOnce(ctx, pack, "history of "+b.commit, func(g *generation) error {
-		found, err = g.hasPath(wanted.commit, b.earlier)
-		return err
-	})
-	return found, err
+	return r.readOnce(ctx, pack, "history of "+b.commit, func(g *generation) error { return look(g, wanted.commit) })
 }
 
-// historyRequest requests the commits that lead to want and not to the earlier one, at most that many generations.
-func historyRequest(server *capability.List, want plumbing.Hash, b between, generations int) (*packp.UploadPackRequest, error) {
-	request, err := newRequest(server, []plumbing.Hash{want}, nil, generations)
+// historyRequest requests the commits that lead to want and not to the earlier one.
+func historyRequest(server *capability.List, want plumbing.Hash, b between) (*packp.UploadPackRequest, error) {
+	request, err := newRequest(server, []plumbing.Hash{want}, nil, b.generations)
 	if err != nil {
 		return nil, err
 	}
 	// The earlier commit is claimed without its files and as not shallow, so the server leaves out everything that leads to it. The pack
 	// must not be thin, because a thin pack builds on these files.
-	request.Haves = []plumbing.Hash{b.earlier}
+	if !b.earlier.IsZero() {
+		request.Haves = []plumbing.Hash{b.earlier}
+	}
 	if b.filter && server.Supports(capability.Filter) {
 		if err := request.Capabilities.Set(capability.Filter); err != nil {
 			return nil, fmt.Errorf("asking for %s: %w", capability.Filter, err)
@@ -186,6 +195,11 @@ func (r *repository) readOnce(ctx context.Context, pack io.Reader, what string, 
 // hasPath looks for a path from a commit to an earlier one among the commits in the store. Its error is ErrTooLarge when no path was found
 // within the limit of generations.
 func (g *generation) hasPath(commit, earlier plumbing.Hash) (bool, error) {
+	return g.find(commit, func(at *object.Commit) bool { return slices.Contains(at.ParentHashes, earlier) })
+}
+
+// find looks for a commit among a commit of the store and those that lead to it, the newest ones first.
+func (g *generation) find(commit plumbing.Hash, is func(*object.Commit) bool) (bool, error) {
 	seen := map[plumbing.Hash]bool{}
 	generation := []plumbing.Hash{commit}
 	for range g.limits.generations {
@@ -193,12 +207,12 @@ func (g *generation) hasPath(commit, earlier plumbing.Hash) (bool, error) {
 		for _, hash := range generation {
 			at, err := g.commit(hash, g.limits.File)
 			if errors.Is(err, plumbing.ErrObjectNotFound) {
-				continue // It leads to the earlier commit's ancestors, or to a root.
+				continue // It is one of those that were not requested, or before a root.
 			}
 			if err != nil {
 				return false, err
 			}
-			if slices.Contains(at.ParentHashes, earlier) {
+			if is(at) {
 				return true, nil
 			}
 			before = append(before, notSeen(at.ParentHashes, seen)...)

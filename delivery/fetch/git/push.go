@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -22,39 +21,33 @@ import (
 // ErrMoved means that the branch is not at the commit on which the pushed one is based: fetch, and push again.
 var ErrMoved = errors.New("the branch has another commit")
 
-// ErrRefused means that the server refused the pushed commit, such as for a protected branch. The message says what the server says.
+// ErrRefused means that the server refused the pushed commits, such as for a protected branch. The message says what the server says.
 var ErrRefused = errors.New("the push was refused")
 
-// Proposed is a commit to push.
+// Proposed are commits to push, each upon the one before.
 type Proposed struct {
-	// Upon is its parent, a commit that Fetch returned.
-	Upon Commit
-	// Changes are what it changes.
-	Changes []draft.Change
-	Message string
-	// Author and Committer, and the time at which it is made.
-	Author, Committer draft.Person
-	At                time.Time
-	// Branch to push it to. It has to be at Upon; or it must not exist, if New is set.
+	// Upon is the parent of the first one, a commit that Fetch returned. Draft is made upon its files.
+	Upon  Commit
+	Draft *draft.Draft
+	// Branch to push them to. It has to be at Upon; or it must not exist, if New is set.
 	Branch string
 	New    bool
 }
 
-// Push makes a commit and pushes it to a branch of the source's repository, with the source's credentials. It returns the hash of the commit.
-// The branch is only ever moved forward, from the parent to the commit, and never if it has another commit: then the error is ErrMoved.
+// Push makes commits and pushes them to a branch of the source's repository, with the source's credentials: all of them or none. It returns
+// their hashes. The branch is only ever moved forward, from the parent to the last commit, and never if it has another commit: then the error
+// is ErrMoved.
 //
-// Other errors: ErrRefused, ErrNotFound, ErrAuthentication, ErrInvalid; any other is transient, and then the commit may be pushed or not.
-func (s *Store) Push(ctx context.Context, src Source, p Proposed) (hash string, err error) {
+// Other errors: ErrRefused, ErrTooLarge, ErrNotFound, ErrAuthentication, ErrInvalid; any other is transient, and then the commits may be
+// pushed or not.
+func (s *Store) Push(ctx context.Context, src Source, p Proposed) ([]string, error) {
 	var pack bytes.Buffer
-	made, err := draft.New(p.Upon.Root, p.Changes)
+	hashes, err := p.Draft.Make(p.Upon.Hash)
 	if err == nil {
-		hash, err = made.Commit(p.Upon.Hash, p.Message, p.Author, p.Committer, p.At)
-	}
-	if err == nil {
-		err = made.Pack(&pack)
+		err = p.Draft.Pack(&pack)
 	}
 	if err != nil {
-		return "", fmt.Errorf("making a commit for %s: %w", transport.SafeURL(src.URL), err)
+		return nil, fmt.Errorf("making commits for %s: %w", transport.SafeURL(src.URL), err)
 	}
 	_, err = transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (struct{}, error) {
 		to, err := s.repository(src).remote(src)
@@ -62,18 +55,18 @@ func (s *Store) Push(ctx context.Context, src Source, p Proposed) (hash string, 
 			return struct{}{}, err
 		}
 		to.service = receivePack
-		return struct{}{}, to.pushPack(ctx, p, plumbing.NewHash(hash), pack.Bytes())
+		return struct{}{}, to.pushPack(ctx, p, plumbing.NewHash(hashes[len(hashes)-1]), pack.Bytes())
 	})
 	if errors.Is(err, failure.ErrAuthentication) {
 		err = fmt.Errorf("%w; to push, the credentials must also be allowed to write", err)
 	}
 	if err != nil {
-		return "", fmt.Errorf("pushing to %s of %s: %w", p.Branch, transport.SafeURL(src.URL), src.Auth.NameSecret(err))
+		return nil, fmt.Errorf("pushing to %s of %s: %w", p.Branch, transport.SafeURL(src.URL), src.Auth.NameSecret(err))
 	}
-	return hash, nil
+	return hashes, nil
 }
 
-// pushPack pushes a pack with a commit.
+// pushPack pushes a pack with a commit, and those that lead to it.
 func (r *remote) pushPack(ctx context.Context, p Proposed, commit plumbing.Hash, pack []byte) error {
 	to, err := r.open(ctx)
 	if err != nil {

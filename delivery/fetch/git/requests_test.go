@@ -104,7 +104,7 @@ func TestWhatIsRequestedOfAHistory(t *testing.T) {
 		"a server without filters": {"shallow thin-pack", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := historyRequest(capable(t, tc.server), want, between{earlier: earlier, filter: tc.filter}, 7)
+			got, err := historyRequest(capable(t, tc.server), want, between{earlier: earlier, generations: 7, filter: tc.filter})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -172,6 +172,8 @@ func StatusError(res *http.Response, auth Auth, what string) error {
 			return failure.New(failure.ErrNotFound, "there is no %s at this URL (%d): check the URL in Git; if it is private, name a Secret in secretRef there", what, res.StatusCode)
 		}
 		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it (%d): check the URL in Git, and what the credentials may read", what, res.StatusCode)
+	case http.StatusRequestEntityTooLarge:
+		return failure.New(failure.ErrTooLarge, "%s refuses a request of this size (413)", host)
 	}
 	return failure.New(failure.ErrServer, "%s answered %d %s", host, res.StatusCode, http.StatusText(res.StatusCode))
 }

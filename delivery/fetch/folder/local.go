@@ -1,4 +1,4 @@
-package git
+package folder
 
 import (
 	"errors"
@@ -12,16 +12,15 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
-	"github.com/kubeop/kubeop/delivery/fetch/folder"
 )
 
 // Local returns a folder of a Git repository on this machine. dir is the directory with the repository's objects, and tree the hash of the
 // folder.
-func Local(dir, tree string) *folder.Folder {
-	return folder.New(localOf(dir), plumbing.NewHash(tree), folder.DefaultLimits())
+func Local(dir, tree string) *Folder {
+	return New(localOf(dir), plumbing.NewHash(tree), DefaultLimits())
 }
 
-// local are the objects of a repository on this machine. It implements folder.Objects.
+// local are the objects of a repository on this machine. It implements Objects.
 type local struct{ store *filesystem.Storage }
 
 func localOf(dir string) local {
@@ -29,7 +28,7 @@ func localOf(dir string) local {
 	return local{filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRUDefault(), alternates)}
 }
 
-// Tree implements folder.Objects, as the other methods do.
+// Tree implements Objects, as the other methods do.
 func (l local) Tree(hash plumbing.Hash) (*object.Tree, error) {
 	tree, err := object.GetTree(l.store, hash)
 	if err != nil {
