@@ -55,9 +55,12 @@ func listen(ctx context.Context, c *config.Manager, cluster *rest.Config) (_ *ma
 func (m *manager) listen() error {
 	c := m.config
 	m.checks.Add("store", m.store.Ping)
-	m.checks.Add("caches", m.cluster.Synced)
+	m.checks.Add("caches", m.cluster.Following)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.checks, metrics.ReadCertificateTotal, metrics.ReadCertificateErrors)
+	behind := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kubeop_manager_caches_behind_seconds", Help: "How long the caches do not follow the API server, so that reads are answered as it was then; 0 while they follow it.",
+	}, func() float64 { return m.cluster.Behind().Seconds() })
+	registry.MustRegister(behind, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.checks, metrics.ReadCertificateTotal, metrics.ReadCertificateErrors)
 	proxies, err := c.Proxies()
 	if err != nil {
 		return err

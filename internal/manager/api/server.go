@@ -48,7 +48,7 @@ func registerServer(api huma.API, checks *readiness.Checks) {
 	huma.Register(api, huma.Operation{
 		OperationID: "getReadiness", Method: http.MethodGet, Path: "/readyz", Tags: []string{"Server"},
 		Summary: "Whether requests should be sent here, and what of them is missing",
-		Description: "An answer 503 is that of a manager that stops. What is missing is named by an answer 200: operations that need it are answered by 503, all others as ever. " +
+		Description: "An answer 503 is that of a manager that stops. What is missing is named by an answer 200: operations that need it are answered by 503 or from what was there before, all others as ever. " +
 			"The log has the reasons.",
 		Errors: []int{http.StatusTooManyRequests, http.StatusServiceUnavailable},
 	}, func(ctx context.Context, _ *struct{}) (*answered[ready], error) {

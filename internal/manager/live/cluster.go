@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +25,8 @@ type Cluster struct {
 	Index  *index.Index
 	caches cache.Cache
 	filled []toolscache.ResourceEventHandlerRegistration
+
+	following following
 }
 
 // NewCluster returns a Cluster that is empty until it is started.
@@ -37,11 +40,14 @@ func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.TenantKind), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind), meta.RESTScopeNamespace)
+	c := &Cluster{Index: index.New()}
+	config = rest.CopyConfig(config)
+	config.Wrap(c.following.wrap)
 	caches, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper, DefaultTransform: slim, ReaderFailOnMissingInformer: true})
 	if err != nil {
 		return nil, fmt.Errorf("making the caches: %w", err)
 	}
-	c := &Cluster{Index: index.New(), caches: caches}
+	c.caches = caches
 	for _, kind := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
 		informer, err := caches.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -117,4 +123,24 @@ func (c *Cluster) Synced(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Following returns nil while what was read follows the cluster. Otherwise it is as it was when the API server answered last.
+func (c *Cluster) Following(ctx context.Context) error {
+	if err := c.Synced(ctx); err != nil {
+		return err
+	}
+	if kind, lost := c.following.oldest(); kind != "" {
+		return fmt.Errorf("%s are told as they were at %s: %w", kind, lost.since.UTC().Format(time.RFC3339), lost.why)
+	}
+	return nil
+}
+
+// Behind returns how long what was read does not follow the cluster.
+func (c *Cluster) Behind() time.Duration {
+	kind, lost := c.following.oldest()
+	if kind == "" {
+		return 0
+	}
+	return time.Since(lost.since)
 }

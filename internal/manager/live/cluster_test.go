@@ -2,7 +2,9 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -144,6 +146,65 @@ func TestTheClusterIsFollowedWithTheRightsOfTheChart(t *testing.T) {
 	eventually(t, func() bool {
 		return strings.Join(names("apps/cached/shop"), " ") == "raw" && c.Index.Get("tenants", "cached") == nil && len(names("tenants/cached")) == 0
 	})
+}
+
+// TestACutConnectionIsTold: what was read stays as it was, and is not told as fresh. When the API server is there again, it is followed again.
+func TestACutConnectionIsTold(t *testing.T) {
+	ctx := t.Context()
+	admin, manager := accounts(t)
+	var line wire
+	manager.Dial = line.dial
+	c := follow(t, manager)
+	eventually(t, func() bool { return c.Following(ctx) == nil && c.Behind() == 0 })
+	line.cut()
+	eventually(t, func() bool { return c.Following(ctx) != nil && c.Behind() > 0 })
+	if err := c.Following(ctx); !strings.Contains(err.Error(), errCut.Error()) || c.Synced(ctx) != nil {
+		t.Errorf("it is told by %v, and whether it was read by %v", err, c.Synced(ctx))
+	}
+	create(t, admin, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "meanwhile", Labels: map[string]string{v1alpha1.TenantLabel: "meanwhile"}}})
+	line.mend()
+	eventually(t, func() bool {
+		return c.Following(ctx) == nil && c.Behind() == 0 && c.Index.Get("tenants", "meanwhile") != nil
+	})
+}
+
+var errCut = errors.New("the line is cut")
+
+// wire is a connection to the API server that can be cut.
+type wire struct {
+	mu    sync.Mutex
+	isCut bool
+	open  []net.Conn
+}
+
+func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isCut {
+		return nil, errors.Join(errCut, connection.Close())
+	}
+	w.open = append(w.open, connection)
+	return connection, nil
+}
+
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.isCut = true
+	for _, connection := range w.open {
+		_ = connection.Close()
+	}
+	w.open = nil
+}
+
+func (w *wire) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.isCut = false
 }
 
 func eventually(t *testing.T, holds func() bool) {

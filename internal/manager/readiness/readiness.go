@@ -23,7 +23,7 @@ const (
 // Check returns why something is missing, nil if it is there.
 type Check func(context.Context) error
 
-// Checks are what requests need, by name. What is missing does not make the manager unready: requests that need it are answered by 503, and others as ever.
+// Checks are what requests need, by name. What is missing does not make the manager unready: requests that need it are answered by 503 or from what was there before, and others as ever.
 type Checks struct {
 	log      logr.Logger
 	now      func() time.Time
@@ -110,7 +110,7 @@ func (c *Checks) tell(name string, why error) {
 	c.log.Info("There again", "check", name)
 }
 
-var missingMetric = prometheus.NewDesc("kubeop_manager_missing", "1 if requests that need this are answered by 503, 0 if it is there.", []string{"name"}, nil)
+var missingMetric = prometheus.NewDesc("kubeop_manager_missing", "1 if this is missing, so that requests that need it are answered by 503, or from what was there before; 0 if it is there.", []string{"name"}, nil)
 
 // Describe implements prometheus.Collector.
 func (c *Checks) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- missingMetric }

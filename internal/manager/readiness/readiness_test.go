@@ -40,7 +40,7 @@ func TestChecksThatFailOrHangAreNamed(t *testing.T) {
 		}
 		now = now.Add(memory)
 	}
-	metrics := `# HELP kubeop_manager_missing 1 if requests that need this are answered by 503, 0 if it is there.
+	metrics := `# HELP kubeop_manager_missing 1 if this is missing, so that requests that need it are answered by 503, or from what was there before; 0 if it is there.
 # TYPE kubeop_manager_missing gauge
 kubeop_manager_missing{name="good"} 0
 kubeop_manager_missing{name="hangs"} 1
