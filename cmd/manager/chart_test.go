@@ -120,7 +120,7 @@ func TestTheChartWantsTLSOrToBeToldOtherwise(t *testing.T) {
 		"plain HTTP":        {`{enabled: true, plainHTTP: true}`, "name: http-api, port: 8080"},
 		"both":              {`{enabled: true, plainHTTP: true, tlsSecret: x}`, "not both"},
 		"another grace":     {`{enabled: true, tlsSecret: x, extraEnv: [{name: DRAIN_DELAY, value: 1m}]}`, "set manager.drainDelaySeconds"},
-		"no grace":          {`{enabled: true, tlsSecret: x, gracefulTimeoutSeconds: 0}`, "gracefulTimeoutSeconds"},
+		"no grace":          {`{enabled: true, tlsSecret: x, gracefulTimeoutSeconds: 15}`, "gracefulTimeoutSeconds"},
 		"a misspelt value":  {`{enabled: true, tlsSecret: x, plainHttp: true}`, "plainHttp"},
 		"it is not enabled": {`{enabled: false}`, "could not find template"},
 	} {

@@ -9,6 +9,10 @@ import (
 	"github.com/sethvargo/go-envconfig"
 )
 
+// OperationTimeout is how long an operation of the management API may take. It is less than what the server waits for an answer, and than GRACEFUL_TIMEOUT, so that a late
+// operation is answered.
+const OperationTimeout = 15 * time.Second
+
 // Manager is the configuration of cmd/manager, from the environment.
 type Manager struct {
 	Logging
@@ -26,7 +30,7 @@ type Manager struct {
 	// TrustedProxies are addresses or networks of proxies, such as an ingress controller, whose X-Forwarded-For says where a request came from.
 	TrustedProxies []string `env:"TRUSTED_PROXIES"`
 	// DrainDelay is how long a stopping manager still accepts requests while /readyz says that it stops, so that load balancers notice.
-	// GracefulTimeout is how long it then waits for answers that have begun.
+	// GracefulTimeout is how long it then waits for answers that have begun: longer than an operation may take.
 	DrainDelay      time.Duration `env:"DRAIN_DELAY, default=5s"`
 	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=20s"`
 }
@@ -55,8 +59,8 @@ func (c *Manager) check() error {
 		return fmt.Errorf("REQUEST_BURST is %d; it may be 1 to 1000000", c.Burst)
 	case c.DrainDelay < 0 || c.DrainDelay > 5*time.Minute:
 		return fmt.Errorf("DRAIN_DELAY is %s; it may be 0s to 5m", c.DrainDelay)
-	case c.GracefulTimeout <= 0 || c.GracefulTimeout > 5*time.Minute:
-		return fmt.Errorf("GRACEFUL_TIMEOUT is %s; it must be more than 0s and at most 5m", c.GracefulTimeout)
+	case c.GracefulTimeout <= OperationTimeout || c.GracefulTimeout > 5*time.Minute:
+		return fmt.Errorf("GRACEFUL_TIMEOUT is %s; it must be more than the %s that an operation may take, and at most 5m", c.GracefulTimeout, OperationTimeout)
 	}
 	_, err := c.Proxies()
 	return err

@@ -29,7 +29,7 @@ func TestLoadManager(t *testing.T) {
 		"everyone is a proxy":     {"TRUSTED_PROXIES", "10.0.0.5, ::/0", "TRUSTED_PROXIES holds ::/0; whoever is a proxy names the caller, so it may not be everyone"},
 		"IPv4 as IPv6":            {"TRUSTED_PROXIES", "::ffff:10.0.0.5", "TRUSTED_PROXIES holds ::ffff:10.0.0.5/128, an IPv4 address in the form of IPv6, which no connection has; write it as IPv4"},
 		"a negative drain":        {"DRAIN_DELAY", "-1s", "DRAIN_DELAY is -1s; it may be 0s to 5m"},
-		"a stop without patience": {"GRACEFUL_TIMEOUT", "0s", "GRACEFUL_TIMEOUT is 0s; it must be more than 0s and at most 5m"},
+		"a stop without patience": {"GRACEFUL_TIMEOUT", "15s", "GRACEFUL_TIMEOUT is 15s; it must be more than the 15s that an operation may take, and at most 5m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := loadManager(t.Context(), envconfig.MapLookuper(map[string]string{c.variable: c.value})); err == nil || err.Error() != c.want {

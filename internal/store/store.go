@@ -13,7 +13,12 @@ var (
 	ErrNotFound = errors.New("the store has no such record")
 	// ErrAdministrated is returned by the functions for the first administrator while there is one.
 	ErrAdministrated = errors.New("there is a token with the scope admin")
+	// ErrTooMany is returned for a token of a tenant that has MaxTokensOfTenant valid ones.
+	ErrTooMany = errors.New("the tenant has too many valid tokens")
 )
+
+// MaxTokensOfTenant is how many valid tokens a tenant may have.
+const MaxTokensOfTenant = 500
 
 // Token is a token of a program. The token itself is never stored.
 type Token struct {
@@ -51,6 +56,7 @@ type Event struct {
 
 // Tokens keeps tokens. Each write records its event in the same transaction.
 type Tokens interface {
+	// CreateToken returns ErrTooMany if the tenant may have no more that are valid at t.Created.
 	CreateToken(ctx context.Context, t Token, e Event) error
 	// TokenByHash returns ErrNotFound if there is none. It also returns those that expired or were revoked.
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)

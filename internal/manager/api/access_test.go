@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/token"
@@ -266,6 +267,7 @@ func TestBadTokensAreNotCreated(t *testing.T) {
 		"an unknown scope":          {`{"name":"x","scopes":["hunter2"]}`, "body.scopes", problem.Invalid},
 		"scopes of two tenants":     {`{"name":"x","scopes":["tenant:a:view","tenant:b:view"]}`, "body.scopes", problem.Invalid},
 		"admin and more":            {`{"name":"x","scopes":["admin","tenant:b:view"]}`, "body.scopes", problem.Invalid},
+		"another case":              {`{"Name":"x","scopes":["admin"]}`, "body", problem.Invalid},
 		"an unknown field":          {`{"name":"x","scopes":["admin"],"tenant":"a"}`, "body.tenant", problem.Invalid},
 		"an expiry in the past":     {`{"name":"x","scopes":["admin"],"expires":"2026-11-28T12:00:00Z"}`, "body.expires", problem.Invalid},
 		"an expiry far in future":   {`{"name":"x","scopes":["admin"],"expires":"2028-01-01T00:00:00Z"}`, "body.expires", problem.Invalid},
@@ -284,6 +286,28 @@ func TestBadTokensAreNotCreated(t *testing.T) {
 	}
 	if events, err := m.store.ListEvents(t.Context(), "", 0, 10); err != nil || len(events) != 1 {
 		t.Errorf("something was written: %v %+v", err, events)
+	}
+}
+
+// TestATenantHasAtMostSoManyTokens: its administrators create them without asking anyone. Those of others do not count.
+func TestATenantHasAtMostSoManyTokens(t *testing.T) {
+	m := newManager(t)
+	admin, other := m.holder("acme", "tenant:acme:admin"), m.holder("beta", "tenant:beta:admin")
+	for i := range store.MaxTokensOfTenant - 1 {
+		m.holder(fmt.Sprintf("acme-%d", i), "tenant:acme:view")
+	}
+	const wanted = `{"name":"x","scopes":["tenant:acme:view"]}`
+	if p := problemOf(t, m.as(admin, "POST", "/v1/tokens", wanted)); p.Code != problem.Conflict || !strings.Contains(p.Detail, "500") {
+		t.Errorf("%+v", p)
+	}
+	if answer := m.as(other, "POST", "/v1/tokens", strings.Replace(wanted, "acme", "beta", 1)); answer.Code != http.StatusCreated {
+		t.Errorf("another tenant: %d %s", answer.Code, answer.Body)
+	}
+	if answer := m.as(admin, "DELETE", "/v1/tokens/acme-1", ""); answer.Code != http.StatusNoContent {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+	if answer := m.as(admin, "POST", "/v1/tokens", wanted); answer.Code != http.StatusCreated {
+		t.Errorf("after one was revoked: %d %s", answer.Code, answer.Body)
 	}
 }
 
@@ -445,7 +469,7 @@ func TestAnOperationHasADeadlineThatItsCallerHearsOf(t *testing.T) {
 	m.Handler = handler
 	before := time.Now()
 	failing.asked = func(ctx context.Context) error {
-		if at, has := ctx.Deadline(); !has || at.After(time.Now().Add(operationTimeout)) || at.Before(before.Add(operationTimeout)) {
+		if at, has := ctx.Deadline(); !has || at.After(time.Now().Add(config.OperationTimeout)) || at.Before(before.Add(config.OperationTimeout)) {
 			t.Errorf("the deadline is %v %s", has, at)
 		}
 		return fmt.Errorf("reading: %w", context.DeadlineExceeded)

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/manager/apidocs"
 	"github.com/kubeop/kubeop/internal/manager/audit"
 	"github.com/kubeop/kubeop/internal/manager/auth"
@@ -69,12 +70,9 @@ func New(o Options) (http.Handler, error) {
 	return request.NewFollower(o.Log, o.Registry, o.Proxies).Follow(routeOf, secure(handler)), nil
 }
 
-// operationTimeout is less than what the server waits for an answer, and than the default GRACEFUL_TIMEOUT, so that a late operation is answered.
-const operationTimeout = 15 * time.Second
-
 // limitTime ends the context of an operation that takes too long.
 func limitTime(ctx huma.Context, next func(huma.Context)) {
-	limited, cancel := context.WithTimeout(ctx.Context(), operationTimeout)
+	limited, cancel := context.WithTimeout(ctx.Context(), config.OperationTimeout)
 	defer cancel()
 	next(huma.WithContext(ctx, limited))
 }

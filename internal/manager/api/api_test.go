@@ -153,7 +153,9 @@ func TestTheDocumentDescribesEveryOperation(t *testing.T) {
 		Paths   map[string]map[string]struct {
 			OperationID string
 			Summary     string
+			Security    []any
 			Responses   map[string]struct {
+				Headers map[string]any
 				Content map[string]struct{ Schema map[string]any }
 			}
 		}
@@ -165,6 +167,7 @@ func TestTheDocumentDescribesEveryOperation(t *testing.T) {
 		t.Errorf("only %d paths are described", len(document.Paths))
 	}
 	page := call(h, "GET", "/docs", nil).Body.String()
+	tagged := 0
 	for path, methods := range document.Paths {
 		for method, operation := range methods {
 			if operation.OperationID == "" || operation.Summary == "" {
@@ -173,12 +176,28 @@ func TestTheDocumentDescribesEveryOperation(t *testing.T) {
 			if !strings.Contains(page, `<section id="`+operation.OperationID+`">`) {
 				t.Errorf("the page lacks %s %s", method, path)
 			}
+			expected := []string{"429", "500", "504"}
+			if len(operation.Security) > 0 {
+				expected = append(expected, "401", "503")
+			}
+			if operation.Responses["200"].Headers["ETag"] != nil {
+				expected = append(expected, "304")
+			}
+			for _, status := range expected {
+				if _, has := operation.Responses[status]; !has {
+					t.Errorf("%s %s does not say that it answers %s", method, path, status)
+				}
+			}
+			tagged += len(operation.Responses["200"].Headers)
 			for status, response := range operation.Responses {
 				if _, is := response.Content[problem.ContentType]; status >= "400" && !is {
 					t.Errorf("%s %s: %s is not described as a problem", method, path, status)
 				}
 			}
 		}
+	}
+	if tagged == 0 {
+		t.Error("no answer has an ETag")
 	}
 }
 

@@ -35,13 +35,13 @@ type answered[T any] struct{ Body T }
 func registerServer(api huma.API, checks *readiness.Checks) {
 	huma.Register(api, huma.Operation{
 		OperationID: "getVersion", Method: http.MethodGet, Path: "/version", Tags: []string{"Server"},
-		Summary: "Which build answers", Errors: []int{http.StatusTooManyRequests},
+		Summary: "Which build answers", Errors: []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusGatewayTimeout},
 	}, func(context.Context, *struct{}) (*answered[build], error) {
 		return &answered[build]{build{Service: "kubeop-manager", Version: version.Version, Commit: version.Commit, Go: runtime.Version()}}, nil
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "getHealth", Method: http.MethodGet, Path: "/healthz", Tags: []string{"Server"},
-		Summary: "Whether the process answers", Errors: []int{http.StatusTooManyRequests},
+		Summary: "Whether the process answers", Errors: []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusGatewayTimeout},
 	}, func(context.Context, *struct{}) (*answered[state], error) {
 		return &answered[state]{state{Status: "ok"}}, nil
 	})
@@ -50,7 +50,7 @@ func registerServer(api huma.API, checks *readiness.Checks) {
 		Summary: "Whether requests should be sent here, and what of them is missing",
 		Description: "An answer 503 is that of a manager that stops. What is missing is named by an answer 200: operations that need it are answered by 503 or from what was there before, all others as ever. " +
 			"The log has the reasons.",
-		Errors: []int{http.StatusTooManyRequests, http.StatusServiceUnavailable},
+		Errors: []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
 	}, func(ctx context.Context, _ *struct{}) (*answered[ready], error) {
 		if checks.Stopping() {
 			return nil, problem.New(problem.Unavailable, "Not ready: stopping.")

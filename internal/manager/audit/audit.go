@@ -35,7 +35,7 @@ func Register(api huma.API, log store.Audit) {
 	huma.Register(api, huma.Operation{
 		OperationID: "listAudit", Method: http.MethodGet, Path: "/v1/audit", Summary: "What was written, by whom and from where, the newest first",
 		Tags: []string{"Audit"}, Security: auth.Required,
-		Errors: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable},
+		Errors: problem.Statuses(http.StatusBadRequest, http.StatusForbidden),
 	}, func(ctx context.Context, q *page.Query) (*answer, error) {
 		caller := auth.Of(ctx)
 		if !caller.Grant.May(access.Audit, access.Read, caller.Token.Tenant, "") {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/page"
+	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
 // Register registers the operations.
@@ -29,7 +30,9 @@ func list[T any](api huma.API, id, path, summary, tag string, errs ...int) huma.
 }
 
 func get[T any](api huma.API, id, path, summary, tag string) huma.Operation {
-	return operation[T](api, id, path, summary, tag, []int{http.StatusNotFound})
+	o := operation[T](api, id, path, summary, tag, []int{http.StatusNotFound})
+	o.Responses["304"] = &huma.Response{Description: "The caller has the answer already, see If-None-Match."}
+	return o
 }
 
 // operation describes the body, which huma cannot know: it was encoded before.
@@ -37,7 +40,7 @@ func operation[Body any](api huma.API, id, path, summary, tag string, errs []int
 	body := &huma.MediaType{Schema: api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Body](), true, "")}
 	return huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{tag}, Security: auth.Required,
-		Errors:    append(errs, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable),
+		Errors:    problem.Statuses(errs...),
 		Responses: map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{"application/json": body}}},
 	}
 }

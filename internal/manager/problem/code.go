@@ -54,6 +54,11 @@ var byStatus = func() map[int]Code {
 	return all
 }()
 
+// Statuses returns those of what every operation with a token may answer, and further ones.
+func Statuses(further ...int) []int {
+	return append(further, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout)
+}
+
 // Codes returns every code with its status.
 func Codes() map[Code]int {
 	all := map[Code]int{}

@@ -83,6 +83,8 @@ func init() {
 		return fromHuma(context.Background(), status, message, errs)
 	}
 	huma.ErrorFormatter = withoutErrors
+	// Otherwise a field is taken in any case, also twice, and the last one counts.
+	huma.ValidateStrictCasing = true
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		return fromHuma(ctx.Context(), status, message, errs)
 	}

@@ -2,6 +2,8 @@ package tokens
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -78,7 +80,11 @@ func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Creat
 	t := store.Token{ID: uuid.NewString(), Name: in.Body.Name, Hash: token.Hash(secret), Scopes: in.Body.Scopes, Tenant: tenant, Created: now, CreatedBy: caller.Token.ID, Expires: expires}
 	event := caller.Event(ctx, now, "createToken", "token/"+t.ID)
 	event.Tenant = tenant
-	if err := o.Store.CreateToken(ctx, t, event); err != nil {
+	err = o.Store.CreateToken(ctx, t, event)
+	if errors.Is(err, store.ErrTooMany) {
+		return nil, problem.New(problem.Conflict, fmt.Sprintf("The tenant has %d valid tokens, and may have no more: revoke one that is not used.", store.MaxTokensOfTenant))
+	}
+	if err != nil {
 		return nil, problem.FromStore(ctx, err)
 	}
 	return &answer[Created]{Created{told(t), secret}}, nil

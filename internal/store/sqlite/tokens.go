@@ -15,9 +15,29 @@ const tokenColumns = `id, name, hash, scopes, tenant, created, created_by, expir
 
 // CreateToken implements store.Tokens.
 func (s *Store) CreateToken(ctx context.Context, t store.Token, e store.Event) error {
-	err := s.write(ctx, func(tx *sql.Tx) error { return errors.Join(insertToken(ctx, tx, t), insertEvent(ctx, tx, e)) })
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		if err := roomFor(ctx, tx, t); err != nil {
+			return err
+		}
+		return errors.Join(insertToken(ctx, tx, t), insertEvent(ctx, tx, e))
+	})
 	if err != nil {
 		return fmt.Errorf("storing a token: %w", err)
+	}
+	return nil
+}
+
+// roomFor returns ErrTooMany if the tenant of a token may have no more.
+func roomFor(ctx context.Context, tx *sql.Tx, t store.Token) error {
+	if t.Tenant == "" {
+		return nil
+	}
+	var valid int
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM tokens WHERE tenant = ? AND revoked = 0 AND expires > ?`, t.Tenant, micros(t.Created)).Scan(&valid); err != nil {
+		return fmt.Errorf("counting the tokens of the tenant: %w", err)
+	}
+	if valid >= store.MaxTokensOfTenant {
+		return store.ErrTooMany
 	}
 	return nil
 }

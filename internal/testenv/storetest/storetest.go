@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"of many who claim a code one gets it":           oneClaims,
 		"the last use never goes back":                   lastUse,
 		"writers at the same time lose nothing":          manyWriters,
+		"a tenant has at most so many valid tokens":      tokensOfTenant,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
@@ -179,6 +180,28 @@ func revocation(t *testing.T, s store.Store) {
 	}
 	if diff := cmp.Diff([]string{"revokeToken a", "createToken a"}, objects(t, s, "acme")); diff != "" {
 		t.Errorf("-want +events:\n%s", diff)
+	}
+}
+
+func tokensOfTenant(t *testing.T, s store.Store) {
+	for i := range store.MaxTokensOfTenant {
+		create(t, s, "acme", fmt.Sprint(i))
+	}
+	one := func(tenant, id string, at time.Time) error {
+		token := tokenOf(tenant, id)
+		token.Created = at
+		return s.CreateToken(t.Context(), token, eventOf(tenant, id))
+	}
+	if err := one("acme", "more", now); !errors.Is(err, store.ErrTooMany) {
+		t.Errorf("one more: %v", err)
+	}
+	if found := objects(t, s, ""); len(found) != store.MaxTokensOfTenant {
+		t.Errorf("there are %d events", len(found))
+	}
+	for name, err := range map[string]error{"another tenant": one("beta", "b", now), "the platform": one("", "p", now), "when the others have expired": one("acme", "later", now.Add(time.Hour))} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
