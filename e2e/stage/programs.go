@@ -12,7 +12,7 @@ import (
 )
 
 // programs are the binaries a stage runs.
-type programs struct{ cluster, helm, operator, decrypt, hello, kubeop string }
+type programs struct{ cluster, helm, operator, manager, decrypt, hello, kubeop string }
 
 // findPrograms returns the cluster binary that $KUBEOP_CLUSTER_BIN names, by default .build/bin/cluster below root, and the programs beside it.
 func findPrograms(root string) (programs, error) {
@@ -21,8 +21,8 @@ func findPrograms(root string) (programs, error) {
 		cluster = filepath.Join(root, ".build", "bin", "cluster")
 	}
 	beside := func(name string) string { return filepath.Join(filepath.Dir(cluster), name) }
-	bin := programs{cluster: cluster, helm: beside("helm"), operator: beside("operator"), decrypt: beside("decrypt"), hello: beside("hello"), kubeop: beside("kubeop")}
-	for _, program := range []string{bin.cluster, bin.helm, bin.operator, bin.decrypt, bin.hello, bin.kubeop} {
+	bin := programs{cluster: cluster, helm: beside("helm"), operator: beside("operator"), manager: beside("manager"), decrypt: beside("decrypt"), hello: beside("hello"), kubeop: beside("kubeop")}
+	for _, program := range []string{bin.cluster, bin.helm, bin.operator, bin.manager, bin.decrypt, bin.hello, bin.kubeop} {
 		if _, err := os.Stat(program); err != nil {
 			return programs{}, fmt.Errorf("finding a program that make builds: %w", err)
 		}

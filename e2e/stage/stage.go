@@ -50,6 +50,7 @@ type Stage struct {
 	bin       programs
 	out       io.Writer
 	operator  *Operator
+	manager   *Manager
 	inPods    bool
 	hookHost  string
 	// askpass writes the program that git asks for passwords.
@@ -88,11 +89,14 @@ func Up(ctx context.Context, options Options) (*Stage, error) {
 // ClusterBinary returns the path of the cluster binary.
 func (s *Stage) ClusterBinary() string { return s.bin.cluster }
 
-// Close stops the operator and the cluster and removes the directory.
+// Close stops the manager, the operator and the cluster and removes the directory.
 func (s *Stage) Close() error {
 	var stopped error
+	if s.manager != nil {
+		stopped = s.manager.stop()
+	}
 	if s.operator != nil {
-		stopped = s.operator.Stop()
+		stopped = errors.Join(stopped, s.operator.Stop())
 	}
 	return errors.Join(stopped, s.clear())
 }

@@ -18,6 +18,12 @@ It stays up until Ctrl-C. In another shell:
   helm list -A                              # the app api is a real release
   tail -f {{.Log}}
 
+Read the same through the management API ({{.Manager}}/docs is for people). The code is for the first administrator, for an hour and once:
+
+  curl -s -X POST {{.Manager}}/v1/setup -H 'Content-Type: application/json' -d '{"name": "me", "code": "{{.Code}}"}'
+  curl -s {{.Manager}}/v1/apps/acme/shop -H "Authorization: Bearer kubeop_…"    # the token of the answer before
+  curl -N "{{.Manager}}/v1/apps/acme/shop?watch=1" -H "Authorization: Bearer kubeop_…"
+
 Ship something yourself, as the team acme or as an administrator. Git finds the passwords by itself:
 
   git clone $GIT_URL/acme.git
@@ -60,6 +66,6 @@ func (r *tour) showAround() error {
 		}
 	}
 	return guide.Execute(os.Stdout, map[string]string{
-		"Env": env, "Log": r.stage.Path("operator.log"), "GitURL": r.stage.GitURL(), "Registry": r.stage.Cluster.Registry.Host,
+		"Env": env, "Log": r.stage.Path("operator.log"), "Manager": r.manager.URL, "Code": r.manager.Code, "GitURL": r.stage.GitURL(), "Registry": r.stage.Cluster.Registry.Host,
 	})
 }

@@ -14,8 +14,11 @@ func TestTheGuideHasAllThatASecondTenantNeeds(t *testing.T) {
 	}
 	page := plain(string(text))
 	var printed strings.Builder
-	if err := guide.Execute(&printed, map[string]string{"Env": ".build/run/env", "Log": "log", "GitURL": "$KUBEOP_GIT_URL", "Registry": "$REGISTRY"}); err != nil {
+	if err := guide.Execute(&printed, map[string]string{"Env": ".build/run/env", "Log": "log", "Manager": "http://127.0.0.1:1", "Code": "setup_x", "GitURL": "$KUBEOP_GIT_URL", "Registry": "$REGISTRY"}); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(printed.String(), `http://127.0.0.1:1/v1/setup -H 'Content-Type: application/json' -d '{"name": "me", "code": "setup_x"}'`) {
+		t.Errorf("the guide does not have how the first administrator gets a token:\n%s", printed.String())
 	}
 	_, second, found := strings.Cut(printed.String(), "A second team")
 	if !found {

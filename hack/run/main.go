@@ -1,4 +1,4 @@
-// Command run is `make run`: it starts a cluster, a Git server, a registry and the operator. It delivers an application by git push, changes it,
+// Command run is `make run`: it starts a cluster, a Git server, a registry, the operator and the manager. It delivers an application by git push, changes it,
 // breaks it and removes it, and then keeps running so that you can look around.
 //
 //	ONCE=1                end after the tour

@@ -36,6 +36,7 @@ type tour struct {
 	stage   *stage.Stage
 	line    *stage.Timeline
 	samples *stage.Samples
+	manager *stage.Manager
 }
 
 func (r *tour) run(ctx context.Context) error {
@@ -47,14 +48,19 @@ func (r *tour) run(ctx context.Context) error {
 	return nil
 }
 
-// start starts the operator and creates the repositories.
+// start starts the operator and the manager, and creates the repositories.
 func (r *tour) start(ctx context.Context) error {
-	r.line.Title("The operator, and three Git repositories")
+	r.line.Title("The operator, the management API, and three Git repositories")
 	operator, err := r.stage.StartOperator(ctx)
 	if err != nil {
 		return err
 	}
 	r.line.Say("the operator is ready, acting as its own service account; log: %s", operator.Log)
+	if r.manager, err = r.stage.StartManager(ctx); err != nil {
+		return err
+	}
+	r.line.Say("the management API is at %s, see %s/docs; log: %s", r.manager.URL, r.manager.URL, r.manager.Log)
+	r.line.Say("the code for its first administrator, for an hour and once: %s", r.manager.Code)
 	r.samples, err = r.stage.CreateSamples(ctx)
 	if err != nil {
 		return err
