@@ -305,6 +305,24 @@ func TestARenamedReleaseReplacesTheOldOne(t *testing.T) {
 	}
 }
 
+// TestARenamedHelmAppTakesOverItsRelease: it is not refused until its interval, although its release belongs to the old App at first.
+func TestARenamedHelmAppTakesOverItsRelease(t *testing.T) {
+	n := newTeam(t, "renaming")
+	files := helmApp("values: {greeting: one}, releaseName: site")
+	n.push(files)
+	n.ready(n.app("shop", "web"))
+	renamed := map[string]string{}
+	for path, content := range files {
+		renamed[strings.Replace(path, "/web/", "/shop/", 1)] = strings.Replace(content, "{name: web}", "{name: shop}", 1)
+	}
+	n.push(without(renamed, "web"))
+	app := n.app("shop", "shop")
+	n.ready(app)
+	if got := app.Status.Release; got.Name != "site" {
+		t.Errorf("status.release is %+v", got)
+	}
+}
+
 func TestTheChartsTestsRunOnceForEachRevision(t *testing.T) {
 	n := newTeam(t, "tested")
 	app := n.app("shop", "web")

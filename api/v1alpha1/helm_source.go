@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	"github.com/fluxcd/pkg/apis/kustomize"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -75,6 +77,9 @@ type HelmSource struct {
 
 	HelmActions `json:",inline"`
 }
+
+// ReleaseName returns the name of the release of a Helm app.
+func (o *App) ReleaseName() string { return cmp.Or(o.Spec.Helm.ReleaseName, o.Name) }
 
 // ValuesReference takes values from a ConfigMap or Secret.
 type ValuesReference struct {

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,7 +54,7 @@ type deployed struct {
 
 // of reports whether the memory is about the App's present release.
 func (m *releaseMemory) of(app *v1alpha1.App) bool {
-	return m.deployed.revision != 0 && m.name == releaseName(app)
+	return m.deployed.revision != 0 && m.name == app.ReleaseName()
 }
 
 // reported clears the memory if the status lists the same objects.
@@ -66,14 +65,12 @@ func (m *releaseMemory) reported(app *v1alpha1.App) {
 	}
 }
 
-func releaseName(app *v1alpha1.App) string { return cmp.Or(app.Spec.Helm.ReleaseName, app.Name) }
-
 // recordedRevision returns the revision of the release to which the recorded objects belong.
 func (s *scope) recordedRevision() deployed {
 	if m := s.release.memory; m.of(s.App) {
 		return m.deployed
 	}
-	if was := s.App.Status.Release; was != nil && was.Name == releaseName(s.App) {
+	if was := s.App.Status.Release; was != nil && was.Name == s.App.ReleaseName() {
 		return s.release.deployedOf(was)
 	}
 	return deployed{}
@@ -90,7 +87,7 @@ func (s *scope) recordedEntries() []v1alpha1.InventoryEntry {
 // recordEntries replaces the recorded objects of that revision, with new states.
 func (s *scope) recordEntries(entries []v1alpha1.InventoryEntry) {
 	m, recorded := s.release.memory, s.recordedRevision()
-	m.name, m.deployed, m.entries = releaseName(s.App), recorded, entries
+	m.name, m.deployed, m.entries = s.App.ReleaseName(), recorded, entries
 	s.inventory = v1alpha1.Inventory{Entries: entries}
 }
 

@@ -63,7 +63,7 @@ func (r *releaser) release(ctx context.Context, s *scope) error {
 	request.Policy.Admit = r.admitter.tenants.Hosts.Admit(ctx, s.Owner, request.Policy.Admit)
 	outcome, err := r.engine.Reconcile(ctx, request)
 	if err != nil {
-		return releaseError(err)
+		return r.transfers.AwaitRelease(ctx, s.Subject, releaseError(err))
 	}
 	if outcome.Accepted && (request.Manual.Force || request.Manual.Reset) {
 		s.release.accepted = true
@@ -121,7 +121,7 @@ func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 	return release.Request{
 		App:       s.Key(),
 		Tenant:    s.Owner.Tenant,
-		Name:      releaseName(s.App),
+		Name:      s.App.ReleaseName(),
 		Namespace: s.App.Namespace,
 		User:      r.admitter.clients.Of(s.App.Namespace),
 		Input: release.Input{

@@ -164,7 +164,7 @@ func (s *scope) Details() string {
 func (s *scope) hookRevision() hook.Revision {
 	revision := hook.Revision{Name: s.found.Revision, Delivered: s.objects, Image: jobs.ImageOf(s.objects), Seal: s.release.seal}
 	if helm := s.App.Spec.Helm; helm != nil {
-		delivered := []any{s.found.Chart.Digest, releaseName(s.App), s.values, helm.ChartValuesFiles, helm.PostRenderers, helm.CommonMetadata}
+		delivered := []any{s.found.Chart.Digest, s.App.ReleaseName(), s.values, helm.ChartValuesFiles, helm.PostRenderers, helm.CommonMetadata}
 		if target := s.App.Spec.TargetNamespace; target != "" {
 			delivered = append(delivered, target)
 		}

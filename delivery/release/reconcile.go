@@ -105,7 +105,7 @@ func (p *pass) act(ctx context.Context, s decide.State, d decide.Decision) (Outc
 	case decide.Locked, decide.Unlock:
 		return Outcome{}, fmt.Errorf("%w: %s", fault.ErrLocked, d.Why)
 	case decide.Taken:
-		return Outcome{}, fault.TakenBy(p.request.Name, d.Why)
+		return Outcome{}, &fault.Taken{Release: p.request.Name, App: d.Why}
 	case decide.Uninstall:
 		return p.start(ctx, job{act: decide.Uninstall, trial: p.want.Trial, why: d.Why, run: p.runUninstall(d, false)})
 	case decide.Reinstall:

@@ -26,16 +26,13 @@ var (
 	ErrDraining = errors.New("the operator is stopping")
 )
 
-// TakenBy returns an ErrTaken that names the owner of the release.
-func TakenBy(release, app string) error { return &belongs{release, app} }
+// Taken is an ErrTaken that names the owner of the release.
+type Taken struct{ Release, App string }
 
-// belongs is an ErrTaken that names the owner of the release.
-type belongs struct{ release, app string }
-
-func (e *belongs) Error() string {
-	return fmt.Sprintf("release %s belongs to app %s; choose another spec.helm.releaseName", e.release, e.app)
+func (e *Taken) Error() string {
+	return fmt.Sprintf("release %s belongs to app %s; choose another spec.helm.releaseName", e.Release, e.App)
 }
-func (e *belongs) Unwrap() error { return ErrTaken }
+func (e *Taken) Unwrap() error { return ErrTaken }
 
 // NotAllowed is a release refused before anything was written.
 type NotAllowed struct{ Err error }

@@ -119,7 +119,7 @@ func TestWhatAnErrorIs(t *testing.T) {
 		not  []error
 		want string
 	}{
-		"a taken release":        {TakenBy("web", "shop"), []error{ErrTaken}, []error{ErrLocked}, "release web belongs to app shop; choose another spec.helm.releaseName"},
+		"a taken release":        {&Taken{"web", "shop"}, []error{ErrTaken}, []error{ErrLocked}, "release web belongs to app shop; choose another spec.helm.releaseName"},
 		"what is not allowed":    {&NotAllowed{cause}, []error{cause}, nil, "no such field"},
 		"what cannot be deleted": {&ClaimsInTheWay{"Database/db", []string{"a", "b"}, "keep them"}, nil, nil, "Database/db owns claims that hold data and would go with it: a, b; keep them"},
 		"too large":              {TooLarge("the chart is too large"), []error{ErrTooLarge}, []error{ErrRender}, "the chart is too large"},
