@@ -175,7 +175,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		repository: func() error {
 			return repositories.SetupWithManager(mgr, s.secrets, s.hookKeys(), s.options("repository", byItself))
 		},
-		tenant:       func() error { return tenants.SetupWithManager(mgr, s.options("tenant", byItself)) },
+		tenant:       func() error { return tenants.SetupWithManager(mgr, s.secrets, s.options("tenant", byItself)) },
 		project:      func() error { return projects.SetupWithManager(mgr, s.secrets, s.options("project", s.tenantOf)) },
 		registry:     func() error { return registries.SetupWithManager(mgr, s.secrets, s.options("registry", byItself)) },
 		app:          func() error { return apps.SetupWithManager(mgr, s.released, s.options("app", s.tenantOf)) },

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,7 +140,7 @@ func (n *team) isNotReadByTheTenant() {
 	}
 }
 
-// loses deletes the key: the tenant says so, and gets no other one; a restored key is used again.
+// loses deletes the key: the tenant says so, and gets no other one; a restored key is used again. Both are noticed at once.
 func (n *team) loses(public string) {
 	n.t.Helper()
 	tenant, key := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, &corev1.Secret{}
@@ -149,14 +148,12 @@ func (n *team) loses(public string) {
 		n.t.Fatal(err)
 	}
 	n.delete(key)
-	n.edit(tenant, fmt.Sprintf(`{"metadata":{"annotations":{%q:"lost"}}}`, meta.ReconcileRequestAnnotation))
 	message := n.until(tenant, v1alpha1.KeyReadyCondition, metav1.ConditionFalse, v1alpha1.KeyUnusableReason)
 	if want := "files may be encrypted for " + public; !strings.Contains(message, want) {
 		n.t.Errorf("the message of KeyReady is %q, want %q", message, want)
 	}
 	key.ResourceVersion, key.UID = "", ""
 	n.create(key)
-	n.edit(tenant, fmt.Sprintf(`{"metadata":{"annotations":{%q:"restored"}}}`, meta.ReconcileRequestAnnotation))
 	n.until(tenant, v1alpha1.KeyReadyCondition, metav1.ConditionTrue, "")
 	if got := n.recipient(); got != public {
 		n.t.Errorf("the key is of %s, want %s", got, public)

@@ -4,24 +4,29 @@ import (
 	"context"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/controllers/guards"
 	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/controllers/rollup"
+	"github.com/kubeop/kubeop/internal/sopskey"
 )
 
 // SetupWithManager adds the controller. These events wake a tenant: a change of its Tenant, of an object created for it or of the domains
-// of another tenant, a policy that it is under, an admission policy that appears, goes or denies, the kind ClusterNetworkPolicy that appears or goes, a project that is created, deleted, stopped or resumed, and an app of a project that is created or deleted, or whose readiness changes.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+// of another tenant, a policy that it is under, its key for encrypted files (in secrets), an admission policy that appears, goes or denies, the kind ClusterNetworkPolicy that appears or goes, a project that is created, deleted, stopped or resumed, and an app of a project that is created or deleted, or whose readiness changes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -30,6 +35,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&v1alpha1.Policy{}, handler.EnqueueRequestsFromMapFunc(r.underPolicy), changed).
 		Watches(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, handler.EnqueueRequestsFromMapFunc(r.withGuards), builder.WithPredicates(guards.Changed)).
 		WatchesMetadata(guards.NewPolicy(), handler.EnqueueRequestsFromMapFunc(r.withGuards), builder.WithPredicates(guards.Changed)).
+		WatchesRawSource(source.Kind(secrets, credentials.MetadataOnly(), handler.TypedEnqueueRequestsFromMapFunc(withKey))).
 		WatchesRawSource(r.onTier()).
 		WatchesRawSource(r.onMutating(mgr.GetCache())).
 		Watches(&v1alpha1.Repository{}, handler.EnqueueRequestsFromMapFunc(tenantOf), changed).
@@ -41,6 +47,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	}
 	home.WakeOnChange(r.Watch, c, madeFor)
 	return nil
+}
+
+// withKey maps a Secret of the operator's namespace to the tenant whose key it has.
+func withKey(_ context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+	return requestOf(map[string]string{v1alpha1.TenantLabel: sopskey.TenantOf(secret.Name)})
 }
 
 // tenantOf maps a project or repository to its tenant.

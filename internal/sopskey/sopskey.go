@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"filippo.io/age"
@@ -45,6 +46,16 @@ func Name(tenant string, number int) string {
 		return "kubeop-sops-" + tenant
 	}
 	return fmt.Sprintf("kubeop-sops-%s.%d", tenant, number) // No tenant has a dot in its name.
+}
+
+// TenantOf returns the tenant with a key in the Secret of this name; "" for any other Secret.
+func TenantOf(secret string) string {
+	tenant, is := strings.CutPrefix(secret, Name("", 1))
+	if !is {
+		return ""
+	}
+	tenant, _, _ = strings.Cut(tenant, ".")
+	return tenant
 }
 
 // Present returns the number of the key with which a tenant's files are to be encrypted.

@@ -261,3 +261,11 @@ func TestAnEarlierKeyThatCannotBeReadIsKept(t *testing.T) {
 		t.Errorf("when it answers again: %+v, error %v", again, err)
 	}
 }
+
+func TestTheNameOfASecretSaysWhoseKeyItHas(t *testing.T) {
+	for secret, want := range map[string]string{Name("acme", 1): "acme", Name("acme", 12): "acme", "kubeop-sops": "", "kubeop-git": "", "acme": ""} {
+		if got := TenantOf(secret); got != want {
+			t.Errorf("Secret %s has the key of %q, want %q", secret, got, want)
+		}
+	}
+}
