@@ -1,7 +1,10 @@
 package release
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -218,6 +221,66 @@ func TestValues(t *testing.T) {
 	tm.deploy(r)
 	if got := tm.color(); got != "blue" {
 		t.Errorf("with no values: %s, want %q", got, "blue")
+	}
+}
+
+// TestAnUninstallLeavesWhatItsObjectsOwnToPropagation: the API server is told what becomes of it.
+func TestAnUninstallLeavesWhatItsObjectsOwnToPropagation(t *testing.T) {
+	for given, want := range map[string]metav1.DeletionPropagation{"": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground, "orphan": metav1.DeletePropagationOrphan} {
+		t.Run(cmp.Or(given, "usual"), func(t *testing.T) {
+			tm := newTeam(t)
+			told := make(chan string, 20)
+			tm.between = func(next http.RoundTripper) http.RoundTripper {
+				return roundTrip(func(r *http.Request) (*http.Response, error) {
+					if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/configmaps/web") {
+						text, err := io.ReadAll(r.Body)
+						if err != nil {
+							return nil, err
+						}
+						told <- string(text)
+						r.Body = io.NopCloser(bytes.NewReader(text))
+					}
+					return next.RoundTrip(r)
+				})
+			}
+			tm.restart("me")
+			r := tm.good("blue")
+			r.Actions.Uninstall.DeletionPropagation = given
+			tm.deploy(r)
+			if done, err := tm.Uninstall(t.Context(), r); done || err != nil {
+				t.Fatal(done, err)
+			}
+			tm.await(r)
+			if len(told) == 0 {
+				t.Fatal("it was not deleted")
+			}
+			if got := <-told; !strings.Contains(got, string(want)) {
+				t.Errorf("got %q, want %s in it", got, want)
+			}
+		})
+	}
+}
+
+// TestTheSchemaOfAChartHoldsUnlessThatIsDisabled, for installs and for upgrades by themselves.
+func TestTheSchemaOfAChartHoldsUnlessThatIsDisabled(t *testing.T) {
+	tm := newTeam(t)
+	r := tm.request(sources.ChartFolder(fourObjects(map[string]string{"values.schema.json": `{"required": ["size"]}`})))
+	refused := func(when string) {
+		t.Helper()
+		if out := tm.settle(r); !errors.Is(out.Failed, fault.ErrRender) || !strings.Contains(out.Failed.Error(), "size") {
+			t.Errorf("%s: got %+v", when, out)
+		}
+	}
+	r.Actions.Upgrade.DisableSchemaValidation = true
+	refused("an install, if it is disabled for upgrades")
+	r.Actions.Install.DisableSchemaValidation, r.Actions.Upgrade.DisableSchemaValidation = true, false
+	tm.deploy(r)
+	r.Input.Values = map[string]any{"color": "red"}
+	refused("an upgrade, if it is disabled for installs")
+	r.Actions.Upgrade.DisableSchemaValidation = true
+	tm.deploy(r)
+	if got := tm.color(); got != "red" {
+		t.Errorf("the color is %s", got)
 	}
 }
 

@@ -47,6 +47,11 @@ func TestDigestChangesWithTheInput(t *testing.T) {
 		"values file":       {func(r *Request) { r.Input.ValuesFiles = []string{"prod.yaml"} }, false, false},
 		"common metadata":   {func(r *Request) { r.Input.CommonMetadata = &v1alpha1.CommonMetadata{} }, false, false},
 		"renderer":          {func(r *Request) { r.Input.PostRenderers = make([]v1alpha1.PostRenderer, 1) }, false, false},
+		"admission":         {func(r *Request) { r.Input.Admission = "other" }, false, false},
+		"allowance":         {func(r *Request) { r.Policy.Allowance = "more" }, true, true},
+		"install":           {func(r *Request) { r.Actions.Install.DisableHooks = true }, true, true},
+		"tests":             {func(r *Request) { r.Actions.Test.Enable = true }, true, true},
+		"uninstall":         {func(r *Request) { r.Actions.Uninstall.DisableHooks = true }, true, false},
 		"remediation":       {func(r *Request) { r.Actions.Remediation.Strategy = v1alpha1.RemediationNone }, true, false},
 		"drift":             {func(r *Request) { r.Ignore = make([]v1alpha1.IgnoreRule, 1) }, true, false},
 		"wait":              {func(r *Request) { r.Actions.Wait = true }, true, true},
@@ -66,6 +71,14 @@ func TestDigestChangesWithTheInput(t *testing.T) {
 				t.Errorf("digest %s, base %s, want the same: %v", got, base, test.same)
 			}
 		})
+	}
+}
+
+// TestDigestsStayTheSame over versions of kubeop: otherwise an update of kubeop upgrades all releases. A change that is meant raises renderVersion.
+func TestDigestsStayTheSame(t *testing.T) {
+	digest, trial, err := input().digests()
+	if err != nil || digest != "195c8b3f4304fcdb31f089c78d15888014e74326" || trial != "2e3a788cd55d7d7f68f06e4bab666e73de9f6189" {
+		t.Errorf("got %s, %s, %v", digest, trial, err)
 	}
 }
 

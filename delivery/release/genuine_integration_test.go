@@ -78,13 +78,18 @@ func TestUninstallRunsNothingOfAnAlteredRecord(t *testing.T) {
 }
 
 func TestUninstallRunsTheHooksOfAGenuineRecord(t *testing.T) {
-	tm := newTeam(t)
-	files := fourObjects(map[string]string{"templates/h.yaml": strings.Replace(configMap, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: pre-delete\n", 1)})
-	r := tm.request(sources.ChartFolder(files))
-	tm.deploy(r)
-	tm.uninstall(r)
-	if left := tm.versions(); len(left) != 1 || left["configmaps/a"] == "" {
-		t.Errorf("left: %v", left)
+	for name, disabled := range map[string]bool{"usual": false, "disabled": true} {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeam(t)
+			files := fourObjects(map[string]string{"templates/h.yaml": strings.Replace(configMap, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: pre-delete\n", 1)})
+			r := tm.request(sources.ChartFolder(files))
+			r.Actions.Uninstall.DisableHooks = disabled
+			tm.deploy(r)
+			tm.uninstall(r)
+			if left := tm.versions(); len(left) > 1 || (left["configmaps/a"] == "") != disabled {
+				t.Errorf("left: %v", left)
+			}
+		})
 	}
 }
 
