@@ -2,6 +2,7 @@ package project
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/namespace"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
@@ -239,7 +241,46 @@ func TestTheNamespaceIsDeletedLastAndThenForgotten(t *testing.T) {
 	}
 }
 
+// TestPodsThatHoldANamespaceAreEndedAfterTheGrace of the tenant.
+func TestPodsThatHoldANamespaceAreEndedAfterTheGrace(t *testing.T) {
+	ending := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: "web-1", UID: "1", DeletionTimestamp: &metav1.Time{Time: deletedAt}}}
+	for grace, ended := range map[time.Duration]bool{time.Minute: true, time.Hour: false} {
+		tenant := acme(func(a *v1alpha1.Tenant) { a.Spec.MaxTerminationGracePeriod = &metav1.Duration{Duration: grace} })
+		b := newFixture(t, tenant, namespaceOf("uid-1"))
+		b.pods = []metav1.PartialObjectMetadata{ending}
+		b.clock.SetTime(deletedAt.Add(2 * time.Minute))
+		for range 2 {
+			_ = steptest.Outcome(t, b.removeNamespace(t.Context(), b.newScope(shop(deletedProject))))
+		}
+		const pods = "/api/v1/namespaces/kubeop-acme-shop/pods"
+		if got := slices.Contains(b.requests, b.Clients.Of(shopNamespace)+" DELETE "+pods+"/web-1"); got != ended {
+			t.Errorf("after a grace of %s, it is ended: %t; requests %v", grace, got, b.requests)
+		}
+		if looked := b.Clients.Of(shopNamespace) + " GET /api/v1/namespaces/kubeop-acme-shop/configmaps"; !slices.Contains(b.requests, looked) {
+			t.Errorf("not all kinds were looked at: %v", b.requests)
+		}
+	}
+}
+
+func TestTheNamespaceOfAnOrphanedProjectStays(t *testing.T) {
+	b := newFixture(t, acme(), namespaceOf("uid-1"))
+	project := shop(deletedProject, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = v1alpha1.DeletionOrphan })
+	if got := steptest.Outcome(t, b.removeNamespace(t.Context(), b.newScope(project))); got != "done" || !b.get(namespaceOf("")) || len(b.forgot) != 1 {
+		t.Errorf("got %q, forgot %v", got, b.forgot)
+	}
+}
+
 func TestANamespaceOfAnEarlierTenantIsLeft(t *testing.T) {
+	same := acme(func(a *v1alpha1.Tenant) {
+		a.Spec.Repository = &v1alpha1.TenantRepository{URL: "https://git.example.com/acme.git"}
+	})
+	restored := namespaceOf("uid-of-before")
+	restored.Annotations[v1alpha1.TenantIdentityAnnotation] = namespace.Identity(same)
+	again := newFixture(t, same, restored)
+	if got := steptest.Outcome(t, again.removeNamespace(t.Context(), again.newScope(shop(deletedProject)))); got != "soon, after 500ms" {
+		t.Errorf("of the same tenant, restored from a backup: %q", got)
+	}
+
 	b := newFixture(t, acme(), namespaceOf("uid-of-before"))
 	if got := steptest.Outcome(t, b.removeNamespace(t.Context(), b.newScope(shop(deletedProject)))); got != "done" || !b.get(namespaceOf("")) {
 		t.Errorf("got %q", got)

@@ -207,6 +207,7 @@ func TestARemovedProjectForgetsItsClusterPolicyOnlyOnceItIsGone(t *testing.T) {
 	}{
 		"a kind that is not served":                 {false, meta.NewDefaultRESTMapper(nil), nil, "done", false},
 		"one that was made, and is not served":      {true, meta.NewDefaultRESTMapper(nil), nil, "done", false},
+		"one that cannot be deleted":                {true, meta.NewDefaultRESTMapper(nil), errAway, "failed Failed: ClusterNetworkPolicy/kubeop-acme-shop: the API server is away", true},
 		"nobody says whether it is served":          {true, silent{}, nil, "failed Failed: the server was unable to return a response", true},
 		"the operator has no right, and made none":  {false, nil, refuses, "done", false},
 		"the operator has no right any more":        {true, nil, refuses, `failed AccessDenied: clusternetworkpolicies "kubeop-acme-shop" is forbidden: no right`, true},

@@ -44,7 +44,7 @@ func (r *Reconciler) egress(ctx context.Context, s *scope) (ranges []isolation.R
 		return nil, nil, fmt.Errorf("reading the egress of tenant %s: %w", s.tenant.Name, err)
 	}
 	s.network.closed, s.network.disjoint = nil, nil
-	if len(rules) > 0 && len(reach.Ranges) == 0 {
+	if len(reach.Ranges) == 0 {
 		s.network.disjoint = of
 	}
 	for _, within := range reach.Ranges {

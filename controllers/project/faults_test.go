@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	core "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -34,10 +35,14 @@ func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 		// tier: the API server serves ClusterNetworkPolicies.
 		tier bool
 	}{
-		"the tenant is resolved":           {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.resolve(t.Context(), s) }, least: 3},
-		"the namespace is made":            {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.makeNamespace(t.Context(), s) }, least: 1},
-		"guardrails":                       {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.guard(t.Context(), s) }, least: 3},
-		"access":                           {project: shop(), tenant: acme(owners), do: func(b *fixture, s *scope) error { return b.grant(t.Context(), s) }, least: 5},
+		"the tenant is resolved": {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.resolve(t.Context(), s) }, least: 3},
+		"the namespace is made":  {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.makeNamespace(t.Context(), s) }, least: 1},
+		"guardrails":             {project: shop(), tenant: acme(), do: func(b *fixture, s *scope) error { return b.guard(t.Context(), s) }, least: 3},
+		"access":                 {project: shop(), tenant: acme(owners), do: func(b *fixture, s *scope) error { return b.grant(t.Context(), s) }, least: 5},
+		"what is not wanted any more": {project: shop(), tenant: acme(owners), before: func(b *fixture, s *scope) error {
+			return s.made.Apply(t.Context(), core.ConfigMap("old", shopNamespace).WithLabels(shopLabels))
+		}, do: func(b *fixture, s *scope) error { return b.grant(t.Context(), s) }, least: 7},
+		"a quota within a budget":          {project: shop(), tenant: acme(func(a *v1alpha1.Tenant) { a.Spec.Budget = cpus("9") }), do: func(b *fixture, s *scope) error { return b.guard(t.Context(), s) }, least: 5},
 		"access, and kinds of the cluster": {project: shop(), tenant: allowing(priorities), do: func(b *fixture, s *scope) error { return b.grant(t.Context(), s) }, least: 6},
 		"apps are removed":                 {project: shop(deletedProject), tenant: acme(), there: []client.Object{appOf(shopNamespace, "web")}, do: func(b *fixture, s *scope) error { return b.removeApps(t.Context(), s) }, least: 4},
 		"access in a platform's namespace": {project: platformProject("monitoring"), do: func(b *fixture, s *scope) error { return b.grantPlatform(t.Context(), s) }, least: 3},

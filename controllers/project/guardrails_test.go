@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
@@ -222,6 +223,29 @@ func TestAProjectSaysWhichOfItsLimitsDoNotFitTogether(t *testing.T) {
 	}
 }
 
+// TestTheNetworkPolicyOfAProjectOpensAllThatItMayHave: for pods of the platform, of other projects and addresses at a port.
+func TestTheNetworkPolicyOfAProjectOpensAllThatItMayHave(t *testing.T) {
+	b := newFixture(t, connecting("kubeop-acme", "web"), connecting("kubeop-acme", "billing", "shop"))
+	b.Admitted = []map[string]string{{"purpose": "ingress"}}
+	s := b.with(connecting("kubeop-acme", "shop", "web"), acme())
+	s.rules.policies = []v1alpha1.Policy{{Spec: v1alpha1.PolicySpec{Egress: &v1alpha1.EgressRules{CIDRs: []string{"203.0.113.0/24"}, Ports: []v1alpha1.EgressPort{{Port: 443}}}}}}
+	if got := steptest.Outcome(t, b.guard(t.Context(), s)); got != "done" {
+		t.Fatal(got)
+	}
+	live := everything("kubeop")
+	b.get(live)
+	ingress, egress := live.Spec.Ingress, live.Spec.Egress
+	for _, c := range []struct {
+		of   any
+		want string
+	}{{ingress, `"purpose":"ingress"`}, {ingress, "kubeop-acme-web"}, {egress, "kubeop-acme-billing"}, {egress, "203.0.113.0/24"}, {egress, `"port":443`}} {
+		text, err := json.Marshal(c.of)
+		if err != nil || !strings.Contains(string(text), c.want) {
+			t.Errorf("%s is not in %s, %v", c.want, text, err)
+		}
+	}
+}
+
 func TestGuardStopsWhereOnlyPeopleCanHelp(t *testing.T) {
 	b := newFixture(t)
 	larger := shop(func(p *v1alpha1.Project) { p.Spec.Quota = corev1.ResourceList{"requests.cpu": resource.MustParse("9")} })
@@ -270,6 +294,15 @@ func TestAFrozenTenantFreezesItsProjects(t *testing.T) {
 	}
 	if ns := namespaceOf(""); !b.get(ns) || ns.Labels[v1alpha1.FrozenLabel] != "true" || ns.Labels[v1alpha1.StoppedLabel] != "" {
 		t.Errorf("the labels of the namespace are %v", ns.Labels)
+	}
+	versioned := newFixture(t)
+	ruled := versioned.with(shop(), acme())
+	ruled.rules.spec.PodSecurity = &v1alpha1.AppliedPodSecurity{PodSecurityRules: v1alpha1.PodSecurityRules{Level: "restricted", Version: "v1.30"}}
+	if err := versioned.makeNamespace(t.Context(), ruled); err != nil {
+		t.Fatal(err)
+	}
+	if ns := namespaceOf(""); !versioned.get(ns) || ns.Labels["pod-security.kubernetes.io/enforce-version"] != "v1.30" {
+		t.Errorf("with a version of a policy, the labels of the namespace are %v", ns.Labels)
 	}
 	halted := newFixture(t)
 	if err := halted.makeNamespace(t.Context(), halted.with(shop(), acme(stopped))); err != nil {
@@ -492,6 +525,11 @@ func TestNoQuotaIsSetWhileItsKindsAreUnknown(t *testing.T) {
 	}
 	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(shop(), acme()))); !strings.Contains(got, errAway.Error()) {
 		t.Errorf("got %q, want %q in it", got, errAway)
+	}
+	uncounted := newFixture(t)
+	uncounted.Store.Quota = func(string) (*corev1.ResourceQuota, error) { return nil, errAway }
+	if got := steptest.Outcome(t, uncounted.guard(t.Context(), uncounted.with(shop(), acme()))); got != "failed Failed: the API server is away" {
+		t.Errorf("while it is not known what is used: %q", got)
 	}
 	if b.get(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName}}) {
 		t.Error("a quota was set")

@@ -146,7 +146,7 @@ func TestAFailureToNarrowKeepsNothingElseOpen(t *testing.T) {
 		if written := b.get(everything("kubeop")); !written || b.narrowed("web") != (failing == "patch") || b.narrowed("a") {
 			t.Errorf("%s: the platform's is written: %t, web narrowed: %t, a narrowed: %t", failing, written, b.narrowed("web"), b.narrowed("a"))
 		}
-		b.clock.Step(2 * takesEffect)
+		b.clock.Step(takesEffect)
 		if diff := cmp.Diff([]string{"kubeop-acme/shop after 10s"}, b.reminded(s)); diff != "" {
 			t.Errorf("%s: when the look is due and failed (-want +got):\n%s", failing, diff)
 		}
@@ -200,7 +200,7 @@ func TestRulesBeforeNarrowWhileAPolicyIsMissing(t *testing.T) {
 	if err := b.findRules(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if got := steptest.Outcome(t, b.guard(t.Context(), s)); !strings.Contains(got, v1alpha1.PolicyNotFoundReason) || !b.narrowed("web") {
+	if got := steptest.Outcome(t, b.guard(t.Context(), s)); !strings.Contains(got, v1alpha1.PolicyNotFoundReason) || !b.narrowed("web") || b.guardrails().Spec.Network == nil || len(b.guardrails().Spec.Network.From) != 0 {
 		t.Errorf("got %q, narrowed: %t", got, b.narrowed("web"))
 	}
 }
@@ -238,5 +238,42 @@ func TestALookStaysDueUntilItWasMade(t *testing.T) {
 	}
 	if b.looks.forget(shopNamespace); b.looks.known(shopNamespace) {
 		t.Error("it is not forgotten")
+	}
+	if b.looks.looked(shopNamespace, b.clock.Now()); b.looks.known(shopNamespace) {
+		t.Error("a look that was not due is known")
+	}
+	b.looks.ask("kubeop-acme-blog", deletedAt)
+	if b.looks.ask(shopNamespace, deletedAt); !b.looks.known("kubeop-acme-blog") || !b.looks.known(shopNamespace) {
+		t.Error("of two looks, one is forgotten")
+	}
+}
+
+// TestALookIsDueAfterEachChangeOfWhatMayBeOpened, and once after a restart: the change may have been just before it.
+func TestALookIsDueAfterEachChangeOfWhatMayBeOpened(t *testing.T) {
+	project := shop(opensItself)
+	b := newFixture(t, project)
+	for _, c := range []struct {
+		name  string
+		begin func()
+		due   bool
+	}{
+		{"the first rules", func() {}, true},
+		{"the same rules", func() {}, false},
+		{"other rules", func() { b.Admitted = []map[string]string{{"purpose": "ingress"}} }, true},
+		{"the same again", func() {}, false},
+		{"a restart", func() { b.looks.forget(shopNamespace) }, true},
+	} {
+		c.begin()
+		s := b.ruled(project)
+		if err := b.guard(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if due := len(b.reminded(s)) > 0; due != c.due {
+			t.Errorf("%s: a look is due: %t", c.name, due)
+		}
+		b.clock.Step(takesEffect)
+		if err := b.narrow(t.Context(), s); err != nil || len(b.reminded(s)) > 0 {
+			t.Errorf("%s: %v, after the look, another is due", c.name, err)
+		}
 	}
 }

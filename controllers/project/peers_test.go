@@ -19,7 +19,7 @@ func connecting(home, name string, from ...string) *v1alpha1.Project {
 func TestPeersAreProjectsOfTheSameTenant(t *testing.T) {
 	shop := connecting("kubeop-acme", "shop", "web", "gone", "batch")
 	others := []client.Object{
-		shop, connecting("kubeop-acme", "web"), connecting("kubeop-acme", "batch", "web"), connecting("kubeop-acme", "billing", "shop", "web"), connecting("kubeop-acme", "apart"),
+		shop, connecting("kubeop-acme", "web"), connecting("kubeop-acme", "batch", "web"), connecting("kubeop-acme", "billing", "shop", "web"), connecting("kubeop-acme", "apart"), connecting("kubeop-acme", "audit", "shop"),
 		connecting("kubeop-rival", "gone"), connecting("kubeop-rival", "ledger", "shop"),
 	}
 	b := newFixture(t, others...)
@@ -28,7 +28,7 @@ func TestPeersAreProjectsOfTheSameTenant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(from, []string{"kubeop-acme-batch", "kubeop-acme-web"}) || !slices.Equal(to, []string{"kubeop-acme-billing"}) || !slices.Equal(s.network.absent, []string{"gone"}) {
+	if !slices.Equal(from, []string{"kubeop-acme-batch", "kubeop-acme-web"}) || !slices.Equal(to, []string{"kubeop-acme-audit", "kubeop-acme-billing"}) || !slices.Equal(s.network.absent, []string{"gone"}) {
 		t.Errorf("from %v, to %v, without %v", from, to, s.network.absent)
 	}
 	if !slices.Equal(shop.Spec.Network.AllowFrom, []string{"web", "gone", "batch"}) {
@@ -43,7 +43,7 @@ func TestPeersAreProjectsOfTheSameTenant(t *testing.T) {
 		woken = append(woken, request.String())
 	}
 	slices.Sort(woken)
-	if want := []string{"kubeop-acme/batch", "kubeop-acme/billing", "kubeop-acme/web"}; !slices.Equal(woken, want) {
+	if want := []string{"kubeop-acme/audit", "kubeop-acme/batch", "kubeop-acme/billing", "kubeop-acme/web"}; !slices.Equal(woken, want) {
 		t.Errorf("a change wakes %v, want %v", woken, want)
 	}
 	b.fault = func(verb string, _ any, _ string) error {

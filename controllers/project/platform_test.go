@@ -44,12 +44,16 @@ func TestAPlatformProjectMayNotTakeEveryNamespace(t *testing.T) {
 		"while the setting is missing":         {"monitoring", "", off + kube.ErrPlatformOff.Error()},
 		"one of a tenant":                      {"kubeop-acme", admin, tenants},
 		"the operator's own":                   {"kubeop-system", admin, tenants},
+		"the operator's own, of another name":  {"ops", admin, tenants},
 		"one of Kubernetes":                    {"kube-system", namespaced, clusters},
 		"one of Kubernetes, by administrators": {"kube-system", admin, "done"},
 		"one that only looks like it":          {"kubernetes-dashboard", namespaced, "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := platformFixture(t, c.setting)
+			if name == "the operator's own, of another name" {
+				b.Clients.Deployers.Operator = "ops"
+			}
 			got := steptest.Outcome(t, b.resolvePlatform(t.Context(), b.newScope(platformProject(c.project))))
 			if want := strings.ReplaceAll(c.want, "%s", c.project); got != want {
 				t.Errorf("got  %q\nwant %q", got, want)
@@ -84,9 +88,14 @@ func TestANamespaceOfThePlatformIsMadeOrAdopted(t *testing.T) {
 		there             map[string]string
 		want, label, says string
 		level             string
+		// asks is spec.namespace.podSecurity, and fault the verb of a request for the namespace that fails.
+		asks, fault string
 	}{
 		"there is none":                           {want: "done", label: "false", level: "restricted"},
 		"there is none to adopt":                  {adopt: true, want: "done", label: "false", level: "restricted"},
+		"there is none, and the level is given":   {asks: "baseline", want: "done", label: "false", level: "baseline"},
+		"it cannot be read":                       {adopt: true, fault: "get", want: "failed Failed: "},
+		"it cannot be made":                       {fault: "patch", want: "failed Failed: Namespace/monitoring: the API server is away"},
 		"it was there before":                     {there: map[string]string{"a": "b"}, want: taken, says: "remove the namespace; to have apps delivered into it, set spec.namespace.adopt: true in project.yaml"},
 		"it was there before, and is adopted":     {adopt: true, there: map[string]string{"a": "b"}, want: "done", label: "true"},
 		"it is of a tenant":                       {adopt: true, there: map[string]string{v1alpha1.TenantLabel: "acme"}, want: "failed ApplyFailed: Namespace/monitoring: belongs to tenant acme already"},
@@ -104,12 +113,19 @@ func TestANamespaceOfThePlatformIsMadeOrAdopted(t *testing.T) {
 			}
 			b.Watch = watchtest.New(t, b.api, corev1.SchemeGroupVersion.WithKind("Namespace"))
 			project := platformProject("monitoring")
-			project.Spec.Namespace = &v1alpha1.PlatformNamespace{Adopt: c.adopt}
+			project.Spec.Namespace = &v1alpha1.PlatformNamespace{Adopt: c.adopt, PodSecurity: c.asks}
+			b.fault = func(verb string, o any, _ string) error {
+				if of, is := o.(client.Object); is && verb == c.fault && of.GetName() == "monitoring" || verb == "get" && c.fault == "get" && fmt.Sprintf("%T", o) == "*v1.Namespace" {
+					return errAway
+				}
+				return nil
+			}
 			got := steptest.Outcome(t, b.makePlatformNamespace(t.Context(), b.newScope(project)))
 			if !strings.HasPrefix(got, c.want) || !strings.Contains(got, c.says) {
 				t.Errorf("got %q, want %q and %q", got, c.want, c.says)
 			}
-			if !b.get(ns) || ns.Labels[v1alpha1.AdoptedLabel] != c.label || ns.Labels["pod-security.kubernetes.io/enforce"] != c.level {
+			b.fault = func(string, any, string) error { return nil }
+			if there := b.get(ns); there == (c.fault != "") || ns.Labels[v1alpha1.AdoptedLabel] != c.label || ns.Labels["pod-security.kubernetes.io/enforce"] != c.level {
 				t.Errorf("it has the labels %v, want adopted %q and the level %q", ns.Labels, c.label, c.level)
 			}
 		})
@@ -181,15 +197,21 @@ func TestARemovedPlatformProjectDeletesNoNamespaceThatWasThereBefore(t *testing.
 		want    []string
 		kept    bool
 	}{
-		"adopted":                  {"true", nil, []string{"done"}, true},
-		"adopted, unknown claims":  {"true", away("list", &corev1.PersistentVolumeClaimList{}), []string{"failed Failed: listing the claims of namespace monitoring: " + errAway.Error()}, true},
+		"adopted":                 {"true", nil, []string{"done"}, true},
+		"adopted, unknown claims": {"true", away("list", &corev1.PersistentVolumeClaimList{}), []string{"failed Failed: listing the claims of namespace monitoring: " + errAway.Error()}, true},
+		"adopted, while apps of the platform are off": {"true", nil, []string{"failed Failed: " + kube.ErrPlatformOff.Error()}, true},
+		"made, while apps of the platform are off":    {"false", nil, []string{"failed Failed: " + kube.ErrPlatformOff.Error()}, true},
 		"made by kubeop":           {"false", nil, []string{"soon, after 500ms", "waits Deleting: namespace monitoring is being deleted, after 1s", "done"}, false},
 		"made by kubeop, and gone": {"", nil, []string{"done"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			project := platformProject("monitoring")
 			deletedProject(project)
-			b := platformFixture(t, kube.PlatformAppsNamespaced, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: project.Namespace}})
+			setting := kube.PlatformAppsNamespaced
+			if strings.HasSuffix(name, "are off") {
+				setting = kube.PlatformAppsOff
+			}
+			b := platformFixture(t, setting, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: project.Namespace}})
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring", UID: "ns-1", Labels: b.newScope(project).labels()}}
 			ns.Labels[v1alpha1.AdoptedLabel] = c.adopted
 			if c.adopted != "" {

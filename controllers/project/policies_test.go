@@ -42,11 +42,15 @@ func TestTheRulesOfANamespaceAreThoseOfItsPoliciesUnlessOneIsMissing(t *testing.
 	if got := b.enforced(b.with(shop(), under("absent", "gone"))); !strings.HasPrefix(got, missing) || b.guardrails() != nil {
 		t.Errorf("without rules before: %q, %v", got, b.guardrails())
 	}
+	s := b.with(shop(), under("strict", "absent"))
+	if got := b.enforced(s); !strings.Contains(got, "absent") || len(s.rules.spec.Deny) != 1 || b.guardrails() != nil {
+		t.Errorf("without rules before, and with one policy: %q, %+v", got, s.rules.spec)
+	}
 	if got := b.enforced(b.with(shop(), under())); got != "done" || len(b.guardrails().Spec.Deny) != 0 {
 		t.Errorf("without policies: %q, %+v", got, b.guardrails())
 	}
-	s := b.with(shop(), under("strict"))
-	if got := b.enforced(s); got != "done" || len(b.guardrails().Spec.Deny) != 1 || b.guardrails().Labels[v1alpha1.ProjectLabel] != "shop" {
+	s = b.with(shop(), under("strict"))
+	if got := b.enforced(s); got != "done" || len(s.rules.policies) != 1 || len(b.guardrails().Spec.Deny) != 1 || b.guardrails().Labels[v1alpha1.ProjectLabel] != "shop" {
 		t.Errorf("under a policy: %q, %+v", got, b.guardrails())
 	}
 	signed := b.guardrails()
@@ -54,12 +58,27 @@ func TestTheRulesOfANamespaceAreThoseOfItsPoliciesUnlessOneIsMissing(t *testing.
 	if err := b.api.Update(t.Context(), signed); err != nil {
 		t.Fatal(err)
 	}
+	claim := &v1alpha1.HostnameClaim{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.HostnameClaimSpec{Hostname: "www.example.com", Tenant: "acme", Project: "shop"}}
+	if err := b.api.Create(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
 	s = b.with(shop(), under("strict", "gone", "absent"))
 	if got := b.enforced(s); !strings.HasPrefix(got, missing) || len(b.guardrails().Spec.Deny) != 1 || s.rules.spec.Signed != nil {
 		t.Errorf("when two are missing: %q, %+v, signed %v", got, b.guardrails(), s.rules.spec.Signed)
 	}
-	if got := b.enforced(b.with(shop(), under("absent"))); !strings.Contains(got, "absent") || len(b.guardrails().Spec.Deny) != 1 {
+	if got := b.enforced(b.with(shop(), under("absent"))); !strings.Contains(got, "absent") || len(b.guardrails().Spec.Deny) != 1 || len(b.guardrails().Spec.Hostnames.Names) != 1 {
 		t.Errorf("when all are missing: %q, %+v", got, b.guardrails())
+	}
+	for _, value := range []string{"a", "b"} {
+		added := &v1alpha1.AddedMetadata{Labels: map[string]v1alpha1.LabelValue{"team": v1alpha1.LabelValue(value)}}
+		policy := &v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: value}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Metadata: &v1alpha1.MetadataRules{Added: added}}}}
+		if err := b.api.Create(t.Context(), policy); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = b.with(shop(), under("a", "b"))
+	if got := b.enforced(s); got != "done" || !strings.Contains(s.Summary(), "policies contradict each other about labels") {
+		t.Errorf("with policies that contradict each other: %q, %q", got, s.Summary())
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/internal/testenv/watchtest"
 )
 
 // TestTheStatusOfAProjectSaysWhatItHas: its namespace, its pull Secrets, and a version of it that is refused.
@@ -55,5 +57,18 @@ func TestTheStatusOfAProjectSaysWhatItHas(t *testing.T) {
 	}
 	if conditions.Get(stored, v1alpha1.AppsRemovedCondition) == nil {
 		t.Errorf("it is not being removed: %+v", stored.Status.Conditions)
+	}
+}
+
+func TestAProjectOfThePlatformNeedsNoTenant(t *testing.T) {
+	project := platformProject("monitoring")
+	b := platformFixture(t, kube.PlatformAppsNamespaced, project)
+	b.Watch = watchtest.New(t, b.api, corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := b.onLooks().Start(t.Context(), newWoken()); err != nil {
+		t.Fatal(err)
+	}
+	b.get(project)
+	if _, err := b.Reconcile(t.Context(), project); err != nil || !conditions.IsTrue(project, v1alpha1.ReadyCondition) || b.guardrails() != nil {
+		t.Errorf("%v: %+v", err, project.Status.Conditions)
 	}
 }
