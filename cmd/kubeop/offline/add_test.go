@@ -78,18 +78,21 @@ func TestWhatAddSecretRefuses(t *testing.T) {
 		args string
 		want string
 	}{
-		"no project":        {"a --from-literal a=b", "--project is required"},
-		"another project":   {"a -p nope --from-literal a=b --age KEY", "there is no project nope here"},
-		"no values":         {"a -p shop --age KEY", "a Secret needs values"},
-		"a bare value":      {"a -p shop --from-literal hunter2", "--from-literal: write KEY=VALUE"},
-		"a key with a path": {"a -p shop --from-literal a/b=c", `"a/b" cannot be a key of a Secret`},
-		"a key twice":       {"a -p shop --from-literal a=b --from-literal a=c", "the key a is given twice"},
-		"a name with paths": {"../a -p shop --from-literal a=b", `"../a" cannot be the name of a Secret`},
-		"no recipient":      {"a -p shop --from-literal a=b", "no rule of .sops.yaml is for projects/shop/apps/secrets/manifests/a.yaml: name the public key"},
-		"a wrong recipient": {"a -p shop --from-literal a=b --age age1", `"age1" is no age recipient`},
-		"an app of images":  {"a -p shop --app web --from-literal a=b --age KEY", "projects/shop/apps/web/app.yaml delivers no folder of manifests"},
-		"an app of paths":   {"a -p shop --app ../web --from-literal a=b --age KEY", "does not name one app"},
-		"no decryption":     {"a -p shop --app open --from-literal a=b --age KEY", "projects/shop/apps/open/app.yaml decrypts nothing"},
+		"no project":            {"a --from-literal a=b", "--project is required"},
+		"another project":       {"a -p nope --from-literal a=b --age KEY", "there is no project nope here"},
+		"no values":             {"a -p shop --age KEY", "a Secret needs values"},
+		"a bare value":          {"a -p shop --from-literal hunter2", "--from-literal: write KEY=VALUE"},
+		"a key with a path":     {"a -p shop --from-literal a/b=c", `"a/b" cannot be a key of a Secret`},
+		"a key twice":           {"a -p shop --from-literal a=b --from-literal a=c", "the key a is given twice"},
+		"a name with paths":     {"../a -p shop --from-literal a=b", `"../a" cannot be the name of a Secret`},
+		"no recipient":          {"a -p shop --from-literal a=b", "no rule of .sops.yaml is for projects/shop/apps/secrets/manifests/a.yaml: name the public key"},
+		"a wrong recipient":     {"a -p shop --from-literal a=b --age age1", `"age1" is no age recipient`},
+		"an app of images":      {"a -p shop --app web --from-literal a=b --age KEY", "projects/shop/apps/web/app.yaml delivers no folder of manifests"},
+		"an app of paths":       {"a -p shop --app ../web --from-literal a=b --age KEY", "does not name one app"},
+		"no decryption":         {"a -p shop --app open --from-literal a=b --age KEY", "projects/shop/apps/open/app.yaml decrypts nothing"},
+		"a file that is not":    {"a -p shop --from-file nope.txt --age KEY", "--from-file: open nope.txt: "},
+		"a file twice":          {"a -p shop --from-file kubeop.yaml --from-file kubeop.yaml --age KEY", "the key kubeop.yaml is given twice"},
+		"an app of broken YAML": {"a -p shop --app broken --from-literal a=b --age KEY", "projects/shop/apps/broken/app.yaml: "},
 		"a file that is there": {"a -p shop --app raw --from-literal a=b --age KEY",
 			"projects/shop/apps/raw/manifests/a.yaml exists: nothing is overwritten"},
 	} {
@@ -98,7 +101,7 @@ func TestWhatAddSecretRefuses(t *testing.T) {
 			t.Chdir(write(t, repository(map[string]string{
 				"projects/shop/apps/open/app.yaml":        strings.Replace(raw, "name: raw", "name: open", 1),
 				"projects/shop/apps/raw/app.yaml":         raw + "    decryption: {provider: sops, secretRef: {name: sops}}\n",
-				"projects/shop/apps/raw/manifests/a.yaml": "mine",
+				"projects/shop/apps/raw/manifests/a.yaml": "mine", "projects/shop/apps/broken/app.yaml": "a: [\n",
 			})))
 			out, err := do(t, addIn, append([]string{"secret"}, strings.Fields(strings.ReplaceAll(tc.args, "KEY", publicKey(t)))...)...)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") || out != "" {
@@ -118,7 +121,11 @@ func TestASecretOfThePlatformsRepository(t *testing.T) {
 	if out, err := do(t, addIn, args...); err == nil || !strings.Contains(err.Error(), "--tenant is required in the platform repository") {
 		t.Errorf("%v: %s", err, out)
 	}
-	if out, err := do(t, addIn, append(args, "--tenant", "acme")...); err != nil || !strings.Contains(out, "Wrote tenants/acme/projects/shop/apps/secrets/manifests/a.yaml.\n") {
+	if out, err := do(t, addIn, append(args, "--tenant", "acme", "--key-secret=")...); err != nil || !strings.Contains(out, "Wrote tenants/acme/projects/shop/apps/secrets/manifests/a.yaml.\n") {
 		t.Errorf("%v: %s", err, out)
+	}
+	// The key is the tenant's own, so no Secret is named.
+	if text, err := os.ReadFile("tenants/acme/projects/shop/apps/secrets/app.yaml"); err != nil || !strings.Contains(string(text), "provider: sops\n    path: ") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }

@@ -192,6 +192,19 @@ func TestSchemaInstallsForTheEditor(t *testing.T) {
 	if text, err := os.ReadFile(settings); err != nil || string(text) != "{}" {
 		t.Errorf("the settings were overwritten: %s, %v", text, err)
 	}
+	for _, taken := range []string{".kubeop", ".vscode"} {
+		t.Chdir(write(t, repository(map[string]string{taken: "a file"})))
+		if out, err := do(t, Schema, "--install"); err == nil || strings.Contains(out, "settings.json") {
+			t.Errorf("%s is a file: %v\n%s", taken, err, out)
+		}
+	}
+	t.Chdir(write(t, map[string]string{"kubeop.yaml": "layout: v1\n", "policies/a.yaml": declares("Policy", "a", "{}")}))
+	if _, err := do(t, Schema, "--install"); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(".vscode/settings.json"); err != nil || !strings.Contains(string(text), `".kubeop/schema/policy.json": "**/policies/*.yaml"`) {
+		t.Errorf("the platform's: %v\n%s", err, text)
+	}
 	if out, err := do(t, Schema, "kubeop"); err != nil || !strings.Contains(out, `"const": "v1"`) {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -144,6 +144,26 @@ func TestEveryWritingCommandCommits(t *testing.T) {
 	}
 }
 
+// TestARepositoryMayBeAFolderOfAClone: what is committed and checked is in that folder.
+func TestARepositoryMayBeAFolderOfAClone(t *testing.T) {
+	c := clone(t)
+	for name, text := range repository(map[string]string{"projects/shop/project.yaml": declares("Project", "shop", "\n  typo: 1")}) {
+		c.Write("deploy/"+name, text)
+	}
+	c.Push("a folder")
+	c.Git("fetch", "--quiet", "origin")
+	t.Chdir("deploy")
+	if out, err := live(t, Set, "project", "shop", "spec.quota[pods]=3", "--commit"); err == nil || !strings.Contains(out, "projects/shop/project.yaml:5:3: unknown field") {
+		t.Errorf("what is not valid in the folder: %q, %v", out, err)
+	}
+	if out, err := live(t, Set, "project", "shop", "--unset", "spec", "--commit"); err != nil || !strings.HasPrefix(out, "Committed ") {
+		t.Errorf("%q, %v", out, err)
+	}
+	if got := c.bare("diff", "--name-only", "main~1", "main"); got != "deploy/projects/shop/project.yaml" {
+		t.Errorf("the commit changes %s", got)
+	}
+}
+
 func TestCommitsWithoutAServer(t *testing.T) {
 	c := clone(t)
 	for name, tc := range map[string]struct {
@@ -190,6 +210,9 @@ func TestDeleteKeepsWhatGitDoesNotHave(t *testing.T) {
 	}
 	if _, err := live(t, Delete, "app", "shop/web"); err == nil || !strings.Contains(err.Error(), "no app shop/web is declared here") {
 		t.Errorf("again: %v", err)
+	}
+	if _, err := live(t, Delete, "app", "../web"); err == nil || !strings.Contains(err.Error(), "does not name one app") {
+		t.Errorf("a path: %v", err)
 	}
 	if _, err := live(t, Delete, "pod", "x"); err == nil || !strings.Contains(err.Error(), "write app, project, tenant, policy or registry") {
 		t.Errorf("another kind: %v", err)

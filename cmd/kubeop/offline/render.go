@@ -185,10 +185,9 @@ func (r *rendering) declaration(n tree.Node, app *v1alpha1.App) lines.Declaratio
 func (r *rendering) shareHosts() {
 	hosts := plan.Hosts{}
 	r.tree.Walk(func(n tree.Node) bool {
-		if of, rendered := r.apps[n]; rendered {
-			if err := hosts.Add(n.Ref(), of.hosts); err != nil {
-				r.problems = append(r.problems, r.declaration(n, of.app).Problems(err)...)
-			}
+		of := r.apps[n] // Of an app that was not rendered, nothing is known.
+		if err := hosts.Add(n.Ref(), of.hosts); err != nil {
+			r.problems = append(r.problems, r.declaration(n, of.app).Problems(err)...)
 		}
 		return true
 	})

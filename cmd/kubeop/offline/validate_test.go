@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -212,6 +214,10 @@ func TestReportsForPrograms(t *testing.T) {
 		t.Errorf("%v: got %+v", err, found)
 	}
 
+	if out, _, err := run(t, "-o", "yaml"); exit.Code(err) != exit.Differences || !strings.HasPrefix(out, "- code: unknown-field\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+
 	t.Chdir(write(t, repository(nil)))
 	if out, _, err := run(t, "-o", "sarif"); err != nil || !strings.Contains(out, `"results": []`) {
 		t.Errorf("%v\n%s", err, out)
@@ -232,6 +238,17 @@ func TestFilesThatGitIgnoresAreLeftOut(t *testing.T) {
 	}
 	if out, _, err := run(t, root); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+	w, err := openWorktree(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, there := range map[string]bool{"projects/shop/project.yaml": true, "projects/shop/notes.tmp": false, "projects/shop/gone.yaml": false} {
+		if f, err := w.Open(file); (err == nil) != there || !there && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is a file: %v", file, err)
+		} else if there {
+			_ = f.Close()
+		}
 	}
 	// A file that is neither tracked nor ignored will be in the commit.
 	if err := os.WriteFile(filepath.Join(root, "projects/shop/new.yaml"), []byte("x"), 0o644); err != nil {
@@ -377,6 +394,17 @@ func TestWatchChecksAgainAfterAChange(t *testing.T) {
 	}()
 	if got := next(); !strings.HasPrefix(got, "projects/shop/apps/web/app.yaml:") {
 		t.Errorf("after the change: %s", got)
+	}
+	for got := next(); !strings.Contains(got, " in "+root+"; valid are 1 project, "); got = next() {
+		if !strings.HasPrefix(got, "projects/shop/apps/web/app.yaml:") {
+			t.Fatalf("after the problems: %s", got)
+		}
+	}
+	if err := os.Rename(root, root+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(); !strings.Contains(got, "no such file") {
+		t.Errorf("while there is no folder: %s", got)
 	}
 	cancel()
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
