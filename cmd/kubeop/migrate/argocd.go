@@ -260,9 +260,11 @@ func typed(text string, forced bool) any {
 	if forced {
 		return text
 	}
-	switch text {
+	switch lower := strings.ToLower(text); lower {
 	case "true", "false":
-		return text == "true"
+		return lower == "true"
+	case "null":
+		return nil // It removes the value of the chart.
 	}
 	if number, err := strconv.ParseInt(text, 10, 64); err == nil && (text == "0" || text[0] != '0') {
 		return number

@@ -154,9 +154,6 @@ func originOf(ctx context.Context, folder string) origin {
 	if err != nil {
 		return origin{}
 	}
-	branch, err := git.Run(ctx, folder, "symbolic-ref", "--short", "HEAD")
-	if err != nil {
-		branch = ""
-	}
+	branch, _ := git.Run(ctx, folder, "symbolic-ref", "--short", "HEAD") // A detached HEAD has none.
 	return origin{url: address.Fetchable(strings.TrimSpace(remote)), branch: strings.TrimSpace(branch)}
 }
