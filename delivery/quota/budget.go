@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/few"
 )
 
@@ -108,6 +109,9 @@ func uncounted(name corev1.ResourceName) string {
 	}
 	if meant := usualName(name); meant != "" {
 		return fmt.Sprintf("the quotas of projects have it as %s; write that in spec.budget", meant)
+	}
+	if field, ok := budget.FieldOf(string(name)); ok {
+		return fmt.Sprintf("the quotas of projects do not count it; write spec.limits.%s of the Tenant instead", field.Name)
 	}
 	if countForm.MatchString(string(name)) {
 		return ""

@@ -45,6 +45,8 @@ func TestABudgetNamesOnlyWhatEveryQuotaCounts(t *testing.T) {
 		"deployments":                "count/deployments.apps",
 		"requests.example.com/disks": "does not count it, so projects could use more than the budget; remove it, or set in spec.quota",
 		"request.cpu":                "does not count it",
+		"projects":                   "write spec.limits.projects of the Tenant instead",
+		"treeBytes":                  "write spec.limits.treeBytes of the Tenant instead",
 		"limits.cpu":                 "does not count it",
 		"count/":                     "does not count it",
 		"count/Queues":               "does not count it",
