@@ -58,8 +58,14 @@ type Result struct {
 	Attempts int
 }
 
-// changesOf returns what a request changes in the newest files.
-func changesOf(r Request, newest *folder.Folder) ([]draft.Change, error) {
+// changesOf returns what a request changes in the newest files. It turns a panic into an error: the parser reads files of tenants, and only the
+// request fails that is about them.
+func changesOf(r Request, newest *folder.Folder) (all []draft.Change, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			all, err = nil, failure.New(ErrInvalidEdit, "the files of the edit cannot be handled: %v", cause)
+		}
+	}()
 	base, err := within(r.Base, r.Folder)
 	if err == nil {
 		newest, err = within(newest, r.Folder)
@@ -67,7 +73,7 @@ func changesOf(r Request, newest *folder.Folder) ([]draft.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := Changes(base, newest, r.Edits)
+	all, err = Changes(base, newest, r.Edits)
 	for i := range all {
 		all[i].Path = path.Join(r.Folder, all[i].Path)
 	}

@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/kubeop/kubeop/delivery/fetch/draft"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -114,15 +116,21 @@ func TestAGroupIsOnePush(t *testing.T) {
 }
 
 // TestARequestThatCannotBeMadeFailsAlone, and the others of its group are pushed.
+// panicking stands for a parser that cannot handle a file.
+type panicking struct{}
+
+func (panicking) changes(_, _ *folder.Folder) ([]draft.Change, error) { panic("a file") }
+
 func TestARequestThatCannotBeMadeFailsAlone(t *testing.T) {
 	s := serve(t)
 	h := hold(t.Context(), s.remote())
 	a := h.enter(t.Context(),
 		request("good", Create{"a", []byte("1")}), request("conflict", Create{"a", []byte("2")}), request("same", Create{"a", []byte("1")}),
 		request("missing", Set{File: "none.yaml"}), request("half", Create{"b", []byte("1")}, Create{appFile + "/x", nil}), request("last", Create{"c", []byte("1")}),
+		request("panic", panicking{}),
 	)
 	h.let(a)
-	for i, want := range []error{nil, ErrConflict, nil, ErrMissing, nil, nil} {
+	for i, want := range []error{nil, ErrConflict, nil, ErrMissing, nil, nil, ErrInvalidEdit} {
 		if i != 4 && !errors.Is(a.errs[i], want) || want == nil && (a.errs[i] != nil) != (i == 4) {
 			t.Errorf("request %d: %v, want %v", i, a.errs[i], want)
 		}
