@@ -3,6 +3,7 @@ package live
 import (
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -15,32 +16,33 @@ import (
 func (o *Operations) Register(api huma.API) {
 	huma.Register(api, list[Tenant](api, "listTenants", "/v1/tenants", "The tenants that the caller may see, by name", "Tenants"), o.tenants)
 	huma.Register(api, get[Tenant](api, "getTenant", "/v1/tenants/{tenant}", "A tenant", "Tenants"), o.tenant)
-	huma.Register(api, list[Project](api, "listProjects", "/v1/projects/{tenant}", "The projects of a tenant that the caller may see, by name", "Projects", http.StatusNotFound), o.projects)
+	huma.Register(api, list[Project](api, "listProjects", "/v1/projects/{tenant}", "The projects of a tenant that the caller may see, by name", "Projects"), o.projects)
 	huma.Register(api, get[Project](api, "getProject", "/v1/projects/{tenant}/{project}", "A project", "Projects"), o.project)
-	huma.Register(api, list[App](api, "listApps", "/v1/apps/{tenant}/{project}", "The apps of a project, by name", "Apps", http.StatusNotFound), o.apps)
+	huma.Register(api, list[App](api, "listApps", "/v1/apps/{tenant}/{project}", "The apps of a project, by name", "Apps"), o.apps)
 	huma.Register(api, get[App](api, "getApp", "/v1/apps/{tenant}/{project}/{app}", "An app", "Apps"), o.app)
 }
 
-func list[T any](api huma.API, id, path, summary, tag string, errs ...int) huma.Operation {
-	o := operation[page.List[T]](api, id, path, summary, tag, append(errs, http.StatusBadRequest))
+func list[T any](api huma.API, id, path, summary, tag string) huma.Operation {
+	o := read[page.List[T]](api, huma.Operation{OperationID: id, Path: path, Summary: summary, Tags: []string{tag}, Errors: problem.Statuses(http.StatusBadRequest)})
 	o.Description = "With watch=true the answer is a stream of server-sent events. put and delete are changes, and have an id to go on after; the data is an item, of delete only its name. " +
-		"resync says that all items follow, and that what the client has may be gone; synced, that these were all."
+		"resync says that all items follow, and that what the client has may be gone; synced, that these were all; end, with a problem, that the caller may not read on."
 	o.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	return o
 }
 
 func get[T any](api huma.API, id, path, summary, tag string) huma.Operation {
-	o := operation[T](api, id, path, summary, tag, []int{http.StatusNotFound})
+	o := read[T](api, huma.Operation{OperationID: id, Path: path, Summary: summary, Tags: []string{tag}, Errors: problem.Statuses()})
 	o.Responses["304"] = &huma.Response{Description: "The caller has the answer already, see If-None-Match."}
 	return o
 }
 
-// operation describes the body, which huma cannot know: it was encoded before.
-func operation[Body any](api huma.API, id, path, summary, tag string, errs []int) huma.Operation {
-	body := &huma.MediaType{Schema: api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Body](), true, "")}
-	return huma.Operation{
-		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{tag}, Security: auth.Required,
-		Errors:    problem.Statuses(errs...),
-		Responses: map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{"application/json": body}}},
+// read describes what all have in common, and the body, which huma cannot know: it was encoded before.
+func read[Body any](api huma.API, o huma.Operation) huma.Operation {
+	o.Method, o.Security = http.MethodGet, auth.Required
+	if strings.Contains(o.Path, "{") {
+		o.Errors = append(o.Errors, http.StatusNotFound)
 	}
+	body := &huma.MediaType{Schema: api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Body](), true, "")}
+	o.Responses = map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{"application/json": body}}}
+	return o
 }
