@@ -55,7 +55,8 @@ func TestAStopReportsWhatStillRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := acme(stopped)
-			b := newFixture(t, append(c.pods, tenant)...)
+			elsewhere := podOf("other", ofReplicaSet, func(p *corev1.Pod) { p.Namespace = "kubeop-acme-blog" })
+			b := newFixture(t, append(c.pods, tenant, elsewhere)...)
 			s := b.with(shop(), tenant)
 			if err := b.stop(t.Context(), s); err != nil {
 				t.Fatal(err)
@@ -221,7 +222,7 @@ func TestAResumeEndsByDeletingTheQuota(t *testing.T) {
 	}
 	s = b.again(s)
 	b.clock.SetTime(deletedAt.Add(3 * time.Second))
-	if err := b.resume(t.Context(), s, deployer); err != nil || s.stopped.note.Status != "" || s.Again() != 0 {
+	if err := b.resume(t.Context(), s, deployer); err != nil || s.stopped.note != (step.Note{Condition: v1alpha1.StoppedCondition}) || s.Again() != 0 {
 		t.Errorf("%v, %+v, again %s", err, s.stopped, s.Again())
 	}
 	if b.get(quota) {
