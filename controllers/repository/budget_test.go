@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,6 +110,16 @@ func TestNothingGrowsWhileAShrinkFails(t *testing.T) {
 	s, end := k.quotas(nil, "a: 6", "z: 4")
 	if !strings.Contains(end, errAway.Error()) || slices.Contains(k.patches, "a") || !s.progress.pending.Has(ref("acme/a")) {
 		t.Errorf("applied are %v; %s", k.patches, end)
+	}
+}
+
+// TestAShrinkThatIsRefusedGivesNothingBack: in the same pass, the other project does not fit.
+func TestAShrinkThatIsRefusedGivesNothingBack(t *testing.T) {
+	k := budgeted(t, "10", given("a", "2"), given("z", "8"))
+	k.refuses = map[string]error{"z": apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind).GroupKind(), "z", nil)}
+	s, end := k.quotas(nil, "a: 6", "z: 4")
+	if got := k.refusals(s); end != "done" || slices.Contains(k.patches, "a") || !strings.Contains(got, "projects/a/project.yaml:6:5: the quota of project a does not fit into the budget of tenant acme") {
+		t.Errorf("%s; applied are %v, refused %s", end, k.patches, got)
 	}
 }
 

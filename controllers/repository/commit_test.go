@@ -287,6 +287,9 @@ func TestACommitIsValidWithoutProblemsAndHeldDeletions(t *testing.T) {
 	}
 	k := reading(t)
 	s := k.scope(k.Tree.Read(inMemory(files(map[string]string{"bad": invalid, "worse": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
+	if got := s.problems(1); len(got) != 1 {
+		t.Errorf("at most 1: %v", got)
+	}
 	if got := steptest.Outcome(t, k.checkProblems(t.Context(), s)); !strings.HasSuffix(got, " (and 1 more; kubectl describe repository acme)") {
 		t.Errorf("got %q", got)
 	}
@@ -332,6 +335,13 @@ func TestTheStatusSaysHowFarACommitCame(t *testing.T) {
 		"a token without anything held": {func(s *scope) { s.weighed, s.verdict = true, plan.Verdict{Token: "t2"} }, status(func(s *v1alpha1.RepositoryStatus) {
 			read(s)
 			s.Held, s.HeldToken = nil, ""
+		})},
+		"what is beside the steps": {func(s *scope) {
+			s.reported, s.plans = []v1alpha1.ReportedStatus{{}}, []v1alpha1.PullRequestPlan{{}}
+			s.previews.Status = []v1alpha1.PreviewStatus{{Branch: "x"}}
+		}, status(func(s *v1alpha1.RepositoryStatus) {
+			read(s)
+			s.CommitStatuses, s.Plans, s.Previews = []v1alpha1.ReportedStatus{{}}, []v1alpha1.PullRequestPlan{{}}, []v1alpha1.PreviewStatus{{Branch: "x"}}
 		})},
 		"it is applied": {func(s *scope) { s.valid = true }, status(func(s *v1alpha1.RepositoryStatus) {
 			read(s)

@@ -228,6 +228,14 @@ func TestADependencyIsAppliedBeforeTheAppsThatNeedIt(t *testing.T) {
 	if s.progress.before(web) {
 		t.Error("an app waits for a dependency that nothing declares")
 	}
+
+	s = k.scope(reading(t).Tree.Read(inMemory(files(map[string]string{"web": nginx, "bad": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
+	node, _ = s.found.Find(ref("acme/shop/web"))
+	web = node.(*tree.App)
+	web.DependsOn = []identity.Ref{ref("acme/shop/bad")}
+	if s.progress.look(ref("acme/shop/bad")); s.progress.before(web) {
+		t.Error("an app waits for a dependency whose file is invalid")
+	}
 }
 
 func TestComparingFailsIfTheLiveObjectCannotBeRead(t *testing.T) {

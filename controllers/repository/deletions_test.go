@@ -474,6 +474,10 @@ func TestAppsAreWaitedForInTheNamespacesTheyAreIn(t *testing.T) {
 	if !s.progress.reported.Equal(k.clock.Now()) {
 		t.Errorf("reported at %s", s.progress.reported)
 	}
+	s.progress.reported = k.clock.Now().Add(time.Hour)
+	if again := k.await(s); again.Error() != err.Error() {
+		t.Errorf("after the clock was set back: %v", again)
+	}
 }
 
 // TestACommitWaitsForDeletedObjectsBeforeNamespaces: as long as objects are being deleted, the status names them.
@@ -498,7 +502,8 @@ func TestACommitWaitsForDeletedObjectsBeforeNamespaces(t *testing.T) {
 		"another repository's objects are gone": {func(_ *cluster, s *scope) {
 			s.progress.foreign, s.repository.Status.AppliedSource = true, "elsewhere"
 		}, "soon, after 1ms", false},
-		"the same repository": {func(_ *cluster, s *scope) { s.progress.foreign = true }, "done", true},
+		"the same repository":               {func(_ *cluster, s *scope) { s.progress.foreign = true }, "done", true},
+		"another place of the same objects": {func(_ *cluster, s *scope) { s.repository.Status.AppliedSource = "elsewhere" }, "done", false},
 		"another repository's objects are held": {func(c *cluster, s *scope) {
 			c.create(fromAcme(project("kubeop-acme", "blog")))
 			s.progress.gone.Insert(ref("acme/blog"))

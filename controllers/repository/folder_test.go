@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -290,7 +291,9 @@ func TestFolderThatIsNotThere(t *testing.T) {
 				b.t.Fatal(err)
 			}
 		}, 0, "push a change of the folder", 1},
-		"server down": {func(b *fixture) { b.down = true; b.lose() }, 0, "502 Bad Gateway", 1},
+		"not declared": {func(b *fixture) { b.app.Labels = nil }, 0, "the app was not declared in a repository, so it has no folder: ", 0},
+		"no folder":    {func(b *fixture) { b.app.Annotations = nil }, 0, "the app was not declared in a repository, so it has no folder: ", 0},
+		"server down":  {func(b *fixture) { b.down = true; b.lose() }, 0, "502 Bad Gateway", 1},
 		"no secret": {func(b *fixture) {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: "git"}}
 			if err := b.Client.Delete(b.t.Context(), secret); err != nil {
@@ -341,7 +344,11 @@ func (b *fixture) message() string {
 // TestTheRepositoryDoesNotCountForItsTenant so that apps which take all of the tenant's room do not stop the push that mends them.
 func TestTheRepositoryDoesNotCountForItsTenant(t *testing.T) {
 	b := newFixture(t)
+	b.repository.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: "main"}
 	source, err := b.Source(t.Context(), b.repository)
+	if source.Auth.Username != "u" || source.Ref == b.repository.Spec.Ref || source.Ref.Branch != "main" {
+		t.Errorf("it is fetched as %q at %+v; the ref is to be a copy, because the fetch may outlast the pass", source.Auth.Username, source.Ref)
+	}
 	if err != nil || source.Tenant != budget.OfRepository("acme") || source.Tenant == "acme" {
 		t.Errorf("it counts for %q, %v", source.Tenant, err)
 	}

@@ -25,7 +25,7 @@ func (c *cluster) withPreview(main *tree.Tree) (both *tree.Tree, status v1alpha1
 	branch := inMemory(files(map[string]string{"web": nginx, "api": nginx}))
 	read, err := c.Tree.ReadPreview(branch, main.Scope, tree.Preview{
 		Project: preview.Object(&v1alpha1.Project{Spec: v1alpha1.ProjectSpec{Previews: &v1alpha1.ProjectPreviews{}}}, "shop-pr-x"),
-		Origin:  tree.Origin{Of: "shop", Branch: "x", Revision: "x@sha1:1"}, Adapt: func(*v1alpha1.App) {},
+		Origin:  tree.Origin{Of: "shop", Branch: "x", Revision: "x@sha1:1", Author: "Bob"}, Adapt: func(*v1alpha1.App) {},
 	}, nil)
 	if err != nil {
 		c.t.Fatal(err)
@@ -80,6 +80,19 @@ func TestWhatTheClusterRefusesOfAPreviewIsNoProblemOfTheCommit(t *testing.T) {
 				t.Errorf("the previews that were read are now %v", s.previews.Status)
 			}
 		})
+	}
+}
+
+// TestAnObjectOfAPreviewIsOfItsBranch: its revision and its author are those of the branch, not of the commit.
+func TestAnObjectOfAPreviewIsOfItsBranch(t *testing.T) {
+	k := reading(t)
+	both, _ := k.withPreview(declaring(t, "shop/web"))
+	s := k.scope(both)
+	s.commit.Author = "Ann"
+	for path, want := range map[string]string{"acme/shop/web": "main@sha1:2 Ann", "acme/shop-pr-x/web": "x@sha1:1 Bob"} {
+		if got := s.revision(ref(path)) + " " + s.author(ref(path)); got != want {
+			t.Errorf("%s is of %s, want %s", path, got, want)
+		}
 	}
 }
 

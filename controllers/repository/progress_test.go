@@ -237,6 +237,9 @@ func TestAFailureIsReportedBesideAWait(t *testing.T) {
 				t.Errorf("%s: got %v, which does not say %v", name, got, want)
 			}
 		}
+		if c.failed != nil && errors.Is(got, wait) {
+			t.Errorf("%s: got %v, which says the wait, too", name, got)
+		}
 	}
 	f := failures{ref("a/b"): errors.New("z"), ref("a/c"): errors.New("y")}
 	if got := f.join(); got == nil || got.Error() != "y\nz" {
@@ -347,6 +350,7 @@ func TestAnAppIsHeldToTheFoldersOfItsOwnTenant(t *testing.T) {
 		"of a folder that poses as it":        {"", "", "tenants/platform/projects/ingress/apps/web", "ingress", "", false},
 		"of a tenant, for the platform":       {"acme", "", "platform/ingress/apps/web", "ingress", "acme", false},
 		"without a folder":                    {"", "", "", "kubeop-acme-shop", "", false},
+		"in a namespace of no tenant":         {"", "", "", "default", "", false},
 	} {
 		repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{Tenant: c.tenant, Path: c.path}}
 		a := app(c.namespace, "web")
@@ -469,6 +473,12 @@ func TestChangesByOthersWakeTheRepositoriesOfBeforeAndNow(t *testing.T) {
 		if diff := cmp.Diff(c.want, w.names); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+	if !k.records.touched["acme"].Has(ref("acme/shop/web")) {
+		t.Error("the next pass does not look at the object")
+	}
+	if k.records.forget("uid", "acme"); len(k.records.touched["acme"]) != 0 {
+		t.Error("what others changed of a deleted repository is remembered")
 	}
 	w := &wakes{}
 	newNamespaces.Create(t.Context(), event.CreateEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "acme"}}}}, w)

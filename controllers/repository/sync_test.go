@@ -14,7 +14,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
@@ -141,6 +143,43 @@ func TestTheAppliedCommitStaysWhileTheRemoteIsAway(t *testing.T) {
 	}
 }
 
+// TestAFetchThatEndsWithoutACommit: what only people can solve is not tried again, and an accepted commit is reconciled on.
+func TestAFetchThatEndsWithoutACommit(t *testing.T) {
+	for err, want := range map[error]string{
+		failure.ErrBusy:           "waits WaitingForTurn: ",
+		failure.ErrAuthentication: "stopped AuthenticationFailed: ",
+		failure.ErrUnavailable:    "failed FetchFailed: ",
+	} {
+		for _, attempted := range []string{"", "main@sha1:1"} {
+			s := newScope(&v1alpha1.Repository{})
+			s.repository.Status.LastAttemptedRevision = attempted
+			goesOn := ""
+			if attempted != "" {
+				goesOn = "later steps run; "
+			}
+			if got := steptest.Outcome(t, s.withoutRemote(err)); !strings.HasPrefix(got, goesOn+want) || strings.Contains(got, "which stays") {
+				t.Errorf("attempted is %q: %s, want %s%s", attempted, got, goesOn, want)
+			}
+			s.repository.Status.LastAppliedRevision = "main@sha1:0"
+			if got := steptest.Outcome(t, s.withoutRemote(err)); !strings.Contains(got, "; applied is main@sha1:0, which stays") {
+				t.Errorf("with an applied commit: %s", got)
+			}
+		}
+	}
+}
+
+// TestTheEndOfAFreezeIsNotMissed, and a pass that is due earlier is not put off.
+func TestTheEndOfAFreezeIsNotMissed(t *testing.T) {
+	k := newCluster(t)
+	for again, want := range map[time.Duration]time.Duration{0: time.Hour, time.Minute: time.Minute, 2 * time.Hour: time.Hour} {
+		s := k.scope(nil)
+		s.again, s.hold = again, &freeze.Hold{Name: "weekend", Until: k.clock.Now().Add(time.Hour)}
+		if err := k.waitFor(s, ""); s.again != want || err == nil {
+			t.Errorf("the next pass was to be after %s, and is after %s, want %s; %v", again, s.again, want, err)
+		}
+	}
+}
+
 // TestHowLongAFetchIsNotReported: at a start all repositories are fetched at once, and most have an applied commit.
 func TestHowLongAFetchIsNotReported(t *testing.T) {
 	repository := &v1alpha1.Repository{}
@@ -159,8 +198,9 @@ func TestThePlatformIsFetchedBeforeTenants(t *testing.T) {
 	for name, want := range map[string]pool.Priority{v1alpha1.PlatformRepository: pool.Platform, "acme": pool.Repository} {
 		repository := withSecrets()
 		repository.Name, repository.UID, repository.Spec.URL = name, "uid", "https://git.example.com/acme"
+		repository.Spec.Timeout.Duration = 7 * time.Minute
 		query := k.query(repository, time.Minute)
-		if query.Priority != want || query.Host != "git.example.com:443" || query.Key != "uid" || query.Caller.Name != name {
+		if query.Timeout != 7*time.Minute || query.Priority != want || query.Host != "git.example.com:443" || query.Key != "uid" || query.Caller.Name != name {
 			t.Errorf("%s: the query is %+v", name, query)
 		}
 	}
@@ -170,6 +210,7 @@ func TestThePlatformIsFetchedBeforeTenants(t *testing.T) {
 func TestNothingIsKnownOfADeletedRepository(t *testing.T) {
 	b := newFixture(t)
 	b.fetchNow()
+	b.records.begin(b.repository.UID, "acme")
 	b.Refusals = &refusal.Index{}
 	unit := refusal.Unit{Kind: v1alpha1.AppKind, ObjectKey: client.ObjectKeyFromObject(b.app)}
 	b.Refusals.Set("acme", map[refusal.Unit]refusal.Refusal{unit: {Problem: "no"}})
@@ -187,6 +228,9 @@ func TestNothingIsKnownOfADeletedRepository(t *testing.T) {
 	_, _, known := b.Commits.Last("repository")
 	if refused, _ := b.Refusals.Of("acme", unit); known || refused.Problem != "" || !slices.Equal(b.pulls.forgot, []string{"acme"}) {
 		t.Errorf("its commit is known: %t, what was refused: %q; plans are dropped of %v", known, refused.Problem, b.pulls.forgot)
+	}
+	if len(b.records.of) != 0 {
+		t.Error("its progress is known")
 	}
 	if slices.Contains(b.repository.Finalizers, v1alpha1.Finalizer) {
 		t.Error("the repository keeps its finalizer")

@@ -104,4 +104,9 @@ func TestAFluxSourceThatAPolicyDeniesIsNotUsed(t *testing.T) {
 	if _, end := w.fetch(app); end != "done" {
 		t.Errorf("under another policy: %s", end)
 	}
+	p := passOf(app)
+	p.Client, p.Guardrails = w.api, w.guardrails
+	if err := w.allowFlux(t.Context(), p, fluxKind, "none"); err == nil || !strings.HasPrefix(err.Error(), "reading GitRepository ns/none: ") {
+		t.Errorf("a source that cannot be read: %v", err)
+	}
 }

@@ -179,8 +179,8 @@ func TestAFreezeKeepsAnArtifactAtItsDigest(t *testing.T) {
 	second := push("2")
 	w.clock.Step(20 * time.Minute)
 	w.wantPinned(app, first, first[:len("latest@sha256:")+8])
-	if found, _ := w.build(app); w.read(found.Files.FS, "a.yaml") != "1" {
-		t.Error("the files are those of the second artifact")
+	if found, _ := w.build(app); w.read(found.Files.FS, "a.yaml") != "1" || found.Files.Revision != first {
+		t.Errorf("the files are those of the second artifact, or of the revision %s", found.Files.Revision)
 	}
 	w.clock.Step(6 * time.Hour)
 	if found, end := w.build(app); end != "done" || found.Revision != second || w.read(found.Files.FS, "a.yaml") != "2" {
@@ -210,8 +210,9 @@ func TestAFreezeKeepsTheImageOfAPolicy(t *testing.T) {
 	b.server(func() { b.tags = `"1.0.0", "1.1.0"` })
 	b.pass(20 * time.Minute)
 	b.restart()
-	if note := noteOf(b.chooses("1.0.0", 0).found, b.app); !strings.HasPrefix(note, "its source stays at 1.0.0 "+untilMorning) {
-		t.Errorf("the note is %q", note)
+	p := b.chooses("1.0.0", 0)
+	if note := noteOf(p.found, b.app); !strings.HasPrefix(note, "its source stays at 1.0.0 "+untilMorning) || b.clock.Now().Add(p.Again()).UTC().Format("15:04:05") != "08:00:00" {
+		t.Errorf("the note is %q, and it looks again after %s", note, p.Again())
 	}
 	last := b.app.Status.Image
 	b.app.Status.Image = nil

@@ -58,7 +58,7 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 		}
 	case err != nil:
 		return fmt.Errorf("choosing a tag of %s: %w", reference.Name(spec.Reference), err)
-	case p.found.Image != nil:
+	default:
 		p.found.Reference = p.found.Image.Reference
 	}
 	f.write(p)
@@ -99,7 +99,7 @@ func (f *Fetcher) askPolicy(ctx context.Context, p *pass, last *v1alpha1.ImageSt
 func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
 	m := &p.last.image
 	settled := last != nil && p.App.Status.ObservedGeneration == p.App.Generation && !p.Requested()
-	if m.trusted.IsZero() && settled {
+	if m.trusted.IsZero() {
 		m.trusted = now.Add(image.PolicyInterval(p.App.Spec.Image.Policy))
 	}
 	if !settled || !now.Before(m.trusted) {

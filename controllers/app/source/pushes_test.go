@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
 )
 
 // TestOnlyPushesToSourcesOfAppsAreRemembered reports pushes to URLs that no app, or only another tenant's app, is made from.
@@ -179,5 +180,9 @@ func TestWhereTheManifestOfAnObjectIs(t *testing.T) {
 		if (len(places) == 1) != (c.file != "") || c.file != "" && places["ConfigMap/a"].File != c.file {
 			t.Errorf("%s: got %+v, want %q", name, places, c.file)
 		}
+	}
+	found := &Found{Folder: folder.FromFS(source).Folder(".")}
+	if got := found.PlacesFor(&v1alpha1.App{Spec: v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{Path: "deploy"}}})([]string{"ConfigMap/a"})["ConfigMap/a"].File; got != "deploy/settings.yaml" {
+		t.Errorf("beside app.yaml: got %q", got)
 	}
 }

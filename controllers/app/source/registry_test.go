@@ -280,6 +280,22 @@ func TestCredentialsOfARegistryAreNotSentInTheClear(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, end, want)
 		}
 	}
+	for name, app := range l.apps() {
+		for _, allowed := range []bool{false, true} {
+			w := l.world(t, v1alpha1.PullSecret{Registry: "locked", Host: l.host(), Insecure: allowed})
+			w.set(held("locked", l.host(), "first-password"))
+			app := app.DeepCopy()
+			switch spec := &app.Spec; {
+			case spec.Git != nil:
+				spec.Git.OCI.Insecure = allowed
+			case spec.Helm != nil:
+				spec.Helm.Insecure = allowed
+			}
+			if _, end := w.fetch(app); (end == "done") != allowed {
+				t.Errorf("%s, without TLS where that is allowed (%t): %s", name, allowed, end)
+			}
+		}
+	}
 }
 
 // TestDependenciesOfAChartAreFetchedByRegistries that the project has.

@@ -208,6 +208,7 @@ func TestWhatIsVerifiedIsListedUnderItsRules(t *testing.T) {
 
 	twice := spec
 	twice.Warn = wanting(host, v1alpha1.WarnAction, ocitest.NewSigner(t)).Warn
+	twice.Warn[0].Policy = "another"
 	s.Guardrails = &twice
 	if n := w.ask(s, []*unstructured.Unstructured{podOf(image)}); n != 1 {
 		t.Errorf("one image that two policies want to be signed counts as %d", n)
