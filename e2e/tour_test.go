@@ -52,7 +52,7 @@ func follow(t *testing.T, page string, wants map[string][]string) (dir string) {
 	must(t, err)
 	dir = t.TempDir()
 	env = append(env, "TOUR="+dir, "TUTORIAL="+dir) // As the first commands of the pages do.
-	t.Cleanup(func() { // The other stories push from these clones.
+	t.Cleanup(func() {                              // The other stories push from these clones.
 		for _, r := range []*stage.Repository{samples.Acme, samples.Platform} {
 			if _, err := platform.Shell(context.WithoutCancel(t.Context()), r.Dir, "git pull -q --rebase origin main", env...); err != nil {
 				t.Error(err)
