@@ -90,6 +90,7 @@ func (a *admitter) admit(ctx context.Context, s *scope) error {
 	case refused(err):
 		return step.Stop(v1alpha1.NotAllowedReason, err)
 	case policy.OnlyUnknownKinds(err):
+		a.sources.Queue.AwaitKinds(s.Key())
 		return step.Fail(v1alpha1.NotAllowedReason, err)
 	}
 	return err

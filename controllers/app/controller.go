@@ -148,7 +148,7 @@ func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 // forget drops the state of a deleted App in every concern.
 func (r *Reconciler) forget(app *v1alpha1.App) {
 	for _, concern := range []interface{ Forget(*v1alpha1.App) }{
-		r.recorder, &r.history, r.dependencies, r.sources, r.hooks, r.projects, r.renderer, r.admitter, r.applier, r.releaser, r.assessor, r.subjects, r.admitter.tenants.Hosts,
+		r.recorder, &r.history, r.dependencies, r.sources, r.hooks, r.projects, r.renderer, r.admitter, r.applier, r.releaser, r.assessor, r.subjects, r.admitter.tenants.Hosts, r.wakes.queue,
 	} {
 		concern.Forget(app)
 	}

@@ -102,7 +102,7 @@ type Tenants struct {
 
 // New returns a Reconciler.
 func New(o Options) *Reconciler {
-	c, queue := o.Cluster, &wake.Queue{}
+	c, queue := o.Cluster, &wake.Queue{Clock: o.Clock}
 	reader := &inputs.Reader{Version: c.Version, Tenants: c.Client, TenantKeys: o.Tenants.Keys}
 	o.Sources.Client, o.Sources.Inputs, o.Sources.Queue = c.Client, reader, queue
 	recorder := &record.Recorder{Journal: o.Engines.Journal, Seal: o.Seal}

@@ -140,6 +140,7 @@ func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 			Refused:   refused,
 			Weigh:     r.admitter.weigh(s),
 			Allowance: r.admitter.allowance(ctx, s),
+			Mended:    r.admitter.sources.Queue.Mended(s.Key()),
 			Retry:     func(attempts int) time.Duration { return retryAfter(app, attempts) },
 			Owned:     owned(s),
 		},

@@ -45,7 +45,7 @@ func (r *releaser) failed(s *scope, outcome release.Outcome) error {
 	case errors.As(outcome.Failed, new(*fault.ClaimsInTheWay)):
 		return prune.ClaimsInTheWay(outcome.Failed, "or keep the claim unchanged in the chart")
 	case policy.OnlyUnknownKinds(outcome.Failed):
-		// The CustomResourceDefinition of the kind may still be created.
+		r.admitter.sources.Queue.AwaitKinds(s.Key()) // The CustomResourceDefinition of the kind may still be created.
 		return step.FailAfter(v1alpha1.NotAllowedReason, pause, outcome.Failed)
 	case errors.As(outcome.Failed, new(*budget.Exceeded)):
 		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)

@@ -76,7 +76,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.Gener
 	if err != nil {
 		return err
 	}
-	// The objects that the App delivers, and other objects that it depends on.
+	// The project's quota, and the objects that the App delivers or depends on.
+	w.cluster.Watch.OnKind(project.FollowQuotas(w.queue, c, w.within))
 	w.cluster.Watch.OnKind(func(kind schema.GroupVersionKind, informer cache.Informer) error {
 		if health.HasStatus(kind) {
 			return c.Watch(&runtimesource.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(w.concerned(kind.GroupKind()))})
@@ -91,7 +92,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.Gener
 func (w *wakes) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	w.queue.Start(queue)
 	w.sources.Start()
-	w.cluster.OnServed(w.sources.Served)
+	w.cluster.OnServed(w.queue.KindsServed)
 	w.cluster.OnChange(func(namespace, kind, name string, labels map[string]string) {
 		apps := w.sources.Users(namespace, kind, name)
 		if app := labels[v1alpha1.AppLabel]; app != "" {

@@ -39,6 +39,16 @@ func (h *held) DeepCopyObject() runtime.Object {
 	return &held{PartialObjectMetadata: *h.DeepCopy(), rest: h.rest}
 }
 
+// DecodeHeld decodes the spec and the status of an object that the events of a Watch have into a value of its Go type, like Decode. Of an object whose metadata
+// alone are watched it decodes nothing.
+func DecodeHeld(o client.Object, into any) error {
+	whole, is := o.(*held)
+	if !is {
+		return nil
+	}
+	return whole.decode(into)
+}
+
 // Hold returns the transform of a Watch's cache. It uses slim to remove unneeded metadata. Of whole objects it also keeps the status and
 // the spec, without the templates of pods and volume claims; for kinds outside of Kubernetes' own groups only a spec of at most 4 KiB. The
 // scheme has the kinds that are not unstructured.

@@ -47,7 +47,7 @@ func NewWatch(lists *Lists, objects cache.Cache, own client.Reader, direct clien
 
 // OnKind calls f once for each kind that is watched, before the kind's first object is read. So a controller can subscribe to the kind's
 // informer before the first event. A later subscriber gets existing objects as newly created ones, and misses earlier changes. Rely only on
-// the metadata of the objects in events.
+// the metadata of the objects in events, and on DecodeHeld.
 func (w *Watch) OnKind(f func(kind schema.GroupVersionKind, informer cache.Informer) error) {
 	w.onKind = append(w.onKind, f)
 }

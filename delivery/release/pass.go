@@ -53,13 +53,13 @@ func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
 		HolderAlive: alive,
 		Now:         e.opts.Now(),
 		Timeout:     req.longest(),
-		Retry:       req.Policy.Retry,
-		Retries:     retries,
-		Strategy:    req.Actions.Remediation.Strategy,
-		Manual:      decide.Manual{Force: req.Manual.Force, Reset: req.Manual.Reset},
-		Proven:      req.proven,
-		Trusts:      slot.Memory.records.Trusts,
-		Last:        slot.Memory.last,
+		Mended:      req.Policy.Mended, Retry: req.Policy.Retry,
+		Retries:  retries,
+		Strategy: req.Actions.Remediation.Strategy,
+		Manual:   decide.Manual{Force: req.Manual.Force, Reset: req.Manual.Reset},
+		Proven:   req.proven,
+		Trusts:   slot.Memory.records.Trusts,
+		Last:     slot.Memory.last,
 	}}
 }
 

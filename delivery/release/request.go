@@ -80,6 +80,8 @@ type Policy struct {
 	// Allowance identifies what Admit and Weigh allow, if that depends on more than the input. When it changes, a failed input is tried
 	// again.
 	Allowance string
+	// Mended ends the pause after a failure before it, because what was missing is there. Zero ends none.
+	Mended time.Time
 	// Retry returns the pause after that many failed attempts (1 or more) at the same input. Nil: no retry.
 	Retry func(attempts int) time.Duration
 	// Owned lists the claims with data that objects of the namespace own now, by the UID of the owner. Kubernetes would delete these claims

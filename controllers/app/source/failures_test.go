@@ -299,15 +299,13 @@ func TestNothingIsKnownOfTheSourceOfADeletedApp(t *testing.T) {
 	b := newFixture(t)
 	writer := b.writes(b.app.Spec.Image.Reference)
 	b.queries.Get(b.app).source = "git"
-	b.unserved.Store(client.ObjectKeyFromObject(b.app), true)
 	b.reads.Store(client.ObjectKeyFromObject(b.app), nil)
 	b.Forget(b.app)
 	if source := b.queries.Get(b.app).source; source != "" || writer.dropped != 1 {
 		t.Errorf("the source %q is known; dropped %d times", source, writer.dropped)
 	}
-	_, unserved := b.unserved.Load(client.ObjectKeyFromObject(b.app))
-	if _, reads := b.reads.Load(client.ObjectKeyFromObject(b.app)); reads || unserved {
-		t.Errorf("its reads are known: %t, and its kind: %t", reads, unserved)
+	if _, reads := b.reads.Load(client.ObjectKeyFromObject(b.app)); reads {
+		t.Error("its reads are known")
 	}
 	b.Images = nil
 	b.Forget(b.app) // Without a writer there is nothing to drop.

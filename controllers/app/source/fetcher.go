@@ -55,8 +55,6 @@ type seen struct {
 	// reads has for each Git App, and each chart in Git, which files of a commit the last build read. It has no entry while a new build is
 	// in progress.
 	reads sync.Map
-	// unserved are the Apps with a Flux source of a kind that the API server does not serve.
-	unserved sync.Map
 }
 
 // lastQuery is the last query for an App's source. It is kept in memory between Reconciles.
@@ -205,5 +203,4 @@ func (f *Fetcher) Forget(app *v1alpha1.App) {
 	f.waiting.Forget(app)
 	f.queries.Forget(app)
 	f.reads.Delete(key)
-	f.unserved.Delete(key)
 }

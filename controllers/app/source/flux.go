@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -35,7 +34,7 @@ type fluxStatus struct {
 func (f *Fetcher) fromFlux(ctx context.Context, p *pass, ref *v1alpha1.FluxSourceReference) (Files, error) {
 	mapping, err := p.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: ref.Kind})
 	if meta.IsNoMatchError(err) {
-		f.unserved.Store(p.Key(), true)
+		f.Queue.AwaitKinds(p.Key())
 		return Files{}, notReady("the cluster does not serve %s of %s: install Flux's source-controller; %s may run: flux install --components=source-controller", ref.Kind,
 			sourcev1.GroupVersion.Group, command.Administrator)
 	}
@@ -116,15 +115,6 @@ func (a *absent) Error() string { return a.why }
 
 // Is makes the error match failure.ErrNotReady, for which the App waits.
 func (a *absent) Is(target error) bool { return target == failure.ErrNotReady }
-
-// Served wakes the Apps with a Flux source of a kind that the API server did not serve before and may serve now.
-func (f *Fetcher) Served() {
-	f.unserved.Range(func(app, _ any) bool {
-		f.unserved.Delete(app)
-		f.Queue.AddAfter(app.(client.ObjectKey), time.Second)
-		return true
-	})
-}
 
 // createSource returns the sentence that administrators may create a source of Flux.
 func createSource(kind, namespace, name string) string {

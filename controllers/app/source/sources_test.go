@@ -105,7 +105,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.subjects = &subject.Subjects{Clock: w.clock}
 	network := w.network()
 	w.Fetcher = &Fetcher{
-		Client: w.api, Inputs: &inputs.Reader{Version: w.version}, Queue: &wake.Queue{}, Git: git.NewStore(filepath.Join(w.dir, "git"), network),
+		Client: w.api, Inputs: &inputs.Reader{Version: w.version}, Queue: &wake.Queue{Clock: w.clock}, Git: git.NewStore(filepath.Join(w.dir, "git"), network),
 		Charts:  chart.NewStore(filepath.Join(w.dir, "charts"), network),
 		Answers: NewAnswers(pool.New(pool.Options{Reach: pool.ReachOf}, w.clock), w.clock),
 	}
@@ -454,7 +454,7 @@ func TestAFluxSourceIsUsedOnceItIsReady(t *testing.T) {
 			}
 			w.queue.taken("")
 			for range 2 {
-				w.Served()
+				w.Queue.KindsServed()
 			}
 			if got := w.queue.taken(""); len(got) == 1 != (c.kind == "Bucket") {
 				t.Errorf("a new kind is served, and woken are %v", got)

@@ -3,18 +3,24 @@
 package wake
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // Queue is the work queue of the App controller. Before Start it drops added Apps, because a controller that starts reconciles every App
 // anyway.
 type Queue struct {
+	Clock clock.PassiveClock
+
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
+	// mended has for each App when Retry was last called, and unserved the Apps that wait for the API server to serve a kind.
+	mended, unserved sync.Map
 }
 
 // Start connects the controller's work queue.

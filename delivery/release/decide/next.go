@@ -68,10 +68,12 @@ type Want struct {
 	HolderAlive   func(string) bool
 	Now           time.Time
 	Timeout       time.Duration
-	Retry         func(attempts int) time.Duration
-	Retries       int
-	Strategy      v1alpha1.RemediationStrategy
-	Manual        Manual
+	// Mended ends the pause after a failure before it.
+	Mended   time.Time
+	Retry    func(attempts int) time.Duration
+	Retries  int
+	Strategy v1alpha1.RemediationStrategy
+	Manual   Manual
 	// Proven reports whether a deployed revision was seen healthy.
 	Proven func(*Revision) bool
 	Trusts func(number int, version string) bool
@@ -275,7 +277,7 @@ func (w Want) Try(a Act, t Tally) Decision {
 	if t.at.After(w.Now) {
 		return d // It was recorded before the clock was set back, so the time that has passed is unknown.
 	}
-	if due := t.at.Add(w.Retry(t.attempts)); w.Now.Before(due) {
+	if due := t.at.Add(w.Retry(t.attempts)); w.Now.Before(due) && !w.Mended.After(t.at) {
 		d.Act, d.Until = Failed, due
 	}
 	return d

@@ -400,6 +400,16 @@ func TestNext(t *testing.T) {
 			},
 			want: Decision{Act: Rollback, To: 1, Remediates: true},
 		},
+		"failed, not due, and what was missing came since": {
+			history: history(record(1, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(1))),
+			change:  func(w *Want) { w.Retry, w.Mended = minutes, noon.Add(time.Millisecond) },
+			want:    Decision{Act: Upgrade, Attempts: 1, InputFailures: 1},
+		},
+		"failed, not due, although what was missing had come": {
+			history: history(record(1, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(1))),
+			change:  func(w *Want) { w.Retry, w.Mended = minutes, noon },
+			want:    Decision{Act: Failed, Attempts: 1, InputFailures: 1, Until: noon.Add(time.Minute)},
+		},
 		"failed often, reset": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(2))),
 			change:  func(w *Want) { w.Retry, w.Manual.Reset, w.Manual.Fresh = minutes, true, true },
