@@ -59,7 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.Gener
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(w.ofProject), builder.WithPredicates(project.ReadyChanged)).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(w.ofTenant), builder.WithPredicates(project.TermsChanged)).
 		Watches(&v1alpha1.Guardrails{}, handler.EnqueueRequestsFromMapFunc(w.ofGuardrails), builder.WithPredicates(hostclaims.RulesChanged)).
-		Watches(&v1alpha1.Repository{}, handler.Funcs{UpdateFunc: w.sources.WakePushed}, builder.WithPredicates(source.PushReported)).
+		Watches(&v1alpha1.Repository{}, handler.Funcs{CreateFunc: w.sources.WakeNoted, UpdateFunc: w.sources.WakePushed}, builder.WithPredicates(source.PushReported)).
 		// The Guardrails have the host names that the App waits for, a host name that it waits for or has is free, or an administrator gave its project one.
 		Watches(&v1alpha1.Guardrails{}, handler.EnqueueRequestsFromMapFunc(w.hosts.OnListed)).
 		Watches(&v1alpha1.HostnameClaim{}, handler.EnqueueRequestsFromMapFunc(w.hosts.OnDecided), builder.WithPredicates(hostclaims.Decided)).

@@ -444,8 +444,8 @@ func TestObjectsAreLookedAtRarely(t *testing.T) {
 		// again is when to look again.
 		again string
 	}{
-		{"the app has not asked yet", 0, nil, 0, "10m0s"},
-		{"nor just before the end of the start", startup - time.Second, nil, 0, "1s"},
+		{"the app has not asked yet", 0, nil, 0, (startup + spread(shop.Namespace)).String()},
+		{"nor just before the end of the start", startup - time.Second, nil, 0, (time.Second + spread(shop.Namespace)).String()},
 		{"the start is over", time.Second, nil, 1, "0s"},
 		{"at the next interval", startup, nil, 0, "0s"},
 		{"an app changed", 0, func() { b.ask(keyOf(shop), []string{"b.example"}); b.ask(keyOf(shop), nil); b.Delivered(keyOf(shop)) }, 1, "2s"},
@@ -470,10 +470,25 @@ func TestObjectsAreLookedAtRarely(t *testing.T) {
 	}
 }
 
+// TestProjectsLookAtDifferentTimesAfterAStart: all at once would be a burst of requests.
+func TestProjectsLookAtDifferentTimesAfterAStart(t *testing.T) {
+	times := map[time.Duration]bool{}
+	for i := range 100 {
+		at := spread(v1alpha1.ProjectNamespace("acme", fmt.Sprintf("shop-%d", i)))
+		if at < 0 || at > startup/2 {
+			t.Errorf("project %d looks %s after the others", i, at)
+		}
+		times[at.Truncate(time.Second)] = true
+	}
+	if len(times) < 50 {
+		t.Errorf("100 projects look in only %d seconds", len(times))
+	}
+}
+
 // TestANameIsFreeAfterAStart: an app that asked anew needs no wait for the others, once all have asked.
 func TestANameIsFreeAfterAStart(t *testing.T) {
 	b := newFixture(t, held("a.example", shop, false, 1), &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.App}})
-	if got := b.lists(shop); got != "a.example 10m0s" {
+	if got := b.lists(shop); got != "a.example "+(startup+spread(shop.Namespace)).String() {
 		t.Errorf("before the app asked, the project has %s", got)
 	}
 	b.claims(shop, "b.example")

@@ -3,6 +3,7 @@ package hostclaims
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -151,7 +152,14 @@ func (c *Claims) starting(ctx context.Context, namespace string) (rest time.Dura
 		return 0, nil
 	}
 	c.keepLook(namespace, look{})
-	return rest, nil
+	return rest + spread(namespace), nil
+}
+
+// spread is how much later than the end of the start a project looks, up to half as long again, so that not all projects look at once.
+func spread(namespace string) time.Duration {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(namespace)) // Write never fails.
+	return time.Duration(h.Sum64() % uint64(startup/2))
 }
 
 // served returns the host names that objects in a namespace serve, as the last look saw them if it is fresh and all claims were used then.

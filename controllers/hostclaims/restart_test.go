@@ -17,7 +17,7 @@ func settledFixture(t *testing.T) *fixture {
 	if err := b.api.Create(t.Context(), ingress(shop.Namespace, "a.example")); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a.example 10m0s", "a.example 0s"} {
+	for _, want := range []string{"a.example " + (startup + spread(shop.Namespace)).String(), "a.example 0s"} {
 		if got := b.lists(shop); got != want {
 			t.Fatalf("the project has %s, want %s", got, want)
 		}

@@ -25,6 +25,8 @@ type declarations struct {
 	inLine map[types.NamespacedName]bool
 	// waiting are, by namespace, the Apps that leave objects to other Apps and wait until these declare or write objects.
 	waiting map[string]map[string]bool
+	// news counts by namespace how often waiting Apps were woken.
+	news map[string]int
 }
 
 // declaration has the objects of an App's last successful rendering.
@@ -183,10 +185,21 @@ func (d *declarations) await(namespace, app string, waits bool) {
 	d.waiting[namespace][app] = true
 }
 
+// newsOf returns a number that changes when waiting Apps of a namespace are woken.
+func (d *declarations) newsOf(namespace string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.news[namespace]
+}
+
 // takeWaiting returns the waiting Apps of a namespace, except one, and removes them from the record.
 func (d *declarations) takeWaiting(namespace, but string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.news == nil {
+		d.news = map[string]int{}
+	}
+	d.news[namespace]++
 	var names []string
 	for name := range d.waiting[namespace] {
 		if name != but {

@@ -66,7 +66,9 @@ type Transfers struct {
 
 // Begin records the App's present input, before the pass handles the objects that left the source.
 func (t *Transfers) Begin(s *subject.Subject, revision string) {
-	t.waiting.Get(s.App).begin(inputOf(s.App), revision, s.Now())
+	w := t.waiting.Get(s.App)
+	w.news = t.declarations.newsOf(s.App.Namespace)
+	w.begin(inputOf(s.App), revision, s.Now())
 }
 
 // Declare records the result of a pass. If the declaration changed, objects were written, or the App is suspended, it wakes the siblings
@@ -116,8 +118,12 @@ func (t *Transfers) Cede(s *subject.Subject, objects []string, search *Search) C
 // AwaitOwners has declarations of the siblings wake an App whose objects belong to them. So two Apps that each want an object of the other both move
 // on, although neither deletes anything before all its objects are applied. err is the error of the App's apply.
 func (t *Transfers) AwaitOwners(s *subject.Subject, err error) {
-	if errors.Is(err, apply.ErrContested) {
-		t.declarations.await(s.App.Namespace, s.App.Name, true)
+	if !errors.Is(err, apply.ErrContested) {
+		return
+	}
+	t.declarations.await(s.App.Namespace, s.App.Name, true)
+	if t.declarations.newsOf(s.App.Namespace) != t.waiting.Get(s.App).news { // The owner may have given the objects up since the App asked for them.
+		t.Queue.Add(client.ObjectKeyFromObject(s.App))
 	}
 }
 

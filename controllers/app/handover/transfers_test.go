@@ -382,6 +382,24 @@ func TestAnAppWhoseObjectsBelongToASiblingIsWoken(t *testing.T) {
 	}
 }
 
+// TestAnAppIsWokenByWhatASiblingDeclaredDuringItsApply: the sibling may have given the objects up after the App asked for them.
+func TestAnAppIsWokenByWhatASiblingDeclaredDuringItsApply(t *testing.T) {
+	p := newProject(t, has())
+	p.Declare(declaring(p.api, "one", "left"))
+	p.Begin(p.web, "one")
+	p.AwaitOwners(p.web, apply.ErrContested)
+	if woken := p.woken(); len(woken) != 0 {
+		t.Errorf("nothing changed, and woken are %v", woken)
+	}
+	p.Begin(p.web, "one")
+	p.Declare(declaring(p.api, "one", "own"))
+	p.woken()
+	p.AwaitOwners(p.web, apply.ErrContested)
+	if woken := p.woken(); !slices.Equal(woken, []string{"web"}) {
+		t.Errorf("woken are %v", woken)
+	}
+}
+
 // TestAnAppThatIsRemovedLooksAgainLater: after half of the time waited, from a second to five minutes, and at the end of its timeout.
 func TestAnAppThatIsRemovedLooksAgainLater(t *testing.T) {
 	p := newProject(t, has())

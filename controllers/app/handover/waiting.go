@@ -16,6 +16,8 @@ type waiting struct {
 	input              input
 	source             string
 	declaredAt, leftAt time.Time
+	// news is declarations.newsOf when the pass began.
+	news int
 	// undeclared are siblings that have not declared their present input.
 	undeclared map[string]undeclared
 	// wokeAt is when siblings that must still declare were last woken.

@@ -34,10 +34,11 @@ func allowed(t *v1alpha1.TenantSpec) []any {
 	return []any{t.ClusterKinds, t.Taints, t.IngressAnnotations, t.CSIDrivers, t.PriorityClasses, t.MaxTerminationGracePeriod, t.ClaimDeletionPolicy}
 }
 
-// ReadyChanged passes updates of a Project that change whether it is ready, or its pull Secrets.
+// ReadyChanged passes updates of a Project that change whether it is ready, or its pull Secrets, and those that report that a change of its spec was carried
+// out, such as of claimDeletionPolicy or, in a project of the platform, of podSecurity.
 var ReadyChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Project), e.ObjectNew.(*v1alpha1.Project)
-		return conditions.IsReady(was) != conditions.IsReady(is) || !slices.Equal(was.Status.PullSecrets, is.Status.PullSecrets)
+		return conditions.IsReady(was) != conditions.IsReady(is) || was.Status.ObservedGeneration != is.Status.ObservedGeneration || !slices.Equal(was.Status.PullSecrets, is.Status.PullSecrets)
 	},
 }

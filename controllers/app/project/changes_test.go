@@ -53,7 +53,7 @@ func TestTermsThatConcernApps(t *testing.T) {
 	}
 }
 
-// TestAProjectThatBecomesReadyWakesItsApps, and one with other pull Secrets.
+// TestAProjectThatBecomesReadyWakesItsApps, and one with other pull Secrets or another spec that was carried out.
 func TestAProjectThatBecomesReadyWakesItsApps(t *testing.T) {
 	with := func(ready metav1.ConditionStatus, secrets ...string) *v1alpha1.Project {
 		project := &v1alpha1.Project{}
@@ -63,11 +63,13 @@ func TestAProjectThatBecomesReadyWakesItsApps(t *testing.T) {
 		}
 		return project
 	}
+	carriedOut := with("True", "hub")
+	carriedOut.Status.ObservedGeneration = 2
 	for name, c := range map[string]struct {
 		is     *v1alpha1.Project
 		passes bool
 	}{
-		"nothing": {with("True", "hub"), false}, "not ready": {with("False", "hub"), true}, "other Secrets": {with("True", "hub", "ghcr"), true},
+		"nothing": {with("True", "hub"), false}, "a change of its spec": {carriedOut, true}, "not ready": {with("False", "hub"), true}, "other Secrets": {with("True", "hub", "ghcr"), true},
 	} {
 		if got := ReadyChanged.Update(event.UpdateEvent{ObjectOld: with("True", "hub"), ObjectNew: c.is}); got != c.passes {
 			t.Errorf("%s: passes %t", name, got)

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 
@@ -91,9 +92,10 @@ func sourceURL(spec *v1alpha1.AppSpec) string {
 	return ""
 }
 
-// PushReported passes updates of a Repository that report a push to it, or to a source of its tenant's Apps.
+// PushReported passes updates of a Repository that report a push to it, or to a source of its tenant's Apps; and, at the start, the Repositories on which the
+// push hook has noted a push to a source.
 var PushReported = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
+	CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetAnnotations()[v1alpha1.PushedAnnotation] != "" },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Repository), e.ObjectNew.(*v1alpha1.Repository)
@@ -111,14 +113,33 @@ func (f *Fetcher) WakePushed(ctx context.Context, e event.UpdateEvent, queue wor
 	}
 }
 
-// pushed records the pushes that a Repository reports, and returns the Apps with the pushed repositories as source. A repository that is no
-// App's source is not recorded, so that callers of the hook cannot fill the memory.
-func (f *Fetcher) pushed(ctx context.Context, repository *v1alpha1.Repository) []types.NamespacedName {
-	tenant := repository.Spec.Tenant
-	reported := map[string]string{normalized(repository.Spec.URL): repository.Status.LastAttemptedRevision}
-	if when, url, ok := strings.Cut(repository.Annotations[v1alpha1.PushedAnnotation], " "); ok {
-		reported[normalized(url)] = when
+// WakeNoted records the push that the push hook has noted on a Repository, and wakes its Apps. It may have come while no process handled it, and after a
+// restart an App trusts the image in its status for an interval.
+func (f *Fetcher) WakeNoted(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	repository := e.Object.(*v1alpha1.Repository)
+	for _, app := range f.record(ctx, repository.Spec.Tenant, notedOn(repository)) {
+		queue.Add(reconcile.Request{NamespacedName: app})
 	}
+}
+
+// notedOn returns the push that the push hook has noted on a Repository, by the URL of the source.
+func notedOn(repository *v1alpha1.Repository) map[string]string {
+	when, url, ok := strings.Cut(repository.Annotations[v1alpha1.PushedAnnotation], " ")
+	if !ok {
+		return map[string]string{}
+	}
+	return map[string]string{normalized(url): when}
+}
+
+// pushed records the pushes that a Repository reports, and returns the Apps with the pushed repositories as source.
+func (f *Fetcher) pushed(ctx context.Context, repository *v1alpha1.Repository) []types.NamespacedName {
+	reported := map[string]string{normalized(repository.Spec.URL): repository.Status.LastAttemptedRevision}
+	maps.Copy(reported, notedOn(repository))
+	return f.record(ctx, repository.Spec.Tenant, reported)
+}
+
+// record records pushes for a tenant. A repository that is no App's source is not recorded, so that callers of the hook cannot fill the memory.
+func (f *Fetcher) record(ctx context.Context, tenant string, reported map[string]string) []types.NamespacedName {
 	var made []types.NamespacedName
 	for url, what := range reported {
 		apps := &v1alpha1.AppList{}

@@ -77,6 +77,31 @@ func TestAWokenAppFindsThePush(t *testing.T) {
 	}
 }
 
+// TestAPushThatIsNotedAtTheStartWakesItsApps: it may have come while no process handled it. The commit of the Repository itself is no new one.
+func TestAPushThatIsNotedAtTheStartWakesItsApps(t *testing.T) {
+	const url = "https://git.example.com/acme"
+	made := func(name, from string) *v1alpha1.App {
+		return &v1alpha1.App{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: name, Labels: map[string]string{v1alpha1.TenantLabel: "acme"}},
+			Spec:       v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: from}},
+		}
+	}
+	r := &Fetcher{Client: fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(made("web", url), made("api", url+"2")).WithIndex(&v1alpha1.App{}, ByURL, URLs).Build()}
+	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.RepositorySpec{Tenant: "acme", URL: url + "2"}}
+	repository.Status.LastAttemptedRevision = "main@sha1:1"
+	if PushReported.Create(event.CreateEvent{Object: repository}) {
+		t.Error("a Repository without a noted push passes")
+	}
+	repository.Annotations = map[string]string{v1alpha1.PushedAnnotation: "now " + url}
+	q := &woken{known: func() string { return r.pushes.of("acme", url) }}
+	if PushReported.Create(event.CreateEvent{Object: repository}) {
+		r.WakeNoted(t.Context(), event.CreateEvent{Object: repository}, q)
+	}
+	if !slices.Equal(q.seen, []string{"now"}) {
+		t.Errorf("the woken apps found the pushes %q", q.seen)
+	}
+}
+
 // TestRememberedPushesOfATenantAreLimited: the oldest are dropped, and those of other tenants are not.
 func TestRememberedPushesOfATenantAreLimited(t *testing.T) {
 	var p pushes
@@ -158,8 +183,8 @@ func TestOnlyARepositoryThatReportsAPushWakesApps(t *testing.T) {
 			t.Errorf("%s changed: woken %t, want %t", name, !c.want, c.want)
 		}
 	}
-	if PushReported.Create(event.CreateEvent{Object: was}) || PushReported.Delete(event.DeleteEvent{Object: was}) {
-		t.Error("a repository that is created or deleted counts as a push")
+	if PushReported.Delete(event.DeleteEvent{Object: was}) {
+		t.Error("a repository that is deleted counts as a push")
 	}
 }
 
