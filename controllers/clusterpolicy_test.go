@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,7 +82,7 @@ const (
 func TestProjectsAreConfinedWhereClusterNetworkPoliciesAreServed(t *testing.T) {
 	n := teamOf(t, "confined")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Egress = []string{"0.0.0.0/0", "198.18.9.0/24"} })
-	n.push(shopFiles("shop"))
+	n.push(shopFiles("shop", "web"))
 	n.ready(n.project("shop"))
 	n.reportsGuard("ClusterNetworkPolicy", v1alpha1.GuardAbsent, tierAbsent)
 
@@ -109,6 +110,21 @@ func TestProjectsAreConfinedWhereClusterNetworkPoliciesAreServed(t *testing.T) {
 		n.push(files)
 		n.confined("web", []string{`"values":["kubeop-confined-web","kubeop-confined-shop"]`})
 		n.confined("shop", []string{`"values":["kubeop-confined-shop","kubeop-confined-web"]`})
+	})
+	t.Run("a policy's change of egress is one write of it", func(t *testing.T) {
+		to := func(cidr string) func(*v1alpha1.PolicySpec) {
+			return func(s *v1alpha1.PolicySpec) { s.Egress = &v1alpha1.EgressRules{CIDRs: []string{cidr}} }
+		}
+		n.under(setting("out", to("198.18.8.0/24")))
+		n.confined("shop", []string{`"198.18.8.0/24"`})
+		n.written(0, "shop") // Until nothing before the change is left to be written.
+		_, first := n.requests.since(0, "")
+		n.resets("out", to("198.18.9.0/24"))
+		n.confined("shop", []string{`"198.18.9.0/24"`}, `"198.18.8.0/24"`)
+		objects, statuses := n.written(first, "shop")
+		if diff := cmp.Diff([]string{"clusternetworkpolicies", "networkpolicies/kubeop"}, objects); diff != "" || statuses > 1 {
+			t.Errorf("kubeop wrote %d statuses of the project, want 1 at most, and (-want +got):\n%s", statuses, diff)
+		}
 	})
 	t.Run("an administrator's change of it is undone", func(t *testing.T) {
 		for name, try := range map[string]func() error{

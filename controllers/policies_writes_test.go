@@ -52,7 +52,7 @@ func (w *writes) since(first int, text string) (found []string, now int) {
 	return found, len(w.all)
 }
 
-// written returns what a change wrote in a project, after the first writes, such as "limitranges/kubeop", and how often it wrote the statuses of the project and its
+// written returns what a change wrote for a project, after the first writes, such as "limitranges/kubeop" or "namespaces", and how often it wrote the statuses of the project and its
 // app. Those that answer the requests that this function makes do not count.
 func (n *team) written(first int, name string) (objects []string, statuses int) {
 	n.t.Helper()
@@ -61,12 +61,13 @@ func (n *team) written(first int, name string) (objects []string, statuses int) 
 	n.reconcile(project, app)
 	found, _ := n.requests.since(first, "/namespaces/"+namespace)
 	own, _ := n.requests.since(first, "/namespaces/"+v1alpha1.HomeNamespace(n.name)+"/projects/"+name)
-	for _, one := range append(found, own...) {
+	tier, _ := n.requests.since(first, "/clusternetworkpolicies/"+namespace)
+	for _, one := range slices.Concat(found, own, tier) {
 		switch dir, base := path.Split(one); base {
 		case "status":
 			statuses++
 		case namespace:
-			objects = append(objects, "namespace")
+			objects = append(objects, path.Base(dir))
 		default:
 			objects = append(objects, path.Base(dir)+"/"+base)
 		}
@@ -113,7 +114,7 @@ var families = []struct {
 	}, &networkingv1.NetworkPolicy{}, "198.18.9.0/24", []string{"networkpolicies/kubeop"}},
 	{"podSecurity", func(s *v1alpha1.PolicySpec) {
 		s.PodSecurity = &v1alpha1.PodSecurityRules{Level: "restricted", Version: "v1.34"}
-	}, &corev1.Namespace{}, "v1.34", []string{"guardrails/kubeop", "namespace"}},
+	}, &corev1.Namespace{}, "v1.34", []string{"guardrails/kubeop", "namespaces"}},
 }
 
 var itsRules = []string{"guardrails/kubeop"}
