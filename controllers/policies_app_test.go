@@ -77,6 +77,7 @@ func TestAppsAreUnderThePoliciesOfTheirTenant(t *testing.T) {
 // while a policy is missing, and without them nothing may start.
 func TestNobodyElseChangesGuardrails(t *testing.T) {
 	n, bot := limited(t, "fenced")
+	n.serveRoutes()
 	n.own(v1alpha1.Owner{Kind: "User", Name: "fenced-lead", Role: "admin"})
 	n.under(policy("registry", v1alpha1.DenyAction, "registry.example.com"))
 	pod := func() error {
@@ -116,6 +117,13 @@ func TestNobodyElseChangesGuardrails(t *testing.T) {
 		}
 		return nil
 	})
+	for _, text := range []string{fmt.Sprintf(service, ""), ingressOf("x", "web.fenced.example"), "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: x}, spec: {hostnames: [web.fenced.example]}}"} {
+		n.denied(func() error { return bot.Create(t.Context(), n.object(n.namespace(), text), client.DryRunAll) }, "'kubeop-guardrails-present'", "no params found")
+	}
+	claim := "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"
+	if err := n.admin.Create(t.Context(), n.object(n.namespace(), claim), client.DryRunAll); err != nil {
+		t.Errorf("a claim cannot be restored before the guardrails: %v", err)
+	}
 	namespace := &corev1.Namespace{}
 	if err := n.admin.Get(t.Context(), client.ObjectKey{Name: n.namespace()}, namespace); err != nil || namespace.Labels[v1alpha1.GuardrailsLabel] != v1alpha1.GuardrailsEnforced {
 		t.Errorf("labels %v, %v", namespace.Labels, err)

@@ -3,7 +3,9 @@
 package accidents
 
 import (
+	"context"
 	"encoding/json"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -47,7 +49,7 @@ func (s *subject) backUp(get string) backup {
 // backupTool is the user that restores. Admission lets it set kubeop's labels.
 const backupTool = "backup-tool"
 
-// restore creates the objects that do not exist.
+// restore creates the objects that do not exist. The API server takes a moment until it judges by restored Guardrails.
 func (s *subject) restore(saved backup) {
 	s.t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", platform.Cluster.Kubeconfig)
@@ -56,7 +58,9 @@ func (s *subject) restore(saved backup) {
 	tool, err := client.New(config, client.Options{})
 	s.must(err)
 	for _, o := range saved {
-		s.must(client.IgnoreAlreadyExists(tool.Create(s.t.Context(), o.DeepCopy(), client.FieldOwner(backupTool))))
+		s.must(stage.Until(s.t.Context(), 20*time.Second, "restoring "+o.GetKind()+"/"+o.GetName(), func(ctx context.Context) error {
+			return client.IgnoreAlreadyExists(tool.Create(ctx, o.DeepCopy(), client.FieldOwner(backupTool)))
+		}))
 	}
 }
 

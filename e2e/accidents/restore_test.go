@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// ofNamespace are the kinds of a project namespace that no controller recreates.
-const ofNamespace = "serviceaccounts,roles,rolebindings,resourcequotas,limitranges,networkpolicies,configmaps,persistentvolumeclaims,services,deployments,apps.paas.kubeop.io -n $ns"
+// ofNamespace are the kinds of a project namespace that no controller recreates, and the Guardrails, without which the API server admits no Services.
+const ofNamespace = "guardrails.paas.kubeop.io,serviceaccounts,roles,rolebindings,resourcequotas,limitranges,networkpolicies,configmaps,persistentvolumeclaims,services,deployments,apps.paas.kubeop.io -n $ns"
 
 // restoreAccidents change more than kubeop's own objects: they restore backups and set clocks.
 var restoreAccidents = []accident{
