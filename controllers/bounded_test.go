@@ -21,6 +21,7 @@ import (
 func TestTheAPIServerHoldsTenantsToTheRulesForAll(t *testing.T) {
 	n, bot := limited(t, "boundedby")
 	deployer := n.as("system:serviceaccount:" + n.namespace() + ":" + v1alpha1.Deployer)
+	n.serveRoutes()
 	n.reserve(bounded.Host)
 	for _, name := range []string{"bulk-for-bounded", "urgent-for-bounded"} {
 		n.create(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: 1_000})

@@ -19,23 +19,41 @@ var ledElsewhere = []string{"auth-url", "mirror-target", "group.name"}
 // ingress-nginx and HAProxy, server-alias-regex of HAProxy, common-name of cert-manager. HostnameClaims are about rules and tls only.
 var naming = []string{"server-alias", "server-alias-regex", "common-name"}
 
-// ingressAnnotation: the Ingress has an annotation that reaches beyond the app, and the tenant may not have it. Snippets are text in the
-// configuration of the controller, which serves all tenants (CVE-2021-25742).
+// ingressAnnotation: the Ingress, Service, Gateway or route has an annotation that reaches beyond the app, and the tenant may not have it. Snippets are
+// text in the configuration of the Ingress controller, which serves all tenants (CVE-2021-25742). external-dns makes DNS records for any name.
 func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace string) string {
 	kind := object.GroupVersionKind()
-	if kind.Group != networkingv1.GroupName || kind.Kind != "Ingress" {
+	ingress := kind.Group == networkingv1.GroupName && kind.Kind == "Ingress"
+	if !ingress && kind.Group != "gateway.networking.k8s.io" && (kind.Group != "" || kind.Kind != "Service") {
 		return ""
 	}
 	metadata, _ := object.Object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for _, key := range sortedKeys(annotations) {
 		value, _ := annotations[key].(string)
-		why := reachesBeyond(key, value, namespace)
+		why := namesDNS(key)
+		if ingress && why == "" {
+			why = reachesBeyond(key, value, namespace)
+		}
 		if why == "" || slices.Contains(b.IngressAnnotations, key) {
 			continue
 		}
 		return fmt.Sprintf("has the annotation %s, which %s: take it out, or ask an administrator of the cluster to list it in %s",
 			oneLine(key), why, command.OfTenant("spec.ingressAnnotations"))
+	}
+	return ""
+}
+
+// namesDNS returns how an annotation of external-dns reaches beyond its app; "" if it does not. HostnameClaims are about hosts in objects, not in annotations.
+func namesDNS(key string) string {
+	domain, name, _ := strings.Cut(strings.ToLower(key), "/")
+	switch {
+	case !strings.HasPrefix(domain, "external-dns."):
+		return ""
+	case strings.HasSuffix(name, "hostname"):
+		return "has DNS records made for a host name that kubeop does not check"
+	case name == "target":
+		return "leads the DNS records of its hosts to what is not the app's"
 	}
 	return ""
 }

@@ -211,6 +211,9 @@ var guards = append(ofVolumes(), []guard{
 	{name: "an alias", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1server-alias", value: victims, policy: "kubeop-ingress-annotation", words: "names a host that is not in the rules"},
 	{name: "a snippet", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1Server-Snippet", value: "x", policy: "kubeop-ingress-annotation", words: "writes configuration of the Ingress controller"},
 	{name: "an address to call", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1auth-url", value: "http://x.example", policy: "kubeop-ingress-annotation", words: "leads the Ingress controller"},
+	{name: "DNS records of any name", control: "Ingress", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1hostname", value: victims, policy: "kubeop-ingress-annotation", words: "DNS records made for a host name"},
+	{name: "DNS records of any name for a Service", control: "Service", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1hostname", value: victims, policy: "kubeop-ingress-annotation", words: "DNS records made for a host name"},
+	{name: "DNS records that lead elsewhere", control: "Ingress", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1target", value: "192.0.2.1", policy: "kubeop-ingress-annotation", words: "leads the DNS records of its hosts"},
 	{name: "an Ingress controller", control: "Ingress", field: "/spec/ingressClassName", value: "internal", policy: classes, words: "ingressClassName internal"},
 	{name: "an Ingress controller, older", control: "Ingress", field: "/metadata/annotations/kubernetes.io~1ingress.class", value: "internal", policy: classes, words: "ingressClassName internal"},
 

@@ -68,6 +68,8 @@ var objects = map[string]string{
 	"Database":    "{apiVersion: example.com/v1, kind: Database, " + named + ", spec: {storage: {volumeClaimTemplate: {spec: " + claim + "}}}}",
 	"Budget":      "{apiVersion: policy/v1, kind: PodDisruptionBudget, " + named + ", spec: {" + selects + ", FIELD}}",
 	"Service":     "{apiVersion: v1, kind: Service, " + named + ", spec: {ports: [{port: 80}], FIELD}}",
+	"Annotated":   "{apiVersion: v1, kind: Service, metadata: {name: x, annotations: {FIELD}}, spec: {ports: [{port: 80}]}}",
+	"Routed":      "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: x, annotations: {FIELD}}, spec: {hostnames: [" + Host + "]}}",
 	"Subjects":    "{" + rbacV1 + ", kind: RoleBinding, " + named + ", " + roleOf + ", subjects: [FIELD]}",
 	"Token":       "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: x, annotations: {FIELD}}}",
 	"Account":     "{apiVersion: v1, kind: ServiceAccount, metadata: {FIELD}}",
