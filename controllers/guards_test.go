@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv"
 )
 
 // reportsGuard waits until a guard of the tenant has a state and a reason.
@@ -28,6 +30,20 @@ func (n *team) reportsGuard(name string, state v1alpha1.GuardState, reason strin
 		}
 		return fmt.Errorf("no guard %+v in %+v", want, tenant.Status.Guards)
 	})
+}
+
+// TestAnInstallHasNoWebhook: the API server waits for nothing else when it judges what tenants write.
+func TestAnInstallHasNoWebhook(t *testing.T) {
+	if _, err := op(); err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := env.Helm(t.Context(), "get", "manifest", "kubeop", "--namespace", testenv.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(manifest, "kind: ValidatingAdmissionPolicy\n") || strings.Contains(manifest, "WebhookConfiguration\n") || strings.Contains(manifest, "kind: APIService\n") {
+		t.Errorf("the chart installs a webhook, or no policies:\n%s", manifest)
+	}
 }
 
 // TestATenantReportsWhatTheAPIServerEnforces changes bindings of the chart, so no other test may run beside it.
