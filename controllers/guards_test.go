@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/guards"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
@@ -43,6 +45,33 @@ func TestAnInstallHasNoWebhook(t *testing.T) {
 	}
 	if !strings.Contains(manifest, "kind: ValidatingAdmissionPolicy\n") || strings.Contains(manifest, "WebhookConfiguration\n") || strings.Contains(manifest, "kind: APIService\n") {
 		t.Errorf("the chart installs a webhook, or no policies:\n%s", manifest)
+	}
+}
+
+// TestWhatTheChartInstallsIsUnchanged: what the API server fills in is no change of a policy or a binding of the chart.
+func TestWhatTheChartInstallsIsUnchanged(t *testing.T) {
+	o, err := op()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := []client.ObjectList{&admissionregistrationv1.ValidatingAdmissionPolicyList{}, &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}}
+	if !env.OlderThan(36) {
+		lists = append(lists, &admissionregistrationv1.MutatingAdmissionPolicyList{}, &admissionregistrationv1.MutatingAdmissionPolicyBindingList{})
+	}
+	for _, list := range lists {
+		if err := o.admin.List(t.Context(), list, client.MatchingLabelsSelector{Selector: guards.Chart}); err != nil {
+			t.Fatal(err)
+		}
+		all, err := meta.ExtractList(list)
+		if err != nil || len(all) < 4 {
+			t.Fatalf("%T has %d objects, %v", list, len(all), err)
+		}
+		for _, one := range all {
+			o := one.(client.Object)
+			if _, err := guards.Compare(o); err != nil || o.GetAnnotations()["paas.kubeop.io/spec-compared"] != "true" {
+				t.Errorf("%T %s: its annotations are %v, %v", o, o.GetName(), o.GetAnnotations(), err)
+			}
+		}
 	}
 }
 
@@ -83,6 +112,29 @@ func TestATenantReportsWhatTheAPIServerEnforces(t *testing.T) {
 	act(admissionregistrationv1.Audit)
 	n.reportsGuard("Admission", v1alpha1.GuardRenderedOnly, "ValidatingAdmissionPolicyBinding "+volumes+" has the actions [Audit], without Deny")
 	act(admissionregistrationv1.Deny)
+	n.reportsGuard("Admission", v1alpha1.GuardEnforced, "")
+
+	// Somebody lets a policy fail open, and narrows a binding.
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: volumes}}
+	fail := func(how admissionregistrationv1.FailurePolicyType) {
+		change(n, policy, func(p *admissionregistrationv1.ValidatingAdmissionPolicy) { p.Spec.FailurePolicy = &how })
+	}
+	t.Cleanup(func() {
+		_ = n.admin.Patch(context.Background(), policy, client.RawPatch(client.Merge.Type(), []byte(`{"spec": {"failurePolicy": "Fail"}}`)))
+		_ = n.admin.Patch(context.Background(), denies, client.RawPatch(client.Merge.Type(), []byte(`{"spec": {"matchResources": {"objectSelector": {"matchLabels": null}}}}`)))
+	})
+	fail(admissionregistrationv1.Ignore)
+	n.reportsGuard("Admission", v1alpha1.GuardRenderedOnly, "somebody changed the spec of ValidatingAdmissionPolicy "+volumes)
+	fail(admissionregistrationv1.Fail)
+	n.reportsGuard("Admission", v1alpha1.GuardEnforced, "")
+	narrow := func(labels map[string]string) {
+		change(n, denies, func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+			b.Spec.MatchResources.ObjectSelector.MatchLabels = labels
+		})
+	}
+	narrow(map[string]string{"judged": "true"})
+	n.reportsGuard("Admission", v1alpha1.GuardRenderedOnly, "somebody changed the spec of ValidatingAdmissionPolicyBinding "+volumes)
+	narrow(nil)
 	n.reportsGuard("Admission", v1alpha1.GuardEnforced, "")
 	n.eventually(func() error { return n.has(v1alpha1.NotEnforcedCondition, n.tenant()) })
 	n.ready(n.tenant())

@@ -115,18 +115,28 @@ type Hook struct {
 }
 
 // ManagerOptions are the manager options that the controllers need: a Reconcile reads what the one before it wrote, or waits until the
-// cache has it; the cache keeps only the needed parts of managedFields; and the log has failures of tenants as information.
+// cache has it; the cache keeps only the needed parts of managedFields, and of admission policies whether somebody changed them; and the log has failures of
+// tenants as information.
 func ManagerOptions(scheme *runtime.Scheme) ctrl.Options {
 	consistent := true
 	return ctrl.Options{
 		Scheme: scheme,
 		Logger: blame.Logger(ctrl.Log),
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
-		Cache: cache.Options{DefaultTransform: fieldmanager.SlimFields, ByObject: map[client.Object]cache.ByObject{
+		Cache: cache.Options{DefaultTransform: slim, ByObject: map[client.Object]cache.ByObject{
 			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}: {Label: guards.Chart},
-			guards.NewPolicy(): {Label: guards.Chart},
+			&admissionregistrationv1.ValidatingAdmissionPolicy{}:        {Label: guards.Chart},
 			// This role lists what the tenants' accounts can create. No other role is read from the cache.
 			&rbacv1.ClusterRole{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.Deployer)},
 		}},
 	}
+}
+
+// slim removes from an object what no controller reads.
+func slim(object any) (any, error) {
+	object, err := guards.Compare(object)
+	if err != nil {
+		return nil, err
+	}
+	return fieldmanager.SlimFields(object)
 }

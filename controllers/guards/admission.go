@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -16,11 +15,12 @@ import (
 // Chart selects the admission policies of kubeop's chart and their bindings.
 var Chart = labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "kubeop"})
 
-// Admission knows which admission policies of the chart the API server enforces. It knows that a policy and its binding exist and what the binding does
-// with a refusal, not whether somebody changed their rules.
+// Admission knows which admission policies of the chart the API server enforces: those that exist with their binding, as the chart installed them, of which
+// the binding denies.
 type Admission struct {
+	// policies, and bound of mutating, say of what exists whether it is as the chart installed it.
 	policies map[string]bool
-	actions  map[string][]admissionregistrationv1.ValidationAction
+	bindings map[string]*admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	mutating *mutating
 }
 
@@ -30,24 +30,9 @@ type mutating struct{ policies, bound map[string]bool }
 // MutatingPolicyKind is served from Kubernetes 1.36.
 var MutatingPolicyKind = admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy")
 
-// NewPolicy returns an empty ValidatingAdmissionPolicy, of which only the metadata are read.
-func NewPolicy() *metav1.PartialObjectMetadata {
-	policy := &metav1.PartialObjectMetadata{}
-	policy.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"))
-	return policy
-}
-
-// NewMutatingPolicy returns an empty MutatingAdmissionPolicy, of which only the metadata are read.
-func NewMutatingPolicy() *metav1.PartialObjectMetadata {
-	policy := &metav1.PartialObjectMetadata{}
-	policy.SetGroupVersionKind(MutatingPolicyKind)
-	return policy
-}
-
 // Read reads the policies and bindings of the chart. served: the API server serves MutatingAdmissionPolicies.
 func Read(ctx context.Context, reader client.Reader, served bool) (*Admission, error) {
-	policies := &metav1.PartialObjectMetadataList{}
-	policies.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyList"))
+	policies := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
 	if err := reader.List(ctx, policies, client.MatchingLabelsSelector{Selector: Chart}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the ValidatingAdmissionPolicies: %w", err)
 	}
@@ -55,14 +40,13 @@ func Read(ctx context.Context, reader client.Reader, served bool) (*Admission, e
 	if err := reader.List(ctx, bindings, client.MatchingLabelsSelector{Selector: Chart}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the ValidatingAdmissionPolicyBindings: %w", err)
 	}
-	a := &Admission{policies: map[string]bool{}, actions: map[string][]admissionregistrationv1.ValidationAction{}}
+	a := &Admission{policies: map[string]bool{}, bindings: map[string]*admissionregistrationv1.ValidatingAdmissionPolicyBinding{}}
 	for i := range policies.Items {
-		a.policies[policies.Items[i].Name] = true
+		a.policies[policies.Items[i].Name] = unchanged(&policies.Items[i])
 	}
 	for i := range bindings.Items {
-		b := &bindings.Items[i]
-		if b.Name == b.Spec.PolicyName {
-			a.actions[b.Name] = b.Spec.ValidationActions
+		if b := &bindings.Items[i]; b.Name == b.Spec.PolicyName {
+			a.bindings[b.Name] = b
 		}
 	}
 	if !served {
@@ -74,8 +58,7 @@ func Read(ctx context.Context, reader client.Reader, served bool) (*Admission, e
 }
 
 func readMutating(ctx context.Context, reader client.Reader) (*mutating, error) {
-	policies := &metav1.PartialObjectMetadataList{}
-	policies.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyList"))
+	policies := &admissionregistrationv1.MutatingAdmissionPolicyList{}
 	if err := reader.List(ctx, policies, client.MatchingLabelsSelector{Selector: Chart}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the MutatingAdmissionPolicies: %w", err)
 	}
@@ -85,39 +68,53 @@ func readMutating(ctx context.Context, reader client.Reader) (*mutating, error) 
 	}
 	m := &mutating{policies: map[string]bool{}, bound: map[string]bool{}}
 	for i := range policies.Items {
-		m.policies[policies.Items[i].Name] = true
+		m.policies[policies.Items[i].Name] = unchanged(&policies.Items[i])
 	}
 	for i := range bindings.Items {
 		if b := &bindings.Items[i]; b.Name == b.Spec.PolicyName {
-			m.bound[b.Name] = true
+			m.bound[b.Name] = unchanged(b)
 		}
 	}
 	return m, nil
 }
 
+// again says who mends what the chart installed.
+const again = ": an administrator of the cluster installs the chart again"
+
 // unwritten says why the API server does not write what a MutatingAdmissionPolicy writes; "" if it does.
 func (a *Admission) unwritten(policy string) string {
-	switch {
-	case a.mutating == nil:
+	if a.mutating == nil {
 		return "it does not serve MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on"
-	case !a.mutating.policies[policy]:
-		return fmt.Sprintf("MutatingAdmissionPolicy %s does not exist: an administrator of the cluster installs the chart again", policy)
-	case !a.mutating.bound[policy]:
-		return fmt.Sprintf("MutatingAdmissionPolicyBinding %s does not exist: an administrator of the cluster installs the chart again", policy)
+	}
+	for _, part := range []struct {
+		kind string
+		all  map[string]bool
+	}{{"MutatingAdmissionPolicy", a.mutating.policies}, {"MutatingAdmissionPolicyBinding", a.mutating.bound}} {
+		switch intact, exists := part.all[policy]; {
+		case !exists:
+			return fmt.Sprintf("%s %s does not exist"+again, part.kind, policy)
+		case !intact:
+			return fmt.Sprintf("somebody changed the spec of %s %s"+again, part.kind, policy)
+		}
 	}
 	return ""
 }
 
 // fault says why the API server does not refuse what a policy forbids; "" if it does.
 func (a *Admission) fault(policy string) string {
-	actions, bound := a.actions[policy]
+	intact, exists := a.policies[policy]
+	binding := a.bindings[policy]
 	switch {
-	case !a.policies[policy]:
+	case !exists:
 		return fmt.Sprintf("ValidatingAdmissionPolicy %s does not exist", policy)
-	case !bound:
+	case binding == nil:
 		return fmt.Sprintf("ValidatingAdmissionPolicyBinding %s does not exist", policy)
-	case !slices.Contains(actions, admissionregistrationv1.Deny):
-		return fmt.Sprintf("ValidatingAdmissionPolicyBinding %s has the actions %v, without Deny", policy, actions)
+	case !slices.Contains(binding.Spec.ValidationActions, admissionregistrationv1.Deny):
+		return fmt.Sprintf("ValidatingAdmissionPolicyBinding %s has the actions %v, without Deny", policy, binding.Spec.ValidationActions)
+	case !intact:
+		return fmt.Sprintf("somebody changed the spec of ValidatingAdmissionPolicy %s", policy)
+	case !unchanged(binding):
+		return fmt.Sprintf("somebody changed the spec of ValidatingAdmissionPolicyBinding %s", policy)
 	}
 	return ""
 }
@@ -132,10 +129,13 @@ func (a *Admission) faults(policies ...string) (all []string) {
 	return all
 }
 
-// Changed passes policies and bindings of the chart that appear or go, and bindings that do something else with a refusal.
+// Changed passes policies and bindings of the chart that appear or go, and those that somebody changed or that are as the chart installed them again.
 var Changed = predicate.And(
 	predicate.NewPredicateFuncs(func(o client.Object) bool { return Chart.Matches(labels.Set(o.GetLabels())) }),
 	predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		if unchanged(e.ObjectOld) != unchanged(e.ObjectNew) {
+			return true
+		}
 		was, _ := e.ObjectOld.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
 		is, _ := e.ObjectNew.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
 		return was != nil && is != nil && !slices.Equal(was.Spec.ValidationActions, is.Spec.ValidationActions)

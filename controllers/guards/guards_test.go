@@ -42,6 +42,15 @@ func writes(name string) []client.Object {
 	}
 }
 
+// changedBy returns an object with another spec than its digest says, as the cache has it.
+func changedBy(o client.Object) client.Object {
+	o.SetAnnotations(map[string]string{specDigest: "of another spec"})
+	if _, err := Compare(o); err != nil {
+		panic(err)
+	}
+	return o
+}
+
 func binding(name string, actions ...admissionregistrationv1.ValidationAction) *admissionregistrationv1.ValidatingAdmissionPolicyBinding {
 	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ours},
@@ -227,6 +236,20 @@ func TestWhatHoldsForATenant(t *testing.T) {
 		"a binding warns and denies": {
 			objects: installed([]string{"binding kubeop-volumes"}, binding("kubeop-volumes", admissionregistrationv1.Warn, admissionregistrationv1.Deny)), want: without(),
 		},
+		"somebody changed a policy": {
+			objects: installed([]string{"policy kubeop-volumes"}, changedBy(policy("kubeop-volumes"))),
+			want:    with("Admission RenderedOnly somebody changed the spec of ValidatingAdmissionPolicy kubeop-volumes"),
+			message: "does not enforce Admission: somebody changed the spec of ValidatingAdmissionPolicy kubeop-volumes; kubeop checks",
+		},
+		"somebody changed a binding": {
+			objects: installed([]string{"binding kubeop-volumes"}, changedBy(binding("kubeop-volumes", admissionregistrationv1.Deny))),
+			want:    with("Admission RenderedOnly somebody changed the spec of ValidatingAdmissionPolicyBinding kubeop-volumes"),
+			message: "does not enforce Admission: somebody changed the spec of ValidatingAdmissionPolicyBinding kubeop-volumes; kubeop checks",
+		},
+		"somebody changed what writes defaults": {
+			policies: sandboxed(), objects: installed([]string{"binding kubeop-guardrails-classing"}, changedBy(writes("kubeop-guardrails-classing")[1])),
+			want: with("Classes"+enforces, unwritten+"somebody changed the spec of MutatingAdmissionPolicyBinding kubeop-guardrails-classing: an administrator of the cluster installs the chart again"),
+		},
 		"several bindings are missing": {
 			objects: installed([]string{"binding kubeop-placement", "binding kubeop-volumes", "binding kubeop-stopped"}),
 			want:    with("Admission RenderedOnly ValidatingAdmissionPolicyBinding kubeop-placement does not exist; and 2 more"),
@@ -318,8 +341,9 @@ func TestOnlyWhatChangesAGuardWakes(t *testing.T) {
 	audits := binding("kubeop-volumes", admissionregistrationv1.Audit)
 	foreign := audits.DeepCopy()
 	foreign.Labels = nil
-	policy := NewPolicy()
-	policy.SetLabels(ours)
+	policy := policy("kubeop-volumes")
+	edited, mended := policy.DeepCopy(), policy.DeepCopy()
+	edited.Annotations, mended.Annotations = map[string]string{compared: "false"}, map[string]string{compared: "true"}
 	for name, test := range map[string]struct {
 		wakes, want bool
 	}{
@@ -329,6 +353,8 @@ func TestOnlyWhatChangesAGuardWakes(t *testing.T) {
 		"other actions":               {Changed.Update(event.UpdateEvent{ObjectOld: denies, ObjectNew: audits}), true},
 		"the same actions":            {Changed.Update(event.UpdateEvent{ObjectOld: denies, ObjectNew: newer}), false},
 		"a policy is created":         {Changed.Create(event.CreateEvent{Object: policy}), true},
+		"a policy is changed":         {Changed.Update(event.UpdateEvent{ObjectOld: mended, ObjectNew: edited}), true},
+		"a policy is mended":          {Changed.Update(event.UpdateEvent{ObjectOld: edited, ObjectNew: mended}), true},
 		"a policy is written again":   {Changed.Update(event.UpdateEvent{ObjectOld: policy, ObjectNew: policy}), false},
 		"other actions, not kubeop's": {Changed.Update(event.UpdateEvent{ObjectOld: denies, ObjectNew: foreign}), false},
 	} {

@@ -83,7 +83,7 @@ func (r *Reconciler) onMutating(of cache.Cache) source.Source {
 }
 
 func (r *Reconciler) watchMutating(ctx context.Context, of cache.Cache, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	for _, kind := range []client.Object{guards.NewMutatingPolicy(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{}} {
+	for _, kind := range []client.Object{&admissionregistrationv1.MutatingAdmissionPolicy{}, &admissionregistrationv1.MutatingAdmissionPolicyBinding{}} {
 		if err := source.Kind(of, kind, handler.EnqueueRequestsFromMapFunc(r.withGuards), guards.Changed).Start(ctx, queue); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Watching the MutatingAdmissionPolicies; tenants are reconciled at their interval")
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -118,7 +119,7 @@ func TestAPolicyWakesTheTenantsThatAreUnderIt(t *testing.T) {
 		}
 	}
 	all := []string{"acme", "rival", "usual"}
-	if diff := cmp.Diff(all, names(b.withGuards(t.Context(), guards.NewPolicy()))); diff != "" {
+	if diff := cmp.Diff(all, names(b.withGuards(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{}))); diff != "" {
 		t.Errorf("an admission policy (-want +got):\n%s", diff)
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

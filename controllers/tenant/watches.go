@@ -34,7 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.withDomains), builder.WithPredicates(domainsChanged)).
 		Watches(&v1alpha1.Policy{}, handler.EnqueueRequestsFromMapFunc(r.underPolicy), changed).
 		Watches(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, handler.EnqueueRequestsFromMapFunc(r.withGuards), builder.WithPredicates(guards.Changed)).
-		WatchesMetadata(guards.NewPolicy(), handler.EnqueueRequestsFromMapFunc(r.withGuards), builder.WithPredicates(guards.Changed)).
+		Watches(&admissionregistrationv1.ValidatingAdmissionPolicy{}, handler.EnqueueRequestsFromMapFunc(r.withGuards), builder.WithPredicates(guards.Changed)).
 		WatchesRawSource(source.Kind(secrets, credentials.MetadataOnly(), handler.TypedEnqueueRequestsFromMapFunc(withKey))).
 		WatchesRawSource(r.onTier()).
 		WatchesRawSource(r.onMutating(mgr.GetCache())).

@@ -40,3 +40,15 @@ helm.sh/resource-policy: keep
 {{- define "kubeop.podSpec" -}}
 request.kind.kind == 'Pod' ? dyn(object).spec : request.kind.kind == 'CronJob' ? dyn(object).spec.jobTemplate.spec.template.spec : request.kind.kind == 'PodTemplate' ? dyn(object).?template.?spec.orValue({}) : dyn(object).?spec.?template.?spec.orValue({})
 {{- end }}
+
+{{- /* Admission policies and their bindings, as text, with digests of their specs in an annotation. kubeop compares them with what is in the cluster. */ -}}
+{{- define "kubeop.digested" -}}
+{{- range regexSplit "(?m)^---$" . -1 }}
+{{- $object := fromYaml . }}
+{{- if $object }}
+{{- $_ := set $object.metadata "annotations" (merge (dict "paas.kubeop.io/spec-digest" (toJson $object.spec | sha256sum)) ($object.metadata.annotations | default dict)) }}
+---
+{{ toYaml $object }}
+{{- end }}
+{{- end }}
+{{- end }}
