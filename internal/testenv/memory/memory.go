@@ -37,6 +37,8 @@ var kinds = []metav1.APIResource{
 	{Kind: "Deployment", Group: "apps", Version: "v1", Name: "deployments", Namespaced: true}, {Kind: "ReplicaSet", Group: "apps", Version: "v1", Name: "replicasets", Namespaced: true},
 	{Kind: "StatefulSet", Group: "apps", Version: "v1", Name: "statefulsets", Namespaced: true}, {Kind: "DaemonSet", Group: "apps", Version: "v1", Name: "daemonsets", Namespaced: true},
 	{Kind: "NetworkPolicy", Group: "networking.k8s.io", Version: "v1", Name: "networkpolicies", Namespaced: true},
+	{Kind: "StorageClass", Group: "storage.k8s.io", Version: "v1", Name: "storageclasses"}, {Kind: "IngressClass", Group: "networking.k8s.io", Version: "v1", Name: "ingressclasses"},
+	{Kind: "PriorityClass", Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses"},
 	{Kind: "Job", Group: "batch", Version: "v1", Name: "jobs", Namespaced: true}, {Kind: "CronJob", Group: "batch", Version: "v1", Name: "cronjobs", Namespaced: true},
 	{Kind: "SelfSubjectAccessReview", Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectaccessreviews"},
 	{Kind: v1alpha1.AppKind, Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Name: "apps", Namespaced: true},
