@@ -34,10 +34,11 @@ func Rollback(c *call.Call) *cobra.Command {
 		Use:   "rollback APP [COMMIT]",
 		Short: "Make the commit that brings an app back to an earlier one",
 		Long: `Make the commit that brings an app back: it restores the app's folder as it was at an earlier commit, and nothing else. Without COMMIT, that is the
-newest one that was delivered successfully, other than what is delivered now. Run it in a clone of the repository that declares the app.
+newest one that was delivered successfully, other than what is delivered now. If the newest commit is refused, what is delivered now counts, too.
+Run it in a clone of the repository that declares the app.
 
 --push makes the commit on the newest one of the branch at the server, and pushes it; the files of the clone stay as they are. If another commit has
-changed the app since the one that the operator applied, nothing is pushed.
+changed the app since the one that the operator applied or refused, nothing is pushed.
 
 An app whose content is in another Git repository is brought back there, or by the ref in its app.yaml.`,
 		Example: `  # Back to what worked, to be looked at and pushed
@@ -75,7 +76,7 @@ func (r *rollback) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if r.push {
-		return r.pushTo(ctx, root, back, hashOf(app.Annotations[v1alpha1.RevisionAnnotation]))
+		return r.pushTo(ctx, root, back, newest(app))
 	}
 	if err := r.restore(ctx, root, back); err != nil {
 		return err
@@ -84,7 +85,15 @@ func (r *rollback) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// commitOf returns the commit to go back to: the wanted one, or the newest that was delivered successfully before the current one.
+// newest returns the hash of the commit with the newest version of the app that the operator has read: the refused one, or the applied one.
+func newest(app *v1alpha1.App) string {
+	if refused := app.Status.Refused; refused != nil {
+		return hashOf(refused.Revision)
+	}
+	return hashOf(app.Annotations[v1alpha1.RevisionAnnotation])
+}
+
+// commitOf returns the commit to go back to: the wanted one, or the newest other than the newest version that was delivered successfully.
 func commitOf(of target.Object, app *v1alpha1.App, wanted string) (string, error) {
 	if app.Spec.Git != nil || app.Spec.Helm != nil && app.Spec.Helm.Git != nil {
 		return "", fmt.Errorf("the content of the %s is in another Git repository: revert the commit there, or change the ref in app.yaml", of)
@@ -95,10 +104,9 @@ func commitOf(of target.Object, app *v1alpha1.App, wanted string) (string, error
 	if wanted != "" {
 		return wanted, nil
 	}
-	current := hashOf(app.Annotations[v1alpha1.RevisionAnnotation])
 	for i := range app.Status.Deliveries {
 		d := &app.Status.Deliveries[i]
-		if d.Result == v1alpha1.DeliverySucceeded && d.Commit != "" && d.Commit != current {
+		if d.Result == v1alpha1.DeliverySucceeded && d.Commit != "" && d.Commit != newest(app) {
 			return d.Commit, nil
 		}
 	}
@@ -137,8 +145,8 @@ func (r *rollback) clone(ctx context.Context, app *v1alpha1.App) (string, error)
 // pushTimeout bounds how long a commit is tried while others push.
 const pushTimeout = 5 * time.Minute
 
-// pushTo commits the folder as it was at a commit to the server. applied is the commit that the operator applied.
-func (r *rollback) pushTo(ctx context.Context, root, back, applied string) error {
+// pushTo commits the folder as it was at a commit to the server. read is the newest commit of the app that the operator has read.
+func (r *rollback) pushTo(ctx context.Context, root, back, read string) error {
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
 	branch, _, err := git.Upstream(ctx, root)
@@ -149,7 +157,10 @@ func (r *rollback) pushTo(ctx context.Context, root, back, applied string) error
 	if err != nil {
 		return fmt.Errorf("commit %s does not have %s: %w", short(back), r.folder, err)
 	}
-	seen, err := branch.Commit(ctx, applied)
+	if _, err := branch.Fetch(ctx); err != nil { // The clone may not have the commit yet.
+		return err
+	}
+	seen, err := branch.Commit(ctx, read)
 	if err != nil {
 		return err
 	}

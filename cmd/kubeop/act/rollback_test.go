@@ -19,18 +19,21 @@ func TestRollbackGoesToTheLastCommitThatSucceededBeforeTheCurrentOne(t *testing.
 		return v1alpha1.DeliveryRecord{Commit: commit, Result: result}
 	}
 	ok, bad := v1alpha1.DeliverySucceeded, v1alpha1.DeliveryFailed
+	refuse := func(a *v1alpha1.App) { a.Status.Refused = &v1alpha1.Refused{Revision: "main@sha1:" + later} }
 	for name, tc := range map[string]struct {
 		deliveries  []v1alpha1.DeliveryRecord
 		wanted      string
 		change      func(*v1alpha1.App)
 		want, fails string
 	}{
-		"the last that succeeded": {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, bad), record("b", bad), record("c", ok), record("d", ok)}, want: "c"},
-		"the current one":         {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, ok), record("b", ok)}, want: "b"},
-		"without a commit":        {deliveries: []v1alpha1.DeliveryRecord{record("", ok), record("b", ok)}, want: "b"},
-		"none succeeded":          {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, ok), record("b", bad)}, fails: "no earlier delivery of the app acme/shop/web succeeded; name a commit"},
-		"a named one":             {deliveries: []v1alpha1.DeliveryRecord{record("b", ok)}, wanted: "x", want: "x"},
-		"content of another Git":  {wanted: "x", change: func(a *v1alpha1.App) { a.Spec.Git = &v1alpha1.GitSource{} }, fails: "is in another Git repository"},
+		"the last that succeeded":                    {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, bad), record("b", bad), record("c", ok), record("d", ok)}, want: "c"},
+		"the current one":                            {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, ok), record("b", ok)}, want: "b"},
+		"without a commit":                           {deliveries: []v1alpha1.DeliveryRecord{record("", ok), record("b", ok)}, want: "b"},
+		"the current one, as a newer one is refused": {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, ok), record("b", ok)}, change: refuse, want: commitHash},
+		"before a failed one, as a newer is refused": {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, bad), record("b", ok)}, change: refuse, want: "b"},
+		"none succeeded":                             {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, ok), record("b", bad)}, fails: "no earlier delivery of the app acme/shop/web succeeded; name a commit"},
+		"a named one":                                {deliveries: []v1alpha1.DeliveryRecord{record("b", ok)}, wanted: "x", want: "x"},
+		"content of another Git":                     {wanted: "x", change: func(a *v1alpha1.App) { a.Spec.Git = &v1alpha1.GitSource{} }, fails: "is in another Git repository"},
 		"a chart of another Git": {wanted: "x", change: func(a *v1alpha1.App) {
 			a.Spec.Helm = &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{}}
 		}, fails: "is in another Git repository"},
@@ -169,4 +172,38 @@ func TestRollbackPushes(t *testing.T) {
 	if out, err = rollback("acme/shop/web", good); err == nil {
 		t.Errorf("a newer change was undone: %q", out)
 	}
+}
+
+// TestRollbackFromARefusedCommit returns to what is delivered now. The clone need not have the refused commit, and nothing newer is undone.
+func TestRollbackFromARefusedCommit(t *testing.T) {
+	const folder = "projects/shop/apps/web/"
+	repo := sources.NewGitRepo(t)
+	repo.Write(folder+"app.yaml", "old")
+	old := repo.Push("old")
+	repo.Write(folder+"app.yaml", "good")
+	good := repo.Push("good")
+	repo.Git("fetch", "--quiet")
+	repo.Git("branch", "--quiet", "--set-upstream-to", "origin/main")
+	clone := filepath.Join(t.TempDir(), "clone")
+	repo.Git("clone", "--quiet", repo.Git("remote", "get-url", "origin"), clone)
+	repo.Write(folder+"app.yaml", "broken")
+	broken := repo.Push("broken")
+	app := newApp()
+	app.Annotations[v1alpha1.RevisionAnnotation] = "main@sha1:" + good
+	app.Status.Refused = &v1alpha1.Refused{Revision: "main@sha1:" + broken}
+	app.Status.Deliveries = []v1alpha1.DeliveryRecord{{Commit: good, Result: v1alpha1.DeliverySucceeded}, {Commit: old, Result: v1alpha1.DeliverySucceeded}}
+	s := memory.Serve(t, app)
+	t.Chdir(clone)
+	if out, err := newCall(s, clock.RealClock{}, "").run(t, Rollback, "acme/shop/web", "--push"); err != nil {
+		t.Fatalf("%q, %v", out, err)
+	}
+	repo.Git("fetch", "--quiet")
+	if got := repo.Git("show", "@{upstream}:"+folder+"app.yaml"); got != "good" {
+		t.Errorf("app.yaml at the server is %q", got)
+	}
+	repo.Git("pull", "--quiet")
+	repo.Write(folder+"app.yaml", "repaired")
+	repo.Push("repaired")
+	_, err := newCall(s, clock.RealClock{}, "").run(t, Rollback, "acme/shop/web", "--push")
+	wantEnd(t, "", err, "", "another commit changed projects/shop/apps/web")
 }
