@@ -112,6 +112,9 @@ func (r *Run) Job() (*unstructured.Unstructured, error) {
 	source := &v1alpha1.ImageSource{Env: r.environment(), EnvFrom: r.Hook.EnvFrom, Command: r.Hook.Command, Args: r.Hook.Args}
 	if own := r.App.Spec.Image; own != nil {
 		source.PullSecrets, source.ImagePullPolicy = own.PullSecrets, own.ImagePullPolicy
+		if r.Hook.Image == "" {
+			runAsApp(source, own)
+		}
 	}
 	if source.Reference = cmp.Or(r.Hook.Image, r.Image); source.Reference == "" {
 		return nil, fmt.Errorf("%s has no image: set it in app.yaml, unless the app is of type Image", r)
@@ -137,6 +140,17 @@ func (r *Run) Job() (*unstructured.Unstructured, error) {
 	}
 	delete(content, "status")
 	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// runAsApp lets a hook run the image of an Image App as the App's pods run it. Affinity to pods is left out: a hook that must not be beside the
+// App's pods may have no node.
+func runAsApp(hook, app *v1alpha1.ImageSource) {
+	hook.Security, hook.Resources = app.Security, app.Resources
+	hook.ServiceAccountName, hook.AutomountServiceAccountToken = app.ServiceAccountName, app.AutomountServiceAccountToken
+	hook.NodeSelector, hook.Tolerations = app.NodeSelector, app.Tolerations
+	if app.Affinity != nil {
+		hook.Affinity = &corev1.Affinity{NodeAffinity: app.Affinity.NodeAffinity}
+	}
 }
 
 // environment returns the hook's environment variables. The revision replaces a variable of the same name.

@@ -1,20 +1,23 @@
 package jobs
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
 func run(change func(*Run)) *Run {
@@ -101,12 +104,12 @@ func TestJob(t *testing.T) {
 		t.Errorf("the pod may too much: %+v", pod)
 	}
 	env := []corev1.EnvVar{{Name: "KUBEOP_REVISION", Value: "main@sha1:1"}, {Name: "A", Value: "b"}}
-	if diff := cmp.Diff(corev1.Container{Command: r.Hook.Command, Args: r.Hook.Args, Env: env, EnvFrom: r.Hook.EnvFrom}, corev1.Container{Command: c.Command, Args: c.Args, Env: c.Env, EnvFrom: c.EnvFrom}); diff != "" {
+	if diff := gocmp.Diff(corev1.Container{Command: r.Hook.Command, Args: r.Hook.Args, Env: env, EnvFrom: r.Hook.EnvFrom}, corev1.Container{Command: c.Command, Args: c.Args, Env: c.Env, EnvFrom: c.EnvFrom}); diff != "" {
 		t.Errorf("what runs (-want +got):\n%s", diff)
 	}
 	owner := []metav1.OwnerReference{{APIVersion: "paas.kubeop.io/v1alpha1", Kind: "App", Name: "web", UID: "1"}}
 	want := batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: r.Name(), OwnerReferences: owner}}
-	if diff := cmp.Diff(want, batchv1.Job{TypeMeta: job.TypeMeta, ObjectMeta: job.ObjectMeta}); diff != "" {
+	if diff := gocmp.Diff(want, batchv1.Job{TypeMeta: job.TypeMeta, ObjectMeta: job.ObjectMeta}); diff != "" {
 		t.Errorf("the object (-want +got):\n%s", diff)
 	}
 	if r.Is(made) {
@@ -172,6 +175,49 @@ func TestAHookOfAnImageAppPullsAsTheAppDoes(t *testing.T) {
 	r.Mark(made)
 	if got := made.GetLabels()[v1alpha1.HookLabel]; got != "pre-migrate" {
 		t.Errorf("a Job without labels is marked %q", got)
+	}
+}
+
+// TestAHookRunsTheImageOfItsAppAsTheAppDoes: with its user, account, resources and nodes. Another image has another user.
+func TestAHookRunsTheImageOfItsAppAsTheAppDoes(t *testing.T) {
+	user, group := int64(1000), int64(2000)
+	nodes := &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}}}
+	own := &v1alpha1.ImageSource{
+		Security:  v1alpha1.ImageSecurity{RunAsUser: &user, RunAsGroup: &group, ReadOnlyRootFilesystem: true},
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}},
+		ImagePod: v1alpha1.ImagePod{
+			ServiceAccountName: "web", AutomountServiceAccountToken: true, NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "team"}},
+			Affinity: &corev1.Affinity{NodeAffinity: nodes, PodAntiAffinity: &corev1.PodAntiAffinity{}},
+		},
+	}
+	for name, tc := range map[string]struct {
+		image string
+		own   *v1alpha1.ImageSource
+		same  *v1alpha1.ImageSource // runs as this
+	}{
+		"the app's image": {"", own, &v1alpha1.ImageSource{Security: own.Security, Resources: own.Resources, ImagePod: v1alpha1.ImagePod{
+			ServiceAccountName: "web", AutomountServiceAccountToken: true, NodeSelector: own.NodeSelector, Tolerations: own.Tolerations, Affinity: &corev1.Affinity{NodeAffinity: nodes},
+		}}},
+		"without affinity": {"", &v1alpha1.ImageSource{Security: own.Security}, &v1alpha1.ImageSource{Security: own.Security}},
+		"another image":    {"none.example/m", own, &v1alpha1.ImageSource{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run(func(r *Run) { r.Hook.Image, r.Image, r.App.Spec.Image = tc.image, "none.example/web:1", tc.own })
+			made, err := r.Job()
+			if err != nil {
+				t.Fatal(err)
+			}
+			job := &batchv1.Job{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, job); err != nil {
+				t.Fatal(err)
+			}
+			tc.same.Reference, tc.same.Env = cmp.Or(tc.image, r.Image), r.environment()
+			want := workload.Pod("migrate", tc.same)
+			want.ActiveDeadlineSeconds = job.Spec.Template.Spec.ActiveDeadlineSeconds
+			if diff := gocmp.Diff(want, job.Spec.Template.Spec); diff != "" {
+				t.Errorf("the pod (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
