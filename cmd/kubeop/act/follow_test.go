@@ -264,6 +264,21 @@ func TestWaitForACommit(t *testing.T) {
 	}
 }
 
+// TestWaitForACommitOfThePlatform: a tenant without a repository of its own is declared there, and so is a registry.
+func TestWaitForACommitOfThePlatform(t *testing.T) {
+	t.Chdir(t.TempDir())
+	app, platform, registry := newApp(), &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PlatformRepository}}, &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "ghcr"}}
+	ready(app, metav1.ConditionTrue)
+	registry.Status.Conditions = app.Status.Conditions
+	registry.Generation = app.Generation
+	platform.Status.LastAttemptedRevision, platform.Status.Conditions = "main@sha1:"+commitHash, []metav1.Condition{{Type: v1alpha1.SyncedCondition, Status: metav1.ConditionTrue}}
+	s := memory.Serve(t, app, platform, registry, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})
+	for want, args := range map[string][]string{"app acme/shop/web": {"acme/shop/web"}, "registry ghcr": {"registry", "ghcr"}} {
+		out, err := newCall(s, clock.RealClock{}, "").run(t, Wait, append(args, "--commit", commitHash, "--timeout", "10s")...)
+		wantEnd(t, out, err, "The "+want+" is ready.\n", "")
+	}
+}
+
 func TestARefusedProjectDoesNotGetTheVersionOfACommit(t *testing.T) {
 	project := &v1alpha1.Project{}
 	project.Status.Refused = &v1alpha1.Refused{Place: "project.yaml:2", Problem: "unknown field"}
@@ -287,17 +302,6 @@ func TestACommitThatWasPassedOverIsReported(t *testing.T) {
 	}
 	if done, err := over(newApp()); done || err == nil {
 		t.Errorf("no repository: %t, %v", done, err)
-	}
-}
-
-func TestTenantsAreDeclaredByThePlatformRepository(t *testing.T) {
-	for want, of := range map[string]target.Object{
-		"acme":                      web,
-		v1alpha1.PlatformRepository: {Kind: target.Tenant, Ref: identity.Ref{Tenant: "beta"}},
-	} {
-		if got := repositoryOf(of); got != want {
-			t.Errorf("%s: %q, want %q", of, got, want)
-		}
 	}
 }
 

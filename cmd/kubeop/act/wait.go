@@ -14,7 +14,6 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
-	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // Wait returns the command wait.
@@ -28,7 +27,8 @@ func Wait(c *call.Call) *cobra.Command {
 such as a new commit, and with exit code 3 if the object is not ready in time.
 
 With --commit, wait first until the repository that declares the object has applied this commit, or a later one that contains it: that is known in a
-clone that has both. If the commit's version of the object is refused, it ends at once with the reason.`,
+clone that has both. If the commit's version of the object is refused, it ends at once with the reason. A tenant without a repository of its own is
+declared by that of the platform, which only administrators and the accounts that they allow can read.`,
 		Example: `  # In CI, after git push
   kubeop wait acme/shop/web --commit "$(git rev-parse HEAD)"
 
@@ -55,7 +55,10 @@ func wait(ctx context.Context, c *call.Call, of target.Object, commit string, ti
 		if len(commit) < 7 {
 			return fmt.Errorf("the hash %q is too short: give at least 7 digits", commit)
 		}
-		repository := target.Object{Kind: target.Repository, Ref: identity.Ref{Tenant: repositoryOf(of)}}
+		repository, err := c.RepositoryOf(ctx, of)
+		if err != nil {
+			return err
+		}
 		if err := follow(ctx, c, repository, timeout, applied(ctx, commit)); err != nil {
 			return err
 		}
@@ -81,14 +84,6 @@ func settledOrRefused(o state) (bool, error) {
 		return false, fmt.Errorf("the newest version is refused: %s: %s", refused.Place, refused.Problem)
 	}
 	return settled(o)
-}
-
-// repositoryOf is the name of the repository that declares an object.
-func repositoryOf(of target.Object) string {
-	if of.Kind.Name == v1alpha1.TenantKind {
-		return v1alpha1.PlatformRepository
-	}
-	return of.Ref.Tenant
 }
 
 // applied is over when a repository has applied a commit, or a later one. Files that are invalid do not keep the others from that.

@@ -38,7 +38,7 @@ With --revision A..B it compares what two commits render to, and not the cluster
 		},
 	}
 	p.format.AddFlag(cmd, output.Table, markdown, output.JSON, output.YAML)
-	cmd.Flags().StringVar(&p.repository, "repository", "", whichRepository)
+	cmd.Flags().StringVar(&p.repository, "repository", "", "name of the Repository (default: the one that declares the app)")
 	cmd.Flags().StringVar(&at, "revision", ".", "commit, branch or tag of the clone, or two as A..B (default: its files as they are)")
 	return cmd
 }
@@ -49,7 +49,11 @@ func (p *command) diff(ctx context.Context, name, at string) error {
 		return err
 	}
 	if p.only = of.Ref; p.repository == "" {
-		p.repository = of.Ref.Tenant
+		repository, err := p.RepositoryOf(ctx, of)
+		if err != nil {
+			return err
+		}
+		p.repository = repository.Ref.Tenant
 	}
 	from, to, two := strings.Cut(at, "..")
 	if !two {

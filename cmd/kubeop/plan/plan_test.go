@@ -192,9 +192,9 @@ func TestADiffIsOfOneApp(t *testing.T) {
 		t.Errorf("of nothing: %v\n%s", err, out)
 	}
 	for args, want := range map[string]string{
-		"web": "does not say which tenant", "beta/shop/web": "reading repository beta, ",
+		"web": "does not say which tenant", "beta/shop/web": "reading the tenant beta: ",
 		"acme/shop/none": "the commit does not declare the app acme/shop/none", "acme/shop/web --revision none..HEAD": "none is neither a folder nor a commit",
-		"acme/shop/api --revision HEAD~1..HEAD": "HEAD~1: the commit does not declare the app acme/shop/api", "beta/shop/web --revision HEAD..HEAD": "HEAD: reading repository beta, ",
+		"acme/shop/api --revision HEAD~1..HEAD": "HEAD~1: the commit does not declare the app acme/shop/api", "beta/shop/web --revision HEAD..HEAD --repository beta": "HEAD: reading repository beta, ",
 	} {
 		if out, err := d.do(Diff, strings.Fields(args)...); exit.Code(err) != exit.Failure || out != "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s\n%s", args, err, want, out)
@@ -220,5 +220,25 @@ func TestAClonesRepositoryIsThePlatforms(t *testing.T) {
 	d.Write("tenants", "a file")
 	if _, err := d.do(Command); err == nil || !strings.HasPrefix(err.Error(), "reading repository "+filepath.Base(d.Work)+", ") {
 		t.Errorf("with a file of that name: %v", err)
+	}
+}
+
+// TestADiffOfAnAppInThePlatformRepository: its tenant has no repository of its own.
+func TestADiffOfAnAppInThePlatformRepository(t *testing.T) {
+	head := "apiVersion: " + v1alpha1.GroupVersion.String() + "\nkind: "
+	d := &clone{GitRepo: sources.NewGitRepo(t), server: memory.Serve(t,
+		&v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PlatformRepository}, Spec: v1alpha1.RepositorySpec{URL: "https://git.example.com/platform.git"}},
+		&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", Labels: map[string]string{v1alpha1.RepositoryLabel: v1alpha1.PlatformRepository}}},
+	)}
+	d.server.Intercept = d.answer
+	d.Write("kubeop.yaml", "layout: v1\n")
+	d.Write("tenants/acme/tenant.yaml", head+"Tenant\nmetadata: {name: acme}\n")
+	d.Write("tenants/acme/projects/shop/project.yaml", head+"Project\nmetadata: {name: shop}\n")
+	d.Write("tenants/acme/projects/shop/apps/web/app.yaml", head+"App\nmetadata: {name: web}\nspec: {type: Raw, raw: {path: manifests}}\n")
+	d.Write("tenants/acme/projects/shop/apps/web/manifests/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n")
+	d.Push("first")
+	t.Chdir(d.Work)
+	if made := d.planned(Diff, "acme/shop/web"); made.Repository != v1alpha1.PlatformRepository || len(made.Apps) != 1 || made.Apps[0].App != "acme/shop/web" {
+		t.Errorf("got %+v", made)
 	}
 }
