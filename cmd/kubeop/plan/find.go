@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,30 +18,48 @@ import (
 )
 
 // whichRepository describes the flag that names the Repository.
-const whichRepository = "name of the Repository (default: that of --tenant, or the one with the name of the clone's folder, or with its URL)"
+const whichRepository = "name of the Repository (default: that of --tenant, or the one with the name of the clone's folder, or with its URL, or that of the namespace)"
 
-// find reads the Repository: that of the flags, or the one with the name of the clone's folder, or with its URL.
+// find reads the Repository: that of the flags, or the one with the name of the clone's folder, or with its URL. If there is none, and the clone has
+// no other URL, it is that of the tenant of the kubeconfig's namespace.
 func (p *command) find(ctx context.Context, c client.Client, commit *snapshot) (*v1alpha1.Repository, error) {
-	name := p.repository
-	if name == "" {
-		name = p.Within().Tenant
+	named := cmp.Or(p.repository, p.Tenant)
+	if named == "" && *p.Flags.Namespace != "" {
+		named = p.Within().Tenant
 	}
-	if name == "" {
-		name = filepath.Base(commit.root)
-		if info, err := os.Stat(filepath.Join(commit.root, "tenants")); err == nil && info.IsDir() {
-			name = v1alpha1.PlatformRepository
-		}
+	name := cmp.Or(named, filepath.Base(commit.root))
+	if info, err := os.Stat(filepath.Join(commit.root, "tenants")); named == "" && err == nil && info.IsDir() {
+		name = v1alpha1.PlatformRepository
 	}
 	repository := &v1alpha1.Repository{}
 	err := c.Get(ctx, client.ObjectKey{Name: name}, repository)
-	if err == nil || p.repository != "" || p.Within().Tenant != "" {
+	if err == nil || named != "" {
 		return repository, unread(name, err)
 	}
 	found, unfound := followed(ctx, c, commit.root)
+	if found == nil && unfound == nil {
+		found, unfound = p.ofKubeconfig(ctx, c, commit.root)
+	}
 	if found == nil {
 		return nil, errors.Join(unread(name, err), unfound)
 	}
 	return found, nil
+}
+
+// ofKubeconfig returns the Repository of the tenant of the kubeconfig's namespace; nil if there is no tenant.
+func (p *command) ofKubeconfig(ctx context.Context, c client.Client, clone string) (*v1alpha1.Repository, error) {
+	tenant := p.Within().Tenant
+	if tenant == "" {
+		return nil, nil
+	}
+	repository := &v1alpha1.Repository{}
+	if err := c.Get(ctx, client.ObjectKey{Name: tenant}, repository); err != nil {
+		return nil, unread(tenant, err)
+	}
+	if url, err := git.RemoteURL(ctx, clone); err == nil && !address.Same(repository.Spec.URL, url) {
+		return nil, fmt.Errorf("repository %s, which is that of the kubeconfig's namespace, has another URL than this clone: %s", tenant, repository.Spec.URL)
+	}
+	return repository, nil
 }
 
 // unread explains why a Repository could not be read; nil if it could.

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,6 +24,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/internal/testenv/memory"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -62,6 +65,60 @@ func TestTheRepositoryOfAClone(t *testing.T) {
 			}
 			p := &command{Call: call.New(genericiooptions.NewTestIOStreamsDiscard(), clocktesting.NewFakeClock(time.Now())), repository: tc.flag}
 			got, err := p.find(t.Context(), build.Build(), &snapshot{root: repo.Work})
+			if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+				t.Fatalf("the error is %v, want %q", err, tc.fails)
+			}
+			if err == nil && got.Name != tc.want {
+				t.Errorf("got %s, want %s", got.Name, tc.want)
+			}
+		})
+	}
+}
+
+// TestTheNamespaceOfTheKubeconfigNamesARepositoryLast: the clone of another tenant is not planned against it.
+func TestTheNamespaceOfTheKubeconfigNamesARepositoryLast(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	folder := filepath.Base(repo.Work)
+	const fleet, other = "https://git.example.com/acme/fleet", "https://git.example.com/beta/fleet"
+	for name, tc := range map[string]struct {
+		there       map[string]string // the URLs of Repositories
+		remote      string            // that of the clone; "" for none
+		namespace   string            // of the flag -n
+		want, fails string
+	}{
+		"the folder":              {map[string]string{"acme": fleet, folder: other}, other, "", folder, ""},
+		"the URL":                 {map[string]string{"acme": fleet, "beta": other}, other, "", "beta", ""},
+		"the kubeconfig":          {map[string]string{"acme": fleet}, "git@git.example.com:acme/fleet.git", "", "acme", ""},
+		"the kubeconfig, no URL":  {map[string]string{"acme": fleet}, "", "", "acme", ""},
+		"a clone of another":      {map[string]string{"acme": fleet}, other, "", "", "repository acme, which is that of the kubeconfig's namespace, has another URL than this clone: " + fleet},
+		"no Repository of it":     {nil, "", "", "", "reading repository acme, which can be named by --repository or --tenant"},
+		"the flag of the command": {map[string]string{"acme": fleet, "beta": other, folder: other}, other, "kubeop-acme-shop", "acme", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if repo.Git("remote", "remove", "origin"); tc.remote != "" {
+				repo.Git("remote", "add", "origin", tc.remote)
+			}
+			defer func() {
+				if tc.remote == "" {
+					repo.Git("remote", "add", "origin", fleet)
+				}
+			}()
+			var there []client.Object
+			for name, url := range tc.there {
+				there = append(there, &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RepositorySpec{URL: url}})
+			}
+			s := memory.Serve(t, there...)
+			text, err := os.ReadFile(s.Kubeconfig)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = bytes.Replace(text, []byte(`"user": "memory"}}`), []byte(`"user": "memory", "namespace": "kubeop-acme-shop"}}`), 1)
+			if err := os.WriteFile(s.Kubeconfig, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := &command{Call: call.New(genericiooptions.NewTestIOStreamsDiscard(), clocktesting.NewFakeClock(time.Now()))}
+			p.Flags.KubeConfig, p.Flags.Namespace = &s.Kubeconfig, &tc.namespace
+			got, err := p.find(t.Context(), s, &snapshot{root: repo.Work})
 			if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
 				t.Fatalf("the error is %v, want %q", err, tc.fails)
 			}
