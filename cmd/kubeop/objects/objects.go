@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/jobs"
 )
 
 // State is what can be said of an object.
@@ -69,7 +70,7 @@ var made = []schema.GroupVersionKind{
 	{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"}, {Group: "batch", Version: "v1", Kind: "Job"}, {Version: "v1", Kind: "Pod"},
 }
 
-// Of returns the objects that an app delivered, each with what was made of it.
+// Of returns the objects that an app delivered and the Jobs of its hooks, each with what was made of it.
 func (r Reader) Of(ctx context.Context, app *v1alpha1.App) ([]*Node, error) {
 	entries := app.Status.Inventory.Entries
 	roots := make([]*Node, len(entries))
@@ -85,11 +86,36 @@ func (r Reader) Of(ctx context.Context, app *v1alpha1.App) ([]*Node, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	hooks, err := r.hooks(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	roots = append(roots, hooks...)
 	if err := r.adopt(ctx, roots); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(roots, byName)
 	return roots, nil
+}
+
+// hooks returns the Jobs of an app's hooks, which no inventory lists.
+func (r Reader) hooks(ctx context.Context, app *v1alpha1.App) ([]*Node, error) {
+	all, err := r.list(ctx, jobs.Kind, app.Namespace, client.MatchingLabels{v1alpha1.AppLabel: app.Name}, client.HasLabels{v1alpha1.HookLabel})
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(job *Node) bool { return !IsHook(job.Object, app) })
+	for _, job := range all {
+		if err := r.fill(ctx, job, job.Object); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// IsHook reports whether an object is the Job of a hook of an app. Anybody can set labels, so the app has to own it, too.
+func IsHook(object client.Object, app *v1alpha1.App) bool {
+	return object.GetLabels()[v1alpha1.HookLabel] != "" && slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == app.UID })
 }
 
 // read reads one object of the inventory.
@@ -174,10 +200,10 @@ func (r Reader) adopt(ctx context.Context, roots []*Node) error {
 }
 
 // list reads the objects of a kind, without judging them. Those that the caller may not list are left out.
-func (r Reader) list(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]*Node, error) {
+func (r Reader) list(ctx context.Context, kind schema.GroupVersionKind, namespace string, of ...client.ListOption) ([]*Node, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)
-	if err := r.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	if err := r.Client.List(ctx, list, append(of, client.InNamespace(namespace))...); err != nil {
 		if apierrors.IsForbidden(err) {
 			return nil, nil
 		}

@@ -93,6 +93,33 @@ func TestTheObjectsOfAnApp(t *testing.T) {
 	}
 }
 
+// TestTheHooksOfAnAppAreAmongItsObjects with their pods, and no Job that only has their labels.
+func TestTheHooksOfAnAppAreAmongItsObjects(t *testing.T) {
+	job := func(name, app, owner string, labels map[string]string) *batchv1.Job {
+		j := &batchv1.Job{ObjectMeta: owned(name, name+"-uid", "", "")}
+		j.OwnerReferences = []metav1.OwnerReference{{APIVersion: "paas.kubeop.io/v1alpha1", Kind: "App", Name: app, UID: types.UID(owner)}}
+		j.Labels = labels
+		return j
+	}
+	hook := map[string]string{v1alpha1.AppLabel: "web", v1alpha1.HookLabel: "pre-migrate"}
+	pod := &corev1.Pod{ObjectMeta: owned("web-migrate-1-x", "pod-uid", "Job", "web-migrate-1-uid"), Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}
+	web := app()
+	web.UID = "app-uid"
+	nodes, err := reader([]client.Object{
+		job("web-migrate-1", "web", "app-uid", hook), pod, job("forged", "web", "other-uid", hook), job("of-api", "api", "api-uid", map[string]string{v1alpha1.AppLabel: "api", v1alpha1.HookLabel: "pre-migrate"}),
+		job("no-hook", "web", "app-uid", map[string]string{v1alpha1.AppLabel: "web"}),
+	}, interceptor.Funcs{}).Of(t.Context(), web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes) != 1 || nodes[0].Name != "web-migrate-1" || nodes[0].State == "" {
+		t.Errorf("got\n%s", lines(nodes, ""))
+	}
+	if pods := Pods(nodes); len(pods) != 1 || pods[0].Name != "web-migrate-1-x" {
+		t.Errorf("the pods are %s", lines(pods, ""))
+	}
+}
+
 // TestWhatCannotBeRead is said of the object, unless the API server fails: then there is no tree.
 func TestWhatCannotBeRead(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "config", errors.New("no"))

@@ -28,7 +28,7 @@ func Events(c *call.Call) *cobra.Command {
 		Use:   "events [KIND] NAME",
 		Short: "Show the events of an object; of an app, also those of its objects and pods",
 		Long: `Show the events of an app, project, tenant, policy, registry or repository, the oldest first. For an app, these include the events of the
-objects that it delivered and of their pods. Kubernetes keeps events for an hour, unless an administrator changed that.`,
+objects that it delivered, of the Jobs of its hooks, and of their pods. Kubernetes keeps events for an hour, unless an administrator changed that.`,
 		Example: `  # What happened to an app
   kubeop events acme/shop/web
 

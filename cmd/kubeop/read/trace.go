@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/objects"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
@@ -23,8 +24,8 @@ func Trace(c *call.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "trace KIND/NAME",
 		Short: "Show where an object comes from: its app, file, commit and author",
-		Long: `Show where an object of the cluster comes from. The command follows the owners of the object up to one that an app delivered, and shows this
-app, the file that declares it, and the commit and author of its last change.`,
+		Long: `Show where an object of the cluster comes from. The command follows the owners of the object up to one that an app delivered, or to the Job of a hook,
+and shows this app, the file that declares it, and the commit and author of its last change.`,
 		Example: `  # Who declared this pod
   kubeop trace pod/web-7d4b9c-x2x4q -n kubeop-acme-shop
 
@@ -109,7 +110,7 @@ func readAny(ctx context.Context, reader client.Client, kind schema.GroupVersion
 }
 
 // owningApp returns the app that delivered an object or one of its owners; nil for none. An app is named by labels, which others can set, so the
-// object has to be in its inventory. owner is called with each owner on the way.
+// object has to be in its inventory, or to be owned by it as the Job of a hook. owner is called with each owner on the way.
 func owningApp(ctx context.Context, reader client.Client, object *unstructured.Unstructured, owner func(*unstructured.Unstructured)) (*v1alpha1.App, error) {
 	for range maxOwners {
 		app, err := labelledApp(ctx, reader, object)
@@ -143,6 +144,9 @@ func labelledApp(ctx context.Context, reader client.Client, object *unstructured
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the app %s: %w", ref.Path(), err)
+	}
+	if objects.IsHook(object, app) {
+		return app, nil
 	}
 	id := inventory.IDOf(object).String()
 	for _, entry := range app.Status.Inventory.Entries {

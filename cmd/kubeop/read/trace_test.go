@@ -59,7 +59,15 @@ func named(apiVersion, kind, name, app, owner string) *unstructured.Unstructured
 
 // TestAnObjectBelongsToTheAppWhoseInventoryHasIt: anybody can set labels.
 func TestAnObjectBelongsToTheAppWhoseInventoryHasIt(t *testing.T) {
-	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}}
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "app"}}
+	hook := func(owner types.UID) *unstructured.Unstructured {
+		job := named("batch/v1", "Job", "web-migrate-1", "web", "")
+		labels := job.GetLabels()
+		labels[v1alpha1.HookLabel] = "pre-migrate"
+		job.SetLabels(labels)
+		job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "paas.kubeop.io/v1alpha1", Kind: "App", Name: "web", UID: owner}})
+		return job
+	}
 	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: shop + "_web_apps_Deployment", Version: "v1"}}
 	reader := reading(t, app, named("apps/v1", "Deployment", "web", "web", ""), named("apps/v1", "ReplicaSet", "web-1", "", "Deployment/web"))
 	for name, tc := range map[string]struct {
@@ -70,6 +78,8 @@ func TestAnObjectBelongsToTheAppWhoseInventoryHasIt(t *testing.T) {
 	}{
 		"the object itself":        {named("apps/v1", "Deployment", "web", "web", ""), "web", nil, ""},
 		"a pod of it":              {named("v1", "Pod", "web-1-x", "", "ReplicaSet/web-1"), "web", []string{"web-1", "web"}, ""},
+		"the Job of a hook":        {hook("app"), "web", nil, ""},
+		"a Job of another owner":   {hook("other"), "", nil, ""},
 		"an object of nobody":      {named("v1", "ConfigMap", "a", "", ""), "", nil, ""},
 		"labels that somebody set": {named("v1", "ConfigMap", "a", "web", ""), "", nil, ""},
 		"labels of no app":         {named("v1", "ConfigMap", "a", "gone", ""), "", nil, "the object has the labels of the app acme/shop/gone, which does not exist any more"},

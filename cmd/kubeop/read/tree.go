@@ -28,8 +28,8 @@ func Tree(c *call.Call) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "tree APP",
 		Short: "Show the objects of an app, down to its pods, and why they are not healthy",
-		Long: `Show the objects that an app delivered and what Kubernetes made of them, down to the pods, with their age and, for those that are not
-healthy, the reason.`,
+		Long: `Show the objects that an app delivered, the Jobs of its hooks, and what Kubernetes made of them, down to the pods, with their age and, for those that
+are not healthy, the reason.`,
 		Example: `  # What the app web of the project shop is made of
   kubeop tree acme/shop/web
 
