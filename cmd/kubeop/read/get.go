@@ -26,7 +26,6 @@ type get struct {
 	*call.Call
 	format output.Format
 	watch  bool
-	all    bool
 
 	kind   target.Kind
 	of     []target.Selection
@@ -55,7 +54,7 @@ not followed.`,
 	}
 	g.format.AddFlag(command, output.Table, output.Wide, output.JSON, output.YAML)
 	command.Flags().BoolVarP(&g.watch, "watch", "w", false, "after listing, print each object that changes, until interrupted")
-	command.Flags().BoolVarP(&g.all, "all-tenants", "A", false, "list the objects of all tenants")
+	command.Flags().BoolVarP(&g.All, "all-tenants", "A", false, "list the objects of all tenants")
 	return command
 }
 
@@ -64,7 +63,7 @@ func (g *get) run(ctx context.Context, args []string) error {
 	if g.kind, err = target.KindOf(args[0]); err != nil {
 		return err
 	}
-	if g.all && len(args) > 1 {
+	if g.All && len(args) > 1 {
 		return errors.New("--all-tenants lists everything, so it takes no names")
 	}
 	if g.watch && g.format.ForPrograms() {
@@ -97,7 +96,7 @@ func (g *get) selections(ctx context.Context, names []string) ([]target.Selectio
 	}
 	all := target.Selection{Kind: g.kind}
 	within := g.Within()
-	if g.all || within.Tenant == "" {
+	if g.All || within.Tenant == "" {
 		return []target.Selection{all}, nil
 	}
 	switch g.kind.Name {
@@ -160,7 +159,7 @@ func (g *get) list(ctx context.Context) error {
 func (g *get) place() string {
 	within := g.Within()
 	switch {
-	case g.all || within.Tenant == "" || len(g.kind.Path) == 1:
+	case g.All || within.Tenant == "" || len(g.kind.Path) == 1:
 		return ""
 	case g.kind.Name == v1alpha1.AppKind && within.Project != "":
 		return fmt.Sprintf(" in the project %s of the tenant %s", within.Project, within.Tenant)

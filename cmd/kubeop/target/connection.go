@@ -22,6 +22,8 @@ type Connection struct {
 	Flags *genericclioptions.ConfigFlags
 	// Tenant and Project are the flags --tenant and --project. Empty: those of the namespace.
 	Tenant, Project string
+	// All says that the command is about the objects of all tenants, whatever the flags and the namespace name.
+	All bool
 }
 
 // New returns a connection without settings.

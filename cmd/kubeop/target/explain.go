@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -49,10 +50,14 @@ func missingKinds(err error) bool {
 // whoAllows says who gives the right that a refused request needs.
 func (c *Connection) whoAllows(status apierrors.APIStatus) string {
 	tenant, details := c.Within().Tenant, status.Status().Details
-	switch {
-	case tenant == v1alpha1.PlatformTenant:
+	if details == nil || details.Group != v1alpha1.Group {
+		details = &metav1.StatusDetails{Name: "an object"}
+	}
+	ofTenants := details.Kind == Tenant.Plural || details.Kind == Repository.Plural
+	switch ofAll := details.Kind == Policy.Plural || details.Kind == Registry.Plural; {
+	case tenant == v1alpha1.PlatformTenant || ofAll || details.Kind == Repository.Plural && details.Name == v1alpha1.PlatformRepository:
 		return "An administrator of the cluster can allow it"
-	case tenant == "" && details != nil && details.Group == v1alpha1.Group && details.Name == "":
+	case details.Name == "" && (tenant == "" || ofTenants || c.All):
 		return "Only administrators can list the objects of all tenants: name yours with --tenant"
 	case tenant == "":
 		tenant = "<tenant>"

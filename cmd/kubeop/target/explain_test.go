@@ -32,26 +32,31 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 		err       error
 		want      string
 	}{
-		"no right, without details":  {"", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Message: "no"}}, "no. spec.owners in tenants/<tenant>/tenant.yaml"},
-		"no object, without details": {"", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Message: "gone"}}, "gone"},
-		"no tenant":                  {"kubeop-acme-shop", apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.Group, Resource: "tenants"}, "beta"), "`kubeop get tenants` shows what there is"},
-		"no kubeconfig":              {"", clientcmd.ErrEmptyConfig, "no cluster is configured"},
-		"no kinds":                   {"", fmt.Errorf("listing: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.Group, Kind: "App"}}), "the cluster at https://localhost:1 has no kubeop"},
-		"no kinds of others":         {"", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}}, `no matches for kind "Deployment"`},
-		"no login":                   {"", apierrors.NewUnauthorized("no"), `does not accept your credentials (context "here"): log in again`},
-		"no right":                   {"kubeop-acme-shop", apierrors.NewForbidden(apps, "web", errors.New("no")), "spec.owners in tenants/acme/tenant.yaml of the platform repository"},
-		"no right to list":           {"", apierrors.NewForbidden(apps, "", errors.New("no")), "name yours with --tenant"},
-		"no right, no tenant":        {"", apierrors.NewForbidden(apps, "web", errors.New("no")), "tenants/<tenant>/tenant.yaml"},
-		"no right to read others":    {"", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no")), "tenants/<tenant>/tenant.yaml"},
-		"no object":                  {"kubeop-acme-shop", apierrors.NewNotFound(apps, "web"), "`kubeop get apps --tenant acme` shows what there is"},
-		"no repository":              {"kubeop-acme-shop", apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.Group, Resource: "repositories"}, "web"), "`kubeop get repositories` shows what there is"},
-		"nothing served":             {"", apierrors.NewNotFound(apps, ""), "has no kubeop: it does not serve apps." + v1alpha1.Group},
-		"no other object":            {"", apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "web"), `pods "web" not found`},
-		"no name":                    {"", request(&net.DNSError{Err: "no such host", Name: "api.example"}), "no address is known for api.example"},
-		"another authority":          {"", request(x509.UnknownAuthorityError{}), "its certificate is not of the authority in the kubeconfig"},
-		"no answer":                  {"", request(os.ErrDeadlineExceeded), "it did not answer in time"},
-		"no connection":              {"", request(errors.New("connection refused")), `the cluster at https://localhost:1 cannot be reached (context "here"): connection refused`},
-		"another error":              {"", errors.New("other"), "other"},
+		"no right, without details":     {"", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Message: "no"}}, "no. spec.owners in tenants/<tenant>/tenant.yaml"},
+		"no object, without details":    {"", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Message: "gone"}}, "gone"},
+		"no tenant":                     {"kubeop-acme-shop", apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.Group, Resource: "tenants"}, "beta"), "`kubeop get tenants` shows what there is"},
+		"no kubeconfig":                 {"", clientcmd.ErrEmptyConfig, "no cluster is configured"},
+		"no kinds":                      {"", fmt.Errorf("listing: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.Group, Kind: "App"}}), "the cluster at https://localhost:1 has no kubeop"},
+		"no kinds of others":            {"", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}}, `no matches for kind "Deployment"`},
+		"no login":                      {"", apierrors.NewUnauthorized("no"), `does not accept your credentials (context "here"): log in again`},
+		"no right":                      {"kubeop-acme-shop", apierrors.NewForbidden(apps, "web", errors.New("no")), "spec.owners in tenants/acme/tenant.yaml of the platform repository"},
+		"no right to list":              {"", apierrors.NewForbidden(apps, "", errors.New("no")), "name yours with --tenant"},
+		"no right, no tenant":           {"", apierrors.NewForbidden(apps, "web", errors.New("no")), "tenants/<tenant>/tenant.yaml"},
+		"no right to read others":       {"", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no")), "tenants/<tenant>/tenant.yaml"},
+		"no right to list tenants":      {"kubeop-acme-shop", apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.Group, Resource: "tenants"}, "", errors.New("no")), "list the objects of all tenants: name yours with --tenant"},
+		"no right to list repositories": {"kubeop-acme-shop", apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.Group, Resource: "repositories"}, "", errors.New("no")), "list the objects of all tenants: name yours with --tenant"},
+		"no right to list policies":     {"kubeop-acme-shop", apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.Group, Resource: "policies"}, "", errors.New("no")), "An administrator of the cluster can allow it"},
+		"no right to the platform":      {"kubeop-acme-shop", apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.Group, Resource: "repositories"}, "platform", errors.New("no")), "An administrator of the cluster can allow it"},
+		"no right to list own apps":     {"kubeop-acme-shop", apierrors.NewForbidden(apps, "", errors.New("no")), "spec.owners in tenants/acme/tenant.yaml of the platform repository"},
+		"no object":                     {"kubeop-acme-shop", apierrors.NewNotFound(apps, "web"), "`kubeop get apps --tenant acme` shows what there is"},
+		"no repository":                 {"kubeop-acme-shop", apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.Group, Resource: "repositories"}, "web"), "`kubeop get repositories` shows what there is"},
+		"nothing served":                {"", apierrors.NewNotFound(apps, ""), "has no kubeop: it does not serve apps." + v1alpha1.Group},
+		"no other object":               {"", apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "web"), `pods "web" not found`},
+		"no name":                       {"", request(&net.DNSError{Err: "no such host", Name: "api.example"}), "no address is known for api.example"},
+		"another authority":             {"", request(x509.UnknownAuthorityError{}), "its certificate is not of the authority in the kubeconfig"},
+		"no answer":                     {"", request(os.ErrDeadlineExceeded), "it did not answer in time"},
+		"no connection":                 {"", request(errors.New("connection refused")), `the cluster at https://localhost:1 cannot be reached (context "here"): connection refused`},
+		"another error":                 {"", errors.New("other"), "other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := in(t, tc.namespace).Explain(tc.err)
@@ -71,6 +76,11 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 	platform.Tenant = v1alpha1.PlatformTenant
 	if err := platform.Explain(apierrors.NewForbidden(apps, "web", errors.New("no"))); err == nil || !strings.HasSuffix(err.Error(), "no. An administrator of the cluster can allow it") {
 		t.Errorf("of the platform: %v", err)
+	}
+	all := in(t, "kubeop-acme-shop")
+	all.All = true
+	if err := all.Explain(apierrors.NewForbidden(apps, "", errors.New("no"))); err == nil || !strings.HasSuffix(err.Error(), "name yours with --tenant") {
+		t.Errorf("of all tenants: %v", err)
 	}
 	*c.Flags.KubeConfig = filepath.Join(t.TempDir(), "none")
 	t.Setenv("KUBECONFIG", *c.Flags.KubeConfig)
