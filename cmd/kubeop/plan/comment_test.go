@@ -43,12 +43,11 @@ func TestAPlanIsACommentOnItsPullRequest(t *testing.T) {
 	defer server.Close()
 	repo := sources.NewGitRepo(t)
 	repo.Git("remote", "set-url", "origin", server.URL+"/acme/shop.git")
-	t.Chdir(repo.Work)
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("t0ken\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &command{Call: &call.Call{Clock: clocktesting.NewFakeClock(time.Now())}, comment: 7, host: git.Host{Type: "gitea", TokenFile: token}}
+	p := &command{Call: &call.Call{Clock: clocktesting.NewFakeClock(time.Now())}, comment: 7, host: git.Host{Type: "gitea", TokenFile: token}, root: repo.Work}
 	made := everything()
 	if err := p.publish(t.Context(), made); err != nil {
 		t.Fatal(err)
@@ -64,5 +63,34 @@ func TestAPlanIsACommentOnItsPullRequest(t *testing.T) {
 	p.host.TokenFile = filepath.Join(t.TempDir(), "none")
 	if err := p.publish(t.Context(), made); err == nil || !strings.Contains(err.Error(), "--token-file: ") {
 		t.Errorf("without the file of the token: %v", err)
+	}
+}
+
+// TestAPlanOfAnotherFolderIsACommentInItsRepository, and not in that of the current folder.
+func TestAPlanOfAnotherFolderIsACommentInItsRepository(t *testing.T) {
+	posted := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPost {
+			posted = r.URL.Path
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, "{}")
+			return
+		}
+		_, _ = io.WriteString(w, "[]")
+	}))
+	defer server.Close()
+	d := newClone(t)
+	d.Git("remote", "set-url", "origin", server.URL+"/acme/shop.git")
+	here := sources.NewGitRepo(t)
+	here.Git("remote", "set-url", "origin", server.URL+"/acme/other.git")
+	t.Chdir(here.Work)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("t0ken\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.planned(Command, d.Work, "--repository", "acme", "--comment", "7", "--git-host", "gitea", "--token-file", token)
+	if want := "/api/v1/repos/acme/shop/issues/7/comments"; posted != want {
+		t.Errorf("posted to %q, want %q", posted, want)
 	}
 }

@@ -24,6 +24,8 @@ type command struct {
 	// comment is the number of the pull request at host that gets the plan as a comment; 0 for none.
 	comment int
 	host    git.Host
+	// root is the root of the clone that was planned.
+	root string
 	// only is the App that diff compares; zero for all that the commit changes.
 	only identity.Ref
 	// preview is the branch, or the number of the pull request, whose preview is planned; "" for the commit itself.
@@ -87,7 +89,7 @@ func (p *command) run(ctx context.Context, arg string) error {
 
 // publish writes the plan to the pull request.
 func (p *command) publish(ctx context.Context, made *plan.Plan) error {
-	at, err := git.RemoteURL(ctx, ".")
+	at, err := git.RemoteURL(ctx, p.root)
 	if err != nil {
 		return err
 	}
@@ -135,6 +137,7 @@ func (p *command) make(ctx context.Context, arg string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.root = commit.root
 	repository, err := p.find(ctx, c, commit)
 	if err != nil {
 		return nil, err
