@@ -162,9 +162,7 @@ func (s *newSecret) find() error {
 		return err
 	}
 	s.root = root
-	v := &validate{Call: s.Call}
-	// With --tenant, the repository is that of the tenant, unless it declares the tenant.
-	platform := v.ofPlatform(root) || s.Tenant != "" && hasFolder(os.DirFS(root), path.Join(layout.TenantsFolder, s.Tenant))
+	platform := (&validate{Call: s.Call}).ofPlatform(root)
 	full := s.Project + "/" + s.app
 	if platform {
 		if s.Tenant == "" {

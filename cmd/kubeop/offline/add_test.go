@@ -121,7 +121,7 @@ func TestASecretOfThePlatformsRepository(t *testing.T) {
 	if out, err := do(t, addIn, args...); err == nil || !strings.Contains(err.Error(), "--tenant is required in the platform repository") {
 		t.Errorf("%v: %s", err, out)
 	}
-	if out, err := do(t, addIn, append(args, "--tenant", "acme", "--key-secret=")...); err != nil || !strings.Contains(out, "Wrote tenants/acme/projects/shop/apps/secrets/manifests/a.yaml.\n") {
+	if out, err := do(t, addIn, append(args, "--tenant", "acme", "--key-secret=")...); err != nil || out != "Wrote tenants/acme/projects/shop/apps/secrets/app.yaml.\nWrote tenants/acme/projects/shop/apps/secrets/manifests/a.yaml.\n" {
 		t.Errorf("%v: %s", err, out)
 	}
 	// The key is the tenant's own, so no Secret is named.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -201,7 +202,8 @@ func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files
 func (v *validate) scope(base string, files fs.FS) tree.Scope {
 	platform := hasFolder(files, layout.TenantsFolder) || hasFolder(files, layout.PlatformFolder) ||
 		(hasFolder(files, layout.PoliciesFolder) || hasFolder(files, layout.RegistriesFolder)) && !hasFolder(files, layout.ProjectsFolder)
-	if (v.Tenant == "" || v.Tenant == v1alpha1.PlatformTenant) && platform {
+	// With --tenant, it is that of the tenant, unless it declares the tenant.
+	if platform && (v.Tenant == "" || v.Tenant == v1alpha1.PlatformTenant || hasFolder(files, path.Join(layout.TenantsFolder, v.Tenant))) {
 		return tree.Scope{Repository: v1alpha1.PlatformRepository}
 	}
 	// A tenant is often named as its repository is. Another name changes only how messages call the objects.
