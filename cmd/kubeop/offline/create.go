@@ -19,7 +19,8 @@ func Create(c *call.Call) *cobra.Command {
 		Use:   "create",
 		Short: "Write the file of a new app, project, tenant, policy or registry into a repository",
 		Long: `Write the file of a new app, project, tenant, policy or registry into the repository that the current folder is in, at the path that kubeop reads, and
-check it. Nothing is overwritten. With --commit or --pull-request, the file is not written into the clone, but committed and pushed.`,
+check it. If it has problems, they are listed, and the exit code is 2. Nothing is overwritten. With --commit or --pull-request, the file is not
+written into the clone, but committed and pushed; one with problems is not.`,
 		Example: `  # An image with a port, in a tenant's repository
   kubeop create app shop/web --image registry.example.com/web:1.0.0 --port 8080
 

@@ -24,6 +24,7 @@ func Delete(c *call.Call) *cobra.Command {
 		Short: "Delete the folder of an app, project or tenant, or the file of a policy or a registry",
 		Long: `Delete the folder that declares an app, a project or a tenant, with everything in it, or the file of a policy or a registry, from the
 repository that the current folder is in. What has changes that are not committed is not deleted, so that Git has everything that is lost.
+If others need what is deleted, such as tenants a policy, these problems are listed, and the exit code is 2.
 
 What the cluster does is decided there: a commit that deletes a tenant, a project or volumes with data, a policy of tenants or a registry in
 use, waits until kubeop confirm.

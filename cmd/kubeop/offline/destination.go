@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -91,8 +92,11 @@ func (d *destination) write(ctx context.Context, c change) error {
 			return err
 		}
 	}
-	v := &validate{Call: d.Call}
-	return v.checkNew(ctx, c.root, c.place)
+	written, err := openWorktree(ctx, c.root)
+	if err != nil {
+		return err
+	}
+	return d.judge(ctx, c, written)
 }
 
 // writeChange writes one change to the files below a folder, and says what it did.
@@ -157,18 +161,23 @@ func (d *destination) check(ctx context.Context, c change, files *folder.Folder,
 			return err
 		}
 	}
-	v := &validate{Call: d.Call}
-	problems, err := v.problemsOf(ctx, c.root, git.Files{Folder: files}, c.place)
-	if err != nil {
-		return err
-	}
-	if err := v.lines(problems); err != nil {
-		return err
-	}
-	if len(problems) > 0 {
-		return fmt.Errorf("not committed: %s in %s", step.Count(len(problems), "problem"), path.Dir(c.place))
+	if err := d.judge(ctx, c, git.Files{Folder: files}); err != nil {
+		return fmt.Errorf("not committed: %w", err)
 	}
 	return nil
+}
+
+// judge lists the problems of files with the change. If there are any, the exit code is Differences, so that a script does not commit them.
+func (d *destination) judge(ctx context.Context, c change, files tree.Files) error {
+	v := &validate{Call: d.Call}
+	problems, err := v.problemsOf(ctx, c.root, files, c.place)
+	if err == nil {
+		err = v.lines(problems)
+	}
+	if err == nil && len(problems) > 0 {
+		err = &exit.Error{Code: exit.Differences, Err: fmt.Errorf("%s in %s", step.Count(len(problems), "problem"), path.Dir(c.place))}
+	}
+	return err
 }
 
 // open opens the pull request of a pushed branch.
@@ -195,19 +204,6 @@ func (d *destination) openAtHost(ctx context.Context, branch *git.Branch, p host
 	}
 	defer repository.Close()
 	return repository.OpenPullRequest(ctx, p)
-}
-
-// checkNew reports what is wrong with a new file.
-func (v *validate) checkNew(ctx context.Context, root, place string) error {
-	files, err := openWorktree(ctx, root)
-	if err != nil {
-		return err
-	}
-	problems, err := v.problemsOf(ctx, root, files, place)
-	if err != nil {
-		return err
-	}
-	return v.lines(problems)
 }
 
 // problemsOf returns what is wrong with a file of a repository, and with what is beside it. Beside a policy are other policies, so it is what is wrong

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -136,7 +137,7 @@ func TestEveryWritingCommandCommits(t *testing.T) {
 		}
 		c.Git("pull", "--quiet")
 	}
-	if out, err := live(t, Create, "app", "shop/bad", "--image", "not an image", "--commit"); err == nil || !strings.Contains(err.Error(), "not committed: 1 problem in projects/shop/apps/bad") || !strings.Contains(out, "projects/shop/apps/bad/app.yaml:") {
+	if out, err := live(t, Create, "app", "shop/bad", "--image", "not an image", "--commit"); exit.Code(err) != exit.Differences || !strings.Contains(err.Error(), "not committed: 1 problem in projects/shop/apps/bad") || !strings.Contains(out, "projects/shop/apps/bad/app.yaml:") {
 		t.Errorf("what is not valid: %q, %v", out, err)
 	}
 	if c.Git("rev-parse", "HEAD") != c.bare("rev-parse", "main") {

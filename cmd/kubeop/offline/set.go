@@ -24,7 +24,7 @@ func Set(c *call.Call) *cobra.Command {
 		Use:   "set [KIND] NAME FIELD=VALUE...",
 		Short: "Change fields in the file of an app, project, tenant, policy or registry",
 		Long: `Change fields in the file that declares an app, project, tenant, policy or registry, in the repository that the current folder is in, and check it.
-Everything else in the file stays as it is: comments, order, quotes.
+Everything else in the file stays as it is: comments, order, quotes. If it has problems then, they are listed, and the exit code is 2.
 
 With --commit or --pull-request, the change is not made in the clone, but on the newest commit of the branch at the server, and pushed. It is made
 again on what others push meanwhile. Only a field that another commit changed, too, is an error.

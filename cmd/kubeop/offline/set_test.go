@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 )
 
 func TestSetChangesFieldsAndKeepsTheRest(t *testing.T) {
@@ -52,7 +54,7 @@ func TestAPolicyIsChangedAndDeletedLikeTheOtherKinds(t *testing.T) {
 	c.Push("policies")
 	c.Write("tenants/acme/tenant.yaml", "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\nspec: {policies: [a]}\n")
 	c.Write("policies/wrong.yaml", "kind: Policy\n")
-	if out, err := live(t, Set, "policy", "a", "spec.default=maybe"); err != nil || !strings.Contains(out, "policies/a.yaml:5:") || strings.Contains(out, "wrong.yaml") {
+	if out, err := live(t, Set, "policy", "a", "spec.default=maybe"); exit.Code(err) != exit.Differences || !strings.Contains(out, "policies/a.yaml:5:") || strings.Contains(out, "wrong.yaml") {
 		t.Errorf("a value of another type: %q, %v", out, err)
 	}
 	c.Git("checkout", "--quiet", ".")
@@ -67,7 +69,7 @@ func TestAPolicyIsChangedAndDeletedLikeTheOtherKinds(t *testing.T) {
 	}
 	c.Git("checkout", "--quiet", ".")
 	out, err := live(t, Delete, "policy", "a")
-	if err != nil || !strings.HasPrefix(out, "Deleted policies/a.yaml.\ntenants/acme/tenant.yaml:4:") || strings.Count(out, "\n") != 2 {
+	if exit.Code(err) != exit.Differences || !strings.HasPrefix(out, "Deleted policies/a.yaml.\ntenants/acme/tenant.yaml:4:") || strings.Count(out, "\n") != 2 {
 		t.Errorf("%q, %v", out, err)
 	}
 	if files, err := os.ReadDir("policies"); err != nil || len(files) != 2 || files[0].Name() != "b.yaml" {
@@ -111,7 +113,7 @@ func TestWhatSetRefuses(t *testing.T) {
 		t.Errorf("a refused change was written: %v\n%s", err, text)
 	}
 	// What is written and not valid is said, as by create.
-	if out, err := do(t, Set, "shop/web", "spec.typo=1"); err != nil || !strings.Contains(out, "projects/shop/apps/web/app.yaml:7:3: unknown field spec.typo") {
+	if out, err := do(t, Set, "shop/web", "spec.typo=1"); exit.Code(err) != exit.Differences || !strings.Contains(out, "projects/shop/apps/web/app.yaml:7:3: unknown field spec.typo") {
 		t.Errorf("%q, %v", out, err)
 	}
 }
