@@ -71,8 +71,8 @@ func (v *validate) platform(ctx context.Context) (*tree.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !hasFolder(files, layout.PoliciesFolder) {
-		return nil, fmt.Errorf("it is in no platform repository: %s has no folder %s", root, layout.PoliciesFolder)
+	if !hasFolder(files, layout.PoliciesFolder) && !hasFolder(files, layout.TenantsFolder) {
+		return nil, fmt.Errorf("it is in no platform repository: %s has neither a folder %s nor %s", root, layout.PoliciesFolder, layout.TenantsFolder)
 	}
 	t := v.reader.Read(files, tree.Scope{Repository: v1alpha1.PlatformRepository}, nil)
 	wrong := t.Problems

@@ -73,6 +73,17 @@ func TestATenantsRepositoryIsCheckedByThePoliciesOfTheTenant(t *testing.T) {
 	}
 }
 
+// TestAPlatformWithoutPoliciesSaysWhatTheTenantMayHave: a folder policies/ is not needed.
+func TestAPlatformWithoutPoliciesSaysWhatTheTenantMayHave(t *testing.T) {
+	platform := write(t, map[string]string{"kubeop.yaml": "layout: v1\n", "tenants/acme/tenant.yaml": declares("Tenant", "acme", "{}")})
+	for want, files := range map[string]map[string]string{"": repository(nil), "ClusterRole/all is cluster-scoped; ": inApp(folderApp, map[string]string{"m/a.yaml": role})} {
+		out, complaint, err := runFor(t, "", "--policies", platform, write(t, files))
+		if want == "" && err != nil || want != "" && exit.Code(err) != exit.Differences || !strings.Contains(out, want) {
+			t.Errorf("got %v, %q, %q; want %q", err, out, complaint, want)
+		}
+	}
+}
+
 // TestPoliciesThatAreNotKnownAreAnError: fewer rules would allow more.
 func TestPoliciesThatAreNotKnownAreAnError(t *testing.T) {
 	tenantFile := filepath.Join(t.TempDir(), "tenant.yaml")
