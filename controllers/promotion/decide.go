@@ -11,6 +11,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -155,7 +156,10 @@ func delivered(from, to *v1alpha1.App) *v1alpha1.AppSpec {
 		}
 	}
 	if g := spec.Git; g != nil && g.OCI == nil && g.URL == to.Spec.Git.URL {
-		if _, commit, is := strings.Cut(from.Status.LastAppliedRevision, "@sha1:"); is && g.Ref != nil {
+		if _, commit, is := strings.Cut(from.Status.LastAppliedRevision, "@sha1:"); is {
+			if g.Ref == nil { // It follows the default branch.
+				g.Ref = &sourcev1.GitRepositoryRef{}
+			}
 			g.Ref.Commit = commit
 		}
 	}
