@@ -33,14 +33,14 @@ func (n *team) resets(name string, set func(*v1alpha1.PolicySpec)) {
 	change(n, policy, func(p *v1alpha1.Policy) { set(&p.Spec) })
 }
 
-// mentions waits until a condition of the project has texts in its message.
-func (n *team) mentions(project *v1alpha1.Project, condition string, want ...string) {
+// mentions waits until a condition of a project or an app has texts in its message.
+func (n *team) mentions(of conditions.Getter, condition string, want ...string) {
 	n.t.Helper()
 	n.eventually(func() error {
-		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(project), project); err != nil {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(of), of); err != nil {
 			return err
 		}
-		got := conditions.GetMessage(project, condition)
+		got := conditions.GetMessage(of, condition)
 		for _, text := range want {
 			if !strings.Contains(got, text) {
 				return fmt.Errorf("%s says %q, want %q in it", condition, got, text)
@@ -225,19 +225,10 @@ func TestPoliciesLimitContainersAndClaims(t *testing.T) {
 		t.Errorf("the limits of the project were written %d times, want once; those of a tenant under no policy %d times", got, of)
 	}
 
-	// An app whose pods are too large.
+	// An app whose pods are too large is refused before they are.
 	n.push(imageFile("big", "  image: {reference: registry.example.com/web:v1, resources: {limits: {cpu: 2}}}\n"))
-	big := n.app("shop", "big")
-	n.eventually(func() error {
-		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(big), big); err != nil {
-			return err
-		}
-		healthy := conditions.Get(big, v1alpha1.HealthyCondition)
-		if healthy == nil || healthy.Status == metav1.ConditionTrue || !strings.Contains(healthy.Message, "maximum cpu usage per Container is 1, but limit is 2") {
-			return fmt.Errorf("Healthy is %+v", healthy)
-		}
-		return nil
-	})
+	n.mentions(n.app("shop", "big"), v1alpha1.AllowedCondition,
+		"Deployment/big has the container big with limits.cpu 2; at most 1 is allowed; change that in Git, or ask an administrator of the cluster to change spec.limits.max of policies/small-limits.yaml")
 
 	// A policy that contradicts it.
 	n.create(&v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "small-floor"}, Spec: v1alpha1.PolicySpec{Limits: &v1alpha1.LimitRules{Min: corev1.ResourceList{"cpu": resource.MustParse("3")}}}})

@@ -37,6 +37,11 @@ type GuardrailsSpec struct {
 	// PodSecurity is the Pod Security level that the namespace enforces. Without it no policy requires one, and that of the Tenant holds.
 	// +structType=atomic
 	PodSecurity *AppliedPodSecurity `json:"podSecurity,omitempty"`
+	// Limits are those of policies for containers and claims, and what the Project says about defaults. kubeop refuses an app that breaks them; the LimitRange of the
+	// namespace has them for everybody else. Without them no policy limits containers and claims.
+	// +kubebuilder:validation:MaxItems=17
+	// +listType=atomic
+	Limits []AppliedLimits `json:"limits,omitempty"`
 	// Network is what NetworkPolicies of apps may open. It is set once spec.network.policies of the Project was Own, and stays. Without it, apps
 	// have no NetworkPolicies.
 	// +structType=atomic
@@ -59,6 +64,14 @@ type AppliedPodSecurity struct {
 	// +kubebuilder:validation:MaxItems=17
 	// +listType=set
 	Policies []string `json:"policies"`
+}
+
+// AppliedLimits are the limits of a policy.
+type AppliedLimits struct {
+	LimitRules `json:",inline"`
+
+	// Policy is the name of the policy; "project.yaml" for spec.limits of the Project.
+	Policy string `json:"policy"`
 }
 
 // AllowedNetwork is what NetworkPolicies in the namespace of a project may open: what kubeop's own opens with spec.network.policies Platform. Pods of

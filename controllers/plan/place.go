@@ -74,7 +74,7 @@ func rulesFor(ctx context.Context, of *comparison, tenant *v1alpha1.Tenant, name
 	return &live.Spec, nil
 }
 
-// Opening returns the rules with the NetworkPolicies that apps may have by a project of the tree of a commit. What they may open is known only if the project
+// Opening returns the rules with the defaults of containers and the NetworkPolicies that apps may have by a project of the tree of a commit. What they may open is known only if the project
 // had such before; package guardrails does not judge it otherwise.
 func Opening(of *tree.Tree, ref identity.Ref, rules *v1alpha1.GuardrailsSpec) (*v1alpha1.GuardrailsSpec, error) {
 	n, there := of.Find(ref)
@@ -84,6 +84,10 @@ func Opening(of *tree.Tree, ref identity.Ref, rules *v1alpha1.GuardrailsSpec) (*
 	project, ok := of.Object(n, "").(*v1alpha1.Project)
 	if !ok {
 		return nil, fmt.Errorf("%s is no Project", ref)
+	}
+	if rules != nil && len(rules.Limits) > 0 {
+		rules = rules.DeepCopy()
+		guardrails.InProject(rules, project.Spec.Limits)
 	}
 	policies := project.Spec.Network.Policies
 	if policies != v1alpha1.OwnNetworkPolicies && (rules == nil || rules.Network == nil) {

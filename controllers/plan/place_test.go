@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -53,7 +55,7 @@ func TestAPlanKnowsThePoliciesOfANamespace(t *testing.T) {
 	live := &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: v1alpha1.GuardrailsName}, Spec: v1alpha1.GuardrailsSpec{
 		Deny: []v1alpha1.AppliedPolicy{{Policy: "live"}},
 	}}
-	resource := schema.GroupResource{Group: v1alpha1.Group, Resource: "guardrails"}
+	unread := schema.GroupResource{Group: v1alpha1.Group, Resource: "guardrails"}
 	for name, tc := range map[string]struct {
 		tenant string
 		there  []client.Object
@@ -62,7 +64,7 @@ func TestAPlanKnowsThePoliciesOfANamespace(t *testing.T) {
 	}{
 		"of a tenant's repository": {"acme", []client.Object{live}, nil, "live"},
 		"of a new project":         {"acme", nil, nil, "unknown"},
-		"without the right":        {"acme", nil, apierrors.NewForbidden(resource, "kubeop", errors.New("no")), "unknown"},
+		"without the right":        {"acme", nil, apierrors.NewForbidden(unread, "kubeop", errors.New("no")), "unknown"},
 		"of an older operator":     {"acme", nil, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Guardrails"}}, "unknown"},
 		"that cannot be read":      {"acme", nil, errors.New("away"), "reading the guardrails of namespace kubeop-acme-shop: away"},
 		"of the platform's":        {"", []client.Object{live}, nil, ""},
@@ -99,8 +101,12 @@ func TestAPlanKnowsThePoliciesOfANamespace(t *testing.T) {
 	}
 }
 
-// TestAPlanLetsAppsHaveNetworkPolicies as the project of the commit says. What they may open is what it was so far.
-func TestAPlanLetsAppsHaveNetworkPolicies(t *testing.T) {
+// TestAPlanHasTheTermsOfTheProject: NetworkPolicies and defaults of containers, as the project of the commit says. What they may open is what it was so far.
+func TestAPlanHasTheTermsOfTheProject(t *testing.T) {
+	most := v1alpha1.AppliedLimits{Policy: "most", LimitRules: v1alpha1.LimitRules{Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}
+	ofProject := func(cpu string) v1alpha1.AppliedLimits {
+		return v1alpha1.AppliedLimits{Policy: guardrails.ProjectFile, LimitRules: v1alpha1.LimitRules{Default: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}
+	}
 	was := &v1alpha1.AllowedNetwork{Policies: v1alpha1.PlatformNetworkPolicies, From: []map[string]string{{"a": "b"}}}
 	for name, c := range map[string]struct {
 		project string
@@ -112,6 +118,7 @@ func TestAPlanLetsAppsHaveNetworkPolicies(t *testing.T) {
 		"in a new project":     {"spec: {network: {policies: Own}}\n", nil, &v1alpha1.GuardrailsSpec{Network: &v1alpha1.AllowedNetwork{Policies: "Own"}}},
 		"for the first time":   {"spec: {network: {policies: Own}}\n", &v1alpha1.GuardrailsSpec{}, &v1alpha1.GuardrailsSpec{Network: &v1alpha1.AllowedNetwork{Policies: "Own"}}},
 		"again":                {"spec: {network: {policies: Own}}\n", &v1alpha1.GuardrailsSpec{Network: was}, &v1alpha1.GuardrailsSpec{Network: &v1alpha1.AllowedNetwork{Policies: "Own", From: was.From}}},
+		"other defaults":       {"spec: {limits: {default: {cpu: 2}}}\n", &v1alpha1.GuardrailsSpec{Limits: []v1alpha1.AppliedLimits{most, ofProject("1")}}, &v1alpha1.GuardrailsSpec{Limits: []v1alpha1.AppliedLimits{most, ofProject("2")}}},
 		"no longer":            {"", &v1alpha1.GuardrailsSpec{Network: was}, &v1alpha1.GuardrailsSpec{Network: &v1alpha1.AllowedNetwork{From: was.From}}},
 	} {
 		t.Run(name, func(t *testing.T) {

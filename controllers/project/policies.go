@@ -47,6 +47,7 @@ func (r *Reconciler) findRules(ctx context.Context, s *scope) error {
 	}
 	selected, missing := guardrails.Select(s.tenant, policies.Items)
 	s.rules = rules{policies: selected, missing: missing, spec: guardrails.For(s.tenant, selected), written: err == nil, listed: live.Spec.Hostnames, opened: live.Spec.Network}
+	guardrails.InProject(&s.rules.spec, s.project.Spec.Limits)
 	_, s.rules.contradictions = guardrails.Added(selected)
 	if len(missing) > 0 && s.rules.written {
 		s.rules.spec = live.Spec

@@ -44,10 +44,8 @@ func classes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []f
 }
 
 // storageClasses returns the StorageClasses of a claim, of a StatefulSet's claims and of the ephemeral volumes of pods.
-func storageClasses(object *unstructured.Unstructured) []string {
-	kind := object.GroupVersionKind()
-	var all []string
-	add := func(claim map[string]any) {
+func storageClasses(object *unstructured.Unstructured) (all []string) {
+	for _, claim := range claimsOf(object) {
 		class, _, _ := unstructured.NestedString(claim, "spec", "storageClassName")
 		annotation, _, _ := unstructured.NestedString(claim, "metadata", "annotations", storageClassAnnotation)
 		for _, named := range []string{class, annotation} {
@@ -56,19 +54,24 @@ func storageClasses(object *unstructured.Unstructured) []string {
 			}
 		}
 	}
+	return all
+}
+
+// claimsOf returns a claim, a StatefulSet's claims and those of the ephemeral volumes of pods.
+func claimsOf(object *unstructured.Unstructured) (all []map[string]any) {
+	kind := object.GroupVersionKind()
 	if kind.Group == "" && kind.Kind == "PersistentVolumeClaim" {
-		add(object.Object)
+		all = append(all, object.Object)
 	}
 	if kind.Group == "apps" && kind.Kind == "StatefulSet" {
 		spec, _ := object.Object["spec"].(map[string]any)
-		for _, claim := range mappings(spec["volumeClaimTemplates"]) {
-			add(claim)
-		}
+		all = append(all, mappings(spec["volumeClaimTemplates"])...)
 	}
 	if pod := podspec.Of(object); pod != nil {
 		for _, volume := range mappings(pod.Spec["volumes"]) {
-			template, _, _ := unstructured.NestedMap(volume, "ephemeral", "volumeClaimTemplate")
-			add(template)
+			if template, there, _ := unstructured.NestedMap(volume, "ephemeral", "volumeClaimTemplate"); there {
+				all = append(all, template)
+			}
 		}
 	}
 	return all

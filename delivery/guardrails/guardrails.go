@@ -48,11 +48,12 @@ func Of(policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
 const TenantFile = "tenant.yaml"
 
 // For returns the rules that hold for a tenant: those of its policies, that its host names are below its own domains, if it has some, and the strictest
-// Pod Security level, and the labels and annotations that objects get.
+// Pod Security level, the labels and annotations that objects get, and the limits of containers and claims, without the defaults of the project.
 func For(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
 	spec := Of(policies)
 	spec.PodSecurity = podSecurityOf(tenant, policies)
 	spec.Added, _ = Added(policies)
+	spec.Limits = limitsOf(policies)
 	if domains := tenant.Spec.Domains; len(domains) > 0 {
 		own := &v1alpha1.HostnameRules{Action: v1alpha1.DenyAction, Suffixes: domains, Wildcards: true}
 		spec.Deny = append(spec.Deny, v1alpha1.AppliedPolicy{Policy: TenantFile, PolicyRules: v1alpha1.PolicyRules{Hostnames: own}})
@@ -163,6 +164,8 @@ const (
 	Kinds     = "Kinds"
 	Metadata  = "Metadata"
 	Sources   = "Sources"
+	// Limits are settings, whose action is Deny.
+	Limits = "Limits"
 	// NetworkPolicies is about what NetworkPolicies of apps open. No policy states it.
 	NetworkPolicies = "NetworkPolicies"
 )
@@ -198,7 +201,8 @@ var rules = []struct {
 	check func(*unstructured.Unstructured, *v1alpha1.PolicyRules) []found
 }{{Images, images}, {Services, services}, {Hostnames, hostnames}, {Classes, classes}, {Nodes, nodes}, {Kinds, kinds}, {Metadata, metadata}}
 
-// Check returns the rules that an object breaks, in the order of actions (Deny, Warn, Audit) and policies, and then what a NetworkPolicy may not open.
+// Check returns the rules that an object breaks, in the order of actions (Deny, Warn, Audit) and policies, then what a NetworkPolicy may not open, and then the limits of
+// containers and claims.
 func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []Violation {
 	var all []Violation
 	for _, action := range []v1alpha1.PolicyAction{v1alpha1.DenyAction, v1alpha1.WarnAction, v1alpha1.AuditAction} {
@@ -206,7 +210,7 @@ func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []V
 			all = append(all, violations(object, action, &applied, spec.Signed)...)
 		}
 	}
-	return append(all, opening(object, spec)...)
+	return append(append(all, opening(object, spec)...), limits(object, spec)...)
 }
 
 // violations returns the rules of one policy that an object breaks.

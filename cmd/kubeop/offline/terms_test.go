@@ -37,6 +37,8 @@ func TestATenantsRepositoryIsCheckedByThePoliciesOfTheTenant(t *testing.T) {
 	const opens = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: own}\nspec: {podSelector: {}, policyTypes: [Egress]}\n"
 	const urgent = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {priorityClassName: urgent, " +
 		"containers: [{name: web, image: registry.example.com/acme/web:1}]}}}\n"
+	large := strings.Replace(urgent, "priorityClassName: urgent, containers: [{name: web,", "containers: [{name: web, resources: {limits: {memory: 2Gi}},", 1)
+	small := map[string]string{"policies/standard.yaml": declares("Policy", "standard", "{default: true, limits: {max: {memory: 1Gi}}}")}
 	owning := func(files map[string]string) map[string]string {
 		files["projects/shop/project.yaml"] = declares("Project", "shop", "{network: {policies: Own}}")
 		return files
@@ -60,6 +62,7 @@ func TestATenantsRepositoryIsCheckedByThePoliciesOfTheTenant(t *testing.T) {
 		"NetworkPolicies that it may have":     {files: owning(inApp(folderApp, map[string]string{"m/a.yaml": opens}))},
 		"a PriorityClass of others":            {files: inApp(folderApp, map[string]string{"m/a.yaml": urgent}), want: "m/a.yaml:1: Deployment/web has priorityClassName urgent, with which its pods would push others off their nodes; none is allowed: "},
 		"a pod that takes an hour to end":      {files: inApp(folderApp, map[string]string{"m/a.yaml": strings.Replace(urgent, "priorityClassName: urgent", "terminationGracePeriodSeconds: 3601", 1)}), want: "m/a.yaml:1: Deployment/web has terminationGracePeriodSeconds 3601, of which 3600 are allowed: "},
+		"a container above a policy's limits":  {files: inApp(folderApp, map[string]string{"m/a.yaml": large}), platform: small, want: "m/a.yaml:1: Deployment/web has the container web with limits.memory 2Gi; at most 1Gi is allowed; change that in Git, or ask an administrator of the cluster to change spec.limits.max of policies/standard.yaml"},
 		"what the tenant itself does not have": {files: inApp(folderApp, map[string]string{"m/a.yaml": role}), want: "ClusterRole/all is cluster-scoped; "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,10 +74,10 @@ func Warning(app *v1alpha1.App, rules *v1alpha1.GuardrailsSpec, broken *[]policy
 
 // Denied returns the rules that refuse objects as text, to tell whether they changed; "" for none.
 func Denied(rules *v1alpha1.GuardrailsSpec) string {
-	if rules == nil || len(rules.Deny) == 0 && rules.PodSecurity == nil && rules.Network == nil {
+	if rules == nil || len(rules.Deny) == 0 && rules.PodSecurity == nil && rules.Network == nil && len(rules.Limits) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(v1alpha1.GuardrailsSpec{Deny: rules.Deny, PodSecurity: rules.PodSecurity, Network: rules.Network})
+	text, err := json.Marshal(v1alpha1.GuardrailsSpec{Deny: rules.Deny, PodSecurity: rules.PodSecurity, Network: rules.Network, Limits: rules.Limits})
 	if err != nil {
 		panic(err) // It came from JSON.
 	}

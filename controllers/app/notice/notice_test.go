@@ -96,7 +96,11 @@ func TestWhatIsDeniedIsToldApart(t *testing.T) {
 	if Denied(strict) == Denied(one) {
 		t.Error("the Pod Security level makes no difference")
 	}
-	for name, alone := range map[string]*v1alpha1.GuardrailsSpec{"a network": {Network: opens.Network}, "a Pod Security level": {PodSecurity: strict.PodSecurity}} {
+	small := &v1alpha1.GuardrailsSpec{Deny: one.Deny, Limits: []v1alpha1.AppliedLimits{{Policy: "small"}}}
+	if Denied(small) == Denied(one) {
+		t.Error("the limits of containers make no difference")
+	}
+	for name, alone := range map[string]*v1alpha1.GuardrailsSpec{"a network": {Network: opens.Network}, "limits": {Limits: small.Limits}, "a Pod Security level": {PodSecurity: strict.PodSecurity}} {
 		if Denied(alone) == "" {
 			t.Errorf("%s alone denies nothing", name)
 		}
