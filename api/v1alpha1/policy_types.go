@@ -245,6 +245,7 @@ type MetadataRules struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=317
 	// +kubebuilder:validation:items:Pattern=`^([-A-Za-z0-9._*]+/)?[-A-Za-z0-9._*]+$`
+	// +kubebuilder:validation:items:XValidation:rule="self.split('*').size() <= 3",message="a pattern has at most two *"
 	// +listType=set
 	ForbiddenLabels []string `json:"forbiddenLabels,omitempty"`
 	// ForbiddenAnnotations are patterns of keys of annotations that no object may have. Default: none.
@@ -252,6 +253,7 @@ type MetadataRules struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=317
 	// +kubebuilder:validation:items:Pattern=`^([-A-Za-z0-9._*]+/)?[-A-Za-z0-9._*]+$`
+	// +kubebuilder:validation:items:XValidation:rule="self.split('*').size() <= 3",message="a pattern has at most two *"
 	// +listType=set
 	ForbiddenAnnotations []string `json:"forbiddenAnnotations,omitempty"`
 	// Added are labels and annotations that kubeop writes into all objects of apps, whatever the action. A different value of an object's own is

@@ -68,6 +68,8 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		"a toleration of everything":           {head + "  nodes:\n    tolerations:\n    - operator: Exists\n", []string{"7: spec.nodes.tolerations[0].key is required"}},
 		"a toleration of every value with one": {head + "  nodes:\n    tolerations:\n    - {key: a, operator: Exists, value: b}\n", []string{"7: spec.nodes.tolerations[0]: a toleration with the operator Exists has no value"}},
 		"a toleration of no effect":            {head + "  nodes:\n    tolerations:\n    - {key: a, effect: Evict}\n", []string{`7: spec.nodes.tolerations[0].effect: "Evict" is not one of NoSchedule, PreferNoSchedule, NoExecute`}},
+		"a pattern with two stars":             {head + "  metadata: {forbiddenLabels: ['*a*'], forbiddenAnnotations: ['*a*', 'a*b*c']}\n", nil},
+		"a pattern with three stars":           {head + "  metadata:\n    forbiddenLabels: [a, '*a*b*']\n", []string{"6: spec.metadata.forbiddenLabels[1]: a pattern has at most two *"}},
 		"added metadata":                       {head + "  metadata: {added: {labels: {team: acme, example.org/cost: ''}, annotations: {example.org/note: any text}}}\n", nil},
 		"an added label of Kubernetes": {head + "  metadata:\n    added:\n      labels:\n        app.kubernetes.io/name: x\n", []string{
 			"8: spec.metadata.added.labels[app.kubernetes.io/name]: is in the domain kubernetes.io, whose labels and annotations Kubernetes, Helm or kubeop act on; use a domain of your own in Git"}},
