@@ -262,3 +262,44 @@ func TestEveryKindIsJudged(t *testing.T) {
 		}
 	}
 }
+
+// TestMessagesNameTheRuleAlsoOfLongLists: the API server leaves a message of more than 5 KiB out, and says only that an expression failed.
+func TestMessagesNameTheRuleAlsoOfLongLists(t *testing.T) {
+	n, _ := limited(t, "wordy")
+	long := func(entries int, form string) (all []string) {
+		for i := range entries {
+			all = append(all, fmt.Sprintf(form, strings.Repeat("a", 60)+fmt.Sprintf("-%d", i)))
+		}
+		return all
+	}
+	key := long(32, strings.Repeat("b.", 60)+"com/%s")
+	rules := v1alpha1.PolicyRules{
+		Images:    &v1alpha1.ImageRules{Allow: long(64, "registry.example.com/%s"), Deny: long(64, "registry.example.com/%s/old")},
+		Hostnames: &v1alpha1.HostnameRules{Suffixes: long(64, "%s.wordy.example.com")},
+		Classes:   &v1alpha1.ClassRules{Storage: long(32, strings.Repeat("c", 120)+"%s")},
+		Kinds:     &v1alpha1.KindRules{Deny: append(long(63, "Widget.%s.example.com"), "ConfigMap")},
+		Metadata:  &v1alpha1.MetadataRules{ForbiddenLabels: append(key[:31:31], "evil"), ForbiddenAnnotations: append(key[:31:31], "evil")},
+	}
+	for _, key := range key[1:] {
+		rules.Nodes = cmp.Or(rules.Nodes, &v1alpha1.NodeRules{})
+		rules.Nodes.Tolerations = append(rules.Nodes.Tolerations, v1alpha1.AllowedToleration{Key: key})
+	}
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Taints = []string{"gpu"} })
+	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "long"}, Spec: v1alpha1.PolicySpec{PolicyRules: rules}})
+	pod := func(image, more string) string {
+		return fmt.Sprintf(markedPlace, "v1", "Pod", strings.Replace(podSpec, "image: a,", "image: "+image+",", 1)+more)
+	}
+	for field, text := range map[string]string{
+		"images.allow":                  pod("evil.org/web", ""),
+		"images.deny":                   pod(rules.Images.Deny[63], ""),
+		"nodes.tolerations":             pod(rules.Images.Allow[0], ", tolerations: [{key: gpu, operator: Exists}]"),
+		"hostnames.suffixes":            "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x}, spec: {rules: [{host: evil.org}]}}",
+		"classes.storage":               "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x}, spec: {storageClassName: slow, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
+		"kinds.deny":                    "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}",
+		"metadata.forbiddenLabels":      "{apiVersion: v1, kind: Service, metadata: {name: x, labels: {evil: x}}, spec: {ports: [{port: 80}]}}",
+		"metadata.forbiddenAnnotations": "{apiVersion: v1, kind: Service, metadata: {name: x, annotations: {evil: x}}, spec: {ports: [{port: 80}]}}",
+	} {
+		object := n.object(n.namespace(), text)
+		n.denied(func() error { return n.admin.Create(t.Context(), object.DeepCopy(), client.DryRunAll) }, "'kubeop-guardrails-deny' denied request: ", "See spec."+field+" of policy wordy-long")
+	}
+}
