@@ -169,7 +169,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 	}
 	guardrails.Default(objects, s.Guardrails)
 	guardrails.Mark(objects, s.Guardrails)
-	made.broken = policy.Judge(objects, s.Guardrails, a.sources.Unsigned(s.App))
+	made.broken = policy.Judge(objects, s.Guardrails, a.sources.Unsigned(s.App), s.Usual)
 	err = policy.Join(err, policy.Refusal(made.broken))
 	made.filled = podsecurity.Fill(objects, s.Fill)
 	// One refusal says everything, so that one push can mend it.

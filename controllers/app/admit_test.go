@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/classes"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/podsecurity"
@@ -94,10 +95,13 @@ func TestOneRefusalSaysEverything(t *testing.T) {
 	s := scopeOf(app, &releaser{admitter: a})
 	s.PodSecurity, s.Limits.App = string(api.LevelRestricted), budget.Default().App
 	s.PriorityClasses, s.GracePeriod = []string{"low"}, time.Minute
+	s.Usual = classes.Usual{Storage: "standard"}
+	s.Guardrails = &v1alpha1.GuardrailsSpec{Deny: []v1alpha1.AppliedPolicy{{Policy: "few", PolicyRules: v1alpha1.PolicyRules{Classes: &v1alpha1.ClassRules{Storage: []string{"fast"}}}}}}
 	pod := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "agent"},
 		"spec": map[string]any{
 			"hostNetwork": true, "containers": []any{map[string]any{"name": "agent", "image": "agent"}},
+			"volumes":     []any{map[string]any{"name": "v", "ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{"spec": map[string]any{}}}}},
 			"tolerations": []any{map[string]any{"operator": "Exists"}}, "priorityClassName": "urgent", "terminationGracePeriodSeconds": int64(61),
 		},
 	}}
@@ -107,7 +111,7 @@ func TestOneRefusalSaysEverything(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Pod/agent tolerates every taint", "Pod/agent has priorityClassName urgent, with which its pods would push others off their nodes; allowed are low: ",
-		"Pod/agent has terminationGracePeriodSeconds 61, of which 60 are allowed: ", "Pod/agent breaks rule hostNamespaces", policy.AskPlatform,
+		"Pod/agent names no storageClassName, and so gets standard, the default of the cluster; allowed are: fast; ", "Pod/agent has terminationGracePeriodSeconds 61, of which 60 are allowed: ", "Pod/agent breaks rule hostNamespaces", policy.AskPlatform,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)
@@ -321,6 +325,7 @@ func TestARefusedReleaseIsTriedAgainUnderOtherTerms(t *testing.T) {
 		"Ingress annotations": func(s *scope) { s.IngressAnnotations = []string{"example.com/snippet"} },
 		"CSI drivers":         func(s *scope) { s.CSIDrivers = []string{"csi.example.com"} },
 		"PriorityClasses":     func(s *scope) { s.PriorityClasses = []string{"high"} },
+		"a default class":     func(s *scope) { s.Usual.Storage = "standard" },
 		"the time of pods":    func(s *scope) { s.GracePeriod = 40e9 },
 	} {
 		subject := *b.s.Subject

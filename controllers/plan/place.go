@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/app/project"
+	"github.com/kubeop/kubeop/delivery/classes"
 	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/gitops/identity"
@@ -48,7 +48,7 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 	if d.at.Guardrails, err = Opening(of.tree, ref.Parent(), d.at.Guardrails); err != nil {
 		return err
 	}
-	if d.at.Usual, err = project.UsualClasses(ctx, of.client); err != nil {
+	if d.at.Usual, err = classes.Find(ctx, of.client); err != nil {
 		return err
 	}
 	d.at.Client, err = k.Clients.As(d.app.Namespace)

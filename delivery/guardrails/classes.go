@@ -17,7 +17,7 @@ const ingressClassAnnotation = "kubernetes.io/ingress.class"
 // storageClassAnnotation is the older way to name the class of a claim. Kubernetes still reads it, before the field.
 const storageClassAnnotation = "volume.beta.kubernetes.io/storage-class"
 
-// classes: an object may name only classes that the policy allows. One that names none gets the cluster's default from the API server.
+// classes: an object may name only classes that the policy allows. Unnamed judges one that names none.
 func classes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {
 	rule := rules.Classes
 	if rule == nil {

@@ -202,7 +202,7 @@ var rules = []struct {
 }{{Images, images}, {Services, services}, {Hostnames, hostnames}, {Classes, classes}, {Nodes, nodes}, {Kinds, kinds}, {Metadata, metadata}}
 
 // Check returns the rules that an object breaks, in the order of actions (Deny, Warn, Audit) and policies, then what a NetworkPolicy may not open, and then the limits of
-// containers and claims.
+// containers and claims. Unnamed is about what names no class.
 func Check(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) []Violation {
 	var all []Violation
 	for _, action := range []v1alpha1.PolicyAction{v1alpha1.DenyAction, v1alpha1.WarnAction, v1alpha1.AuditAction} {

@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/classes"
 	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/render/objectset"
 )
@@ -20,14 +23,14 @@ func (n Notice) String() string { return n.Object + " " + n.Why + "; see " + n.W
 
 // Judge returns the rules of Policies that objects break, whatever the action of the rule, in the order of the objects. spec is nil if no policy
 // holds. Lists that cannot be expanded are left out: Check refuses them.
-// unsigned is why images have no signature that counts, by guardrails.Violation.Unsigned.
-func Judge(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec, unsigned map[string]string) []Notice {
+// unsigned is why images have no signature that counts, by guardrails.Violation.Unsigned. usual are the cluster's default classes, which objects get that name none.
+func Judge(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec, unsigned map[string]string, usual classes.Usual) []Notice {
 	if spec == nil {
 		return nil
 	}
 	var all []Notice
 	for _, member := range membersOf(objects) {
-		for _, v := range guardrails.Check(member, spec) {
+		for _, v := range slices.Concat(guardrails.Check(member, spec), guardrails.Unnamed(member, spec, usual)) {
 			if why := unsigned[v.Unsigned]; why != "" && v.Unsigned != "" {
 				v.Why += ": " + why
 			}

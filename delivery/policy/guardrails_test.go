@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/classes"
 	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
@@ -24,7 +25,7 @@ func TestObjectsAreJudgedByPolicies(t *testing.T) {
 		{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{"no object"}}},
 	}
 	applied := []v1alpha1.AppliedPolicy{{Policy: "p", PolicyRules: v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Allow: []string{"good.org"}}}}}
-	broken := Judge(objects, &v1alpha1.GuardrailsSpec{Deny: applied, Audit: applied}, nil)
+	broken := Judge(objects, &v1alpha1.GuardrailsSpec{Deny: applied, Audit: applied}, nil, classes.Usual{})
 	var got []string
 	for _, n := range broken {
 		got = append(got, string(n.Action)+" "+n.String())
@@ -51,7 +52,7 @@ func TestObjectsAreJudgedByPolicies(t *testing.T) {
 	if err := Refusal([]Notice{broken[1]}); err != nil {
 		t.Errorf("what is audited is refused: %v", err)
 	}
-	if all := Judge(objects, nil, nil); all != nil {
+	if all := Judge(objects, nil, nil, classes.Usual{}); all != nil {
 		t.Errorf("without policies: %v", all)
 	}
 }
@@ -75,7 +76,7 @@ func TestWhatIsNotSignedIsNamedWithTheReason(t *testing.T) {
 	}
 	spec.Signed = []v1alpha1.SignedImages{{Signatures: spec.Deny[0].Signatures, Images: []string{"good.org/a" + digest}}}
 	var got []string
-	for _, n := range Judge([]*unstructured.Unstructured{{Object: pod}}, &spec, map[string]string{"good.org/b" + digest: "it has no signature", "": "never said"}) {
+	for _, n := range Judge([]*unstructured.Unstructured{{Object: pod}}, &spec, map[string]string{"good.org/b" + digest: "it has no signature", "": "never said"}, classes.Usual{}) {
 		got = append(got, n.Why)
 	}
 	want := []string{
@@ -88,7 +89,7 @@ func TestWhatIsNotSignedIsNamedWithTheReason(t *testing.T) {
 	if all := Unverified(objects, nil); all != nil {
 		t.Errorf("without policies: %v", all)
 	}
-	if all := Judge([]*unstructured.Unstructured{{Object: pod}}, &spec, nil); len(all) != 2 || !strings.HasSuffix(all[0].Why, "kubeop has verified no signature of it") {
+	if all := Judge([]*unstructured.Unstructured{{Object: pod}}, &spec, nil, classes.Usual{}); len(all) != 2 || !strings.HasSuffix(all[0].Why, "kubeop has verified no signature of it") {
 		t.Errorf("without a reason: %v", all)
 	}
 	spec.Warn = []v1alpha1.AppliedPolicy{spec.Deny[0]}

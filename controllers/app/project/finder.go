@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/classes"
 	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/inventory"
@@ -176,9 +177,9 @@ func (f *Finder) allow(ctx context.Context, s *subject.Subject, name string, nam
 	default:
 		return fmt.Errorf("reading the guardrails of namespace %s: %w", s.App.Namespace, err)
 	}
-	var usual guardrails.UsualClasses
+	var usual classes.Usual
 	if name != v1alpha1.PlatformTenant {
-		if usual, err = UsualClasses(ctx, f.Client); err != nil {
+		if usual, err = classes.Find(ctx, f.Client); err != nil {
 			return err
 		}
 	}
@@ -197,7 +198,7 @@ type Place struct {
 	// PullSecrets are those of Subject.
 	PullSecrets []v1alpha1.PullSecret
 	// Usual are the default classes of the cluster, as far as they are known.
-	Usual guardrails.UsualClasses
+	Usual classes.Usual
 }
 
 // Settle is Find for a caller that knows the place, whether the project is ready or not.
@@ -207,11 +208,11 @@ func (f *Finder) Settle(s *subject.Subject, at Place) {
 }
 
 // terms sets what the Tenant and the namespace allow.
-func (f *Finder) terms(s *subject.Subject, tenant *v1alpha1.Tenant, namespace metav1.Object, usual guardrails.UsualClasses) {
+func (f *Finder) terms(s *subject.Subject, tenant *v1alpha1.Tenant, namespace metav1.Object, usual classes.Usual) {
 	s.ClusterKinds, s.Limits = tenant.Spec.ClusterKinds, f.Limits.With(&tenant.Spec.Limits)
 	s.Exceptions = subject.Exceptions{
 		Taints: tenant.Spec.Taints, IngressAnnotations: tenant.Spec.IngressAnnotations, CSIDrivers: tenant.Spec.CSIDrivers, PriorityClasses: tenant.Spec.PriorityClasses,
-		GracePeriod: within.MaxGracePeriod(tenant),
+		GracePeriod: within.MaxGracePeriod(tenant), Usual: usual,
 	}
 	if usual.Priority != "" {
 		s.PriorityClasses = append(slices.Clip(s.PriorityClasses), usual.Priority)

@@ -26,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/classes"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
 )
@@ -212,7 +213,7 @@ func TestAnAppHasTheTermsOfItsTenantAndProject(t *testing.T) {
 	if err := w.finder(t).Find(t.Context(), s, nil); err != nil {
 		t.Fatal(err)
 	}
-	want := subject.Exceptions{Taints: []string{"gpu"}, IngressAnnotations: []string{"c"}, CSIDrivers: []string{"d"}, PriorityClasses: []string{"low", "usual"}, GracePeriod: time.Hour}
+	want := subject.Exceptions{Taints: []string{"gpu"}, IngressAnnotations: []string{"c"}, CSIDrivers: []string{"d"}, PriorityClasses: []string{"low", "usual"}, GracePeriod: time.Hour, Usual: classes.Usual{Priority: "usual"}}
 	if diff := gocmp.Diff(want, s.Exceptions); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

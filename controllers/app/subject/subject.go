@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/classes"
 	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/own"
@@ -49,11 +50,13 @@ type Subject struct {
 }
 
 // Exceptions are what administrators allow the App's tenant besides what every App may have: taints that its pods may tolerate, annotations of
-// its Ingresses, CSI drivers of which its pods may have inline volumes, PriorityClasses of its pods, and how long a pod may take to end.
+// its Ingresses, CSI drivers of which its pods may have inline volumes, PriorityClasses of its pods, and how long a pod may take to end. Usual are the cluster's
+// default classes.
 type Exceptions struct {
 	Taints, IngressAnnotations, CSIDrivers, PriorityClasses []string
 
 	GracePeriod time.Duration
+	Usual       classes.Usual
 }
 
 // Holds are what keeps back what is new of the App's tenant.

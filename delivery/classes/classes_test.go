@@ -1,4 +1,4 @@
-package project
+package classes
 
 import (
 	"context"
@@ -15,8 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
 // TestTheDefaultClassesAreThoseOfTheAPIServer: of several, its admission plugins take the newest, then the first by name, and the lowest priority.
@@ -35,26 +33,26 @@ func TestTheDefaultClassesAreThoseOfTheAPIServer(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		objects []client.Object
-		want    guardrails.UsualClasses
+		want    Usual
 	}{
 		"none":            {},
 		"none of several": {objects: []client.Object{storage("a", 1, usualStorage, "false"), storage("b", 1, "x", "true"), ingress("a", 1, "false"), priority("a", 1, false)}},
 		"one each": {
 			objects: []client.Object{storage("a", 1, usualStorage, "true"), ingress("b", 1, "true"), priority("c", 1, true), priority("d", 0, false)},
-			want:    guardrails.UsualClasses{Storage: "a", Ingress: "b", Priority: "c"},
+			want:    Usual{Storage: "a", Ingress: "b", Priority: "c"},
 		},
-		"the older annotation": {objects: []client.Object{storage("a", 1, usualStorageBeta, "true")}, want: guardrails.UsualClasses{Storage: "a"}},
+		"the older annotation": {objects: []client.Object{storage("a", 1, usualStorageBeta, "true")}, want: Usual{Storage: "a"}},
 		"the newest": {
 			objects: []client.Object{storage("a", 3, usualStorage, "true"), storage("b", 1, usualStorage, "true"), storage("c", 2, usualStorage, "true"), ingress("a", 2, "true"), ingress("b", 1, "true")},
-			want:    guardrails.UsualClasses{Storage: "b", Ingress: "b"},
+			want:    Usual{Storage: "b", Ingress: "b"},
 		},
 		"the first by name": {
 			objects: []client.Object{storage("b", 1, usualStorage, "true"), storage("a", 1, usualStorage, "true"), ingress("d", 1, "true"), ingress("c", 1, "true")},
-			want:    guardrails.UsualClasses{Storage: "a", Ingress: "c"},
+			want:    Usual{Storage: "a", Ingress: "c"},
 		},
-		"the lowest": {objects: []client.Object{priority("a", 3, true), priority("b", 1, true), priority("c", 2, true)}, want: guardrails.UsualClasses{Priority: "b"}},
+		"the lowest": {objects: []client.Object{priority("a", 3, true), priority("b", 1, true), priority("c", 2, true)}, want: Usual{Priority: "b"}},
 	} {
-		got, err := UsualClasses(t.Context(), fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(c.objects...).Build())
+		got, err := Find(t.Context(), fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(c.objects...).Build())
 		if err != nil || got != c.want {
 			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, c.want)
 		}
@@ -70,7 +68,7 @@ func TestADefaultClassThatMayNotBeReadIsNotKnown(t *testing.T) {
 			}
 			return c.List(ctx, list, opts...)
 		}}).Build()
-	if got, err := UsualClasses(t.Context(), c); err != nil || got != (guardrails.UsualClasses{Priority: "usual"}) {
+	if got, err := Find(t.Context(), c); err != nil || got != (Usual{Priority: "usual"}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -1,4 +1,5 @@
-package project
+// Package classes finds the default classes of the cluster, which the API server gives what names none.
+package classes
 
 import (
 	"context"
@@ -10,8 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
 // Annotations that make a StorageClass the default one. Kubernetes reads both.
@@ -20,9 +19,12 @@ const (
 	usualStorageBeta = "storageclass.beta.kubernetes.io/is-default-class"
 )
 
-// UsualClasses returns the cluster's default classes, as the API server finds them (the admission plugins DefaultStorageClass, DefaultIngressClass and
+// Usual are the cluster's default classes; "" where there is none, or where it is not known.
+type Usual struct{ Storage, Ingress, Priority string }
+
+// Find returns the cluster's default classes, as the API server finds them (the admission plugins DefaultStorageClass, DefaultIngressClass and
 // Priority). Those of a kind that the reader may not list are not known.
-func UsualClasses(ctx context.Context, c client.Reader) (usual guardrails.UsualClasses, err error) {
+func Find(ctx context.Context, c client.Reader) (usual Usual, err error) {
 	storage, ingress, priority := &storagev1.StorageClassList{}, &networkingv1.IngressClassList{}, &schedulingv1.PriorityClassList{}
 	for _, list := range []client.ObjectList{storage, ingress, priority} {
 		if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !apierrors.IsForbidden(err) {
