@@ -61,62 +61,85 @@ func heard(t *testing.T, config *rest.Config, user string) (client.Client, *warn
 	return c, w
 }
 
-// imageRules is a policy about images with an action.
-func imageRules(action v1alpha1.PolicyAction) v1alpha1.Policy {
-	return v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "images"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
-		Images: &v1alpha1.ImageRules{Action: action, Allow: []string{"registry.example.com/acme"}},
+// ofEveryFamily is a policy with rules of every family that the API server judges, with an action.
+func ofEveryFamily(action v1alpha1.PolicyAction) v1alpha1.Policy {
+	return v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Images:    &v1alpha1.ImageRules{Action: action, Allow: []string{"registry.example.com/acme"}},
+		Services:  &v1alpha1.ServiceRules{Action: action, Types: []string{"LoadBalancer"}},
+		Hostnames: &v1alpha1.HostnameRules{Action: action, Suffixes: []string{"acted.example.com"}},
+		Classes:   &v1alpha1.ClassRules{Action: action, Ingress: []string{"public"}},
+		Nodes:     &v1alpha1.NodeRules{Action: action, Selector: map[string]v1alpha1.LabelValue{"pool": "tenants"}},
+		Kinds:     &v1alpha1.KindRules{Action: action, Deny: []string{"ConfigMap"}},
+		Metadata:  &v1alpha1.MetadataRules{Action: action, ForbiddenLabels: []string{"evil"}},
 	}}}
 }
 
-const notAllowed = "Images: Pod/x has the image evil.org/web, which is not among the allowed ones: registry.example.com/acme. See spec.images.allow of policy "
+// actedHosts are the host names of the objects.
+var actedHosts = []string{"web.acted.example.com", "acted.evil.org"}
 
-// ofImage returns a pod that differs from others only in its image.
-func ofImage(namespace, image string) *corev1.Pod {
-	no, yes := false, true
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
-		Name: "a", Image: image, SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: &no, RunAsNonRoot: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
-	}}}}
+// ofFamily are objects, each of which breaks the rules of one family, with what the API server says about it before the name of the policy.
+var ofFamily = map[string]string{
+	actedPod("evil.org/web", "tenants"):                                                 "Images: Pod/x has the image evil.org/web, which is not among the allowed ones: registry.example.com/acme. See spec.images.allow of policy ",
+	actedPod("registry.example.com/acme/web", "others"):                                 "Nodes: Pod/x selects nodes with pool=others, and its pods have to run on nodes with pool=tenants. See spec.nodes.selector of policy ",
+	"{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {ports: [{port: 80}]}}": "Services: Service/x is of type ClusterIP; allowed are: LoadBalancer. See spec.services.types of policy ",
+	actedIngress(actedHosts[1], "public"):                                               "Hostnames: Ingress/x has the host acted.evil.org, which is not below the allowed domains: acted.example.com. See spec.hostnames.suffixes of policy ",
+	actedIngress(actedHosts[0], "private"):                                              "Classes: Ingress/x has ingressClassName private; allowed are: public. See spec.classes.ingress of policy ",
+	"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}":                            "Kinds: ConfigMap/x is of kind ConfigMap, which is among the refused ones: ConfigMap. See spec.kinds.deny of policy ",
+	"{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, labels: {evil: a}}}":    "Metadata: ServiceAccount/x has the label evil, which is among the forbidden ones: evil. See spec.metadata.forbiddenLabels of policy ",
 }
 
-// TestAPolicyThatWarnsTellsWhoWrites, and lets the object in. A pod with an allowed image is told nothing.
+// inOrder are objects that break no rule.
+var inOrder = []string{actedPod("registry.example.com/acme/web", "tenants"), actedIngress(actedHosts[0], "public"), "{apiVersion: v1, kind: ServiceAccount, metadata: {name: x}}"}
+
+func actedPod(image, pool string) string {
+	return fmt.Sprintf(markedPlace, "v1", "Pod", "nodeSelector: {pool: "+pool+"}, "+strings.Replace(podSpec, "image: a,", "image: "+image+",", 1))
+}
+
+func actedIngress(host, class string) string {
+	return fmt.Sprintf(markedPlace, "networking.k8s.io/v1", "Ingress", "ingressClassName: "+class+", rules: [{host: "+host+"}]")
+}
+
+// TestAPolicyThatWarnsTellsWhoWrites, and lets the object in. Who writes what is allowed is told nothing.
 func TestAPolicyThatWarnsTellsWhoWrites(t *testing.T) {
 	n, _ := limited(t, "cautioned")
-	n.under(imageRules(v1alpha1.WarnAction))
+	n.reserve(slices.Clone(actedHosts)...)
+	n.under(ofEveryFamily(v1alpha1.WarnAction))
 	jane, warned := heard(t, env.Config, "jane-of-"+n.name)
-	create := func(image string) ([]string, error) {
-		return warned.of(func() error { return jane.Create(t.Context(), ofImage(n.namespace(), image), client.DryRunAll) })
+	create := func(text string) ([]string, error) {
+		return warned.of(func() error { return jane.Create(t.Context(), n.object(n.namespace(), text), client.DryRunAll) })
 	}
-	n.eventually(func() error {
-		said, err := create("evil.org/web")
-		if err != nil {
-			return err
+	for text, words := range ofFamily {
+		n.eventually(func() error {
+			said, err := create(text)
+			if err != nil {
+				return err
+			}
+			want := words + n.name + "-all"
+			if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, want) }) {
+				return fmt.Errorf("the warnings are %q, want %q among them", said, want)
+			}
+			return nil
+		})
+	}
+	for _, text := range inOrder {
+		if said, err := create(text); err != nil || len(said) > 0 {
+			t.Errorf("the warnings about %s are %q: %v", text, said, err)
 		}
-		want := notAllowed + n.name + "-images"
-		if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, want) }) {
-			return fmt.Errorf("the warnings are %q, want %q among them", said, want)
-		}
-		return nil
-	})
-	if said, err := create("registry.example.com/acme/web"); err != nil || len(said) > 0 {
-		t.Errorf("the warnings about an allowed image are %q: %v", said, err)
 	}
 }
 
 // audited is what the test reads of an event of the API server's audit log.
 type audited struct {
 	User      struct{ Username string }
-	ObjectRef struct{ Namespace, Resource string }
+	ObjectRef struct{ Namespace string }
 	Verb      string
 
 	RequestURI  string
 	Annotations map[string]string
 }
 
-// podEvents returns the events about created pods of a namespace, by the value of the query parameter fieldManager.
-func podEvents(t *testing.T, log, namespace string) map[string]audited {
+// creations returns the events about created objects of a namespace, by the value of the query parameter fieldManager.
+func creations(t *testing.T, log, namespace string) map[string]audited {
 	t.Helper()
 	text, err := os.ReadFile(log)
 	if err != nil {
@@ -125,7 +148,7 @@ func podEvents(t *testing.T, log, namespace string) map[string]audited {
 	all := map[string]audited{}
 	for line := range strings.Lines(string(text)) {
 		var e audited
-		if json.Unmarshal([]byte(line), &e) != nil || e.ObjectRef.Namespace != namespace || e.ObjectRef.Resource != "pods" || e.Verb != "create" {
+		if json.Unmarshal([]byte(line), &e) != nil || e.ObjectRef.Namespace != namespace || e.Verb != "create" {
 			continue // The last line may be half written.
 		}
 		if _, manager, ok := strings.Cut(e.RequestURI, "fieldManager="); ok {
@@ -148,7 +171,7 @@ func TestAPolicyThatAuditsWritesIntoTheAuditLog(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.namespace(), Labels: map[string]string{
 		v1alpha1.TenantLabel: n.name, v1alpha1.GuardrailsLabel: v1alpha1.GuardrailsEnforced,
 	}}}
-	spec := guardrails.Of([]v1alpha1.Policy{imageRules(v1alpha1.AuditAction)})
+	spec := guardrails.Of([]v1alpha1.Policy{ofEveryFamily(v1alpha1.AuditAction)})
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
 	if err != nil {
 		t.Fatal(err)
@@ -159,12 +182,12 @@ func TestAPolicyThatAuditsWritesIntoTheAuditLog(t *testing.T) {
 
 	const key = "validation.policy.admission.k8s.io/validation_failure"
 	tries := 0
-	// create returns the event of a pod that is let in without a warning.
-	create := func(image string) (audited, error) {
+	// create returns the event of an object that is let in without a warning.
+	create := func(text string) (audited, error) {
 		tries++
 		manager := fmt.Sprintf("try-%d", tries)
 		said, err := told.of(func() error {
-			return admin.Create(t.Context(), ofImage(n.namespace(), image), client.DryRunAll, client.FieldOwner(manager))
+			return admin.Create(t.Context(), n.object(n.namespace(), text), client.DryRunAll, client.FieldOwner(manager))
 		})
 		if err != nil || len(said) > 0 {
 			return audited{}, errors.Join(fmt.Errorf("the warnings are %q", said), err)
@@ -172,15 +195,15 @@ func TestAPolicyThatAuditsWritesIntoTheAuditLog(t *testing.T) {
 		var event audited
 		n.eventually(func() error {
 			var ok bool
-			if event, ok = podEvents(t, plane.AuditLog, n.namespace())[manager]; !ok {
+			if event, ok = creations(t, plane.AuditLog, n.namespace())[manager]; !ok {
 				return errors.New("the audit log has no event of " + manager)
 			}
 			return nil
 		})
 		return event, nil
 	}
-	n.eventually(func() error {
-		event, err := create("evil.org/web")
+	judged := func(text, words string) error {
+		event, err := create(text)
 		if err != nil {
 			return err
 		}
@@ -194,12 +217,17 @@ func TestAPolicyThatAuditsWritesIntoTheAuditLog(t *testing.T) {
 		if len(failures) != 1 {
 			return fmt.Errorf("the event has %+v", failures)
 		}
-		if f := failures[0]; f.Policy != "kubeop-guardrails-audit" || f.Message != notAllowed+"images" || !slices.Equal(f.ValidationActions, []string{"Audit"}) {
+		if f := failures[0]; f.Policy != "kubeop-guardrails-audit" || f.Message != words+"all" || !slices.Equal(f.ValidationActions, []string{"Audit"}) {
 			return fmt.Errorf("the event has %+v", failures)
 		}
 		return nil
-	})
-	if event, err := create("registry.example.com/acme/web"); err != nil || event.Annotations[key] != "" {
-		t.Errorf("the event of an allowed image has %v: %v", event.Annotations, err)
+	}
+	for text, words := range ofFamily {
+		n.eventually(func() error { return judged(text, words) })
+	}
+	for _, text := range inOrder {
+		if event, err := create(text); err != nil || event.Annotations[key] != "" {
+			t.Errorf("the event of %s has %v: %v", text, event.Annotations, err)
+		}
 	}
 }
