@@ -52,7 +52,7 @@ func TestAPlatformProjectMayNotTakeEveryNamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := platformFixture(t, c.setting)
 			if name == "the operator's own, of another name" {
-				b.Clients.Deployers.Operator = "ops"
+				b.Clients.Operator = "ops"
 			}
 			got := steptest.Outcome(t, b.resolvePlatform(t.Context(), b.newScope(platformProject(c.project))))
 			if want := strings.ReplaceAll(c.want, "%s", c.project); got != want {
