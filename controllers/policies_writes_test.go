@@ -108,7 +108,7 @@ var families = []struct {
 	}, &corev1.ResourceQuota{}, "7001m", []string{"resourcequotas/kubeop"}},
 	{"limits", func(s *v1alpha1.PolicySpec) {
 		s.Limits = &v1alpha1.LimitRules{Max: corev1.ResourceList{"cpu": resource.MustParse("3001m")}}
-	}, &corev1.LimitRange{}, "3001m", []string{"limitranges/kubeop"}},
+	}, &corev1.LimitRange{}, "3001m", []string{"guardrails/kubeop", "limitranges/kubeop"}},
 	{"egress", func(s *v1alpha1.PolicySpec) {
 		s.Egress = &v1alpha1.EgressRules{CIDRs: []string{"198.18.9.0/24"}}
 	}, &networkingv1.NetworkPolicy{}, "198.18.9.0/24", []string{"networkpolicies/kubeop"}},
@@ -119,7 +119,7 @@ var families = []struct {
 
 var itsRules = []string{"guardrails/kubeop"}
 
-// TestAChangeOfAPolicyWritesLittle changes each family of rules. In each project under the policy, kubeop writes one object, for podSecurity two, and the status of
+// TestAChangeOfAPolicyWritesLittle changes each family of rules. In each project under the policy, kubeop writes one object, for limits and podSecurity two, and the status of
 // the Project that records it; and nothing in other projects.
 func TestAChangeOfAPolicyWritesLittle(t *testing.T) {
 	t.Parallel()

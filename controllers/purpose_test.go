@@ -221,7 +221,7 @@ func TestADeletedHomeNamespaceDeletesItsProjects(t *testing.T) {
 
 // TestDisabledPoliciesDenyNothing renders the chart: a release that already has the policies keeps them in an upgrade, with resource policy keep.
 func TestDisabledPoliciesDenyNothing(t *testing.T) {
-	for enabled, want := range map[string]string{"true": "[Deny]", "false": "[Audit]"} {
+	for enabled, want := range map[string]string{"true": "Deny", "false": "Audit"} {
 		rendered, err := env.Helm(t.Context(), "template", "kubeop", env.Chart(), "--set", "admissionPolicies.enabled="+enabled)
 		if err != nil {
 			t.Fatal(err)
@@ -232,7 +232,7 @@ func TestDisabledPoliciesDenyNothing(t *testing.T) {
 				continue // Rules of Policies that warn or audit deny nothing in any case.
 			}
 			all++
-			as += strings.Count(part+"\n", "validationActions: "+want+"\n")
+			as += strings.Count(part+"\n", "validationActions:\n  - "+want+"\n")
 		}
 		if all < 25 || as != all {
 			t.Errorf("enabled=%s: %d of %d bindings are %s", enabled, as, all, want)
