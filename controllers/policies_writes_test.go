@@ -53,7 +53,7 @@ func (w *writes) since(first int, text string) (found []string, now int) {
 }
 
 // written returns what a change wrote for a project, after the first writes, such as "limitranges/kubeop" or "namespaces", and how often it wrote the statuses of the project and its
-// app. Those that answer the requests that this function makes do not count, nor does an object that is applied twice.
+// app. Those that answer the requests that this function makes do not count.
 func (n *team) written(first int, name string) (objects []string, statuses int) {
 	n.t.Helper()
 	project, app, namespace := n.project(name), n.app(name, "web"), v1alpha1.ProjectNamespace(n.name, name)
@@ -73,8 +73,7 @@ func (n *team) written(first int, name string) (objects []string, statuses int) 
 		}
 	}
 	slices.Sort(objects)
-	// The event of a namespace may start a look before the cache has the status that the last one wrote: it applies an object again, which changes nothing.
-	return slices.Compact(objects), statuses - 2
+	return objects, statuses - 2
 }
 
 // families are all families of rules, each with a change of it.
@@ -145,6 +144,10 @@ func TestAChangeOfAPolicyWritesLittle(t *testing.T) {
 		}
 		for _, project := range projects {
 			objects, statuses := n.written(first, project)
+			if family.name == "podSecurity" {
+				// The event of the namespace may start a look before the watch shows the Guardrails that the last one applied: it applies the same again.
+				objects = slices.Compact(objects)
+			}
 			if diff := cmp.Diff(family.wants, objects); diff != "" || statuses > 1 {
 				t.Errorf("%s: kubeop wrote %d statuses of project %s, want 1 at most, and (-want +got):\n%s", family.name, statuses, project, diff)
 			}
