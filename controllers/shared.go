@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -204,12 +205,25 @@ func (s *shared) cachesFilled(*http.Request) error {
 	return nil
 }
 
+// domains returns those of each tenant.
+func (s *shared) domains() (map[string][]string, error) {
+	tenants := &v1alpha1.TenantList{}
+	if err := s.mgr.GetClient().List(context.Background(), tenants, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the domains of the tenants: %w", err)
+	}
+	of := map[string][]string{}
+	for i := range tenants.Items {
+		of[tenants.Items[i].Name] = tenants.Items[i].Spec.Domains
+	}
+	return of, nil
+}
+
 func (s *shared) repositories() (*repository.Reconciler, error) {
 	reader, err := tree.NewReader()
 	if err != nil {
 		return nil, fmt.Errorf("compiling the schemas of the kinds: %w", err)
 	}
-	reader.Limits, reader.Platform = s.limits.usual, s.clients.Platform()
+	reader.Limits, reader.Platform, reader.Domains = s.limits.usual, s.clients.Platform(), s.domains
 	remotes := repository.NewRemotes(s.fetches, s.clock)
 	remotes.Network = s.network
 	r := &repository.Reconciler{

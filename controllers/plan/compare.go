@@ -68,11 +68,23 @@ func (p *Planner) compare(ctx context.Context, repository *v1alpha1.Repository, 
 	if err != nil {
 		return nil, fmt.Errorf("reading %s of the commit: %w", spec.Path, err)
 	}
+	reader.Domains = cmp.domains
 	cmp.tree = reader.Read(preview.Files{Folder: root}, tree.Scope{Repository: repository.Name, Tenant: spec.Tenant, Path: spec.Path}, nil)
 	if file, err := cmp.tree.Unread(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
 	return cmp, nil
+}
+
+// domains returns those that each tenant has before the commit.
+func (c *comparison) domains() (map[string][]string, error) {
+	of := map[string][]string{}
+	for ref, o := range c.there {
+		if tenant, is := o.(*v1alpha1.Tenant); is {
+			of[ref.Tenant] = tenant.Spec.Domains
+		}
+	}
+	return of, nil
 }
 
 // live reads the objects that the Repository has declared. Who may list them in all namespaces reads them with few requests; owners of a tenant

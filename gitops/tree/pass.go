@@ -25,6 +25,8 @@ type pass struct {
 	scope Scope
 	// platform: the folder platform/ is read, see Reader.
 	platform bool
+	// domains are those that each tenant has in the cluster.
+	domains func() (map[string][]string, error)
 	// accepted are the digests of the files and folders whose objects the API server has accepted, by object.
 	accepted map[identity.Ref]string
 	// limits apply to tenants that set no limits. budget is the budget of the tenant whose folder is being read; nil outside of a tenant's

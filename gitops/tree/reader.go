@@ -15,7 +15,10 @@ type Reader struct {
 	// Platform: read the projects of the platform itself, from the folder platform/ of the platform repository. Set it before the first
 	// Read.
 	Platform bool
-	kinds    check.Kinds
+	// Domains returns the domains that each tenant has in the cluster: a tenant keeps them when another one names a domain that overlaps with them. Nil:
+	// that is not known. Set it before the first Read.
+	Domains func() (map[string][]string, error)
+	kinds   check.Kinds
 }
 
 // NewReader compiles the schemas and CEL rules of the embedded CustomResourceDefinitions.
@@ -33,11 +36,19 @@ func (r *Reader) Read(files Files, scope Scope, before *Tree) *Tree {
 	if before == nil || before.Scope != scope {
 		before = &Tree{}
 	}
-	p := &pass{kinds: r.kinds, limits: r.Limits, root: files, files: files, scope: scope, platform: r.Platform, accepted: before.accepted}
+	p := &pass{kinds: r.kinds, limits: r.Limits, root: files, files: files, scope: scope, platform: r.Platform, domains: r.held, accepted: before.accepted}
 	t := &Tree{Scope: scope, Limits: r.Limits, Platform: r.Platform && scope.Tenant == ""}
 	p.readRoot(t, before)
 	t.count()
 	return t
+}
+
+// held are the domains that each tenant has in the cluster; none if that is not known.
+func (r *Reader) held() (map[string][]string, error) {
+	if r.Domains == nil {
+		return nil, nil
+	}
+	return r.Domains()
 }
 
 // Default sets the defaults of an object that a tree declares, as the API server does.

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/hostname"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/layout"
@@ -22,9 +24,11 @@ func termsOf(n *node) terms {
 	return terms{policies: spec.Policies, domains: spec.Domains}
 }
 
-// refuseTenants refuses each tenant.yaml that names a policy of which there is no file, or a domain that overlaps with one of another tenant. A
-// policy whose file has problems is there: it stays as it was. The tenant is accepted again when the other file is right.
+// refuseTenants refuses each tenant.yaml that names a policy of which there is no file, or a domain that overlaps with one of another tenant and that
+// the tenant did not have before the commit. A policy whose file has problems is there: it stays as it was. The tenant is accepted again when the other
+// file is right.
 func (p *pass) refuseTenants(t, before *Tree) {
+	held := sync.OnceValues(p.domains)
 	for i, tenant := range t.Tenants {
 		t.Tenants[i] = tenant.fromFolder()
 	}
@@ -37,7 +41,16 @@ func (p *pass) refuseTenants(t, before *Tree) {
 			}
 		}
 		for j := range tenant.domains {
-			if other, at := domains.overlap(tenant, j); other != nil {
+			other, at := domains.overlap(tenant, j)
+			if other == nil {
+				continue
+			}
+			live, err := held()
+			if err != nil {
+				t.Problems = []Problem{{File: layout.Join(tenant.dir, layout.TenantFile), Code: code.Unreadable, Why: err.Error(), Err: err}}
+				return
+			}
+			if had := find(before.Tenants, tenant.ref.Tenant); !had.has(tenant.domains[j]) && !within(tenant.domains[j], live[tenant.ref.Tenant]) {
 				found = append(found, p.overlappingDomain(tenant, j, other, at))
 			}
 		}
@@ -53,6 +66,16 @@ func (p *pass) refuseTenants(t, before *Tree) {
 		}
 		t.Tenants[i] = &refused
 	}
+}
+
+// has reports whether a tenant that is there and declared has a domain.
+func (t *Tenant) has(domain string) bool {
+	return t != nil && t.object != nil && within(domain, t.domains)
+}
+
+// within reports whether a domain is one of others or below one.
+func within(domain string, others []string) bool {
+	return slices.ContainsFunc(others, func(other string) bool { return hostname.Below(other, domain) })
 }
 
 // fromFolder returns the tenant as it was read from its folder, before any refusal because of another file.
