@@ -102,7 +102,7 @@ func TestSizesOfObjectsNotFromGitAreLimited(t *testing.T) {
 		"a delivered Deployment":              {deployer, deployment(200_000), ""},
 		"a delivered role":                    {deployer, role(270_000), "the 262144 bytes that are allowed; write less"},
 		"a revision": {bot, "{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: x}, revision: 1, data: {a: b}}",
-			"ObjectSize: ControllerRevision/x is refused"},
+			"ControllerRevision: ControllerRevision/x is refused"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestADeeplyNestedObjectIsRefusedQuickly(t *testing.T) {
 		data = map[string]any{"a": data}
 	}
 	object.Object["data"] = data
-	n.denied(func() error { return bot.Create(t.Context(), object.DeepCopy(), client.DryRunAll) }, "ObjectSize: ControllerRevision/x is refused")
+	n.denied(func() error { return bot.Create(t.Context(), object.DeepCopy(), client.DryRunAll) }, "ControllerRevision: ControllerRevision/x is refused")
 	began := time.Now()
 	err := bot.Create(t.Context(), object.DeepCopy(), client.DryRunAll)
 	if took := time.Since(began); err == nil || took > 2*time.Second {

@@ -65,6 +65,7 @@ func refusedByServer() map[string]struct{ object, words string } {
 		"limits":      {strings.Replace(pod("hostname: a"), "image: a,", "image: a, resources: {limits: {cpu: 2}},", 1), "maximum cpu usage per Container is 1"},
 
 		"blockeddrain":    {"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: x}, spec: {maxUnavailable: 0, selector: {matchLabels: {x: z}}}}", "BlockedDrain: PodDisruptionBudget/blockeddrain"},
+		"revision":        {"{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: x}, revision: 1, data: {spec: {template: {spec: {nodeName: a}}}}}", "ControllerRevision: ControllerRevision/revision"},
 		"externalservice": {fmt.Sprintf(service, ", externalIPs: [192.0.2.1]"), "ExternalService: Service/externalservice"},
 		"foreignsubject":  {"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, " + role + ", subjects: [{kind: ServiceAccount, name: y, namespace: default}]}", "ForeignSubject: RoleBinding/foreignsubject"},
 		"forgedmark":      {fmt.Sprintf(markedPlace, "apps/v1", "StatefulSet", set+template), "ForgedMark: StatefulSet/forgedmark carries paas.kubeop.io/tenant"},

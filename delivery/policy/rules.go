@@ -30,6 +30,7 @@ var (
 	tenantsApps = append([]rule{
 		{"ForeignNamespace", foreignNamespace},
 		{"Endpoints", handWrittenEndpoints},
+		{"ControllerRevision", controllerRevision},
 		{"Event", event},
 		{"ForeignSubject", foreignSubject},
 		{"ExternalService", externalService},
@@ -135,6 +136,15 @@ func handWrittenEndpoints(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	if (kind.Group == "" && kind.Kind == "Endpoints") || (kind.Group == "discovery.k8s.io" && kind.Kind == "EndpointSlice") {
 		return "is refused: a Service finds its pods by a selector, not by addresses written by hand"
+	}
+	return ""
+}
+
+// controllerRevision: the object is a template that no other rule judges. A StatefulSet or DaemonSet adopts a ControllerRevision that its selector matches, and
+// makes pods of its data, which is a patch of the template.
+func controllerRevision(object *unstructured.Unstructured, _ string) string {
+	if kind := object.GroupVersionKind(); kind.Group == "apps" && kind.Kind == "ControllerRevision" {
+		return "is refused: Kubernetes' controllers make them of templates, so take it out"
 	}
 	return ""
 }

@@ -292,7 +292,7 @@ var guards = append(ofVolumes(), []guard{
 	{name: "Guardrails", control: "ConfigMap", object: "{apiVersion: paas.kubeop.io/v1alpha1, kind: Guardrails, " + metadata + ", spec: {}}", policy: forbidden, git: "kubeop's own objects belong in the tenant's repository"},
 	{name: "another namespace", control: "ConfigMap", object: "{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME, namespace: default}}", policy: forbidden, git: "is for namespace default"},
 	{name: "an Event", control: "ConfigMap", object: "{apiVersion: v1, kind: Event, " + metadata + ", involvedObject: {namespace: NAMESPACE, kind: Pod, name: x}, message: " + strings.Repeat("x", 3000) + "}", policy: "kubeop-events", words: "is larger than 3072 bytes", git: "Events report what happened"},
-	{name: "a revision", control: "ConfigMap", object: "{apiVersion: apps/v1, kind: ControllerRevision, " + metadata + ", revision: 1, data: {a: b}}", policy: "kubeop-object-size", words: "Kubernetes' controllers make them", skip: noGit + noDeployer},
+	{name: "a revision", control: "ConfigMap", object: "{apiVersion: apps/v1, kind: ControllerRevision, " + metadata + ", revision: 1, data: {spec: {template: {spec: {nodeName: x}}}}}", policy: "kubeop-object-size", words: "Kubernetes' controllers make them of templates"},
 	{name: "a PodTemplate", control: "ConfigMap", object: "{apiVersion: v1, kind: PodTemplate, " + metadata + ", template: {" + inside + ", spec: {containers: [{name: a, image: evil.org/a}]}}}", policy: forbidden, git: "which is not among the allowed ones"},
 	{name: "a record of Helm", control: "ConfigMap", object: "{apiVersion: v1, kind: Secret, type: helm.sh/release.v1, " + metadata + "}", git: "is a record of Helm's", skip: noDirect},
 }...)

@@ -67,6 +67,7 @@ var objects = map[string]string{
 	"PodClaim":    "{apiVersion: v1, kind: Pod, " + named + ", spec: {" + podOf + ", volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: " + claim + "}}}]}}",
 	"Database":    "{apiVersion: example.com/v1, kind: Database, " + named + ", spec: {storage: {volumeClaimTemplate: {spec: " + claim + "}}}}",
 	"Budget":      "{apiVersion: policy/v1, kind: PodDisruptionBudget, " + named + ", spec: {" + selects + ", FIELD}}",
+	"Revision":    "{apiVersion: apps/v1, kind: ControllerRevision, " + named + ", revision: 1, FIELD}",
 	"Service":     "{apiVersion: v1, kind: Service, " + named + ", spec: {ports: [{port: 80}], FIELD}}",
 	"Annotated":   "{apiVersion: v1, kind: Service, metadata: {name: x, annotations: {FIELD}}, spec: {ports: [{port: 80}]}}",
 	"Routed":      "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: x, annotations: {FIELD}}, spec: {hostnames: [" + Host + "]}}",
