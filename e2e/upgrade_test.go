@@ -28,6 +28,7 @@ func TestOperationsPages(t *testing.T) {
 	n.appReady("web")
 	n.appReady("api")
 	n.answers("web", "still here")
+	registered(t)
 	before := n.pods()
 	o := newOffice(t)
 
@@ -60,6 +61,19 @@ func TestOperationsPages(t *testing.T) {
 	n.deliver("web", image("v1"), "and moving on")
 	n.push("Move on")
 	n.answers("web", "and moving on")
+}
+
+// registered declares a Registry, so that there is an object of every kind with a finalizer.
+func registered(t *testing.T) {
+	t.Helper()
+	const registry = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Registry\nmetadata: {name: steady}\n" +
+		"spec: {host: registry.steady.example, secretRef: {name: steady-pull}, tenants: [steady]}\n"
+	kubectl(t, "create", "secret", "docker-registry", "steady-pull", "-n", stage.Namespace, "--docker-server=registry.steady.example", "--docker-username=robot", "--docker-password=secret")
+	must(t, samples.Platform.Write("registries/steady.yaml", []byte(registry)))
+	must(t, samples.Platform.Push(t.Context(), "Give steady a registry"))
+	until(t, "the Registry is ready", func(ctx context.Context) error {
+		return platform.Ready(ctx, &v1alpha1.Registry{}, "", "steady")
+	})
 }
 
 // office is where an administrator works: a folder with the chart and the settings, and the credentials.
