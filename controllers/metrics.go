@@ -52,8 +52,8 @@ func (s *states) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	lists := map[string]client.ObjectList{
-		v1alpha1.RepositoryKind: &v1alpha1.RepositoryList{}, v1alpha1.TenantKind: &v1alpha1.TenantList{},
-		v1alpha1.ProjectKind: &v1alpha1.ProjectList{}, v1alpha1.AppKind: &v1alpha1.AppList{},
+		v1alpha1.RepositoryKind: &v1alpha1.RepositoryList{}, v1alpha1.RegistryKind: &v1alpha1.RegistryList{},
+		v1alpha1.TenantKind: &v1alpha1.TenantList{}, v1alpha1.ProjectKind: &v1alpha1.ProjectList{}, v1alpha1.AppKind: &v1alpha1.AppList{},
 	}
 	for kind, list := range lists {
 		err := s.reader.List(ctx, list, client.UnsafeDisableDeepCopy)

@@ -24,11 +24,13 @@ func TestMetricsReportTheConditionsOfObjects(t *testing.T) {
 	failing.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "1970-01-01T01:00:00Z"}
 	held := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	held.Spec.Suspend = true
+	hub := &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "hub"}}
+	conditions.MarkTrue(hub, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "ready")
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(failing, held).WithStatusSubresource().Build()
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(failing, held, hub).WithStatusSubresource().Build()
 	elected := make(chan struct{})
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(whileLeading{&states{reader, clocktesting.NewFakePassiveClock(time.Unix(0, 0))}, elected}); err != nil {
@@ -58,6 +60,7 @@ func TestMetricsReportTheConditionsOfObjects(t *testing.T) {
 	close(elected)
 	want := []string{
 		"gotk_reconcile_condition App,web,shop,False,Ready 1",
+		"gotk_reconcile_condition Registry,hub,,True,Ready 1",
 		"gotk_reconcile_condition Repository,acme,,Unknown,Ready 1",
 		"gotk_suspend_status App,web,shop 1",
 		"gotk_suspend_status Repository,acme, 1",
