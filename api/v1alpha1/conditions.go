@@ -205,13 +205,13 @@ const (
 
 // Reasons of a Repository and an App, about their source.
 const (
-	// AuthenticationFailedReason: the source rejected the credentials.
+	// AuthenticationFailedReason: the source, the Git host or a receiver of notifications rejected the credentials.
 	AuthenticationFailedReason = "AuthenticationFailed"
-	// SourceNotFoundReason: the repository, ref, path, chart or version does not exist.
+	// SourceNotFoundReason: the repository, ref, path, chart or version, or the address of a receiver of notifications, does not exist.
 	SourceNotFoundReason = "SourceNotFound"
 	// InvalidSourceReason: the source's address or credentials are malformed.
 	InvalidSourceReason = "InvalidSource"
-	// FetchFailedReason: the source could not be fetched. The fetch is retried.
+	// FetchFailedReason: the source could not be fetched, or the Git host or a receiver of notifications did not answer. It is tried again.
 	FetchFailedReason = "FetchFailed"
 	// VerificationFailedReason: none of the keys in verify signed the commit or tag. The app keeps what was delivered last.
 	VerificationFailedReason = "VerificationFailed"
@@ -252,7 +252,7 @@ const (
 	DeletionsHeldReason = "DeletionsHeld"
 	// HookNotSetReason: the spec names no Secret for the push hook.
 	HookNotSetReason = "HookNotSet"
-	// SecretMissingReason: a Secret that the spec names does not exist, or has no key "token". The message says how to create it.
+	// SecretMissingReason: a Secret that the spec names does not exist, or, of the push hook, has no key "token". The message says how to create it.
 	SecretMissingReason = "SecretMissing"
 	// SyncFailedReason: the API server rejected an object. The sync is retried.
 	SyncFailedReason = "SyncFailed"

@@ -16,6 +16,8 @@ var (
 	kinds = []string{"Repository", "Registry", "Tenant", "Project", "App"}
 	// kindPattern finds the kinds a group of constants is for, as in "Steps of a Tenant and a Project".
 	kindPattern = regexp.MustCompile(`\b(Repository|Registry|Tenant|Project|App)\b`)
+	// quotedPattern finds a name in code quotes.
+	quotedPattern = regexp.MustCompile("`(\\w+)`")
 	// usePattern finds the reasons and conditions that code uses.
 	usePattern = regexp.MustCompile(`\bv1alpha1\.(\w+)(Condition|Reason)\b`)
 )
@@ -90,6 +92,52 @@ func addUses(t *testing.T, used map[string]bool, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestTheReasonsOnTheErrorsPageLeadToTheirKinds: the row of a reason in docs/errors.md links each page of a kind whose conditions have it, and
+// no other.
+func TestTheReasonsOnTheErrorsPageLeadToTheirKinds(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "errors.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `([A-Z]\\w+)` \\|.*$").FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 80 {
+		t.Fatalf("found %d reasons; there are more", len(rows))
+	}
+	for kind, text := range readPages(t) {
+		has := reasonsOf(text)
+		for _, row := range rows {
+			link := "](spec/" + strings.ToLower(kind) + ".md#conditions)"
+			if linked := strings.Contains(row[0], link); linked != has[row[1]] {
+				t.Errorf("%s links docs/spec/%s.md: %t, and its conditions have it: %t", row[1], strings.ToLower(kind), linked, has[row[1]])
+			}
+		}
+	}
+}
+
+// reasonsOf returns what the tables below the heading "Conditions" of a page have in code quotes. The first column of a table of conditions has
+// their types.
+func reasonsOf(page string) map[string]bool {
+	_, section, _ := strings.Cut(page, "\n## Conditions\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	has, types := map[string]bool{}, false
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		if head := strings.TrimSpace(cells[1]); head == "condition" || head == "reason" {
+			types = head == "condition"
+		}
+		if types {
+			cells = cells[2:]
+		}
+		for _, match := range quotedPattern.FindAllStringSubmatch(strings.Join(cells, "|"), -1) {
+			has[match[1]] = true
+		}
+	}
+	return has
 }
 
 // documented reports whether a page of one of the kinds has the name in code quotes at the head of a row of a table.
