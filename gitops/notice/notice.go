@@ -93,6 +93,7 @@ type Batch struct {
 
 // Send sends a batch with one request. It never returns the address, which is often a secret.
 func Send(ctx context.Context, network *transport.Network, to Receiver, b Batch) error {
+	to.Token = strings.TrimRight(to.Token, "\r\n") // A file ends in a line break, and the token at the receiver does not.
 	at, err := addressOf(to)
 	if err != nil {
 		return err

@@ -108,17 +108,20 @@ func TestResolvedAlertsEnd(t *testing.T) {
 	}
 }
 
+// TestSignatures: a key from a file that ends in a line break is the same key, and one that is nothing else is none.
 func TestSignatures(t *testing.T) {
 	server, got := serve(t, http.StatusOK, "")
-	if err := Send(t.Context(), loopback, Receiver{Type: GenericHMAC, Address: server.URL, Token: "a-key"}, Batch{"acme", some, noon}); err != nil {
-		t.Fatal(err)
+	for _, token := range []string{"a-key", "a-key\n", "a-key\r\n"} {
+		if err := Send(t.Context(), loopback, Receiver{Type: GenericHMAC, Address: server.URL, Token: token}, Batch{"acme", some, noon}); err != nil {
+			t.Fatal(err)
+		}
+		mac := hmac.New(sha256.New, []byte("a-key"))
+		mac.Write(got.body)
+		if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); got.signature != want || got.authorization != "" {
+			t.Errorf("%q: got the signature %q and the authorization %q, want %q and none", token, got.signature, got.authorization, want)
+		}
 	}
-	mac := hmac.New(sha256.New, []byte("a-key"))
-	mac.Write(got.body)
-	if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); got.signature != want || got.authorization != "" {
-		t.Errorf("got the signature %q and the authorization %q, want %q and none", got.signature, got.authorization, want)
-	}
-	err := Send(t.Context(), loopback, Receiver{Type: GenericHMAC, Address: server.URL, Auth: transport.Auth{Secret: "acme/chat"}}, Batch{"acme", some, noon})
+	err := Send(t.Context(), loopback, Receiver{Type: GenericHMAC, Address: server.URL, Token: "\n", Auth: transport.Auth{Secret: "acme/chat"}}, Batch{"acme", some, noon})
 	want := "the Secret has no key token, by which messages are signed: add it; an administrator of the cluster may run: " +
 		"kubectl create secret generic chat -n acme --from-literal=address=... --from-literal=token=... --dry-run=client -o yaml | kubectl apply -f -"
 	if !errors.Is(err, failure.ErrInvalid) || err.Error() != want {

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func onlyKey(object any) (any, error) {
 		Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion,
 	}}
 	if token, ok := secret.Data[tokenKey]; ok {
-		slim.Data = map[string][]byte{tokenKey: token}
+		slim.Data = map[string][]byte{tokenKey: bytes.TrimRight(token, "\r\n")} // A file ends in a line break, and the key at the Git host does not.
 	}
 	return slim, nil
 }

@@ -26,6 +26,8 @@ func TestTheCacheHoldsOnlyTheKeysOfSecrets(t *testing.T) {
 	noted.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 	for name, c := range map[string]struct{ given, want map[string][]byte }{
 		"a key among others": {map[string][]byte{"token": []byte("key"), "password": []byte("hunter2")}, map[string][]byte{"token": []byte("key")}},
+		"a key from a file":  {map[string][]byte{"token": []byte(" key\r\n\n")}, map[string][]byte{"token": []byte(" key")}},
+		"only a line break":  {map[string][]byte{"token": []byte("\n")}, map[string][]byte{"token": {}}},
 		"no key":             {map[string][]byte{"password": []byte("hunter2")}, nil},
 	} {
 		got, err := onlyKey(&corev1.Secret{ObjectMeta: noted, Data: c.given, StringData: map[string]string{"password": "hunter2"}})
