@@ -211,10 +211,12 @@ func TestAFrozenTenantHoldsEveryCommit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.Repository)
 		stays  string
+		// afterLoss is what stays when the disk is lost, too: what another ref brought is not known to be at the remote.
+		afterLoss string
 	}{
-		"the next commit":  {func(*v1alpha1.Repository) {}, "1"},
-		"the first commit": {func(o *v1alpha1.Repository) { o.Status = v1alpha1.RepositoryStatus{} }, ""},
-		"another ref":      {func(o *v1alpha1.Repository) { o.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: "main"} }, "1"},
+		"the next commit":  {func(*v1alpha1.Repository) {}, "1", "1"},
+		"the first commit": {func(o *v1alpha1.Repository) { o.Status = v1alpha1.RepositoryStatus{} }, "", ""},
+		"another ref":      {func(o *v1alpha1.Repository) { o.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: "main"} }, "1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t)
@@ -225,12 +227,17 @@ func TestAFrozenTenantHoldsEveryCommit(t *testing.T) {
 			tc.change(b.repository)
 			b.update(b.repository)
 			b.confirmFreeze(hashOf(second))
-			for _, when := range []string{"at once", "after a restart"} {
+			for _, when := range []string{"at once", "after a restart", "after the loss of the disk"} {
+				stays := tc.stays
+				if when == "after the loss of the disk" {
+					stays = tc.afterLoss
+					b.lose()
+				}
 				got, err := b.pass()
 				end := steptest.Outcome(b.t, err)
-				if got != tc.stays || !strings.HasPrefix(end, "later steps run; waits Frozen: "+second+" waits: tenant acme is frozen, and the newest commit is applied when that ends") ||
+				if got != stays || !strings.HasPrefix(end, "later steps run; waits Frozen: "+second+" waits: tenant acme is frozen, and the newest commit is applied when that ends") ||
 					!strings.Contains(end, "removes spec.frozen from tenant.yaml") || strings.Contains(end, "confirm-freeze") {
-					t.Errorf("%s: in force is %q, want %q; the outcome is %s", when, got, tc.stays, end)
+					t.Errorf("%s: in force is %q, want %q; the outcome is %s", when, got, stays, end)
 				}
 				if s := &b.repository.Status; s.HeldRevision != second || s.HeldUntil != nil {
 					t.Errorf("%s: the status holds %q until %v", when, s.HeldRevision, s.HeldUntil)

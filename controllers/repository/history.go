@@ -30,7 +30,7 @@ func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository
 		if err != nil {
 			return git.Commit{}, err
 		}
-		source.WithAfter = len(tenant.Spec.Freeze) > 0
+		source.WithAfter = tenant.Spec.Frozen || len(tenant.Spec.Freeze) > 0
 	}
 	commit, err := r.Git.Fetch(ctx, source)
 	if err == nil {
