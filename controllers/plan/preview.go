@@ -114,9 +114,7 @@ func (p *Planner) readPreviews(c *comparison, of string, made *Plan) (projects [
 			return nil, err
 		}
 		projects = append(projects, project)
-		for _, problem := range project.PreviewProblems() {
-			made.Problems = append(made.Problems, problem.String())
-		}
+		made.Problems = append(made.Problems, preview.Problems(c.tree, parent, project)...)
 	}
 	return projects, nil
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -37,14 +38,23 @@ func TestThePreviewOfABranchIsPlanned(t *testing.T) {
 	for name, tc := range map[string]struct {
 		of    string
 		there []client.Object
+		// files are those of the branch that are not as above.
+		files map[string]string
 		fails string
-		// previews and changes are what the plan has.
-		previews, changes []string
+		// previews, changes and problems are what the plan has.
+		previews, changes, problems []string
 	}{
 		"a branch": {
 			of: "login", there: []client.Object{parent(v1alpha1.ProjectPreviews{Branches: "*", Host: "{branch}-{host}"})},
 			previews: []string{"shop-pr-login, a preview of shop, with the apps: api, web at login-shop.example.com"},
 			changes:  []string{"create Project kubeop-acme/shop-pr-login", "create App kubeop-acme-shop-pr-login/api", "create App kubeop-acme-shop-pr-login/web"},
+		},
+		"a pattern that makes one host of all": {
+			of: "login", there: []client.Object{parent(v1alpha1.ProjectPreviews{Branches: "*", Host: "{branch}.example.com"})},
+			files:    map[string]string{"projects/shop/apps/api/app.yaml": strings.Replace(image, "%s", "api.example.com", 1)},
+			previews: []string{"shop-pr-login, a preview of shop, with the apps: api at login.example.com, web at login.example.com"},
+			changes:  []string{"create Project kubeop-acme/shop-pr-login", "create App kubeop-acme-shop-pr-login/api", "create App kubeop-acme-shop-pr-login/web"},
+			problems: []string{`apps api and web both have login.example.com, because spec.previews.host in project.yaml makes one host of all: write {host} into it in Git, such as "{branch}-{host}"`},
 		},
 		"another branch": {
 			of: "login", there: []client.Object{parent(v1alpha1.ProjectPreviews{Branches: "feature/*"})},
@@ -68,7 +78,9 @@ func TestThePreviewOfABranchIsPlanned(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := compared(t, v1alpha1.TenantLimits{}, branch, tc.there...)
+			files := maps.Clone(branch)
+			maps.Copy(files, tc.files)
+			c := compared(t, v1alpha1.TenantLimits{}, files, tc.there...)
 			c.commit.Revision = "login@sha1:2"
 			p := &Planner{Clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
 			made, err := p.previews(t.Context(), c, tc.of)
@@ -80,6 +92,9 @@ func TestThePreviewOfABranchIsPlanned(t *testing.T) {
 			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.problems, made.Problems); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			var changes []string
 			for _, change := range made.Changes {

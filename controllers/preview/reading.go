@@ -77,13 +77,26 @@ func (r *reading) read(parent *v1alpha1.Project, p preview.Preview, h head, stat
 	}
 	r.Projects = append(r.Projects, project)
 	status.Revision = h.Commit.Revision
-	if problems := project.PreviewProblems(); len(problems) > 0 {
-		var lines []string
-		for _, problem := range problems {
-			lines = append(lines, problem.String())
-		}
-		status.Message = first(lines)
+	if problems := Problems(r.Tree, parent, project); len(problems) > 0 {
+		status.Message = first(problems)
 	}
+}
+
+// Problems says what is wrong with a preview: with the files of its branch, and with its hosts. of is a tree of the same repository.
+func Problems(of *tree.Tree, parent *v1alpha1.Project, project *tree.Project) (all []string) {
+	for _, problem := range project.PreviewProblems() {
+		all = append(all, problem.String())
+	}
+	var apps []*v1alpha1.App
+	for _, app := range project.Apps {
+		if app.Declared() {
+			apps = append(apps, of.Object(app, "").(*v1alpha1.App))
+		}
+	}
+	if shared := preview.SharedHost(parent.Spec.Previews.Host, apps); shared != "" {
+		all = append(all, shared)
+	}
+	return all
 }
 
 func (r *reading) readProject(parent *v1alpha1.Project, p preview.Preview, h head) (*tree.Project, error) {

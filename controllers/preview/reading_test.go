@@ -45,6 +45,26 @@ func TestAPreviewHasHostsOfItsOwn(t *testing.T) {
 	}
 }
 
+// TestTheStatusSaysWhichHostsBecomeOne: a pattern without {host} gives all hosts of a preview the same name.
+func TestTheStatusSaysWhichHostsBecomeOne(t *testing.T) {
+	const hosted = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: web}\n" +
+		"spec: {type: Image, hosts: [{host: a.example.com}, {host: b.example.com}], image: {reference: \"registry.example.com/web:a\", ports: [{name: http, port: 80}]}}\n"
+	f := newFixture(t)
+	f.branch("f-a", hosted)
+	for pattern, want := range map[string]string{
+		"{branch}.example.com": `app web has f-a.example.com twice, because spec.previews.host in project.yaml makes one host of all: write {host} into it in Git, such as "{branch}-{host}"`,
+		"{branch}-{host}":      "",
+	} {
+		f.repo.Write("projects/shop/project.yaml", strings.Replace(project, "max: 2", fmt.Sprintf("max: 2, host: %q", pattern), 1))
+		f.repo.Push(pattern)
+		result := f.read()
+		f.has(result, "shop-pr-f-a")
+		if got := said(result, "f-a"); got != want {
+			t.Errorf("%s: the status says %q, want %q", pattern, got, want)
+		}
+	}
+}
+
 // TestAPreviewStaysWhoseBranchCannotBeFetched, with its earlier apps, while the branches are known.
 func TestAPreviewStaysWhoseBranchCannotBeFetched(t *testing.T) {
 	f := newFixture(t, running("shop-pr-f-a"))

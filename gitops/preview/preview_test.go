@@ -127,6 +127,44 @@ func TestAPreviewHasNoHostOfTheProject(t *testing.T) {
 	}
 }
 
+// TestHostsThatBecomeOneAreFound: the same name with other paths is served side by side.
+func TestHostsThatBecomeOneAreFound(t *testing.T) {
+	app := func(name string, hosts ...string) *v1alpha1.App {
+		a := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, at := range hosts {
+			host, path, _ := strings.Cut(at, "/")
+			a.Spec.Hosts = append(a.Spec.Hosts, v1alpha1.AppHost{Host: host, Path: "/" + path})
+		}
+		return a
+	}
+	single := app("docs")
+	single.Spec.Host = "docs.example.com"
+	for name, c := range map[string]struct {
+		pattern string
+		apps    []*v1alpha1.App
+		want    string
+	}{
+		"one host":             {"{branch}.example.com", []*v1alpha1.App{app("web", "a.example.com"), app("db")}, ""},
+		"two of one app":       {"{branch}.example.com", []*v1alpha1.App{app("web", "a.example.com", "b.example.com")}, "app web has login.example.com twice, because"},
+		"those of two apps":    {"{branch}.example.com", []*v1alpha1.App{app("web", "a.example.com"), single}, "apps web and docs both have login.example.com, because"},
+		"with a path":          {"{branch}.example.com", []*v1alpha1.App{app("web", "a.example.com/api"), app("api", "b.example.com/api/")}, "apps web and api both have login.example.com/api, because"},
+		"with different paths": {"{branch}.example.com", []*v1alpha1.App{app("web", "a.example.com"), app("api", "a.example.com/api")}, ""},
+		"kept apart":           {"{branch}-{host}", []*v1alpha1.App{app("web", "a.example.com"), app("api", "b.example.com")}, ""},
+		"the same in app.yaml": {"{branch}-{host}", []*v1alpha1.App{app("web", "a.example.com"), app("api", "a.example.com")}, ""},
+		"no pattern":           {"", []*v1alpha1.App{app("web", "a.example.com"), app("api", "b.example.com")}, ""},
+	} {
+		var adapted []*v1alpha1.App
+		for _, a := range c.apps {
+			a = a.DeepCopy()
+			Adapt(a, "shop", "shop-pr-login", c.pattern)
+			adapted = append(adapted, a)
+		}
+		if got := SharedHost(c.pattern, adapted); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestAPreviewWritesNothingToGit(t *testing.T) {
 	for write, kept := range map[v1alpha1.WriteMode]bool{"": true, v1alpha1.WriteCommit: false, v1alpha1.WritePullRequest: false} {
 		app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{Reference: "registry.example.com/web", Policy: &v1alpha1.ImagePolicy{Write: write}}}}
