@@ -115,6 +115,9 @@ func changes(p *v1alpha1.Promotion, from, to *v1alpha1.App) ([]update.Change, er
 	if h, s := to.Spec.Helm, from.Spec.Helm; len(all) > 0 && h != nil && h.Digest != "" && s.Digest == "" {
 		return nil, fmt.Errorf("its file has helm.digest, and the file of %s/%s has none: in Git, write it there, too, or remove it here", p.From, from.Name)
 	}
+	if unpinned(from.Spec.Git, to.Spec.Git) {
+		return nil, fmt.Errorf("its file has git.oci.tag, and %s/%s follows the tag latest: in Git, write git.oci.digest here, or a tag or semver there", p.From, from.Name)
+	}
 	return all, nil
 }
 
@@ -150,10 +153,13 @@ func delivered(from, to *v1alpha1.App) *v1alpha1.AppSpec {
 		}
 		i.Reference = reference.Name(to.Spec.Image.Reference) + strings.TrimPrefix(i.Reference, reference.Name(i.Reference))
 	}
-	if h := spec.Helm; h != nil && h.Version != "" && len(from.Status.History) > 0 {
+	if h := spec.Helm; h != nil && h.Chart != "" && len(from.Status.History) > 0 {
 		if _, exact := semver.StrictNewVersion(strings.TrimPrefix(h.Version, "v")); exact != nil {
 			h.Version = from.Status.History[0].ChartVersion
 		}
+	}
+	if g := spec.Git; g != nil && g.OCI != nil {
+		fill(g.OCI, from.Status.LastAppliedRevision)
 	}
 	if g := spec.Git; g != nil && g.OCI == nil && g.URL == to.Spec.Git.URL {
 		if _, commit, is := strings.Cut(from.Status.LastAppliedRevision, "@sha1:"); is {
@@ -164,6 +170,27 @@ func delivered(from, to *v1alpha1.App) *v1alpha1.AppSpec {
 		}
 	}
 	return spec
+}
+
+// fill sets the tag and the digest of the artifact that runs, with the revision "<tag>@sha256:<hex>", where its source leaves them open. Without a
+// tag and a range it follows the tag latest, which names another artifact tomorrow, so only the digest is set.
+func fill(source *v1alpha1.OCISource, revision string) {
+	tag, hash, is := strings.Cut(revision, "@sha256:")
+	if !is || source.Digest != "" {
+		return
+	}
+	source.Digest = "sha256:" + hash
+	if source.SemVer != "" {
+		source.Tag = tag
+	}
+}
+
+// unpinned reports whether the version of an artifact cannot be promoted, because the app here has a tag alone and the other one follows latest.
+func unpinned(from, to *v1alpha1.GitSource) bool {
+	if from == nil || to == nil || from.OCI == nil || to.OCI == nil || from.OCI.Tag+from.OCI.SemVer+from.OCI.Digest != "" {
+		return false
+	}
+	return to.OCI.Digest == "" && to.OCI.Tag != "" && to.OCI.Tag != "latest"
 }
 
 // waits says why the version of an app is not promoted yet, and when to look again.

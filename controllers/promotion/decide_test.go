@@ -37,6 +37,14 @@ func gitApp(ref *sourcev1.GitRepositoryRef) *v1alpha1.App {
 	return app
 }
 
+// ociApp is an app of an artifact, of which that revision runs.
+func ociApp(source v1alpha1.OCISource, revision string) *v1alpha1.App {
+	source.URL = "oci://registry.example.com/web"
+	app := healthy(v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{OCI: &source}})
+	app.Status.LastAppliedRevision = revision
+	return app
+}
+
 func with(app *v1alpha1.App, change func(*v1alpha1.App)) *v1alpha1.App {
 	change(app)
 	return app
@@ -80,7 +88,21 @@ func TestWhatIsPromoted(t *testing.T) {
 		"a value that has no fields":       {p: fields, from: helmApp("1.0.0", `{"image": "web:v1"}`), to: helmApp("1.0.0", `{"image": {"tag": "v2"}}`)},
 		"a digest, and the same version":   {from: helmApp("1.0.0", "{}"), to: with(helmApp("1.0.0", "{}"), func(a *v1alpha1.App) { a.Spec.Helm.Digest = "sha256:aa" })},
 		"a policy that chose nothing yet":  {from: with(imageApp("web"), func(a *v1alpha1.App) { a.Spec.Image.Policy = &v1alpha1.ImagePolicy{SemVer: "^1"} }), to: imageApp("web:1.0"), want: "image.reference: web:1.0 → web"},
-		"a chart without a version":        {from: with(helmApp("", "{}"), func(a *v1alpha1.App) { a.Status.History = []v1alpha1.ReleaseSnapshot{{ChartVersion: "1.4.2"}} }), to: helmApp("1.0.0", "{}")},
+		"a chart without a version":        {from: with(helmApp("", "{}"), func(a *v1alpha1.App) { a.Status.History = []v1alpha1.ReleaseSnapshot{{ChartVersion: "1.4.2"}} }), to: helmApp("1.0.0", "{}"), want: "helm.version: 1.0.0 → 1.4.2"},
+		"charts without a version":         {from: with(helmApp("", "{}"), func(a *v1alpha1.App) { a.Status.History = []v1alpha1.ReleaseSnapshot{{ChartVersion: "1.4.2"}} }), to: helmApp("", "{}")},
+		"a chart beside app.yaml": {from: with(helmApp("", "{}"), func(a *v1alpha1.App) {
+			a.Spec.Helm.Repository, a.Spec.Helm.Chart, a.Spec.Helm.Path = "", "", "chart"
+			a.Status.History = []v1alpha1.ReleaseSnapshot{{ChartVersion: "1.4.2"}}
+		}), to: helmApp("1.0.0", "{}")},
+		"an artifact by range":             {from: ociApp(v1alpha1.OCISource{SemVer: "^1"}, "1.4.0@sha256:aa"), to: ociApp(v1alpha1.OCISource{Tag: "1.3.0"}, ""), want: "git.oci.tag: 1.3.0 → 1.4.0"},
+		"an artifact by range to a digest": {from: ociApp(v1alpha1.OCISource{SemVer: "^1"}, "1.4.0@sha256:aa"), to: ociApp(v1alpha1.OCISource{Tag: "1.3.0", Digest: "sha256:bb"}, ""), want: "git.oci.tag: 1.3.0 → 1.4.0; git.oci.digest: sha256:bb → sha256:aa"},
+		"an artifact by tag to a digest":   {from: ociApp(v1alpha1.OCISource{Tag: "v2"}, "v2@sha256:aa"), to: ociApp(v1alpha1.OCISource{Tag: "v1", Digest: "sha256:bb"}, ""), want: "git.oci.tag: v1 → v2; git.oci.digest: sha256:bb → sha256:aa"},
+		"an artifact by digest":            {from: ociApp(v1alpha1.OCISource{Digest: "sha256:aa"}, "sha256:aa"), to: ociApp(v1alpha1.OCISource{Digest: "sha256:bb"}, ""), want: "git.oci.digest: sha256:bb → sha256:aa"},
+		"the latest artifact to a digest":  {from: ociApp(v1alpha1.OCISource{}, "latest@sha256:aa"), to: ociApp(v1alpha1.OCISource{Digest: "sha256:bb"}, ""), want: "git.oci.digest: sha256:bb → sha256:aa"},
+		"the latest artifact to a tag":     {from: ociApp(v1alpha1.OCISource{}, "latest@sha256:aa"), to: ociApp(v1alpha1.OCISource{Tag: "v1"}, ""), want: "its file has git.oci.tag, and staging/web follows the tag latest: in Git, write git.oci.digest here, or a tag or semver there"},
+		"the latest artifact to latest":    {from: ociApp(v1alpha1.OCISource{}, "latest@sha256:aa"), to: ociApp(v1alpha1.OCISource{Tag: "latest"}, "")},
+		"a range to a range":               {from: ociApp(v1alpha1.OCISource{SemVer: "^1"}, "1.4.0@sha256:aa"), to: ociApp(v1alpha1.OCISource{SemVer: "^1"}, "")},
+		"an artifact that is not fetched":  {from: ociApp(v1alpha1.OCISource{SemVer: "^1"}, ""), to: ociApp(v1alpha1.OCISource{Tag: "v1"}, "")},
 		"a commit that is not fetched":     {from: with(gitApp(&sourcev1.GitRepositoryRef{Commit: "abc"}), func(a *v1alpha1.App) { a.Status.LastAppliedRevision = "" }), to: gitApp(&sourcev1.GitRepositoryRef{Commit: "beef"}), want: "git.ref.commit: beef → abc"},
 		"values that are not there":        {p: fields, from: helmApp("1.0.0", "{}"), to: helmApp("1.0.0", `{"replicas": 3}`)},
 		"no path":                          {p: &v1alpha1.Promotion{From: "staging", Fields: []string{"helm..values"}}, from: helmApp("1.0.0", "{}"), to: helmApp("1.0.0", "{}"), want: `spec.promotion.fields: "helm..values" is no path of a field, such as helm.values.image.tag: "spec.helm..values" is not a field: a key is empty`},
