@@ -90,8 +90,17 @@ func (b *bed) start() {
 		Auth: func(context.Context, *v1alpha1.Repository) (transport.Auth, error) {
 			return transport.Auth{BearerToken: "a-token"}, nil
 		},
-		Wake: func(types.NamespacedName) { b.mu.Lock(); defer b.mu.Unlock(); b.woken++ },
+		Wake: b.wake,
 	}
+}
+
+func (b *bed) wake(name types.NamespacedName) {
+	if (name != types.NamespacedName{Name: "acme"}) {
+		b.t.Errorf("%v was woken", name)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.woken++
 }
 
 // repository creates or changes the Repository acme.

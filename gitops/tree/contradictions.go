@@ -22,7 +22,7 @@ func (p *pass) tellContradictions(t, before *Tree) {
 	t.contradictions = map[string]string{}
 	for _, tenant := range t.Tenants {
 		of := tenant.fromFolder()
-		if tenant.implicit || of.object == nil {
+		if tenant.implicit {
 			continue
 		}
 		key := strings.Join(slices.Sorted(slices.Values(of.policies)), " ")

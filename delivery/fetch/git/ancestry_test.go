@@ -132,6 +132,11 @@ func TestAncestry(t *testing.T) {
 				if left, _ := filepath.Glob(filepath.Join(dir, "*", disk.Temporary)); len(left) != 0 {
 					t.Errorf("left behind: %v", left)
 				}
+				for _, path := range openBelow(dir) {
+					if strings.Contains(path, "/"+strings.TrimSuffix(disk.Temporary, "*")) {
+						t.Errorf("%s is still open", path)
+					}
+				}
 				if earlier, err := got.Earlier(first.Revision); err != nil || text(t, earlier, "a") != "4" || earlier.Revision != first.Revision {
 					t.Errorf("the earlier commit: %s, %v", earlier.Revision, err)
 				}

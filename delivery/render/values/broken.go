@@ -13,7 +13,7 @@ var errNoMapping = errors.New("values must be a mapping, such as \"replicas: 2\"
 // brokenFile formats an error about the text of a file as "file:line:column: why".
 func brokenFile(name string, data []byte, err error) error {
 	at, why, ok := yamlcheck.Locate(data, err)
-	if !ok || errors.Is(err, yamlcheck.ErrTooLarge) {
+	if !ok {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return fmt.Errorf("%s: broken YAML: %s", at.In(name), why)
