@@ -147,7 +147,11 @@ func (c *Claims) compare(ctx context.Context, owner own.Owner, wanted []host) (m
 		case err != nil:
 			return nil, err
 		case claim != nil && !isOf(claim, owner):
-			refused = append(refused, h.taken(owner, claim))
+			taken := c.taken(ctx, owner, claim, h)
+			if !errors.As(taken, new(*policy.Violation)) {
+				return nil, taken
+			}
+			refused = append(refused, taken)
 			continue
 		case claim == nil:
 			missing = append(missing, h)
@@ -191,12 +195,26 @@ func (c *Claims) get(ctx context.Context, from client.Reader, name string) (*v1a
 	return claim, nil
 }
 
-// taken says that another project has a name, and names it if it is of the same tenant.
-func (h host) taken(owner own.Owner, claim *v1alpha1.HostnameClaim) error {
-	if claim.Spec.Tenant == owner.Tenant {
+// taken says that another project has a name, and names it if it is of the same tenant. A claim of a project that does not exist is left, because an
+// administrator made it or because the namespace of the project is still there; then nobody of a tenant can free the name.
+func (c *Claims) taken(ctx context.Context, owner own.Owner, claim *v1alpha1.HostnameClaim, h host) error {
+	gone, err := c.gone(ctx, claim)
+	switch {
+	case err != nil:
+		return err
+	case gone && byHand(claim):
+		return h.left("an administrator of the cluster keeps for a project that does not exist", claim)
+	case gone:
+		return h.left("a project has that does not exist any more and whose namespace is left", claim)
+	case claim.Spec.Tenant == owner.Tenant:
 		return h.refused("project "+claim.Spec.Project+" of this tenant has", "remove it there, or choose another one, in Git")
 	}
 	return h.ofAnother("another tenant has")
+}
+
+// left says that nobody uses a name, and how it becomes free.
+func (h host) left(why string, claim *v1alpha1.HostnameClaim) error {
+	return h.refused(why, "choose another one in Git, or ask an administrator of the cluster to free it with: kubectl delete hostnameclaim "+claim.Name)
 }
 
 func (h host) ofAnother(why string) error {
@@ -208,21 +226,28 @@ func (c *Claims) abandoned(ctx context.Context, claim *v1alpha1.HostnameClaim) (
 	if byHand(claim) {
 		return false, nil
 	}
-	project := types.NamespacedName{Namespace: v1alpha1.HomeNamespace(claim.Spec.Tenant), Name: claim.Spec.Project}
-	for _, look := range []func() error{
-		func() error { return c.Client.Get(ctx, project, &v1alpha1.Project{}) },
-		func() error { return c.Direct.Get(ctx, project, &v1alpha1.Project{}) },
-		func() error {
-			return c.Direct.Get(ctx, client.ObjectKey{Name: v1alpha1.ProjectNamespace(claim.Spec.Tenant, claim.Spec.Project)}, &corev1.Namespace{})
-		},
-	} {
-		if err := look(); err == nil {
-			return false, nil
-		} else if !apierrors.IsNotFound(err) {
-			return false, fmt.Errorf("looking whether project %s is gone: %w", project, err)
-		}
+	if gone, err := c.gone(ctx, claim); !gone || err != nil {
+		return false, err
 	}
-	return true, nil
+	namespace := client.ObjectKey{Name: v1alpha1.ProjectNamespace(claim.Spec.Tenant, claim.Spec.Project)}
+	return missing(c.Direct.Get(ctx, namespace, &corev1.Namespace{}), claim)
+}
+
+// gone reports whether the project of a claim does not exist.
+func (c *Claims) gone(ctx context.Context, claim *v1alpha1.HostnameClaim) (bool, error) {
+	project := client.ObjectKey{Namespace: v1alpha1.HomeNamespace(claim.Spec.Tenant), Name: claim.Spec.Project}
+	if gone, err := missing(c.Client.Get(ctx, project, &v1alpha1.Project{}), claim); !gone || err != nil {
+		return false, err
+	}
+	return missing(c.Direct.Get(ctx, project, &v1alpha1.Project{}), claim)
+}
+
+// missing reports whether a read found nothing. claim is the one because of which it was made.
+func missing(err error, claim *v1alpha1.HostnameClaim) (bool, error) {
+	if err == nil || apierrors.IsNotFound(err) {
+		return err != nil, nil
+	}
+	return false, fmt.Errorf("looking whether project %s is gone: %w", client.ObjectKey{Namespace: v1alpha1.HomeNamespace(claim.Spec.Tenant), Name: claim.Spec.Project}, err)
 }
 
 // room refuses host names that are too many for a project.
@@ -254,7 +279,7 @@ func (c *Claims) create(ctx context.Context, owner own.Owner, h host) error {
 			return fmt.Errorf("reading who has host name %s: %w", h.name, err)
 		}
 		if !isOf(live, owner) {
-			return h.taken(owner, live)
+			return c.taken(ctx, owner, live, h)
 		}
 		claim, err = live, nil
 	}

@@ -199,21 +199,24 @@ func TestAHostIsClaimedOnce(t *testing.T) {
 
 func TestWhichHostsAreRefused(t *testing.T) {
 	const remedy = "; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"
+	const free = "; choose another one in Git, or ask an administrator of the cluster to free it with: kubectl delete hostnameclaim a.example"
 	for name, c := range map[string]struct {
 		claims []client.Object
 		hosts  []string
 		want   string
 	}{
-		"of another tenant":                      {[]client.Object{held("a.example", beta, false, 1)}, []string{"A.example."}, "Ingress/web has the host A.example., which another tenant has" + remedy},
-		"of another project":                     {[]client.Object{held("a.example", blog, true, 1)}, []string{"a.example"}, "Ingress/web has the host a.example, which project blog of this tenant has; remove it there, or choose another one, in Git"},
-		"below a wildcard of another tenant":     {[]client.Object{held("*.example", beta, false, 1)}, []string{"a.b.example"}, "Ingress/web has the host a.b.example, which another tenant has with a wildcard" + remedy},
-		"a wildcard below one of another tenant": {[]client.Object{held("*.example", beta, true, 1)}, []string{"*.b.example"}, "Ingress/web has the host *.b.example, which another tenant has with a wildcard" + remedy},
-		"a wildcard over another tenant":         {[]client.Object{held("a.b.example", beta, false, 1)}, []string{"*.example"}, "Ingress/web has the host *.example, which has names that another tenant has" + remedy},
-		"every name":                             {nil, []string{""}, "Ingress/web serves every host name, because it has a default backend, or a rule, route or listener without a host: name the host in Git"},
-		"no name":                                {nil, []string{"a_b.example"}, "Ingress/web has the host a_b.example, which is no host name; correct it in Git"},
-		"a claim of a project of unknown state":  {[]client.Object{held("a.example", own.Owner{Tenant: "gone", Project: "shop"}, true, 1)}, []string{"a.example"}, "Ingress/web has the host a.example, which another tenant has" + remedy},
+		"of another tenant":                                 {[]client.Object{held("a.example", beta, false, 1)}, []string{"A.example."}, "Ingress/web has the host A.example., which another tenant has" + remedy},
+		"of another project":                                {[]client.Object{held("a.example", blog, true, 1)}, []string{"a.example"}, "Ingress/web has the host a.example, which project blog of this tenant has; remove it there, or choose another one, in Git"},
+		"below a wildcard of another tenant":                {[]client.Object{held("*.example", beta, false, 1)}, []string{"a.b.example"}, "Ingress/web has the host a.b.example, which another tenant has with a wildcard" + remedy},
+		"a wildcard below one of another tenant":            {[]client.Object{held("*.example", beta, true, 1)}, []string{"*.b.example"}, "Ingress/web has the host *.b.example, which another tenant has with a wildcard" + remedy},
+		"a wildcard over another tenant":                    {[]client.Object{held("a.b.example", beta, false, 1)}, []string{"*.example"}, "Ingress/web has the host *.example, which has names that another tenant has" + remedy},
+		"every name":                                        {nil, []string{""}, "Ingress/web serves every host name, because it has a default backend, or a rule, route or listener without a host: name the host in Git"},
+		"no name":                                           {nil, []string{"a_b.example"}, "Ingress/web has the host a_b.example, which is no host name; correct it in Git"},
+		"a claim by hand for a project that does not exist": {[]client.Object{held("a.example", own.Owner{Tenant: "gone", Project: "shop"}, true, 1)}, []string{"a.example"}, "Ingress/web has the host a.example, which an administrator of the cluster keeps for a project that does not exist" + free},
 		"a namespace that is still there": {[]client.Object{held("a.example", own.Owner{Tenant: "gone", Project: "shop"}, false, 1), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-gone-shop"}}},
-			[]string{"a.example"}, "Ingress/web has the host a.example, which another tenant has" + remedy},
+			[]string{"a.example"}, "Ingress/web has the host a.example, which a project has that does not exist any more and whose namespace is left" + free},
+		"a claim of a project of its own that is gone": {[]client.Object{held("a.example", own.Owner{Tenant: "acme", Project: "gone"}, false, 1), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-acme-gone"}}},
+			[]string{"a.example"}, "Ingress/web has the host a.example, which a project has that does not exist any more and whose namespace is left" + free},
 
 		"a claim that is left of a project":    {[]client.Object{held("a.example", own.Owner{Tenant: "gone", Project: "shop"}, false, 1)}, []string{"a.example"}, "pending"},
 		"its own":                              {[]client.Object{held("a.example", shop, false, 1)}, []string{"a.example"}, "pending"},
