@@ -155,6 +155,11 @@ func (c *Claims) compare(ctx context.Context, owner own.Owner, wanted []host) (m
 			continue
 		case claim == nil:
 			missing = append(missing, h)
+			err = c.reserved(ctx, owner, h)
+			if err != nil && !errors.As(err, new(*policy.Violation)) {
+				return nil, err
+			}
+			refused = append(refused, err)
 		}
 		// Also if there is a claim: a process that ended too early left it without having compared the wildcards.
 		err = c.contested(ctx, c.Client, owner, claim, h)
@@ -164,6 +169,19 @@ func (c *Claims) compare(ctx context.Context, owner own.Owner, wanted []host) (m
 		refused = append(refused, err)
 	}
 	return missing, errors.Join(refused...)
+}
+
+// reserved refuses a host name in a domain of an older tenant, with which a domain of the owner's tenant overlaps.
+func (c *Claims) reserved(ctx context.Context, owner own.Owner, h host) error {
+	tenants := &v1alpha1.TenantList{}
+	if err := c.Client.List(ctx, tenants, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the tenants: %w", err)
+	}
+	at := slices.IndexFunc(tenants.Items, func(t v1alpha1.Tenant) bool { return t.Name == owner.Tenant })
+	if at < 0 || !hostname.Reserved(&tenants.Items[at], tenants.Items, h.name) {
+		return nil
+	}
+	return h.refused("is in a domain of another, older tenant", "choose another one in Git, or ask an administrator of the cluster: the condition DomainsReady of the tenant says which domains overlap")
 }
 
 // held returns the claim of a host name; nil if there is none. It deletes a claim of a project that is gone.

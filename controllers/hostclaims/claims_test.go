@@ -59,7 +59,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
 	for kind := range scheme.AllKnownTypes() {
 		scope := meta.RESTScopeNamespace
-		if kind.Kind == v1alpha1.HostnameClaimKind || kind.Kind == "Namespace" {
+		if kind.Kind == v1alpha1.HostnameClaimKind || kind.Kind == "Namespace" || kind.Kind == v1alpha1.TenantKind {
 			scope = meta.RESTScopeRoot
 		}
 		mapper.Add(kind, scope)
@@ -197,6 +197,11 @@ func TestAHostIsClaimedOnce(t *testing.T) {
 	}
 }
 
+// owning is a tenant with a domain.
+func owning(name string, created int64, domain string) *v1alpha1.Tenant {
+	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(created, 0)}, Spec: v1alpha1.TenantSpec{Domains: []string{domain}}}
+}
+
 func TestWhichHostsAreRefused(t *testing.T) {
 	const remedy = "; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"
 	const free = "; choose another one in Git, or ask an administrator of the cluster to free it with: kubectl delete hostnameclaim a.example"
@@ -215,6 +220,10 @@ func TestWhichHostsAreRefused(t *testing.T) {
 		"a claim by hand for a project that does not exist": {[]client.Object{held("a.example", own.Owner{Tenant: "gone", Project: "shop"}, true, 1)}, []string{"a.example"}, "Ingress/web has the host a.example, which an administrator of the cluster keeps for a project that does not exist" + free},
 		"a namespace that is still there": {[]client.Object{held("a.example", own.Owner{Tenant: "gone", Project: "shop"}, false, 1), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-gone-shop"}}},
 			[]string{"a.example"}, "Ingress/web has the host a.example, which a project has that does not exist any more and whose namespace is left" + free},
+		"in a domain of an older tenant": {[]client.Object{owning("beta", 1, "example"), owning("acme", 2, "a.example")}, []string{"b.a.example"},
+			"Ingress/web has the host b.a.example, which is in a domain of another, older tenant; choose another one in Git, or ask an administrator of the cluster: the condition DomainsReady of the tenant says which domains overlap"},
+		"in a domain of a younger tenant":             {[]client.Object{owning("beta", 2, "example"), owning("acme", 1, "a.example")}, []string{"b.a.example"}, "pending"},
+		"in a domain of an older tenant, and its own": {[]client.Object{owning("beta", 1, "example"), owning("acme", 2, "a.example"), held("b.a.example", shop, false, 1)}, []string{"b.a.example"}, "pending"},
 		"a claim of a project of its own that is gone": {[]client.Object{held("a.example", own.Owner{Tenant: "acme", Project: "gone"}, false, 1), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-acme-gone"}}},
 			[]string{"a.example"}, "Ingress/web has the host a.example, which a project has that does not exist any more and whose namespace is left" + free},
 

@@ -25,6 +25,16 @@ func Contested(tenant *v1alpha1.Tenant, all []v1alpha1.Tenant) string {
 	return ""
 }
 
+// Reserved reports whether a host name, which may be a wildcard, is in a domain of a tenant that is older than this one, which has domains itself. That can
+// only be if their domains overlap: the older tenant keeps its names.
+func Reserved(tenant *v1alpha1.Tenant, all []v1alpha1.Tenant, name string) bool {
+	base, wildcard := strings.CutPrefix(name, "*.")
+	within := func(domain string) bool { return Below(domain, base) || wildcard && Below(base, domain) }
+	return len(tenant.Spec.Domains) > 0 && slices.ContainsFunc(all, func(t v1alpha1.Tenant) bool {
+		return older(&t, tenant) && slices.ContainsFunc(t.Spec.Domains, within)
+	})
+}
+
 // older reports whether a was created before b, or at the same time with a name that comes first.
 func older(a, b *v1alpha1.Tenant) bool {
 	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {

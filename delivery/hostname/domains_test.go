@@ -39,3 +39,21 @@ func TestADomainHasWhatIsBelowIt(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesInADomainOfAnOlderTenantAreReserved, also by a wildcard above it. A tenant without domains may have every name.
+func TestNamesInADomainOfAnOlderTenantAreReserved(t *testing.T) {
+	all := []v1alpha1.Tenant{tenant("old", 1, "shop.example.com"), tenant("young", 2, "example.com"), tenant("none", 3, "")}
+	for name, want := range map[string]bool{
+		"shop.example.com": true, "a.shop.example.com": true, "*.shop.example.com": true, "*.a.shop.example.com": true, "*.example.com": true,
+		"example.com": false, "web.example.com": false, "*.web.example.com": false, "evilshop.example.com": false,
+	} {
+		if got := Reserved(&all[1], all, name); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+		for _, other := range []int{0, 2} {
+			if Reserved(&all[other], all, name) {
+				t.Errorf("%s is kept from tenant %s", name, all[other].Name)
+			}
+		}
+	}
+}
