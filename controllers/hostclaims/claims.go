@@ -27,7 +27,7 @@ type Claims struct {
 	// WakeProject reconciles a project, which may have fewer names than before.
 	WakeProject func(types.NamespacedName)
 	// Unjudged returns the tenants for whose apps the operator claims nothing, and refuses no objects: only the API server does. Tests set it, to prove that the
-	// API server does; nil means none.
+	// API server does; nil means none. It is one option, and here, because a name that is claimed is in the Guardrails: the API server would accept it.
 	Unjudged func(tenant string) bool
 
 	mu   sync.Mutex
