@@ -55,8 +55,8 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	// +listType=set
 	Taints []string `json:"taints,omitempty"`
-	// IngressAnnotations are annotations that the tenant's Ingresses may have although they are refused by default, because they write
-	// configuration of the controller, or lead it to other namespaces. See docs/image.md. Default: none.
+	// IngressAnnotations are annotations that the tenant's Ingresses and, for external-dns, its Services, Gateways and routes may have although they are
+	// refused by default, because they write configuration of the controller, lead it to other namespaces, or make DNS records. See docs/image.md. Default: none.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=317
 	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
