@@ -186,10 +186,12 @@ type Violation struct {
 
 // Where says where the rule is written.
 func (v Violation) Where() string {
-	switch v.Policy {
-	case TenantFile:
+	switch {
+	case v.Policy == TenantFile:
 		return "spec.domains of the tenant's " + TenantFile + " in the platform repository"
-	case ProjectFile:
+	case v.Policy == ProjectFile && v.Rule == Limits:
+		return "spec." + v.Field + " of " + ProjectFile
+	case v.Policy == ProjectFile:
 		return "spec.egress of the tenant's " + TenantFile + " or of its policies in the platform repository"
 	}
 	return fmt.Sprintf("spec.%s of policies/%s.yaml in the platform repository", v.Field, v.Policy)

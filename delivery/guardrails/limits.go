@@ -1,6 +1,7 @@
 package guardrails
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +52,7 @@ func limits(object *unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) (a
 	}
 	within := limitrange.Of(policies, own)
 	for _, b := range slices.Concat(ofContainers(within, pod), ofClaims(within, claims)) {
-		all = append(all, Violation{Rule: Limits, Policy: b.Policy, Action: v1alpha1.DenyAction, Field: b.Field, Why: b.Why})
+		all = append(all, Violation{Rule: Limits, Policy: cmp.Or(b.Policy, ProjectFile), Action: v1alpha1.DenyAction, Field: b.Field, Why: b.Why})
 	}
 	return all
 }

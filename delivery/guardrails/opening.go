@@ -11,7 +11,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/isolation"
 )
 
-// ProjectFile stands in place of the name of a Policy where the rule is what a project's NetworkPolicies may open. No Policy can have that name.
+// ProjectFile stands in place of the name of a Policy where the rule is what a project's NetworkPolicies may open, or a default limit that no policy states.
+// No Policy can have that name.
 const ProjectFile = "project.yaml"
 
 // OwnNetworkPolicies reports whether the apps of a project may have NetworkPolicies; spec is nil if no policies hold.

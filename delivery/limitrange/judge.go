@@ -12,7 +12,8 @@ import (
 
 // Breach is a limit that a container or a claim exceeds.
 type Breach struct {
-	// Policy is the name of the policy, Field where the limit is in its spec, and Why what is wrong, in words that follow the name of the object.
+	// Policy is the name of the policy, "" for a default that no policy states. Field is where the limit is in its spec, and Why what is wrong, in words
+	// that follow the name of the object.
 	Policy, Field, Why string
 }
 
@@ -65,6 +66,17 @@ func (l *Limits) Container(name string, resources any) (all []Breach) {
 		if limit.IsZero() || request.IsZero() || times(limit, request) > float64(ratio.MilliValue()) {
 			add(l.by.ratio[about].policy, "limits.ratio", limitOf(about)+" and "+requestOf(about), fmt.Sprintf("a limit may be at most %s times the request", ratio.String()))
 		}
+	}
+	for _, about := range sortedNames(l.container.Default) {
+		limit, request := limits[about], requests[about]
+		if most := in(amountsOf(l.container.Max), about); in(of.Limits, about) != nil || request.Cmp(limit) <= 0 || most != nil && request.Cmp(*most) > 0 {
+			continue // The API server refuses the object itself if its author wrote both.
+		}
+		policy := l.by.usually[about].policy
+		if in(l.own, about) != nil {
+			policy = ""
+		}
+		add(policy, "limits.default", requestOf(about), fmt.Sprintf("that is above %s, so it needs a limit of its own", limitOf(about)))
 	}
 	return all
 }

@@ -19,6 +19,8 @@ type Limits struct {
 	claim     *core.LimitRangeItemApplyConfiguration
 	// by says which policy states what is strictest.
 	by *rules
+	// own are the default limits that the project states. They come before those of policies.
+	own corev1.ResourceList
 	// Conflicts say what does not fit together: policies that contradict each other, and defaults of the project beyond what a policy allows.
 	Conflicts []string
 }
@@ -36,9 +38,9 @@ func (l *Limits) Items() []*core.LimitRangeItemApplyConfiguration {
 // maximum, the maximum holds. Defaults are brought within the limits, so that a container that names nothing is admitted.
 func Of(policies []v1alpha1.Policy, project v1alpha1.ContainerLimits) *Limits {
 	s := strictest(policies)
-	l := &Limits{by: s, container: *core.LimitRangeItem().WithType(corev1.LimitTypeContainer)}
+	l := &Limits{by: s, own: project.Default, container: *core.LimitRangeItem().WithType(corev1.LimitTypeContainer)}
 	names := map[corev1.ResourceName]bool{}
-	for _, list := range []corev1.ResourceList{usualLimits, usualRequests, project.Default, project.DefaultRequest, s.most.amounts(), s.least.amounts(), s.usually, s.requests, s.ratio.amounts()} {
+	for _, list := range []corev1.ResourceList{usualLimits, usualRequests, project.Default, project.DefaultRequest, s.most.amounts(), s.least.amounts(), s.usually.amounts(), s.requests, s.ratio.amounts()} {
 		for name := range list {
 			names[name] = true
 		}

@@ -66,13 +66,13 @@ func limited(name corev1.ResourceName) bool {
 // rules are the strictest amounts of several policies.
 type rules struct {
 	most, least, claimMost, claimLeast stated
-	ratio                              stated
-	usually, requests                  corev1.ResourceList
+	ratio, usually                     stated
+	requests                           corev1.ResourceList
 }
 
 func strictest(policies []v1alpha1.Policy) *rules {
-	s := &rules{most: stated{}, least: stated{}, claimMost: stated{}, claimLeast: stated{}, ratio: stated{}}
-	usually, requests := stated{}, stated{}
+	s := &rules{most: stated{}, least: stated{}, claimMost: stated{}, claimLeast: stated{}, ratio: stated{}, usually: stated{}}
+	requests := stated{}
 	for i := range policies {
 		of, name := policies[i].Spec.Limits, policies[i].Name
 		if of == nil {
@@ -80,7 +80,7 @@ func strictest(policies []v1alpha1.Policy) *rules {
 		}
 		s.most.state(of.Max, name, -1)
 		s.least.state(of.Min, name, 1)
-		usually.state(of.Default, name, -1)
+		s.usually.state(of.Default, name, -1)
 		requests.state(of.DefaultRequest, name, -1)
 		s.ratio.state(of.Ratio, name, -1)
 		if claims := of.Claims; claims != nil {
@@ -88,7 +88,7 @@ func strictest(policies []v1alpha1.Policy) *rules {
 			s.claimLeast.state(sizeOf(claims.Min), name, 1)
 		}
 	}
-	s.usually, s.requests = usually.amounts(), requests.amounts()
+	s.requests = requests.amounts()
 	return s
 }
 
@@ -108,7 +108,7 @@ type bounds struct {
 // of returns the rules about a resource. conflict says how they contradict each other; "" if they do not.
 func (s *rules) of(name corev1.ResourceName) (b bounds, conflict string) {
 	b = bounds{
-		most: s.most.of(name), least: s.least.of(name), ratio: s.ratio.of(name), usually: in(s.usually, name), request: in(s.requests, name),
+		most: s.most.of(name), least: s.least.of(name), ratio: s.ratio.of(name), usually: s.usually.of(name), request: in(s.requests, name),
 		mostOf: s.most[name].policy, leastOf: s.least[name].policy,
 	}
 	if b.most != nil && b.least != nil && b.least.Cmp(*b.most) > 0 {

@@ -81,10 +81,16 @@ func Refusal(broken []Notice) error {
 	var found []*Violation
 	for _, n := range broken {
 		if n.Action == v1alpha1.DenyAction {
-			found = append(found, &Violation{Object: n.Object, Rule: n.Rule, Why: n.Why, Remedies: []Remedy{{
-				About: "policy " + n.Policy, Text: "change that in Git, or ask an administrator of the cluster to change " + n.Where(),
-			}}})
+			found = append(found, &Violation{Object: n.Object, Rule: n.Rule, Why: n.Why, Remedies: []Remedy{{About: "policy " + n.Policy, Text: n.remedy()}}})
 		}
 	}
 	return join(found)
+}
+
+// remedy says who can change what. Owners themselves change what a project says about limits.
+func (n Notice) remedy() string {
+	if n.Policy == guardrails.ProjectFile && n.Rule == guardrails.Limits {
+		return "change that in Git, or " + n.Where()
+	}
+	return "change that in Git, or ask an administrator of the cluster to change " + n.Where()
 }

@@ -111,3 +111,17 @@ func TestASourceIsJudgedByPolicies(t *testing.T) {
 		t.Errorf("without policies: %v", got)
 	}
 }
+
+// TestWhoCanChangeWhat: owners state the default limits of a project themselves.
+func TestWhoCanChangeWhat(t *testing.T) {
+	for want, v := range map[string]guardrails.Violation{
+		"change that in Git, or ask an administrator of the cluster to change spec.classes.ingress of policies/p.yaml in the platform repository": {
+			Rule: guardrails.Classes, Policy: "p", Field: "classes.ingress"},
+		"change that in Git, or spec.limits.default of project.yaml": {Rule: guardrails.Limits, Policy: guardrails.ProjectFile, Field: "limits.default"},
+	} {
+		v.Action, v.Why = v1alpha1.DenyAction, "is wrong"
+		if got := Refusal([]Notice{{"StatefulSet/a", v}}).Error(); got != "StatefulSet/a is wrong; "+want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
