@@ -87,10 +87,15 @@ func Refusal(broken []Notice) error {
 	return join(found)
 }
 
-// remedy says who can change what. Owners themselves change what a project says about limits.
+// remedy says who can change what. Owners themselves change what a project says about limits. The class of a claim cannot be changed, nor can the templates
+// of a StatefulSet.
 func (n Notice) remedy() string {
-	if n.Policy == guardrails.ProjectFile && n.Rule == guardrails.Limits {
+	ask := ", or ask an administrator of the cluster to change " + n.Where()
+	switch {
+	case n.Policy == guardrails.ProjectFile && n.Rule == guardrails.Limits:
 		return "change that in Git, or " + n.Where()
+	case n.Field == "classes.storage":
+		return "change that in Git, under another name if it is there already, because its claims stay as they are" + ask
 	}
-	return "change that in Git, or ask an administrator of the cluster to change " + n.Where()
+	return "change that in Git" + ask
 }

@@ -112,9 +112,11 @@ func TestASourceIsJudgedByPolicies(t *testing.T) {
 	}
 }
 
-// TestWhoCanChangeWhat: owners state the default limits of a project themselves.
-func TestWhoCanChangeWhat(t *testing.T) {
+// TestWhatCannotBeChangedInGitIsNotAdvised: the class of claims stays, and a project states its own default limits.
+func TestWhatCannotBeChangedInGitIsNotAdvised(t *testing.T) {
 	for want, v := range map[string]guardrails.Violation{
+		"change that in Git, under another name if it is there already, because its claims stay as they are, or ask an administrator of the cluster to change spec.classes.storage of policies/p.yaml in the platform repository": {
+			Rule: guardrails.Classes, Policy: "p", Field: "classes.storage"},
 		"change that in Git, or ask an administrator of the cluster to change spec.classes.ingress of policies/p.yaml in the platform repository": {
 			Rule: guardrails.Classes, Policy: "p", Field: "classes.ingress"},
 		"change that in Git, or spec.limits.default of project.yaml": {Rule: guardrails.Limits, Policy: guardrails.ProjectFile, Field: "limits.default"},
