@@ -152,3 +152,20 @@ func (o *App) GetSchedule() *Schedule               { return &o.Spec.Schedule }
 func (o *App) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 func (o *App) GetConditions() []metav1.Condition    { return o.Status.Conditions }
 func (o *App) SetConditions(c []metav1.Condition)   { o.Status.Conditions = c }
+
+// StatusIsCurrent reports whether a condition Ready of the app is about the present spec, and about the present content of the app's folder. A commit that
+// changes only files beside app.yaml changes annotations, and not the generation.
+func (o *App) StatusIsCurrent(ready *metav1.Condition) bool {
+	tree := o.Annotations[TreeAnnotation]
+	switch {
+	case ready.ObservedGeneration != o.Generation:
+		return false
+	case tree == "":
+		return true
+	case ready.Status == metav1.ConditionTrue:
+		return o.Status.ObservedTree == tree
+	}
+	// The status of an app with content from elsewhere names the revision of that, so it does not say which folder was tried.
+	elsewhere := o.Spec.Git != nil || o.Spec.Helm != nil && (o.Spec.Helm.Git != nil || o.Spec.Helm.Repository != "")
+	return elsewhere || o.Status.LastAttemptedRevision == o.Annotations[RevisionAnnotation]
+}

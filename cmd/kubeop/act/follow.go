@@ -155,7 +155,7 @@ func settled(o state) (bool, error) {
 	switch {
 	case conditions.IsTrue(o, v1alpha1.SuspendedCondition):
 		return false, errors.New(conditions.GetMessage(o, v1alpha1.SuspendedCondition))
-	case ready == nil || ready.ObservedGeneration != o.GetGeneration() || !present(o, ready.Status == metav1.ConditionTrue):
+	case ready == nil || !isCurrent(o, ready):
 		return false, nil
 	case conditions.IsTrue(o, v1alpha1.StalledCondition):
 		return false, errors.New(progress(o))
@@ -163,17 +163,10 @@ func settled(o state) (bool, error) {
 	return ready.Status == metav1.ConditionTrue, nil
 }
 
-// present reports whether the status of an app is about the present content of its folder. A commit that changes only files beside app.yaml changes
-// annotations, and not the generation.
-func present(o state, ready bool) bool {
-	app, ok := o.(*v1alpha1.App)
-	if !ok || app.Annotations[v1alpha1.TreeAnnotation] == "" {
-		return true
+// isCurrent reports whether the condition Ready is about the present version of the object.
+func isCurrent(o state, ready *metav1.Condition) bool {
+	if app, is := o.(*v1alpha1.App); is {
+		return app.StatusIsCurrent(ready)
 	}
-	if ready {
-		return app.Status.ObservedTree == app.Annotations[v1alpha1.TreeAnnotation]
-	}
-	// The status of an app with content from elsewhere names the revision of that, so it does not say which folder was tried.
-	elsewhere := app.Spec.Git != nil || app.Spec.Helm != nil && (app.Spec.Helm.Git != nil || app.Spec.Helm.Repository != "")
-	return elsewhere || app.Status.LastAttemptedRevision == app.Annotations[v1alpha1.RevisionAnnotation]
+	return ready.ObservedGeneration == o.GetGeneration()
 }

@@ -196,6 +196,27 @@ func TestAnAppIsToldOnceUntilItChanges(t *testing.T) {
 	if app := read[live.App](m, ask(etag), http.StatusOK); app.Ready != "Unknown" || app.Message != "" {
 		t.Errorf("after a commit that changed only files beside app.yaml: %+v", app)
 	}
+	a.Status.Conditions[0].Status, a.Status.LastAttemptedRevision, a.Annotations[v1alpha1.RevisionAnnotation] = "False", "main@sha1:1", "main@sha1:2"
+	apply(t, cluster, a)
+	if app := read[live.App](m, ask(etag), http.StatusOK); app.Ready != "Unknown" || app.Message != "" {
+		t.Errorf("a failure of the commit before: %+v", app)
+	}
+	a.Status.LastAttemptedRevision = "main@sha1:2"
+	apply(t, cluster, a)
+	if app := read[live.App](m, ask(etag), http.StatusOK); app.Ready != "False" {
+		t.Errorf("a failure of this commit: %+v", app)
+	}
+}
+
+// TestTheBudgetOfATenantIsTold as kubectl shows it.
+func TestTheBudgetOfATenantIsTold(t *testing.T) {
+	m, cluster, _ := newCluster(t)
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	tenant.Status.Budget = &v1alpha1.BudgetStatus{Summary: "pods 150/200"}
+	apply(t, cluster, tenant)
+	if got := read[live.Tenant](m, m.as(m.holder("viewer", "tenant:acme:view"), "GET", "/v1/tenants/acme", ""), http.StatusOK); got.Budget != "pods 150/200" {
+		t.Errorf("%+v", got)
+	}
 }
 
 // TestAPageCostsWhatIsOnIt, however long its list is.

@@ -98,8 +98,10 @@ func slim(object any) (any, error) {
 	o.SetLabels(nil)
 	o.SetOwnerReferences(nil)
 	kept := map[string]string{}
-	if tree, has := o.GetAnnotations()[v1alpha1.TreeAnnotation]; has {
-		kept[v1alpha1.TreeAnnotation] = tree
+	for _, name := range []string{v1alpha1.TreeAnnotation, v1alpha1.RevisionAnnotation} {
+		if value, has := o.GetAnnotations()[name]; has {
+			kept[name] = value
+		}
 	}
 	o.SetAnnotations(kept)
 	switch o := object.(type) {
@@ -108,9 +110,21 @@ func slim(object any) (any, error) {
 	case *v1alpha1.Project:
 		o.Spec, o.Status.Inventory = v1alpha1.ProjectSpec{}, v1alpha1.Inventory{}
 	case *v1alpha1.App:
-		o.Spec, o.Status.Inventory = v1alpha1.AppSpec{Type: o.Spec.Type}, v1alpha1.Inventory{}
+		o.Spec, o.Status.Inventory = slimSpec(o.Spec), v1alpha1.Inventory{}
 	}
 	return o, nil
+}
+
+// slimSpec keeps the type of an app, and whether its content is from elsewhere, on which StatusIsCurrent depends.
+func slimSpec(of v1alpha1.AppSpec) v1alpha1.AppSpec {
+	kept := v1alpha1.AppSpec{Type: of.Type}
+	if of.Git != nil {
+		kept.Git = &v1alpha1.GitSource{}
+	}
+	if of.Helm != nil && (of.Helm.Git != nil || of.Helm.Repository != "") {
+		kept.Helm = &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{}}
+	}
+	return kept
 }
 
 var errNotSynced = errors.New("the caches were not filled yet; the API server does not answer, or refuses")

@@ -148,6 +148,32 @@ func TestTheClusterIsFollowedWithTheRightsOfTheChart(t *testing.T) {
 	})
 }
 
+// TestWhetherAStatusIsCurrentIsKnownOfWhatIsKept, also of apps with content from elsewhere, whose specs are dropped.
+func TestWhetherAStatusIsCurrentIsKnownOfWhatIsKept(t *testing.T) {
+	failed := &metav1.Condition{Status: metav1.ConditionFalse}
+	for name, tc := range map[string]struct {
+		spec      v1alpha1.AppSpec
+		attempted string
+		want      bool
+	}{
+		"a chart in the own folder": {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Path: "chart"}}, "main@sha1:1", false},
+		"the same, tried":           {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Path: "chart"}}, "main@sha1:2", true},
+		"a chart of a repository":   {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Repository: "https://charts.example.com"}}, "1.0.0", true},
+		"a chart of another Git":    {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{}}}, "main@sha1:9", true},
+		"content of another Git":    {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{URL: "https://git.example.com"}}, "main@sha1:9", true},
+	} {
+		app := &v1alpha1.App{Spec: tc.spec}
+		app.Annotations = map[string]string{v1alpha1.TreeAnnotation: "tree", v1alpha1.RevisionAnnotation: "main@sha1:2"}
+		app.Status.LastAttemptedRevision = tc.attempted
+		if _, err := slim(app); err != nil {
+			t.Fatal(err)
+		}
+		if got := app.StatusIsCurrent(failed); got != tc.want || strings.Contains(fmt.Sprintf("%+v", app.Spec), "example.com") {
+			t.Errorf("%s: %t of %+v", name, got, app.Spec)
+		}
+	}
+}
+
 // TestACutConnectionIsTold: what was read stays as it was, and is not told as fresh. When the API server is there again, it is followed again.
 func TestACutConnectionIsTold(t *testing.T) {
 	ctx := t.Context()

@@ -34,6 +34,7 @@ type Tenant struct {
 	Projects  int    `json:"projects" doc:"How many projects it has."`
 	Apps      int    `json:"apps" doc:"How many apps it has."`
 	ReadyApps int    `json:"readyApps" doc:"How many of its apps are ready."`
+	Budget    string `json:"budget,omitempty" doc:"How much of its budget it uses, in one line." example:"pods 150/200, requests.cpu 12/16"`
 	State
 }
 
@@ -59,36 +60,43 @@ type App struct {
 	State
 }
 
-func stateOf(o metav1.ObjectMeta, s v1alpha1.ReconcileStatus) State {
+// stateOf tells the conditions. current says whether a condition Ready is about what Git has now; one about an older version says nothing about this one.
+func stateOf(o metav1.ObjectMeta, s v1alpha1.ReconcileStatus, current func(*metav1.Condition) bool) State {
 	state := State{Created: o.CreationTimestamp.UTC(), Deleting: o.DeletionTimestamp != nil, Ready: string(metav1.ConditionUnknown), Conditions: []Condition{}}
 	for _, c := range s.Conditions {
 		state.Conditions = append(state.Conditions, Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.UTC()})
 	}
-	// A condition about an older spec says nothing about this one.
-	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.ObservedGeneration == o.Generation {
+	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ReadyCondition); ready != nil && current(ready) {
 		state.Ready, state.Message = string(ready.Status), ready.Message
 	}
 	return state
 }
 
+// ofSpec is for objects of which all that counts is in their spec.
+func ofSpec(o metav1.ObjectMeta) func(*metav1.Condition) bool {
+	return func(ready *metav1.Condition) bool { return ready.ObservedGeneration == o.Generation }
+}
+
 func tenantOf(t *v1alpha1.Tenant) Tenant {
-	return Tenant{Name: t.Name, Projects: t.Status.Projects, Apps: t.Status.Apps, ReadyApps: t.Status.ReadyApps, State: stateOf(t.ObjectMeta, t.Status.ReconcileStatus)}
+	told := Tenant{
+		Name: t.Name, Projects: t.Status.Projects, Apps: t.Status.Apps, ReadyApps: t.Status.ReadyApps, State: stateOf(t.ObjectMeta, t.Status.ReconcileStatus, ofSpec(t.ObjectMeta)),
+	}
+	if t.Status.Budget != nil {
+		told.Budget = t.Status.Budget.Summary
+	}
+	return told
 }
 
 func projectOf(tenant string, p *v1alpha1.Project) Project {
 	return Project{
-		Tenant: tenant, Name: p.Name, Namespace: p.Status.Namespace, Apps: p.Status.Apps, ReadyApps: p.Status.ReadyApps, State: stateOf(p.ObjectMeta, p.Status.ReconcileStatus),
+		Tenant: tenant, Name: p.Name, Namespace: p.Status.Namespace, Apps: p.Status.Apps, ReadyApps: p.Status.ReadyApps,
+		State: stateOf(p.ObjectMeta, p.Status.ReconcileStatus, ofSpec(p.ObjectMeta)),
 	}
 }
 
 func appOf(tenant, project string, a *v1alpha1.App) App {
-	state := stateOf(a.ObjectMeta, a.Status.ReconcileStatus)
-	// A commit may change files beside app.yaml, such as manifests, and leave the spec as it is.
-	if state.Ready == string(metav1.ConditionTrue) && a.Status.ObservedTree != a.Annotations[v1alpha1.TreeAnnotation] {
-		state.Ready, state.Message = string(metav1.ConditionUnknown), ""
-	}
 	return App{
 		Tenant: tenant, Project: project, Name: a.Name, Type: string(a.Spec.Type), Revision: a.Status.LastAppliedRevision, Attempted: a.Status.LastAttemptedRevision, URL: a.Status.URL,
-		State: state,
+		State: stateOf(a.ObjectMeta, a.Status.ReconcileStatus, a.StatusIsCurrent),
 	}
 }
