@@ -60,8 +60,12 @@ build: prerequisites ## build the operator, the program that decrypts for it, th
 	$(GO) -ldflags "-s -w $(STAMP)" -o $(BIN)/kubeop ./cmd/kubeop
 	$(GO) -ldflags "-s -w" -o $(BIN)/hello ./e2e/hello
 
-generate: $(BIN)/controller-gen ## write the deepcopy functions and the CRDs from api/
-	$(BIN)/controller-gen object crd paths=./api/... output:crd:dir=$(CRDS)
+# The client of the management API, made of its document.
+CLIENT := $(BIN)/oapi-codegen -config api/client/codegen.yaml
+generate: $(BIN)/controller-gen $(BIN)/oapi-codegen ## write the deepcopy functions and the CRDs from api/, and the document and the client of the management API from its operations
+	$(BIN)/controller-gen object crd paths=./api/v1alpha1/... output:crd:dir=$(CRDS)
+	go test -trimpath -count 1 -run TestTheDocumentOfTheAPI ./internal/manager/api -update
+	$(CLIENT) docs/api/openapi.json
 
 ##@ Before a commit
 test: prerequisites $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## run the unit, fuzz-seed and integration tests against a real API server; RACE=1 with the race detector
@@ -113,10 +117,11 @@ bench-api: prerequisites $(addprefix $(BIN)/,cluster helm) ## read a list of 1,0
 bench-scale: prerequisites $(STAGE) ## push to 1,000 tenants of 10 apps each and hold the costs to the budgets; BENCHFLAGS='-tenants 30 -idle 30s'
 	@$(GO) -o $(BIN)/bench-scale ./e2e/scale && exec $(BIN)/bench-scale $(BENCHFLAGS)
 
-verify: prerequisites $(BIN)/controller-gen $(BIN)/helm lint ## check formatting, generated files, go.mod, the chart and the house rules
+verify: prerequisites $(BIN)/controller-gen $(BIN)/oapi-codegen $(BIN)/helm lint ## check formatting, generated files, go.mod, the chart and the house rules
 	@unformatted=$$(gofmt -l $$(ls -d */ | grep -v testdata)); [ -z "$$unformatted" ] || { echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; }
-	@rm -rf .build/verify && mkdir -p .build/verify && $(BIN)/controller-gen object crd paths=./api/... output:dir=.build/verify
+	@rm -rf .build/verify && mkdir -p .build/verify && $(BIN)/controller-gen object crd paths=./api/v1alpha1/... output:dir=.build/verify
 	@diff -r $(CRDS) .build/verify -x '*.go' && diff api/v1alpha1/zz_generated.deepcopy.go .build/verify/zz_generated.deepcopy.go || { echo "run make generate"; exit 1; }
+	@$(CLIENT) -o .build/verify/client.go docs/api/openapi.json && diff api/client/zz_generated.client.go .build/verify/client.go || { echo "run make generate"; exit 1; }
 	@$(BIN)/helm lint --strict --quiet charts/kubeop
 	@for hook in hook.type=Ingress hook.type=HTTPRoute,gateway=infra/edge; do $(BIN)/helm lint --strict --quiet charts/kubeop --set hook.host=kubeop.example.com,$$hook; done
 	@go mod tidy -diff || { echo "run go mod tidy"; exit 1; }
@@ -146,7 +151,7 @@ image: ## build the operator's image with Docker; IMAGE=registry/name:tag
 chart: $(BIN)/helm ## package the Helm chart into .build
 	@$(BIN)/helm package charts/kubeop -d .build
 
-tools: $(addprefix $(BIN)/,controller-gen golangci-lint helm) ## build the pinned developer tools
+tools: $(addprefix $(BIN)/,controller-gen golangci-lint helm oapi-codegen) ## build the pinned developer tools
 
 prerequisites: # say what is missing before something fails for it
 	@for tool in go git; do command -v $$tool >/dev/null || { echo "$$tool is missing: on Debian, apt-get install git and take Go from https://go.dev/dl"; exit 1; }; done
