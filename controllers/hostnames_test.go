@@ -354,7 +354,7 @@ func TestAHostStaysClaimedWhileAnythingServesIt(t *testing.T) {
 	byHand.Spec.Tenant = "ghost"
 	n.create(byHand)
 	n.push(hosted("hand", "hand.lingering.example"))
-	n.states(n.app("shop", "hand"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "has the host hand.lingering.example, which another tenant has")
+	n.states(n.app("shop", "hand"), v1alpha1.AllowedCondition, metav1.ConditionFalse, "has the host hand.lingering.example, which an administrator of the cluster keeps for a project that does not exist")
 	n.push(hosted("site", "www.lingering.example"))
 	site := n.app("shop", "site")
 	n.until(site, v1alpha1.AppliedCondition, metav1.ConditionTrue, "")
