@@ -44,6 +44,7 @@ type Reconciler struct {
 	Registries *registry.Provider
 	// Promotions returns the condition about promotions to a project, and what was promoted or is held.
 	Promotions func(*v1alpha1.Project) (step.Note, v1alpha1.PromotionStatus)
+	applied    apply.Memory
 }
 
 // Quotas are the kinds that quotas count, what keeps the quotas within the budgets of tenants, and how much of the API server's store each
@@ -71,6 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (
 	if !project.DeletionTimestamp.IsZero() {
 		r.Deliveries.Forget(project.UID)
 		r.looks.forget(s.namespace)
+		defer r.applied.Forget(project.UID)
 		return r.Steps.Finalize(ctx, project, s,
 			step.Of(v1alpha1.AppsRemovedCondition, s, r.removeApps),
 			step.Of(v1alpha1.NamespaceRemovedCondition, s, r.removeNamespace))

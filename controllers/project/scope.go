@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	networkingv1 "k8s.io/api/networking/v1"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/delivered"
 	"github.com/kubeop/kubeop/controllers/home"
@@ -16,7 +18,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/few"
+	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/isolation"
 )
 
 // scope holds the facts of one Reconcile.
@@ -72,6 +76,13 @@ type halt struct {
 	again time.Duration
 }
 
+// byVersion are the kinds of objects that a change of a policy writes, so that this does not have to write the status of the Project as well. That of a
+// ResourceQuota changes too often.
+var byVersion = fingerprint.ByVersion{
+	{Kind: "Namespace"}, {Kind: "LimitRange"}, {Group: v1alpha1.Group, Kind: v1alpha1.GuardrailsKind}, {Group: networkingv1.GroupName, Kind: "NetworkPolicy"},
+	isolation.ClusterPolicyKind.GroupKind(),
+}
+
 func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
 	note, promotions := r.Promotions(project)
 	pulls, rest := registry.HeldBy(&project.Status)
@@ -79,7 +90,7 @@ func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
 		promotion: promotion{note, promotions},
 		project:   project,
 		namespace: v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
-		made:      apply.NewLedger(r.Applier, r.Direct, rest),
+		made:      r.applied.Ledger(r.Applier, r.Direct, project.UID, rest, byVersion),
 		pulls:     pulls,
 		current:   r.Refusals.Report(v1alpha1.ProjectKind, project, project.Status.Refused),
 	}
@@ -102,7 +113,7 @@ func (s *scope) Record() {
 	s.project.Status.Refused = s.current.Refused
 	s.project.Status.PromotionStatus = s.promotion.status
 	s.project.Status.PullSecrets = s.pulls.Secrets
-	s.project.Status.Inventory = inventory.Join(s.made.Inventory().Entries, s.pulls.Entries)
+	s.project.Status.Inventory = inventory.Join(s.made.Report(s.project.Status.Inventory.Entries).Entries, s.pulls.Entries)
 }
 
 // Summary is the message of the condition Ready.

@@ -24,6 +24,12 @@ type Ledger struct {
 	client   client.Client
 	recorded []v1alpha1.InventoryEntry
 	made     []v1alpha1.InventoryEntry
+	// byVersion are kinds of objects whose recorded state is the resourceVersion.
+	byVersion fingerprint.ByVersion
+	// keep keeps what is applied in a Memory; nil without one.
+	keep func([]v1alpha1.InventoryEntry)
+	// resumed: recorded is from that Memory.
+	resumed bool
 }
 
 // NewLedger returns a Ledger that continues from the recorded entries.
@@ -33,7 +39,7 @@ func NewLedger(a *Applier, c client.Client, recorded v1alpha1.Inventory) *Ledger
 
 // Apply applies objects written as apply configurations (k8s.io/client-go/applyconfigurations) or as unstructured objects.
 func (l *Ledger) Apply(ctx context.Context, objects ...any) error {
-	set := Set{Client: l.client, Recorded: l.recorded}
+	set := Set{Client: l.client, Recorded: l.recorded, ByVersion: l.byVersion}
 	for _, o := range objects {
 		u, err := toUnstructured(o)
 		if err != nil {
@@ -62,7 +68,7 @@ func (l *Ledger) Settled(ctx context.Context, object any) (metav1.Object, error)
 	if live == nil || err != nil || live.GetDeletionTimestamp() != nil {
 		return nil, err
 	}
-	if !fingerprint.SameState(l.recorded[at].Digest, fingerprint.Of(o, live, l.applier.Seal)) || !own.SameApp(live.GetLabels(), o.GetLabels()) {
+	if !fingerprint.SameState(l.recorded[at].Digest, l.byVersion.Of(o, live, l.applier.Seal)) || !own.SameApp(live.GetLabels(), o.GetLabels()) {
 		return nil, nil
 	}
 	return live, nil

@@ -58,7 +58,7 @@ func (t *target) whole() *unstructured.Unstructured {
 // digest is the fingerprint of the object without its ignored fields.
 func (t *target) digest(manifest *unstructured.Unstructured, live metav1.Object) string {
 	if len(t.ignored.Ignored) == 0 {
-		return fingerprint.Of(manifest, live, t.Seal)
+		return t.set.ByVersion.Of(manifest, live, t.Seal)
 	}
 	seen := &metav1.ObjectMeta{ResourceVersion: live.GetResourceVersion()}
 	for _, f := range live.GetManagedFields() {

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
+	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
@@ -35,6 +36,8 @@ type Set struct {
 	// Fresh says that Floors are from a moment ago. So if the watch does not show an object, the watch is late, and the object was not
 	// deleted.
 	Fresh bool
+	// ByVersion are kinds of objects whose recorded state is the resourceVersion, as it is that of all Secrets.
+	ByVersion fingerprint.ByVersion
 	// Leave leaves objects as others changed them, while their manifests are the same.
 	Leave bool
 	// Ignore says which fields others may change.

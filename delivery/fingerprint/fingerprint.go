@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -25,6 +26,20 @@ import (
 func Of(manifest *unstructured.Unstructured, live metav1.Object, seal digest.Seal) string {
 	return OfManifest(manifest, seal) + StateOf(inventory.IDOf(manifest), live)
 }
+
+// ByVersion are kinds of objects of which any change counts, whoever makes it: their state is the resourceVersion.
+type ByVersion []schema.GroupKind
+
+// Of is the function Of, also for objects of these kinds.
+func (v ByVersion) Of(manifest *unstructured.Unstructured, live metav1.Object, seal digest.Seal) string {
+	if slices.Contains(v, manifest.GroupVersionKind().GroupKind()) {
+		return OfManifest(manifest, seal) + versionMark + live.GetResourceVersion()
+	}
+	return Of(manifest, live, seal)
+}
+
+// IsVersion reports whether the state in a fingerprint is a resourceVersion.
+func IsVersion(fingerprint string) bool { return strings.Contains(fingerprint, versionMark) }
 
 // OfManifest returns the digest of a manifest, the first part of a fingerprint. 16 characters are enough to distinguish two manifests of
 // one object. It is sealed, because it may be the manifest of a Secret.
