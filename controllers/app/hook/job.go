@@ -107,7 +107,9 @@ func (r *Runner) start(ctx context.Context, s *subject.Subject, plan *Plan, h *r
 	err = s.Client.Create(ctx, job, client.FieldOwner(v1alpha1.FieldManager))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return step.FailAfter(reason(h.Phase), step.LastLook, fmt.Errorf("the name of the Job of the %s is taken; %s", h, command.Delete(command.Administrator, "job", job)))
+		if job, err = h.made(ctx, s, job); err != nil {
+			return err
+		}
 	case step.Unacceptable(err):
 		return step.Stop(reason(h.Phase), fmt.Errorf("making the Job of the %s: %w", h, err))
 	case err != nil:
@@ -115,6 +117,20 @@ func (r *Runner) start(ctx context.Context, s *subject.Subject, plan *Plan, h *r
 	}
 	r.seen.Get(s.App).running = job.GetName()
 	return r.whileItRuns(ctx, s, plan, h, job)
+}
+
+// made returns the hook's Job that is there although it was not known: the answer to the request that made it was lost. If the Job is another one, the name
+// is taken.
+func (h *run) made(ctx context.Context, s *subject.Subject, job *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(jobs.Kind)
+	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(job), live); err != nil {
+		return nil, step.Fail(reason(h.Phase), fmt.Errorf("reading the Job of the %s: %w", h, err))
+	}
+	if !h.Is(live) {
+		return nil, step.FailAfter(reason(h.Phase), step.LastLook, fmt.Errorf("the name of the Job of the %s is taken; %s", h, command.Delete(command.Administrator, "job", job)))
+	}
+	return live, nil
 }
 
 // clear deletes ended Jobs that are not of the present revision. It names their UIDs, because a new Job of the same name may be running.

@@ -311,7 +311,8 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 		"the Job is not valid":   {"a/b", nil, apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "x", nil), `stopped PreHookFailed: making the Job of the pre hook migrate: Job.batch "x" is invalid`},
 		"no image":               {"", nil, nil, "stopped PreHookFailed: pre hook migrate has no image: set it in app.yaml, unless the app is of type Image"},
 		"it is not allowed":      {"a/b", down, nil, "failed Failed: pre hook migrate: down"},
-		"the name is taken":      {"a/b", nil, apierrors.NewAlreadyExists(resource, "x"), "failed PreHookFailed: the name of the Job of the pre hook migrate is taken; an administrator of the cluster may run: kubectl delete job web-migrate-15438896 -n kubeop-a-b, after 15s"},
+		"the Job is gone":        {"a/b", nil, apierrors.NewAlreadyExists(resource, "x"), `failed PreHookFailed: reading the Job of the pre hook migrate: jobs.batch "web-migrate-15438896" not found`},
+		"the name is taken":      {"taken", nil, apierrors.NewAlreadyExists(resource, "x"), "failed PreHookFailed: the name of the Job of the pre hook migrate is taken; an administrator of the cluster may run: kubectl delete job web-migrate-15438896 -n kubeop-a-b, after 15s"},
 		"the Job is invalid":     {"a/b", nil, apierrors.NewBadRequest("bad"), "stopped PreHookFailed: making the Job of the pre hook migrate: bad"},
 		"no guardrails are seen": {"a/b", nil, unguarded, "failed PreHookFailed: making the Job of the pre hook migrate: Job.batch \"x\" is invalid: <nil>: Forbidden: ValidatingAdmissionPolicy 'kubeop-guardrails-deny' with binding 'kubeop-guardrails-deny' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"},
 		"the API server is down": {"a/b", nil, down, "failed PreHookFailed: making the Job of the pre hook migrate: down"},
@@ -320,6 +321,12 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newHookFixture(&v1alpha1.Hook{Name: "migrate", Image: c.image}, "")
 			created := false
+			if c.image == "taken" {
+				another := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: b.s.App.Namespace, Name: b.h.Name()}}
+				if err := b.s.Client.Create(t.Context(), another); err != nil {
+					t.Fatal(err)
+				}
+			}
 			b.s.Client = interceptor.NewClient(b.s.Client.(client.WithWatch), interceptor.Funcs{
 				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 					created = true
@@ -337,6 +344,26 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 				t.Error("a Job that was not created is recorded as running")
 			}
 		})
+	}
+}
+
+// TestAJobIsTheHooksAlsoIfTheAnswerThatItWasMadeIsLost.
+func TestAJobIsTheHooksAlsoIfTheAnswerThatItWasMadeIsLost(t *testing.T) {
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate", Image: "a/b"}, "")
+	b.s.Client = interceptor.NewClient(b.s.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := c.Create(ctx, o, opts...); err != nil {
+				return err
+			}
+			return apierrors.NewAlreadyExists(schema.GroupResource{Group: "batch", Resource: "jobs"}, o.GetName()) // As for a request that is sent again.
+		},
+	})
+	err := b.start(t.Context(), b.s, b.plan, b.h, beginning{admit: func(job *unstructured.Unstructured) error {
+		job.SetLabels(map[string]string{v1alpha1.AppLabel: "web"})
+		return nil
+	}})
+	if !step.Waits(err) || b.seen.Get(b.s.App).running != b.h.Name() {
+		t.Errorf("error %v, running %q", err, b.seen.Get(b.s.App).running)
 	}
 }
 
