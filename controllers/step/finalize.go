@@ -43,7 +43,7 @@ func (r *Runner) finalize(ctx context.Context, obj Object, s Scope, steps []Step
 		return r.finish(ctx, before, obj, s, v)
 	}
 	_, err := r.release(ctx, obj)
-	return ctrl.Result{}, err
+	return afterFinalizer(err)
 }
 
 // leaveRunning handles a deletion that must not delete what the object created, and reports whether it did. It calls Cause, which reads
@@ -73,7 +73,8 @@ func (r *Runner) leaveRunning(ctx context.Context, obj Object) (left bool, resul
 	}
 	there, err := r.release(ctx, obj)
 	if err != nil || !there {
-		return true, ctrl.Result{}, err
+		result, err = afterFinalizer(err)
+		return true, result, err
 	}
 	log.Info("Nothing is removed, and the object is let go: " + cause.Other)
 	r.emit(obj, corev1.EventTypeWarning, v1alpha1.LeftRunningReason, "what it made is left running: "+cause.Other)

@@ -77,8 +77,9 @@ func TestTheCauseIsReadOnce(t *testing.T) {
 	}))
 	asked := 0
 	b.Cause = func(context.Context, Object) (Cause, error) { asked++; return Cause{}, nil }
-	f := &facts{app: b.app}
 	for _, outcome := range []error{Wait("NotYet", time.Second, "rain"), Wait("NotYet", time.Second, "rain"), nil} {
+		b.read(t, b.app)
+		f := &facts{app: b.app}
 		if _, err := b.Finalize(t.Context(), b.app, f, Of("Removed", f, func(context.Context, *facts) error { return outcome })); err != nil {
 			t.Fatal(err)
 		}

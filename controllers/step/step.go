@@ -77,7 +77,7 @@ func (r *Runner) run(ctx context.Context, obj Object, s Scope, steps []Step) (ct
 	defer r.record(obj, start)
 
 	if err := r.hold(ctx, obj); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return afterFinalizer(err)
 	}
 	c := &checkpoint{runner: r, before: obj.DeepCopyObject().(Object), obj: obj, scope: s}
 	conditions.Delete(obj, v1alpha1.SuspendedCondition)
