@@ -4,6 +4,7 @@ package declared
 
 import (
 	"fmt"
+	"path"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,10 +13,23 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/layout"
 )
 
 // ByRepository is the cache's index of Policies, Tenants, Projects and Apps by the repository that declares them.
 const ByRepository = "repository"
+
+// FromGit reports whether an object was declared from a folder or a file: either kubeop's field manager applied it, or it was restored from a backup,
+// which keeps the annotations and may drop the managed fields. If the name differs from that of the folder, or of the
+// file of a Policy or a Registry, a person made a copy.
+func FromGit(o client.Object) bool {
+	name := path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation])
+	if ref, _ := identity.Of(o); ref.OneFile() {
+		name = layout.NameOf(name)
+	}
+	return fieldmanager.Applied(o) || name == o.GetName()
+}
 
 // KeepRevision keeps the revision of an app if its folder did not change, so that a commit writes only the apps that it changes.
 func KeepRevision(o, live client.Object) {

@@ -3,7 +3,6 @@ package repository
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"time"
 
@@ -16,12 +15,10 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/gitops/identity"
-	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/plan"
 )
 
@@ -87,9 +84,9 @@ func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[identity.Ref]
 		if err != nil {
 			return nil, nil, err
 		}
-		_, declared := s.progress.tree.Find(ref)
+		_, there := s.progress.tree.Find(ref)
 		switch {
-		case live == nil || declared || live.GetLabels()[v1alpha1.RepositoryLabel] != s.repository.Name || !fromGit(live) || !s.mayDeclare(ref):
+		case live == nil || there || live.GetLabels()[v1alpha1.RepositoryLabel] != s.repository.Name || !declared.FromGit(live) || !s.mayDeclare(ref):
 			s.progress.gone.Delete(ref)
 		case live.GetDeletionTimestamp() != nil:
 			leaving = append(leaving, ref.String())
@@ -108,12 +105,15 @@ func (s *scope) mayDeclare(ref identity.Ref) bool {
 	return tenant == "" || ref.Tenant == tenant && ref.Project != ""
 }
 
-// live returns an object from the cache, nil if there is none.
+// live returns an object, nil if there is none. The cache may not show yet what an earlier commit made.
 func (r *Reconciler) live(ctx context.Context, ref identity.Ref) (client.Object, error) {
 	live := map[string]client.Object{
 		v1alpha1.PolicyKind: &v1alpha1.Policy{}, v1alpha1.RegistryKind: &v1alpha1.Registry{}, v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
 	}[ref.Kind()]
 	err := r.Client.Get(ctx, ref.Key(), live)
+	if apierrors.IsNotFound(err) {
+		err = r.Direct.Get(ctx, ref.Key(), live)
+	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -264,24 +264,13 @@ func (s *scope) foreign(there map[identity.Ref]string) bool {
 // samePlace reports whether the last applied commit came from the same URL and path.
 func (s *scope) samePlace() bool { return s.repository.Status.AppliedSource == placeOf(s.repository) }
 
-// fromGit reports whether an object was declared from a folder or a file: either kubeop's field manager applied it, or it was restored from a backup,
-// which keeps the annotations and may drop the managed fields. If the name differs from that of the folder, or of the
-// file of a Policy or a Registry, a person made a copy.
-func fromGit(o client.Object) bool {
-	name := path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation])
-	if ref, _ := identity.Of(o); ref.OneFile() {
-		name = layout.NameOf(name)
-	}
-	return fieldmanager.Applied(o) || name == o.GetName()
-}
-
 // declaredBy returns the objects of a repository that are not being deleted, with the digests of their folders: objects that carry the
 // repository's label and came from Git.
 func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[identity.Ref]string, error) {
 	there := map[identity.Ref]string{}
 	add := func(o client.Object) {
 		ref, ours := identity.Of(o)
-		if ours && o.GetDeletionTimestamp() == nil && fromGit(o) {
+		if ours && o.GetDeletionTimestamp() == nil && declared.FromGit(o) {
 			there[ref] = o.GetAnnotations()[v1alpha1.TreeAnnotation]
 		}
 	}

@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
@@ -48,6 +51,27 @@ func TestAnAppThatLeftTheCommitIsDeleted(t *testing.T) {
 	s = k.scope(declaring(t, "shop"), "acme/shop/web")
 	if got := steptest.Outcome(t, k.collect(t.Context(), s)); !strings.HasPrefix(got, "failed SyncFailed: ") || !k.has(web) || len(s.progress.gone) != 1 {
 		t.Errorf("an app that cannot be deleted: %q, and looked at again is %v", got, s.progress.gone)
+	}
+}
+
+// TestAnAppThatTheCacheDoesNotShowYetIsDeleted: the commit before declared it a moment ago.
+func TestAnAppThatTheCacheDoesNotShowYetIsDeleted(t *testing.T) {
+	web := app("kubeop-acme-shop", "web")
+	k := watching(t, fromAcme(web.DeepCopy()), fromAcme(project("kubeop-acme", "shop")))
+	k.Client = interceptor.NewClient(k.api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if _, is := o.(*v1alpha1.App); is {
+				return apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.Group, Resource: "apps"}, key.Name)
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
+	s := k.scope(declaring(t, "shop"), "acme/shop/web")
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); k.has(web) || got != "waits Deleting: waits for App kubeop-acme-shop/web to be gone, after 5s" {
+		t.Errorf("the app exists: %t, got %q", k.has(web), got)
+	}
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || len(s.progress.gone) != 0 {
+		t.Errorf("when it is gone: %q, and looked at again is %v", got, s.progress.gone)
 	}
 }
 
