@@ -148,7 +148,7 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]
 		return nil, err
 	}
 	s.weighed = true
-	p.weighed = weighed{}
+	p.weighed, p.confirmed = weighed{}, s.verdict.Confirmed
 	if len(s.verdict.Go) == 0 {
 		p.weighed = weighed{question, s.verdict, now}
 	}
@@ -189,7 +189,7 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	}
 	commit := plan.Commit{
 		Revision: s.commit.Revision, Losses: losses, Apps: apps,
-		Emptied: s.found.Counts().Objects() == 0, Foreign: s.progress.foreign, Misplaced: s.found.Misplaced(),
+		Emptied: s.found.Counts().Objects() == 0, Foreign: s.progress.foreign, Misplaced: s.found.Misplaced(), Confirmed: s.progress.confirmed,
 	}
 	return commit.Weigh(confirmation), nil
 }

@@ -2,11 +2,13 @@ package repository
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -72,6 +74,51 @@ func TestAnAppThatTheCacheDoesNotShowYetIsDeleted(t *testing.T) {
 	}
 	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || len(s.progress.gone) != 0 {
 		t.Errorf("when it is gone: %q, and looked at again is %v", got, s.progress.gone)
+	}
+}
+
+// TestAConfirmationHoldsForWhatAFailedDeletionLeft, of the same commit, and for nothing else.
+func TestAConfirmationHoldsForWhatAFailedDeletionLeft(t *testing.T) {
+	web, api, late := app("kubeop-acme-shop", "web"), app("kubeop-acme-shop", "api"), app("kubeop-acme-shop", "late")
+	for i, o := range []*v1alpha1.App{web, api, late} {
+		o.UID = types.UID(fmt.Sprint("uid-", i))
+	}
+	k := watching(t, fromAcme(web.DeepCopy()), fromAcme(api.DeepCopy()), fromAcme(project("kubeop-acme", "shop")))
+	deletions := 0
+	k.Direct = interceptor.NewClient(k.api, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			if deletions++; deletions == 2 {
+				return errAway
+			}
+			return c.Delete(ctx, o, options...)
+		},
+	})
+	s := k.scope(declaring(t, "shop"), "acme/shop/web", "acme/shop/api")
+	s.progress.foreign = true
+	collected := func(confirmation string) string {
+		t.Helper()
+		s.repository.Annotations = map[string]string{v1alpha1.ConfirmAnnotation: confirmation}
+		if confirmation == "" {
+			s.repository.Annotations = nil
+		}
+		return steptest.Outcome(t, k.collect(t.Context(), s))
+	}
+	if collected(""); len(s.verdict.Held) != 2 || !k.has(web) || !k.has(api) {
+		t.Fatalf("nothing is held: %+v", s.verdict)
+	}
+	if got := collected(s.verdict.Token); !strings.HasPrefix(got, "failed SyncFailed: ") || k.has(web) == k.has(api) {
+		t.Fatalf("got %q; web exists: %t, api: %t", got, k.has(web), k.has(api))
+	}
+	if err := k.api.Create(t.Context(), fromAcme(late.DeepCopy())); err != nil {
+		t.Fatal(err)
+	}
+	s.progress.gone.Insert(ref("acme/shop/late"))
+	if collected(""); len(s.verdict.Held) != 2 || !k.has(late) {
+		t.Errorf("what was not confirmed is deleted with what was: %+v", s.verdict)
+	}
+	s.progress.gone.Delete(ref("acme/shop/late"))
+	if got := collected(""); k.has(web) || k.has(api) || !strings.HasPrefix(got, "waits Deleting: ") {
+		t.Errorf("got %q; web exists: %t, api: %t", got, k.has(web), k.has(api))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -37,6 +38,8 @@ type progress struct {
 	foreign bool
 	// weighed is the last verdict that deleted nothing.
 	weighed weighed
+	// confirmed is what a person confirmed to delete; some of it may be left.
+	confirmed plan.Confirmed
 	// reviewed is the last commit that waited for the end of a freeze.
 	reviewed reviewed
 	// announced is the last commit that the status reported as being read.

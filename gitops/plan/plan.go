@@ -55,6 +55,14 @@ type Commit struct {
 	// a declaration moved to a wrong folder; "" for none.
 	Emptied, Foreign bool
 	Misplaced        string
+	// Confirmed is what a person confirmed before, as the last Verdict has it.
+	Confirmed Confirmed
+}
+
+// Confirmed is what a person confirmed of a revision, so that deletions that failed halfway need no other confirmation. The zero value is nothing.
+type Confirmed struct {
+	revision string
+	ids      []string
 }
 
 // Verdict says which objects are deleted, and which deletions are held.
@@ -67,13 +75,18 @@ type Verdict struct {
 	Why   string
 	Lines []string
 	Token string
+	// Confirmed is what was confirmed, now or before.
+	Confirmed Confirmed
 }
 
 // Weigh decides what is deleted and what is held. An object inside another removed object shares the decision about that object. The
-// confirmation is the Token of an earlier verdict, or "". It is valid only for the same commit and the same list of UIDs. So it is valid
-// only once: an object that is created again has another UID.
+// confirmation is the Token of an earlier verdict, or "". It is valid only for the same commit and the same list of UIDs, and what is left of
+// them later. So it is valid only once: an object that is created again has another UID.
 func (c Commit) Weigh(confirmation string) Verdict {
 	var v Verdict
+	if c.Confirmed.revision == c.Revision {
+		v.Confirmed = c.Confirmed
+	}
 	outer := c.outermost()
 	for _, loss := range outer {
 		if why := c.doubt(loss); why != "" {
@@ -86,8 +99,11 @@ func (c Commit) Weigh(confirmation string) Verdict {
 	if len(v.Held) == 0 {
 		return v
 	}
-	v.Token = c.token(v.Held)
-	if confirmation == v.Token {
+	ids := identify(v.Held)
+	if v.Token = c.token(ids); confirmation == v.Token {
+		v.Confirmed = Confirmed{c.Revision, ids}
+	}
+	if !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(v.Confirmed.ids, id) }) {
 		v.Go = outer
 		v.Held, v.Why = nil, ""
 		return v
@@ -167,10 +183,9 @@ func (c Commit) appsThatGo(tenant string) int {
 	return n
 }
 
-// token identifies the commit and the list that a person confirms: the UIDs of objects and claims, the namespaces, and the number of apps.
-// It does not include the number of pods, which changes without anyone's action.
-func (c Commit) token(held []Loss) string {
-	var ids []string
+// identify returns what a person confirms, sorted: the UIDs of objects and claims, the namespaces, and the number of apps. It does not include the
+// number of pods, which changes without anyone's action.
+func identify(held []Loss) (ids []string) {
 	for _, l := range held {
 		ids = append(ids, fmt.Sprint(l.UID, slices.Sorted(slices.Values(l.Namespaces)), l.Apps))
 		for _, claim := range l.Claims {
@@ -178,6 +193,11 @@ func (c Commit) token(held []Loss) string {
 		}
 	}
 	slices.Sort(ids)
+	return ids
+}
+
+// token identifies the commit and the list that a person confirms.
+func (c Commit) token(ids []string) string {
 	sum := sha256.Sum256([]byte(c.Revision + "\n" + strings.Join(ids, "\n")))
 	_, commit, _ := strings.Cut(c.Revision, ":")
 	return commit[:min(len(commit), 12)] + "-" + hex.EncodeToString(sum[:8])
