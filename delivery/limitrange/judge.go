@@ -17,29 +17,49 @@ type Breach struct {
 	Policy, Field, Why string
 }
 
-// Container judges the field "resources" of a container as the admission plugin LimitRanger judges the pod: with the defaults. One that cannot be read, which the API
-// server refuses, breaks nothing.
+// container is what a container requests, with the defaults of its limits and requests.
+type container struct {
+	requests, limits corev1.ResourceList
+	// written is what the author wrote.
+	written corev1.ResourceRequirements
+}
+
+func (l *Limits) defaulted(written corev1.ResourceRequirements) container {
+	c := container{corev1.ResourceList{}, corev1.ResourceList{}, written}
+	fill(c.limits, written.Limits)
+	fill(c.requests, written.Requests, c.limits) // A pod without a request has its limit, before LimitRanger sees it.
+	fill(c.limits, amountsOf(l.container.Default))
+	fill(c.requests, amountsOf(l.container.DefaultRequest))
+	return c
+}
+
+// limit and request are amounts in words.
+func (c container) limit(about corev1.ResourceName) string {
+	return amountIn("limits", c.limits, c.written.Limits, about)
+}
+
+func (c container) request(about corev1.ResourceName) string {
+	return amountIn("requests", c.requests, c.written.Requests, about)
+}
+
+func amountIn(field string, list, written corev1.ResourceList, about corev1.ResourceName) string {
+	amount := list[about]
+	text := fmt.Sprintf("%s.%s %s", field, about, amount.String())
+	if in(written, about) == nil {
+		text += " by default"
+	}
+	return text
+}
+
+// Container judges the field "resources" of a container as the admission plugin LimitRanger judges the pod, and the API server the limits that the plugin adds: with the
+// defaults. One that cannot be read, which the API server refuses, breaks nothing.
 func (l *Limits) Container(name string, resources any) (all []Breach) {
-	var of corev1.ResourceRequirements
-	if !read(resources, &of) {
+	var written corev1.ResourceRequirements
+	if !read(resources, &written) {
 		return nil
 	}
-	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
-	fill(limits, of.Limits)
-	fill(requests, of.Requests, limits) // A pod without a request has its limit, before LimitRanger sees it.
-	fill(limits, amountsOf(l.container.Default))
-	fill(requests, amountsOf(l.container.DefaultRequest))
-	// has is the amount of a list in words; written is what the author wrote there.
-	has := func(field string, list, written corev1.ResourceList, about corev1.ResourceName) string {
-		amount := list[about]
-		text := fmt.Sprintf("%s.%s %s", field, about, amount.String())
-		if in(written, about) == nil {
-			text += " by default"
-		}
-		return text
-	}
-	limitOf := func(about corev1.ResourceName) string { return has("limits", limits, of.Limits, about) }
-	requestOf := func(about corev1.ResourceName) string { return has("requests", requests, of.Requests, about) }
+	c := l.defaulted(written)
+	requests, limits := c.requests, c.limits
 	add := func(policy, field, what, rule string) {
 		all = append(all, Breach{policy, field, "has the container " + name + " with " + what + "; " + rule})
 	}
@@ -47,38 +67,51 @@ func (l *Limits) Container(name string, resources any) (all []Breach) {
 		most, limit, request := amountsOf(l.container.Max)[about], limits[about], requests[about]
 		switch rule := fmt.Sprintf("at most %s is allowed", most.String()); {
 		case limit.Cmp(most) > 0:
-			add(l.by.most[about].policy, "limits.max", limitOf(about), rule)
+			add(l.by.most[about].policy, "limits.max", c.limit(about), rule)
 		case request.Cmp(most) > 0:
-			add(l.by.most[about].policy, "limits.max", requestOf(about), rule)
+			add(l.by.most[about].policy, "limits.max", c.request(about), rule)
 		}
 	}
 	for _, about := range sortedNames(l.container.Min) {
 		least, limit, request := amountsOf(l.container.Min)[about], limits[about], requests[about]
 		switch rule := fmt.Sprintf("at least %s is required", least.String()); {
 		case request.Cmp(least) < 0:
-			add(l.by.least[about].policy, "limits.min", requestOf(about), rule)
+			add(l.by.least[about].policy, "limits.min", c.request(about), rule)
 		case in(limits, about) != nil && limit.Cmp(least) < 0:
-			add(l.by.least[about].policy, "limits.min", limitOf(about), rule)
+			add(l.by.least[about].policy, "limits.min", c.limit(about), rule)
 		}
 	}
 	for _, about := range sortedNames(l.container.MaxLimitRequestRatio) {
 		ratio, limit, request := amountsOf(l.container.MaxLimitRequestRatio)[about], limits[about], requests[about]
 		if limit.IsZero() || request.IsZero() || times(limit, request) > float64(ratio.MilliValue()) {
-			add(l.by.ratio[about].policy, "limits.ratio", limitOf(about)+" and "+requestOf(about), fmt.Sprintf("a limit may be at most %s times the request", ratio.String()))
+			add(l.by.ratio[about].policy, "limits.ratio", c.limit(about)+" and "+c.request(about), fmt.Sprintf("a limit may be at most %s times the request", ratio.String()))
 		}
 	}
 	for _, about := range sortedNames(l.container.Default) {
-		limit, request := limits[about], requests[about]
-		if most := in(amountsOf(l.container.Max), about); in(of.Limits, about) != nil || request.Cmp(limit) <= 0 || most != nil && request.Cmp(*most) > 0 {
-			continue // The API server refuses the object itself if its author wrote both.
+		if c.aboveDefault(about) && !exceeds(requests, about, l.container.Max) {
+			add(l.defaultOf(about), "limits.default", c.request(about), fmt.Sprintf("that is above %s, so it needs a limit of its own", c.limit(about)))
 		}
-		policy := l.by.usually[about].policy
-		if in(l.own, about) != nil {
-			policy = ""
-		}
-		add(policy, "limits.default", requestOf(about), fmt.Sprintf("that is above %s, so it needs a limit of its own", limitOf(about)))
 	}
 	return all
+}
+
+// aboveDefault reports whether the request of a resource is above the limit by default. If the author wrote both, the API server refuses the object itself.
+func (c container) aboveDefault(about corev1.ResourceName) bool {
+	return in(c.written.Limits, about) == nil && exceeds(c.requests, about, &c.limits)
+}
+
+// exceeds reports whether an amount of a list is above that of another one, which may lack it.
+func exceeds(list corev1.ResourceList, about corev1.ResourceName, most *corev1.ResourceList) bool {
+	amount, limit := list[about], in(amountsOf(most), about)
+	return limit != nil && amount.Cmp(*limit) > 0
+}
+
+// defaultOf is the policy that states the default limit of a resource; "" if the project does, or nobody.
+func (l *Limits) defaultOf(about corev1.ResourceName) string {
+	if in(l.own, about) != nil {
+		return ""
+	}
+	return l.by.usually[about].policy
 }
 
 // Claim judges the field "resources" of a claim.
