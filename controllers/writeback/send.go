@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -35,7 +34,7 @@ func (w *Writer) send(ctx context.Context, to *pending) error {
 		return err
 	}
 	branch := commit.Remote{Store: w.Git, Source: source}
-	into, err := branchOf(ctx, branch)
+	into, err := branch.Branch(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,16 +62,6 @@ func (w *Writer) send(ctx context.Context, to *pending) error {
 		return nil
 	}
 	return w.fetch(ctx, repository)
-}
-
-// branchOf returns the name of the branch that a source follows: the one that it names, or the default one of the server.
-func branchOf(ctx context.Context, of commit.Remote) (string, error) {
-	if ref := of.Source.Ref; ref != nil && ref.Branch != "" {
-		return ref.Branch, nil
-	}
-	newest, err := of.Fetch(ctx)
-	name, _, _ := strings.Cut(newest.Revision, "@")
-	return name, err
 }
 
 // pushedBefore returns the commit of an earlier attempt that pushed the branch of a pull request, and did not open it.

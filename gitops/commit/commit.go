@@ -40,6 +40,8 @@ type Request struct {
 	// Folder in the repository to which the paths of the edits are relative. "": its root.
 	Folder string
 	Edits  []Edit
+	// Check, if set, is called before the commit is made, with the files before and after it, in Folder. Its error is that of the request, and nothing of it is pushed.
+	Check func(before, after *folder.Folder) error
 	// Branch is pushed to. If New, it is created, for a pull request; git.ErrMoved means that it exists.
 	Branch string
 	New    bool
@@ -58,7 +60,7 @@ type Result struct {
 	Attempts int
 }
 
-// changesOf returns what a request changes in the newest files. It turns a panic into an error: the parser reads files of tenants, and only the
+// changesOf returns what a request changes in the newest files, after its Check. It turns a panic into an error: the parser reads files of tenants, and only the
 // request fails that is about them.
 func changesOf(r Request, newest *folder.Folder) (all []draft.Change, err error) {
 	defer func() {
@@ -67,17 +69,37 @@ func changesOf(r Request, newest *folder.Folder) (all []draft.Change, err error)
 		}
 	}()
 	base, err := within(r.Base, r.Folder)
-	if err == nil {
-		newest, err = within(newest, r.Folder)
+	if err != nil {
+		return nil, err
+	}
+	files, err := within(newest, r.Folder)
+	if err != nil {
+		return nil, err
+	}
+	all, err = Changes(base, files, r.Edits)
+	for i := range all {
+		all[i].Path = path.Join(r.Folder, all[i].Path)
+	}
+	if err == nil && len(all) > 0 && r.Check != nil {
+		err = r.check(newest, files, all)
 	}
 	if err != nil {
 		return nil, err
 	}
-	all, err = Changes(base, newest, r.Edits)
-	for i := range all {
-		all[i].Path = path.Join(r.Folder, all[i].Path)
+	return all, nil
+}
+
+// check calls Check. The files are made apart from those that are pushed, so that nothing of a refused commit is among these.
+func (r Request) check(newest, before *folder.Folder, changes []draft.Change) error {
+	apart := draft.New()
+	if err := apart.Add(newest, draft.Commit{}, changes); err != nil {
+		return failure.Because(ErrInvalidEdit, err, "%s", err)
 	}
-	return all, err
+	after, err := within(newest.Over(apart)(apart.Commits[0].Tree), r.Folder)
+	if err != nil {
+		return err
+	}
+	return r.Check(before, after)
 }
 
 func within(files *folder.Folder, dir string) (*folder.Folder, error) {

@@ -25,7 +25,7 @@ var (
 	ErrInvalidEdit = errors.New("invalid edit")
 )
 
-// Edit is a change of files that can be made on any commit: Create, Set, Delete or Restore.
+// Edit is a change of files that can be made on any commit: Create, Set, Become, Delete or Restore, or one of them that is Matching.
 type Edit interface {
 	// changes returns what changes in the newest files; nothing if they have it. base are the files that the requester saw.
 	changes(base, newest *folder.Folder) ([]draft.Change, error)
@@ -66,6 +66,8 @@ type Field struct {
 	// Value is as edit.Set takes it.
 	Value  any
 	Delete bool
+	// Anew: an object or list of several lines may be written anew, without the comments within it.
+	Anew bool
 	// Was, if not nil, is the value that the requester saw, in place of that in the base.
 	Was any
 }
@@ -117,9 +119,12 @@ func (f Field) set(file string, was, now []byte) ([]byte, error) {
 	case was != nil && (had != has || !edit.Same(at, before)):
 		return nil, failure.New(ErrConflict, "%s: another commit changed %s from %s to %s: look at it, and change it again", file, f.Path, shown(before, had), shown(at, has))
 	}
-	if f.Delete {
+	switch {
+	case f.Delete:
 		now, err = edit.Delete(now, f.Path)
-	} else {
+	case f.Anew:
+		now, err = edit.Replace(now, f.Path, f.Value)
+	default:
 		now, err = edit.Set(now, f.Path, f.Value)
 	}
 	if err != nil {

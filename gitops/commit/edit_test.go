@@ -100,3 +100,52 @@ func TestWhichCommitsArePushedTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestAnObjectBecomesTheWantedOne: only what differs is written, in the innermost fields.
+func TestAnObjectBecomesTheWantedOne(t *testing.T) {
+	const text = "a: {b: 1} # flow\nlist:\n- name: x # first\n  value: 1\n- name: y\n# end\n"
+	const other = "a: {b: 9} # flow\nlist:\n- name: x # first\n  value: 1\n- name: y\n# end\n"
+	many := map[string]any{}
+	for i := range maxFields + 1 {
+		many["k"+strings.Repeat("x", i)] = 1
+	}
+	for name, tc := range map[string]struct {
+		base, newest string
+		patch        map[string]any
+		want         string
+		err          error
+	}{
+		"one field":              {text, text, map[string]any{"a": map[string]any{"b": 2.0}}, strings.Replace(text, "b: 1", "b: 2", 1), nil},
+		"an item of a list":      {text, text, map[string]any{"list": []any{map[string]any{"name": "x", "value": 2.0}, map[string]any{"name": "y"}}}, strings.Replace(text, "value: 1", "value: 2", 1), nil},
+		"a field less":           {text, text, map[string]any{"a": nil}, strings.TrimPrefix(text, "a: {b: 1} # flow\n"), nil},
+		"what is not there":      {text, text, map[string]any{"c": nil, "a": map[string]any{"c": nil}}, "", nil},
+		"a new object":           {"a: 1\n", "a: 1\n", map[string]any{"b": map[string]any{"c": 1.0, "d": nil}}, "a: 1\nb:\n  c: 1\n", nil},
+		"another field changed":  {text, other, map[string]any{"list": []any{}}, "a: {b: 9} # flow\nlist: []\n# end\n", nil},
+		"an item more":           {text, text, map[string]any{"list": []any{map[string]any{"name": "x", "value": 1.0}, map[string]any{"name": "y"}, map[string]any{"name": "z"}, "w"}}, strings.Replace(text, "- name: y\n", "- name: y\n- name: z\n- w\n", 1), nil},
+		"an item less":           {text, text, map[string]any{"list": []any{map[string]any{"name": "x", "value": 1.0}}}, strings.Replace(text, "- name: y\n", "", 1), nil},
+		"other items":            {text, text, map[string]any{"list": []any{"z"}}, "a: {b: 1} # flow\nlist:\n  - z\n# end\n", nil},
+		"the first field":        {text, text, map[string]any{"list": []any{map[string]any{"value": 1.0}, map[string]any{"name": "y"}}}, "a: {b: 1} # flow\nlist:\n- value: 1\n- name: y\n# end\n", nil},
+		"a field in brackets":    {"a: {b: 1, c: 2} # flow\n", "a: {b: 1, c: 2} # flow\n", map[string]any{"a": map[string]any{"b": nil}}, "a:  # flow\n  c: 2\n", nil},
+		"an alias":               {"a: &x {b: 1}\nb: *x\n", "a: &x {b: 1}\nb: *x\n", map[string]any{"b": map[string]any{"c": 1.0}}, "", ErrInvalidEdit},
+		"the same field changed": {text, other, map[string]any{"a": map[string]any{"b": 2.0}}, "", ErrConflict},
+		"the file came":          {"", text, map[string]any{"a": map[string]any{"b": 2.0}}, strings.Replace(text, "b: 1", "b: 2", 1), nil},
+		"the file is not there":  {"", "", map[string]any{"a": 1.0}, "", ErrMissing},
+		"the file went":          {text, "", map[string]any{"a": 1.0}, "", ErrConflict},
+		"the file is no YAML":    {"a: [", "a: [", map[string]any{"a": 1.0}, "", ErrInvalidEdit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changes, err := Changes(fileOf(tc.base), fileOf(tc.newest), []Edit{Become{File: "a.yaml", Wanted: Merge(tc.patch)}})
+			got := ""
+			if len(changes) > 0 {
+				got = string(changes[0].Content)
+			}
+			if !errors.Is(err, tc.err) || got != tc.want {
+				t.Errorf("got %v\n%s", err, cmp.Diff(tc.want, got))
+			}
+		})
+	}
+	changes, err := Changes(fileOf("a:\n  b: 1 # lost\nc: 1 # kept\n"), fileOf("a:\n  b: 1 # lost\nc: 1 # kept\n"), []Edit{Become{File: "a.yaml", Wanted: Merge(map[string]any{"a": many})}})
+	if err != nil || len(changes) != 1 || !strings.Contains(string(changes[0].Content), "c: 1 # kept") || strings.Count(string(changes[0].Content), "\n") != maxFields+4 || !strings.Contains(string(changes[0].Content), "b: 1\n") {
+		t.Errorf("many fields: %v %v", err, changes)
+	}
+}

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"strings"
 
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 )
@@ -19,6 +20,16 @@ func (r Remote) Name() string {
 		branch = r.Source.Ref.Branch
 	}
 	return r.Source.Auth.Digest(r.Source.URL) + " " + r.Source.Tenant + " " + branch
+}
+
+// Branch returns the name of the branch: the one that the source names, or the default one of the server.
+func (r Remote) Branch(ctx context.Context) (string, error) {
+	if ref := r.Source.Ref; ref != nil && ref.Branch != "" {
+		return ref.Branch, nil
+	}
+	newest, err := r.Fetch(ctx)
+	name, _, _ := strings.Cut(newest.Revision, "@")
+	return name, err
 }
 
 // Fetch implements Branch.

@@ -49,6 +49,32 @@ func Set(data []byte, field Path, value any) ([]byte, error) {
 	return got, nil
 }
 
+// Replace is Set for any value that is there: an object or list of several lines is written anew, without the comments within it.
+func Replace(data []byte, field Path, value any) ([]byte, error) {
+	got, err := Set(data, field, value)
+	if err == nil {
+		return got, nil
+	}
+	wanted, unusable := normal(value)
+	if unusable != nil {
+		return nil, err
+	}
+	got, again := change(data, func(root *yaml.Node, t text) (splice, error) {
+		at, err := find(root, field)
+		if err == nil && (at.index < 0 || len(at.rest) > 1) {
+			err = ErrNoField
+		}
+		if err != nil {
+			return splice{}, err
+		}
+		return rewrite(t, at, wanted)
+	}, func(before any) (any, error) { return field.set(before, wanted) })
+	if again != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
 // Delete returns the text without a field. Comments above the field stay. A field that is not there is ErrNoField.
 func Delete(data []byte, field Path) ([]byte, error) {
 	got, err := change(data, func(root *yaml.Node, t text) (splice, error) { return remove(root, t, field) }, field.remove)

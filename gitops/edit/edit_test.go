@@ -120,6 +120,52 @@ func TestAValueIsWrittenWhereNoneIs(t *testing.T) {
 	}
 }
 
+// TestAValueOfSeveralLinesIsReplaced, with the comments within it, and nothing else.
+func TestAValueOfSeveralLinesIsReplaced(t *testing.T) {
+	const text = "# top\na: # key\n  # inside\n  b: 1 # last\nlist:\n- x: 1\n  y: 2 # two\n- - z\nflow: [1, # one\n  2] # end\n# foot\n"
+	for name, c := range map[string]struct {
+		field    string
+		value    any
+		old, new string
+	}{
+		"an object by an object": {"a", map[string]any{"c": 2}, "  # inside\n  b: 1 # last\n", "  # inside\n  c: 2\n"},
+		"an object by a list":    {"a", []any{1}, "  # inside\n  b: 1 # last\n", "  # inside\n  - 1\n"},
+		"an object by a text":    {"a", "x", "a: # key\n  # inside\n  b: 1 # last\n", "a: x # key\n"},
+		"an object by nothing":   {"a", map[string]any{}, "a: # key\n  # inside\n  b: 1 # last\n", "a: {} # key\n"},
+		"a list by a list":       {"list", []any{map[string]any{"x": 3}}, "- x: 1\n  y: 2 # two\n- - z\n", "  - x: 3\n"},
+		"a list by an object":    {"list", map[string]any{"x": 3}, "- x: 1\n  y: 2 # two\n- - z\n", "  x: 3\n"},
+		"an item by an object":   {"list[0]", map[string]any{"z": 3, "w": 4}, "x: 1\n  y: 2 # two\n", "w: 4\n  z: 3\n"},
+		"an item by a text":      {"list[0]", "x", "x: 1\n  y: 2 # two\n", "x\n"},
+		"brackets":               {"flow", []any{3}, "[1, # one\n  2]", "[3]"},
+		"what Set replaces":      {"a.b", 2, "b: 1", "b: 2"},
+	} {
+		for eol, lines := range map[string]string{"LF": "\n", "CRLF": "\r\n"} {
+			t.Run(name+" "+eol, func(t *testing.T) {
+				if strings.Count(text, c.old) != 1 {
+					t.Fatalf("%q is %d times in the file", c.old, strings.Count(text, c.old))
+				}
+				path, err := ParsePath(c.field)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ends := strings.NewReplacer("\n", lines)
+				got, err := Replace([]byte(ends.Replace(text)), path, c.value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(ends.Replace(strings.Replace(text, c.old, c.new, 1)), string(got)); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+			})
+		}
+	}
+	for _, broken := range []string{"a: &x\n  c: 1\nb: *x\n", "a: 1\n b: 2\n"} {
+		if got, err := Replace([]byte(broken), Path{"a"}, 1); err == nil {
+			t.Errorf("%q becomes %q", broken, got)
+		}
+	}
+}
+
 func TestADeletionTakesTheLinesOfTheField(t *testing.T) {
 	for name, c := range map[string]struct{ text, field, want string }{
 		"field":           {app, "spec.type", strings.Replace(app, "  type: Image\n", "", 1)},

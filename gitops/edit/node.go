@@ -117,6 +117,41 @@ func headerComment(t text, old *yaml.Node, start int) string {
 	return " #" + strings.TrimRight(string(comment), " \t\r")
 }
 
+// rewrite writes a value in the place of another one, whatever that holds.
+func rewrite(t text, at place, value any) (splice, error) {
+	old := at.parent.Content[at.index]
+	start, end, err := valueRange(t, at)
+	if err != nil {
+		return splice{}, err
+	}
+	inObject, written := at.parent.Kind == yaml.MappingNode, ""
+	if composite(value) && old.Style&yaml.FlowStyle == 0 {
+		indent := column(old)
+		if inObject {
+			indent = column(at.parent) + 2
+		}
+		written, err = t.block(value, indent)
+		if inObject {
+			return splice{t.lineStart(start), t.lineEnd(end), written}, err
+		}
+		return splice{start, t.lineEnd(end), strings.TrimLeft(written, " ")}, err
+	}
+	if written, err = inline(value, 0, at.parent.Style&yaml.FlowStyle != 0); err != nil || old.Style&yaml.FlowStyle != 0 {
+		return splice{start, end, written}, err
+	}
+	if !inObject {
+		return splice{start, t.lineEnd(end), written}, nil
+	}
+	key, err := t.end(at.parent.Content[at.index-1])
+	if err == nil {
+		key, err = t.colon(key)
+	}
+	if err != nil {
+		return splice{}, err
+	}
+	return splice{key, t.lineEnd(end), " " + written + string(t.data[key:t.lineEnd(key)])}, nil
+}
+
 // replaceByBlock writes an object or list in lines of its own below the key, behind the comment on the line of the key.
 func replaceByBlock(t text, start, end int, value any, indent int) (splice, error) {
 	block, err := t.block(value, indent)

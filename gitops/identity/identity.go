@@ -3,11 +3,13 @@
 package identity
 
 import (
+	"path"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/layout"
 )
 
 // Ref identifies a Policy, a Registry, a Tenant, a Project or an App. Of a Policy, only Policy is set, and of a Registry only Registry. Of a
@@ -52,6 +54,33 @@ func (r Ref) Path() string {
 		return r.Key().Name
 	}
 	return strings.TrimRight(r.Tenant+"/"+r.Project+"/"+r.App, "/")
+}
+
+// File returns the file that declares the object, in its own repository or, with platform, in the platform's.
+func (r Ref) File(platform bool) string {
+	switch {
+	case r.Policy != "":
+		return layout.PolicyFile(r.Policy)
+	case r.Registry != "":
+		return layout.RegistryFile(r.Registry)
+	}
+	folder := ""
+	switch {
+	case platform && r.Tenant == v1alpha1.PlatformTenant:
+		folder = path.Join(layout.PlatformFolder, r.Project)
+	case platform:
+		folder = path.Join(layout.TenantsFolder, r.Tenant)
+	}
+	if r.Project == "" {
+		return path.Join(folder, layout.TenantFile)
+	}
+	if r.Tenant != v1alpha1.PlatformTenant || !platform {
+		folder = path.Join(folder, layout.ProjectsFolder, r.Project)
+	}
+	if r.App == "" {
+		return path.Join(folder, layout.ProjectFile)
+	}
+	return path.Join(folder, layout.AppsFolder, r.App, layout.AppFile)
 }
 
 // String returns the kind and the key of the object: "App kubeop-acme-shop/web".

@@ -21,8 +21,6 @@ import (
 type Branch struct {
 	// Remote is the name of the remote in the clone, and Branch that of the branch there.
 	Remote, Branch string
-	// Check, if set, is called with the files of a commit before it is pushed. Its error ends the push.
-	Check func(*folder.Folder) error
 
 	root, objects string
 }
@@ -145,11 +143,6 @@ func (b *Branch) Push(ctx context.Context, p fetched.Proposed) ([]string, error)
 
 // commit makes a commit upon another.
 func (b *Branch) commit(ctx context.Context, c draft.Commit, upon string) (hash string, err error) {
-	if b.Check != nil {
-		if err := b.Check(folder.Local(b.objects, c.Tree)); err != nil {
-			return "", err
-		}
-	}
 	args := []string{"commit-tree", c.Tree, "-p", upon, "-F", "-"}
 	if signs, _ := Line(ctx, b.root, "config", "--type=bool", "commit.gpgsign"); signs == "true" {
 		args = append(args, "-S")

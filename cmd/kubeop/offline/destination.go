@@ -124,11 +124,11 @@ func (d *destination) push(ctx context.Context, c change) error {
 	if err != nil {
 		return err
 	}
-	branch.Check = func(files *folder.Folder) error { return d.check(ctx, c, files, prefix) }
 	if _, err := branch.Fetch(ctx); err != nil {
 		return err
 	}
 	r := commit.Request{ID: string(uuid.NewUUID()), Title: c.title, Folder: prefix, Edits: c.edits, Branch: branch.Branch}
+	r.Check = func(_, files *folder.Folder) error { return d.check(ctx, c, files) }
 	if r.Base, err = branch.Seen(ctx); err != nil {
 		return err
 	}
@@ -154,13 +154,7 @@ func (d *destination) push(ctx context.Context, c change) error {
 }
 
 // check refuses a commit with problems in what it changes.
-func (d *destination) check(ctx context.Context, c change, files *folder.Folder, prefix string) error {
-	if prefix != "" {
-		var err error
-		if files, err = files.Sub(prefix); err != nil {
-			return err
-		}
-	}
+func (d *destination) check(ctx context.Context, c change, files *folder.Folder) error {
 	if err := d.judge(ctx, c, git.Files{Folder: files}); err != nil {
 		return fmt.Errorf("not committed: %w", err)
 	}

@@ -7,11 +7,10 @@ import (
 	"path"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
 	"github.com/kubeop/kubeop/gitops/commit"
+	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
@@ -63,11 +62,7 @@ func writeObject(ctx context.Context, d *destination, kind target.Kind, name str
 	if err != nil {
 		return err
 	}
-	object := fields{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind.Name, "metadata": fields{"name": path.Base(name)}}
-	if len(spec) > 0 {
-		object["spec"] = spec
-	}
-	text, err := yaml.Marshal(object)
+	text, err := document.Write(kind.Name, path.Base(name), spec)
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", place, err)
 	}

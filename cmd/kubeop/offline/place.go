@@ -3,11 +3,11 @@ package offline
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
@@ -32,19 +32,11 @@ func placeOf(kind target.Kind, name string, platform bool) (string, error) {
 	case len(parts) != len(wanted):
 		return "", fmt.Errorf("%q does not name one %s of this repository: write %s", name, kind.Singular(), strings.Join(wanted, "/"))
 	}
-	folders := []string{layout.ProjectsFolder, layout.AppsFolder}
-	switch {
-	case platform && parts[0] == v1alpha1.PlatformTenant:
-		folders = []string{layout.PlatformFolder, layout.AppsFolder}
-		parts = parts[1:]
-	case platform:
-		folders = append([]string{layout.TenantsFolder}, folders...)
+	if !platform {
+		parts = append([]string{""}, parts...)
 	}
-	place := ""
-	for i, part := range parts {
-		place = path.Join(place, folders[i], part)
-	}
-	return path.Join(place, map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[kind.Name]), nil
+	parts = append(parts, "", "")
+	return identity.Ref{Tenant: parts[0], Project: parts[1], App: parts[2]}.File(platform), nil
 }
 
 // fileOf returns the file of an object of a kind that is declared by a file of its own.
