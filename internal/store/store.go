@@ -1,4 +1,4 @@
-// Package store is what the manager keeps in a database: tokens, the code for the first administrator, and the audit log. Tenants, projects and
+// Package store is what the manager keeps in a database: tokens, the code for the first administrator, the answers for Idempotency-Keys, and the audit log. Tenants, projects and
 // apps are never in it: Git and the cluster have them.
 package store
 
@@ -52,6 +52,31 @@ type Event struct {
 	Tenant    string
 	Address   string
 	RequestID string
+	// Commit is the hash of the commit that the write made, "" if it made none.
+	Commit string
+}
+
+// Request is a request with an Idempotency-Key, and what it was answered.
+type Request struct {
+	// Caller is the ID of the caller's token. Each has keys of its own.
+	Caller, Key string
+	// Hash is made of what is requested: the same key with another hash is a mistake of the caller.
+	Hash    []byte
+	Created time.Time
+	// Expires is when the key is forgotten.
+	Expires time.Time
+	// Answer is nil until the request is done.
+	Answer []byte
+}
+
+// Requests keeps requests with an Idempotency-Key.
+type Requests interface {
+	// BeginRequest keeps a request, unless there is one with its key that has not expired at r.Created. It returns the one that is kept.
+	BeginRequest(ctx context.Context, r Request) (Request, error)
+	// FinishRequest keeps the answer to a request, and its event, in one transaction. If there is an answer, it keeps that, and records nothing.
+	FinishRequest(ctx context.Context, r Request, e Event) error
+	// ForgetRequest forgets a request that has no answer, so that its key is free.
+	ForgetRequest(ctx context.Context, r Request) error
 }
 
 // Tokens keeps tokens. Each write records its event in the same transaction.
@@ -78,8 +103,9 @@ type Setup interface {
 	ClaimSetup(ctx context.Context, hash []byte, t Token, e Event) error
 }
 
-// Audit reads the audit log.
+// Audit is the audit log. What is kept here is recorded with its write; RecordEvent is for writes that are made elsewhere.
 type Audit interface {
+	RecordEvent(ctx context.Context, e Event) error
 	// ListEvents returns up to limit events whose IDs are less than before, the newest first; before 0 begins with the newest. of "" lists those of
 	// all tenants.
 	ListEvents(ctx context.Context, of string, before int64, limit int) ([]Event, error)
@@ -89,6 +115,7 @@ type Audit interface {
 type Store interface {
 	Tokens
 	Setup
+	Requests
 	Audit
 	Ping(ctx context.Context) error
 	Close() error

@@ -26,6 +26,7 @@ type Event struct {
 	Tenant    string    `json:"tenant,omitempty"`
 	Address   string    `json:"address" doc:"Where the request came from."`
 	RequestID string    `json:"requestId"`
+	Commit    string    `json:"commit,omitempty" doc:"The commit that the write made."`
 }
 
 type answer struct{ Body page.List[Event] }

@@ -11,12 +11,17 @@ import (
 )
 
 func insertEvent(ctx context.Context, tx *sql.Tx, e store.Event) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO events (at, actor, action, object, tenant, address, request_id) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		micros(e.At), e.Actor, e.Action, e.Object, e.Tenant, e.Address, e.RequestID)
+	_, err := tx.ExecContext(ctx, `INSERT INTO events (at, actor, action, object, tenant, address, request_id, commit_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		micros(e.At), e.Actor, e.Action, e.Object, e.Tenant, e.Address, e.RequestID, e.Commit)
 	if err != nil {
 		return fmt.Errorf("recording an event: %w", err)
 	}
 	return nil
+}
+
+// RecordEvent implements store.Audit.
+func (s *Store) RecordEvent(ctx context.Context, e store.Event) error {
+	return s.write(ctx, func(tx *sql.Tx) error { return insertEvent(ctx, tx, e) })
 }
 
 // ListEvents implements store.Audit.
@@ -24,7 +29,7 @@ func (s *Store) ListEvents(ctx context.Context, of string, before int64, limit i
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT id, at, actor, action, object, tenant, address, request_id FROM events
+	rows, err := s.db.QueryContext(ctx, `SELECT id, at, actor, action, object, tenant, address, request_id, commit_hash FROM events
 		WHERE (? = '' OR tenant = ?) AND id < ? ORDER BY id DESC LIMIT ?`, of, of, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading events: %w", err)
@@ -33,7 +38,7 @@ func (s *Store) ListEvents(ctx context.Context, of string, before int64, limit i
 	for rows.Next() {
 		var e store.Event
 		var at int64
-		if err := rows.Scan(&e.ID, &at, &e.Actor, &e.Action, &e.Object, &e.Tenant, &e.Address, &e.RequestID); err != nil {
+		if err := rows.Scan(&e.ID, &at, &e.Actor, &e.Action, &e.Object, &e.Tenant, &e.Address, &e.RequestID, &e.Commit); err != nil {
 			return nil, fmt.Errorf("reading events: %w", err)
 		}
 		e.At = fromMicros(at)

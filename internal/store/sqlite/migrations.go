@@ -38,6 +38,17 @@ var migrations = []string{
 		request_id TEXT NOT NULL
 	) STRICT;
 	CREATE INDEX events_by_tenant ON events (tenant, id);`,
+	`ALTER TABLE events ADD COLUMN commit_hash TEXT NOT NULL DEFAULT '';
+	CREATE TABLE requests (
+		caller  TEXT NOT NULL,
+		key     TEXT NOT NULL,
+		hash    BLOB NOT NULL,
+		created INTEGER NOT NULL,
+		expires INTEGER NOT NULL,
+		answer  BLOB,
+		PRIMARY KEY (caller, key)
+	) STRICT;
+	CREATE INDEX requests_by_expiry ON requests (expires);`,
 }
 
 // migrate applies what the database does not have yet. Two programs that start at once wait for each other at the first statement that writes.

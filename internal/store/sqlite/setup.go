@@ -36,7 +36,7 @@ func (s *Store) ClaimSetup(ctx context.Context, hash []byte, t store.Token, e st
 		if n, err := claimed.RowsAffected(); err != nil || n == 0 {
 			return errors.Join(store.ErrNotFound, err)
 		}
-		if err := errors.Join(insertToken(ctx, tx, t), insertEvent(ctx, tx, e)); err != nil {
+		if err := insertRecorded(ctx, tx, t, e); err != nil {
 			return fmt.Errorf("storing the token of the first administrator: %w", err)
 		}
 		return nil

@@ -19,12 +19,20 @@ func (s *Store) CreateToken(ctx context.Context, t store.Token, e store.Event) e
 		if err := roomFor(ctx, tx, t); err != nil {
 			return err
 		}
-		return errors.Join(insertToken(ctx, tx, t), insertEvent(ctx, tx, e))
+		return insertRecorded(ctx, tx, t, e)
 	})
 	if err != nil {
 		return fmt.Errorf("storing a token: %w", err)
 	}
 	return nil
+}
+
+// insertRecorded inserts a token and its event. A disk that is full ends the transaction, so nothing may follow then: it would be written by itself.
+func insertRecorded(ctx context.Context, tx *sql.Tx, t store.Token, e store.Event) error {
+	if err := insertToken(ctx, tx, t); err != nil {
+		return err
+	}
+	return insertEvent(ctx, tx, e)
 }
 
 // roomFor returns ErrTooMany if the tenant of a token may have no more.

@@ -30,6 +30,8 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"the last use never goes back":                   lastUse,
 		"writers at the same time lose nothing":          manyWriters,
 		"a tenant has at most so many valid tokens":      tokensOfTenant,
+		"a request is kept once, with its answer":        requests,
+		"a write that is made elsewhere is recorded":     recorded,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
@@ -324,5 +326,67 @@ func closed(t *testing.T, s store.Store, open func(*testing.T) store.Store) {
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func requests(t *testing.T, s store.Store) {
+	begin := func(caller, key, hash string, at time.Time) store.Request {
+		t.Helper()
+		kept, err := s.BeginRequest(t.Context(), store.Request{Caller: caller, Key: key, Hash: []byte(hash), Created: at, Expires: at.Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	}
+	first := begin("a", "k", "one", now)
+	if diff := cmp.Diff(store.Request{Caller: "a", Key: "k", Hash: []byte("one"), Created: now, Expires: now.Add(time.Hour)}, first); diff != "" {
+		t.Errorf("-want +kept:\n%s", diff)
+	}
+	if other := begin("b", "k", "two", now); string(other.Hash) != "two" {
+		t.Errorf("another caller has %q", other.Hash)
+	}
+	if again := begin("a", "k", "two", now.Add(time.Minute)); string(again.Hash) != "one" || !again.Created.Equal(now) {
+		t.Errorf("again it is %+v", again)
+	}
+	for range 2 { // Only the first answer counts, and is recorded.
+		first.Answer = append([]byte("answer"), first.Answer...)
+		if err := s.FinishRequest(t.Context(), first, eventOf("acme", "app")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ForgetRequest(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if again := begin("a", "k", "one", now.Add(time.Minute)); string(again.Answer) != "answer" {
+		t.Errorf("the answer is %q", again.Answer)
+	}
+	if got := objects(t, s, "acme"); len(got) != 1 {
+		t.Errorf("recorded are %q", got)
+	}
+	refused := begin("b", "k", "two", now)
+	if err := s.ForgetRequest(t.Context(), refused); err != nil {
+		t.Fatal(err)
+	}
+	if free := begin("b", "k", "three", now); string(free.Hash) != "three" {
+		t.Errorf("a forgotten key has %q", free.Hash)
+	}
+	if expired := begin("a", "k", "three", now.Add(time.Hour)); string(expired.Hash) != "three" || expired.Answer != nil {
+		t.Errorf("an expired key has %+v", expired)
+	}
+}
+
+func recorded(t *testing.T, s store.Store) {
+	want := eventOf("acme", "app/acme/shop/web")
+	want.Commit = "0123456789012345678901234567890123456789"
+	if err := s.RecordEvent(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	events, err := s.ListEvents(t.Context(), "acme", 0, 10)
+	if err != nil || len(events) != 1 {
+		t.Fatalf("%v: %v", err, events)
+	}
+	want.ID = events[0].ID
+	if diff := cmp.Diff(want, events[0]); diff != "" {
+		t.Errorf("-event +recorded:\n%s", diff)
 	}
 }
