@@ -46,6 +46,17 @@ const (
 	ReadyStatusOk       ReadyStatus = "ok"
 )
 
+// Defines values for ReportState.
+const (
+	Applied ReportState = "Applied"
+	Deleted ReportState = "Deleted"
+	Failed  ReportState = "Failed"
+	Healthy ReportState = "Healthy"
+	Held    ReportState = "Held"
+	Pending ReportState = "Pending"
+	Refused ReportState = "Refused"
+)
+
 // Defines values for StateStatus.
 const (
 	StateStatusOk StateStatus = "ok"
@@ -176,7 +187,10 @@ type Event struct {
 	// Address Where the request came from.
 	Address string    `json:"address"`
 	At      time.Time `json:"at"`
-	ID      int64     `json:"id"`
+
+	// Commit The commit that the write made.
+	Commit string `json:"commit,omitempty,omitzero"`
+	ID     int64  `json:"id"`
 
 	// Object What it was made on.
 	Object    string `json:"object"`
@@ -186,12 +200,37 @@ type Event struct {
 
 // Fault defines model for Fault.
 type Fault struct {
-	// Location Where: path, query, header or body, and the field.
+	// Location Where: path, query, header or body, and the field; or a file of the repository, with line and column.
 	//
 	// Examples: body.scopes[0]
 	Location string `json:"location,omitempty,omitzero"`
 
 	// Message What is wrong there.
+	Message string `json:"message"`
+}
+
+// File defines model for File.
+type File struct {
+	// Commit The newest commit.
+	Commit string `json:"commit"`
+
+	// Path The path in it.
+	Path string `json:"path"`
+
+	// Repository The Repository that declares the object.
+	Repository string `json:"repository"`
+
+	// Text The file, with its comments.
+	Text string `json:"text"`
+}
+
+// FileProblem defines model for FileProblem.
+type FileProblem struct {
+	// Code As kubeop explain explains it.
+	Code    string `json:"code,omitempty,omitzero"`
+	Column  int64  `json:"column,omitempty,omitzero"`
+	File    string `json:"file"`
+	Line    int64  `json:"line,omitempty,omitzero"`
 	Message string `json:"message"`
 }
 
@@ -235,6 +274,21 @@ type ListToken struct {
 	Next string `json:"next,omitempty,omitzero"`
 }
 
+// NewObject defines model for NewObject.
+type NewObject struct {
+	// Name Examples: web
+	Name string `json:"name"`
+
+	// Spec As in the file: docs/spec has the fields.
+	Spec map[string]interface{} `json:"spec,omitempty,omitzero"`
+}
+
+// ObjectSpec defines model for ObjectSpec.
+type ObjectSpec struct {
+	// Spec As in the file: docs/spec has the fields.
+	Spec map[string]interface{} `json:"spec"`
+}
+
 // Problem defines model for Problem.
 type Problem struct {
 	// Code The stable code. Programs decide by it, not by the texts.
@@ -261,6 +315,9 @@ type Problem struct {
 	//
 	// Examples: urn:kubeop:problem:not-found
 	Type string `json:"type"`
+
+	// Versions Of a conflict about a file: both versions.
+	Versions Versions `json:"versions,omitempty,omitzero"`
 }
 
 // Project defines model for Project.
@@ -304,6 +361,25 @@ type Ready struct {
 
 // ReadyStatus defines model for Ready.Status.
 type ReadyStatus string
+
+// Report defines model for Report.
+type Report struct {
+	// At Since when the object is in this state, as far as it is known.
+	At     time.Time `json:"at,omitempty,omitzero"`
+	Commit string    `json:"commit"`
+
+	// Message Why, or what it waits for.
+	Message string `json:"message,omitempty,omitzero"`
+
+	// Problems Where the files are wrong.
+	Problems []FileProblem `json:"problems,omitempty,omitzero"`
+
+	// State Pending: the operator has not got so far. Held: a person has to confirm it. Refused: the operator does not use this version of the file. Applied: it uses it, and the object is not ready yet. Failed: it uses it, and only another change can help. Healthy: the object is ready. Deleted: the object is gone.
+	State ReportState `json:"state"`
+}
+
+// ReportState Pending: the operator has not got so far. Held: a person has to confirm it. Refused: the operator does not use this version of the file. Applied: it uses it, and the object is not ready yet. Failed: it uses it, and only another change can help. Healthy: the object is ready. Deleted: the object is gone.
+type ReportState string
 
 // State defines model for State.
 type State struct {
@@ -365,6 +441,21 @@ type Token struct {
 	Scopes  []string  `json:"scopes"`
 }
 
+// Versions defines model for Versions.
+type Versions struct {
+	// Commit The newest commit.
+	Commit string `json:"commit"`
+
+	// Current The file in that commit. It is not there if the file is not.
+	Current string `json:"current,omitempty,omitzero"`
+
+	// File The path in the repository.
+	File string `json:"file"`
+
+	// Yours The file as the request would have it there.
+	Yours string `json:"yours,omitempty,omitzero"`
+}
+
 // Wanted defines model for Wanted.
 type Wanted struct {
 	// Expires Within 366 days. Default: in 90 days.
@@ -377,6 +468,31 @@ type Wanted struct {
 	//
 	// Examples: ["project:acme/shop:deploy"]
 	Scopes []string `json:"scopes"`
+}
+
+// Written defines model for Written.
+type Written struct {
+	// Changed Whether there is a commit for this request. It is false if the file is so already.
+	Changed bool `json:"changed"`
+
+	// Commit The hash of the commit; of the newest one if nothing changed.
+	Commit string `json:"commit"`
+
+	// File The file in it.
+	//
+	// Examples: projects/shop/apps/web/app.yaml
+	File string `json:"file"`
+
+	// Follow Where to read what became of the commit.
+	//
+	// Examples: /v1/apps/acme/shop/web/commits/0123456789012345678901234567890123456789
+	Follow string `json:"follow"`
+
+	// Repository The Repository that declares the object.
+	Repository string `json:"repository"`
+
+	// Request The id in the trailer Kubeop-Request of the commit.
+	Request string `json:"request"`
 }
 
 // ListAppsParams defines parameters for ListApps.
@@ -394,8 +510,38 @@ type ListAppsParams struct {
 	LastEventID string `json:"Last-Event-ID,omitempty,omitzero"`
 }
 
+// CreateAppParams defines parameters for CreateApp.
+type CreateAppParams struct {
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
+	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// DeleteAppParams defines parameters for DeleteApp.
+type DeleteAppParams struct {
+	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
 // GetAppParams defines parameters for GetApp.
 type GetAppParams struct {
+	// IfNoneMatch ETags of answers that the caller has. If it is one of these, the answer is 304 without a body.
+	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
+}
+
+// PatchAppParams defines parameters for PatchApp.
+type PatchAppParams struct {
+	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
+// ReplaceAppParams defines parameters for ReplaceApp.
+type ReplaceAppParams struct {
+	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
+// GetAppFileParams defines parameters for GetAppFile.
+type GetAppFileParams struct {
 	// IfNoneMatch ETags of answers that the caller has. If it is one of these, the answer is 304 without a body.
 	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
 }
@@ -424,8 +570,38 @@ type ListProjectsParams struct {
 	LastEventID string `json:"Last-Event-ID,omitempty,omitzero"`
 }
 
+// CreateProjectParams defines parameters for CreateProject.
+type CreateProjectParams struct {
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
+	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// DeleteProjectParams defines parameters for DeleteProject.
+type DeleteProjectParams struct {
+	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
 // GetProjectParams defines parameters for GetProject.
 type GetProjectParams struct {
+	// IfNoneMatch ETags of answers that the caller has. If it is one of these, the answer is 304 without a body.
+	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
+}
+
+// PatchProjectParams defines parameters for PatchProject.
+type PatchProjectParams struct {
+	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
+// ReplaceProjectParams defines parameters for ReplaceProject.
+type ReplaceProjectParams struct {
+	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
+// GetProjectFileParams defines parameters for GetProjectFile.
+type GetProjectFileParams struct {
 	// IfNoneMatch ETags of answers that the caller has. If it is one of these, the answer is 304 without a body.
 	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
 }
@@ -445,8 +621,38 @@ type ListTenantsParams struct {
 	LastEventID string `json:"Last-Event-ID,omitempty,omitzero"`
 }
 
+// CreateTenantParams defines parameters for CreateTenant.
+type CreateTenantParams struct {
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
+	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// DeleteTenantParams defines parameters for DeleteTenant.
+type DeleteTenantParams struct {
+	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
 // GetTenantParams defines parameters for GetTenant.
 type GetTenantParams struct {
+	// IfNoneMatch ETags of answers that the caller has. If it is one of these, the answer is 304 without a body.
+	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
+}
+
+// PatchTenantParams defines parameters for PatchTenant.
+type PatchTenantParams struct {
+	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
+// ReplaceTenantParams defines parameters for ReplaceTenant.
+type ReplaceTenantParams struct {
+	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
+// GetTenantFileParams defines parameters for GetTenantFile.
+type GetTenantFileParams struct {
 	// IfNoneMatch ETags of answers that the caller has. If it is one of these, the answer is 304 without a body.
 	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
 }
@@ -460,8 +666,35 @@ type ListTokensParams struct {
 	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
 
+// CreateAppJSONRequestBody defines body for CreateApp for application/json ContentType.
+type CreateAppJSONRequestBody = NewObject
+
+// PatchAppJSONRequestBody defines body for PatchApp for application/json ContentType.
+type PatchAppJSONRequestBody = ObjectSpec
+
+// ReplaceAppJSONRequestBody defines body for ReplaceApp for application/json ContentType.
+type ReplaceAppJSONRequestBody = ObjectSpec
+
+// CreateProjectJSONRequestBody defines body for CreateProject for application/json ContentType.
+type CreateProjectJSONRequestBody = NewObject
+
+// PatchProjectJSONRequestBody defines body for PatchProject for application/json ContentType.
+type PatchProjectJSONRequestBody = ObjectSpec
+
+// ReplaceProjectJSONRequestBody defines body for ReplaceProject for application/json ContentType.
+type ReplaceProjectJSONRequestBody = ObjectSpec
+
 // ClaimSetupJSONRequestBody defines body for ClaimSetup for application/json ContentType.
 type ClaimSetupJSONRequestBody = ClaimInputBody
+
+// CreateTenantJSONRequestBody defines body for CreateTenant for application/json ContentType.
+type CreateTenantJSONRequestBody = NewObject
+
+// PatchTenantJSONRequestBody defines body for PatchTenant for application/json ContentType.
+type PatchTenantJSONRequestBody = ObjectSpec
+
+// ReplaceTenantJSONRequestBody defines body for ReplaceTenant for application/json ContentType.
+type ReplaceTenantJSONRequestBody = ObjectSpec
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = Wanted
@@ -499,11 +732,55 @@ func (c *Client) ListAppsEvents(ctx context.Context, tenant string, project stri
 	return events(ctx, r)
 }
 
+// CreateApp calls POST /v1/apps/{tenant}/{project}: A new app.
+func (c *Client) CreateApp(ctx context.Context, tenant string, project string, params CreateAppParams, body CreateAppJSONRequestBody) (*Answer[Written], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/apps/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
+		header("Idempotency-Key", params.IdempotencyKey).
+		json("application/json", body)
+	return send[Written](ctx, r)
+}
+
+// DeleteApp calls DELETE /v1/apps/{tenant}/{project}/{app}: The deletion of an app, in Git.
+func (c *Client) DeleteApp(ctx context.Context, tenant string, project string, app string, params DeleteAppParams) (*Answer[Written], error) {
+	r := c.request(http.MethodDelete, fmt.Sprintf("/v1/apps/%s/%s/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
+		header("If-Match", params.IfMatch)
+	return send[Written](ctx, r)
+}
+
 // GetApp calls GET /v1/apps/{tenant}/{project}/{app}: An app.
 func (c *Client) GetApp(ctx context.Context, tenant string, project string, app string, params GetAppParams) (*Answer[App], error) {
 	r := c.request(http.MethodGet, fmt.Sprintf("/v1/apps/%s/%s/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
 		header("If-None-Match", params.IfNoneMatch)
 	return send[App](ctx, r)
+}
+
+// PatchApp calls PATCH /v1/apps/{tenant}/{project}/{app}: Change fields of an app.
+func (c *Client) PatchApp(ctx context.Context, tenant string, project string, app string, params PatchAppParams, body PatchAppJSONRequestBody) (*Answer[Written], error) {
+	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/apps/%s/%s/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
+		header("If-Match", params.IfMatch).
+		json("application/json", body)
+	return send[Written](ctx, r)
+}
+
+// ReplaceApp calls PUT /v1/apps/{tenant}/{project}/{app}: Another spec for an app.
+func (c *Client) ReplaceApp(ctx context.Context, tenant string, project string, app string, params ReplaceAppParams, body ReplaceAppJSONRequestBody) (*Answer[Written], error) {
+	r := c.request(http.MethodPut, fmt.Sprintf("/v1/apps/%s/%s/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
+		header("If-Match", params.IfMatch).
+		json("application/json", body)
+	return send[Written](ctx, r)
+}
+
+// GetAppCommit calls GET /v1/apps/{tenant}/{project}/{app}/commits/{commit}: What became of a commit of it.
+func (c *Client) GetAppCommit(ctx context.Context, tenant string, project string, app string, commit string) (*Answer[Report], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/apps/%s/%s/%s/commits/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app), url.PathEscape(commit)))
+	return send[Report](ctx, r)
+}
+
+// GetAppFile calls GET /v1/apps/{tenant}/{project}/{app}/file: The file that declares it, in the newest commit.
+func (c *Client) GetAppFile(ctx context.Context, tenant string, project string, app string, params GetAppFileParams) (*Answer[File], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/apps/%s/%s/%s/file", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
+		header("If-None-Match", params.IfNoneMatch)
+	return send[File](ctx, r)
 }
 
 // ListAudit calls GET /v1/audit: What was written, by whom and from where, the newest first.
@@ -541,11 +818,55 @@ func (c *Client) ListProjectsEvents(ctx context.Context, tenant string, params L
 	return events(ctx, r)
 }
 
+// CreateProject calls POST /v1/projects/{tenant}: A new project.
+func (c *Client) CreateProject(ctx context.Context, tenant string, params CreateProjectParams, body CreateProjectJSONRequestBody) (*Answer[Written], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/projects/%s", url.PathEscape(tenant))).
+		header("Idempotency-Key", params.IdempotencyKey).
+		json("application/json", body)
+	return send[Written](ctx, r)
+}
+
+// DeleteProject calls DELETE /v1/projects/{tenant}/{project}: The deletion of a project, in Git.
+func (c *Client) DeleteProject(ctx context.Context, tenant string, project string, params DeleteProjectParams) (*Answer[Written], error) {
+	r := c.request(http.MethodDelete, fmt.Sprintf("/v1/projects/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
+		header("If-Match", params.IfMatch)
+	return send[Written](ctx, r)
+}
+
 // GetProject calls GET /v1/projects/{tenant}/{project}: A project.
 func (c *Client) GetProject(ctx context.Context, tenant string, project string, params GetProjectParams) (*Answer[Project], error) {
 	r := c.request(http.MethodGet, fmt.Sprintf("/v1/projects/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
 		header("If-None-Match", params.IfNoneMatch)
 	return send[Project](ctx, r)
+}
+
+// PatchProject calls PATCH /v1/projects/{tenant}/{project}: Change fields of a project.
+func (c *Client) PatchProject(ctx context.Context, tenant string, project string, params PatchProjectParams, body PatchProjectJSONRequestBody) (*Answer[Written], error) {
+	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/projects/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
+		header("If-Match", params.IfMatch).
+		json("application/json", body)
+	return send[Written](ctx, r)
+}
+
+// ReplaceProject calls PUT /v1/projects/{tenant}/{project}: Another spec for a project.
+func (c *Client) ReplaceProject(ctx context.Context, tenant string, project string, params ReplaceProjectParams, body ReplaceProjectJSONRequestBody) (*Answer[Written], error) {
+	r := c.request(http.MethodPut, fmt.Sprintf("/v1/projects/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
+		header("If-Match", params.IfMatch).
+		json("application/json", body)
+	return send[Written](ctx, r)
+}
+
+// GetProjectCommit calls GET /v1/projects/{tenant}/{project}/commits/{commit}: What became of a commit of it.
+func (c *Client) GetProjectCommit(ctx context.Context, tenant string, project string, commit string) (*Answer[Report], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/projects/%s/%s/commits/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(commit)))
+	return send[Report](ctx, r)
+}
+
+// GetProjectFile calls GET /v1/projects/{tenant}/{project}/file: The file that declares it, in the newest commit.
+func (c *Client) GetProjectFile(ctx context.Context, tenant string, project string, params GetProjectFileParams) (*Answer[File], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/projects/%s/%s/file", url.PathEscape(tenant), url.PathEscape(project))).
+		header("If-None-Match", params.IfNoneMatch)
+	return send[File](ctx, r)
 }
 
 // ClaimSetup calls POST /v1/setup: The token of the first administrator, for the code that the manager printed.
@@ -576,11 +897,55 @@ func (c *Client) ListTenantsEvents(ctx context.Context, params ListTenantsParams
 	return events(ctx, r)
 }
 
+// CreateTenant calls POST /v1/tenants: A new tenant.
+func (c *Client) CreateTenant(ctx context.Context, params CreateTenantParams, body CreateTenantJSONRequestBody) (*Answer[Written], error) {
+	r := c.request(http.MethodPost, "/v1/tenants").
+		header("Idempotency-Key", params.IdempotencyKey).
+		json("application/json", body)
+	return send[Written](ctx, r)
+}
+
+// DeleteTenant calls DELETE /v1/tenants/{tenant}: The deletion of a tenant, in Git.
+func (c *Client) DeleteTenant(ctx context.Context, tenant string, params DeleteTenantParams) (*Answer[Written], error) {
+	r := c.request(http.MethodDelete, fmt.Sprintf("/v1/tenants/%s", url.PathEscape(tenant))).
+		header("If-Match", params.IfMatch)
+	return send[Written](ctx, r)
+}
+
 // GetTenant calls GET /v1/tenants/{tenant}: A tenant.
 func (c *Client) GetTenant(ctx context.Context, tenant string, params GetTenantParams) (*Answer[Tenant], error) {
 	r := c.request(http.MethodGet, fmt.Sprintf("/v1/tenants/%s", url.PathEscape(tenant))).
 		header("If-None-Match", params.IfNoneMatch)
 	return send[Tenant](ctx, r)
+}
+
+// PatchTenant calls PATCH /v1/tenants/{tenant}: Change fields of a tenant.
+func (c *Client) PatchTenant(ctx context.Context, tenant string, params PatchTenantParams, body PatchTenantJSONRequestBody) (*Answer[Written], error) {
+	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/tenants/%s", url.PathEscape(tenant))).
+		header("If-Match", params.IfMatch).
+		json("application/json", body)
+	return send[Written](ctx, r)
+}
+
+// ReplaceTenant calls PUT /v1/tenants/{tenant}: Another spec for a tenant.
+func (c *Client) ReplaceTenant(ctx context.Context, tenant string, params ReplaceTenantParams, body ReplaceTenantJSONRequestBody) (*Answer[Written], error) {
+	r := c.request(http.MethodPut, fmt.Sprintf("/v1/tenants/%s", url.PathEscape(tenant))).
+		header("If-Match", params.IfMatch).
+		json("application/json", body)
+	return send[Written](ctx, r)
+}
+
+// GetTenantCommit calls GET /v1/tenants/{tenant}/commits/{commit}: What became of a commit of it.
+func (c *Client) GetTenantCommit(ctx context.Context, tenant string, commit string) (*Answer[Report], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/tenants/%s/commits/%s", url.PathEscape(tenant), url.PathEscape(commit)))
+	return send[Report](ctx, r)
+}
+
+// GetTenantFile calls GET /v1/tenants/{tenant}/file: The file that declares it, in the newest commit.
+func (c *Client) GetTenantFile(ctx context.Context, tenant string, params GetTenantFileParams) (*Answer[File], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/tenants/%s/file", url.PathEscape(tenant))).
+		header("If-None-Match", params.IfNoneMatch)
+	return send[File](ctx, r)
 }
 
 // ListTokens calls GET /v1/tokens: The tokens that the caller may see, by id.

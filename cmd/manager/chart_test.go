@@ -101,7 +101,7 @@ manager:
 	if policy := decode[networkingv1.NetworkPolicy](t, rendered, "NetworkPolicy"); len(policy.Spec.Egress) != 1 || len(policy.Spec.Egress[0].Ports) != 2 {
 		t.Errorf("the manager may connect to %+v", policy.Spec.Egress)
 	}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{"paas.kubeop.io"}, Resources: []string{"tenants", "projects", "apps"}, Verbs: []string{"list", "watch"}}}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{"paas.kubeop.io"}, Resources: []string{"tenants", "projects", "apps", "repositories"}, Verbs: []string{"list", "watch"}}}
 	if diff := gocmp.Diff(rules, decode[rbacv1.ClusterRole](t, rendered, "ClusterRole").Rules); diff != "" {
 		t.Errorf("the rights of the manager (-want +got):\n%s", diff)
 	}
@@ -111,6 +111,29 @@ manager:
 	}
 	if !*pod.Spec.AutomountServiceAccountToken {
 		t.Error("the manager has no token for the API server")
+	}
+}
+
+// TestTheChartLetsTheManagerReadNamedSecretsOnly: without names none, and then it may not connect to Git servers either.
+func TestTheChartLetsTheManagerReadNamedSecretsOnly(t *testing.T) {
+	const values = "manager: {enabled: true, plainHTTP: true"
+	without := render(t, values+"}")
+	if strings.Contains(without, "secrets") || strings.Contains(without, "kind: Role\n") {
+		t.Errorf("it may read Secrets:\n%s", without)
+	}
+	if policy := decode[networkingv1.NetworkPolicy](t, without, "NetworkPolicy"); len(policy.Spec.Egress) != 1 {
+		t.Errorf("it may connect to %+v", policy.Spec.Egress)
+	}
+	with := render(t, values+", git: {secrets: [acme-git, platform-git], ports: [3000]}}")
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"acme-git", "platform-git"}, Verbs: []string{"get"}}}
+	if diff := gocmp.Diff(rules, decode[rbacv1.Role](t, with, "Role").Rules); diff != "" {
+		t.Errorf("the rights of the manager (-want +got):\n%s", diff)
+	}
+	if binding := decode[rbacv1.RoleBinding](t, with, "RoleBinding"); binding.Namespace != "kubeop-system" || binding.RoleRef.Name != "kubeop-manager" || len(binding.Subjects) != 1 {
+		t.Errorf("the rights are given by %+v", binding)
+	}
+	if policy := decode[networkingv1.NetworkPolicy](t, with, "NetworkPolicy"); len(policy.Spec.Egress) != 3 || policy.Spec.Egress[1].Ports[0].Port.IntValue() != 3000 {
+		t.Errorf("it may connect to %+v", policy.Spec.Egress)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,11 +13,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubeop/kubeop/cmd/manager/repositories"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/manager/api"
 	"github.com/kubeop/kubeop/internal/manager/live"
@@ -34,6 +42,7 @@ type manager struct {
 	api, health  *server.Server
 	store        store.Store
 	cluster      *live.Cluster
+	repositories *repositories.Repositories
 	certificates *certwatcher.CertWatcher
 }
 
@@ -41,6 +50,9 @@ type manager struct {
 func listen(ctx context.Context, c *config.Manager, cluster *rest.Config) (_ *manager, err error) {
 	m := &manager{config: c, checks: readiness.New(ctrl.Log.WithName("readiness"), time.Now)}
 	if m.cluster, err = live.NewCluster(ctx, cluster); err != nil {
+		return nil, err
+	}
+	if m.repositories, err = openRepositories(c, cluster, m.cluster); err != nil {
 		return nil, err
 	}
 	if m.store, err = sqlite.Open(ctx, filepath.Join(c.DataDir, "manager.db")); err != nil {
@@ -66,7 +78,7 @@ func (m *manager) listen() error {
 		return err
 	}
 	handler, err := api.New(api.Options{
-		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Live: &live.Operations{Index: m.cluster.Index, Synced: m.cluster.Synced},
+		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Live: &live.Operations{Index: m.cluster.Index, Synced: m.cluster.Synced}, Repositories: m.repositories,
 		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Proxies: proxies, Now: time.Now,
 	})
 	if err != nil {
@@ -84,6 +96,26 @@ func (m *manager) listen() error {
 		return errors.Join(fmt.Errorf("listening on HEALTH_ADDR %s: %w", c.HealthAddr, err), m.api.Listener.Close())
 	}
 	return nil
+}
+
+// openRepositories returns the repositories of a cluster. Their credentials are read when they are needed.
+func openRepositories(c *config.Manager, cluster *rest.Config, objects *live.Cluster) (*repositories.Repositories, error) {
+	allowed, err := c.Allowed()
+	if err != nil {
+		return nil, err
+	}
+	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	// The kind is known, so a start does not depend on the API server.
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	secrets, err := client.New(cluster, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("making the client for Secrets: %w", err)
+	}
+	store := git.NewStore(cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "git")), &transport.Network{Allowed: allowed})
+	return repositories.New(objects.Reader(), secrets, c.Namespace, store), nil
 }
 
 // offerSetup logs the code for the first administrator, unless there is one.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -22,8 +23,13 @@ type Manager struct {
 	// TLSCertDir is the folder with tls.crt and tls.key, which are read again when they change. "" serves plain HTTP: something before the
 	// manager, such as an ingress controller, has to end TLS, because callers send tokens.
 	TLSCertDir string `env:"TLS_CERT_DIR"`
-	// DataDir has the store, manager.db. It has to outlive the process.
-	DataDir string `env:"DATA_DIR, default=/data"`
+	// DataDir has the store, manager.db. It has to outlive the process. CacheDir has what was fetched of Git repositories, and need not; "" is a folder in DataDir.
+	DataDir  string `env:"DATA_DIR, default=/data"`
+	CacheDir string `env:"CACHE_DIR"`
+	// Namespace is the operator's, which has the credentials of repositories.
+	Namespace string `env:"OPERATOR_NAMESPACE, default=kubeop-system"`
+	// AllowedAddresses are those that the URLs of repositories may lead to although the SSRF guard refuses them by default, as for the operator.
+	AllowedAddresses []string `env:"ALLOWED_ADDRESSES"`
 	// RequestsPerSecond is how many requests one address, and one token, may send, on average; Burst is how many at once.
 	RequestsPerSecond float64 `env:"REQUESTS_PER_SECOND, default=50"`
 	Burst             int     `env:"REQUEST_BURST, default=200"`
@@ -62,8 +68,14 @@ func (c *Manager) check() error {
 	case c.GracefulTimeout <= OperationTimeout || c.GracefulTimeout > 5*time.Minute:
 		return fmt.Errorf("GRACEFUL_TIMEOUT is %s; it must be more than the %s that an operation may take, and at most 5m", c.GracefulTimeout, OperationTimeout)
 	}
-	_, err := c.Proxies()
-	return err
+	_, proxies := c.Proxies()
+	_, allowed := c.Allowed()
+	return errors.Join(proxies, allowed)
+}
+
+// Allowed parses AllowedAddresses. A single address becomes a network that contains only it.
+func (c *Manager) Allowed() ([]netip.Prefix, error) {
+	return networks("ALLOWED_ADDRESSES", c.AllowedAddresses)
 }
 
 // Proxies parses TrustedProxies. A single address becomes a network that contains only it.

@@ -63,7 +63,7 @@ func TestEachRowCountsOnlyWhereItsScopeReaches(t *testing.T) {
 	for _, role := range Roles {
 		kind, _, _ := strings.Cut(string(role), ":")
 		for resource, verbs := range table {
-			for _, verb := range []Verb{Read, Create, Delete, "unknown"} {
+			for _, verb := range []Verb{Read, Create, Update, Delete, "unknown"} {
 				for name, place := range reach {
 					tried++
 					want := verbs[verb][role] && slices.Contains(counts[kind], name)
@@ -74,7 +74,7 @@ func TestEachRowCountsOnlyWhereItsScopeReaches(t *testing.T) {
 			}
 		}
 	}
-	if tried != len(Roles)*len(table)*4*len(reach) || (Grant{{Role: Admin}}).May("unknown", Read, "", "") {
+	if tried != len(Roles)*len(table)*5*len(reach) || (Grant{{Role: Admin}}).May("unknown", Read, "", "") {
 		t.Errorf("%d were tried", tried)
 	}
 }

@@ -18,6 +18,7 @@ const (
 
 	Read   Verb = "read"
 	Create Verb = "create"
+	Update Verb = "update"
 	Delete Verb = "delete"
 )
 
@@ -46,9 +47,25 @@ var table = map[Resource]map[Verb]roles{
 		Delete: only(Admin, TenantAdmin),
 	},
 	// What was written, by whom and from where.
-	Audit:   {Read: only(Admin, TenantAdmin)},
-	Tenants: {Read: only(Admin, TenantView, TenantEdit, TenantAdmin)},
-	// Of a list, each caller gets those projects that are its own.
-	Projects: {Read: only(Roles...)},
-	Apps:     {Read: only(Roles...)},
+	Audit: {Read: only(Admin, TenantAdmin)},
+	// A tenant's settings limit the tenant, so it does not write them.
+	Tenants: {
+		Read:   only(Admin, TenantView, TenantEdit, TenantAdmin),
+		Create: only(Admin),
+		Update: only(Admin),
+		Delete: only(Admin),
+	},
+	// Of a list, each caller gets those projects that are its own. Who may update also reads the file.
+	Projects: {
+		Read:   only(Roles...),
+		Create: only(Admin, TenantEdit, TenantAdmin),
+		Update: only(Admin, TenantEdit, TenantAdmin),
+		Delete: only(Admin, TenantAdmin),
+	},
+	Apps: {
+		Read:   only(Roles...),
+		Create: only(Admin, TenantEdit, TenantAdmin, ProjectEdit),
+		Update: only(Admin, TenantEdit, TenantAdmin, ProjectEdit, ProjectDeploy),
+		Delete: only(Admin, TenantEdit, TenantAdmin, ProjectEdit),
+	},
 }

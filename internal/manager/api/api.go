@@ -25,6 +25,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/request"
 	"github.com/kubeop/kubeop/internal/manager/tokens"
+	"github.com/kubeop/kubeop/internal/manager/writes"
 	"github.com/kubeop/kubeop/internal/store"
 	"github.com/kubeop/kubeop/internal/version"
 )
@@ -40,6 +41,8 @@ type Options struct {
 	Store    store.Store
 	// Live reads the cluster.
 	Live *live.Operations
+	// Repositories are written to.
+	Repositories writes.Repositories
 	// RequestsPerSecond and Burst limit each address, and each token.
 	RequestsPerSecond float64
 	Burst             int
@@ -58,6 +61,7 @@ func New(o Options) (http.Handler, error) {
 	(&tokens.Operations{Store: o.Store, Now: o.Now}).Register(operations)
 	audit.Register(operations, o.Store)
 	o.Live.Register(operations)
+	(&writes.Operations{Repositories: o.Repositories, Live: o.Live, Store: o.Store, Now: o.Now}).Register(operations)
 	if err := serveDocument(mux, operations.OpenAPI()); err != nil {
 		return nil, err
 	}

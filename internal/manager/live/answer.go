@@ -29,7 +29,7 @@ type one struct {
 // answerOf answers an item, or that the caller has it.
 func answerOf(k Known, item *index.Item) *one {
 	return &one{ETag: item.ETag, CacheControl: "private, no-cache", Body: func(ctx huma.Context) {
-		if k.has(item.ETag) {
+		if k.Has(item.ETag) {
 			ctx.SetStatus(http.StatusNotModified)
 			return
 		}
@@ -37,7 +37,8 @@ func answerOf(k Known, item *index.Item) *one {
 	}}
 }
 
-func (k Known) has(etag string) bool {
+// Has reports whether the caller has the answer with an ETag.
+func (k Known) Has(etag string) bool {
 	for known := range strings.SplitSeq(k.IfNoneMatch, ",") {
 		// The weak comparison of RFC 9110: W/ does not count.
 		if known = strings.TrimSpace(known); known == "*" || strings.TrimPrefix(known, "W/") == etag {

@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/index"
 )
 
-// Cluster follows the tenants, projects and apps of a cluster.
+// Cluster follows the tenants, projects, apps and repositories of a cluster.
 type Cluster struct {
 	// Index has what was read.
 	Index  *index.Index
@@ -40,6 +40,7 @@ func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.TenantKind), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind), meta.RESTScopeNamespace)
+	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind), meta.RESTScopeRoot)
 	c := &Cluster{Index: index.New()}
 	config = rest.CopyConfig(config)
 	config.Wrap(c.following.wrap)
@@ -48,7 +49,7 @@ func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("making the caches: %w", err)
 	}
 	c.caches = caches
-	for _, kind := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
+	for _, kind := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}, &v1alpha1.Repository{}} {
 		informer, err := caches.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("making the caches: %w", err)
@@ -61,6 +62,9 @@ func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	}
 	return c, nil
 }
+
+// Reader reads the objects from the caches, with what slim keeps of them.
+func (c *Cluster) Reader() client.Reader { return c.caches }
 
 // Start follows the cluster until the context ends.
 func (c *Cluster) Start(ctx context.Context) error { return c.caches.Start(ctx) }

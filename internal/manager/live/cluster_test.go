@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -29,7 +30,7 @@ var env *testenv.Env
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 var install = sync.OnceValue(func() error {
-	_, err := env.InstallChart(context.Background(), "manager.enabled=true", "manager.plainHTTP=true")
+	_, err := env.InstallChart(context.Background(), "manager.enabled=true", "manager.plainHTTP=true", "manager.git.secrets={acme-git}")
 	return err
 })
 
@@ -171,6 +172,35 @@ func TestWhetherAStatusIsCurrentIsKnownOfWhatIsKept(t *testing.T) {
 		if got := app.StatusIsCurrent(failed); got != tc.want || strings.Contains(fmt.Sprintf("%+v", app.Spec), "example.com") {
 			t.Errorf("%s: %t of %+v", name, got, app.Spec)
 		}
+	}
+}
+
+// TestOfSecretsOnlyThoseThatAreNamedCanBeRead, and of Repositories what is needed to write to them.
+func TestOfSecretsOnlyThoseThatAreNamedCanBeRead(t *testing.T) {
+	ctx := t.Context()
+	admin, config := accounts(t)
+	for _, name := range []string{"acme-git", "another"} {
+		create(t, admin, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: name}})
+	}
+	manager, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := manager.Get(ctx, client.ObjectKey{Namespace: testenv.Namespace, Name: "acme-git"}, &corev1.Secret{}); err != nil {
+		t.Error(err)
+	}
+	if err := manager.Get(ctx, client.ObjectKey{Namespace: testenv.Namespace, Name: "another"}, &corev1.Secret{}); !apierrors.IsForbidden(err) {
+		t.Errorf("another Secret: %v", err)
+	}
+	if err := manager.List(ctx, &corev1.SecretList{}, client.InNamespace(testenv.Namespace)); !apierrors.IsForbidden(err) {
+		t.Errorf("the list: %v", err)
+	}
+	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "written"}, Spec: v1alpha1.RepositorySpec{URL: "https://git.example.com/written.git", Tenant: "written", SecretRef: &v1alpha1.LocalSecretReference{Name: "acme-git"}}}
+	create(t, admin, repository)
+	c := follow(t, config)
+	kept := &v1alpha1.Repository{}
+	if err := c.Reader().Get(ctx, client.ObjectKeyFromObject(repository), kept); err != nil || kept.Spec.URL != repository.Spec.URL || kept.Spec.SecretRef == nil {
+		t.Errorf("%v: it is kept as %+v", err, kept.Spec)
 	}
 }
 

@@ -162,6 +162,15 @@ func (o *Operations) projectNamed(ctx context.Context, resource access.Resource,
 	return o.get(ctx, projectsOf(tenant), name)
 }
 
+// Tenant returns nil if there is a tenant, and what to answer if not.
+func (o *Operations) Tenant(ctx context.Context, name string) error {
+	_, err := o.get(ctx, allTenants, name)
+	return err
+}
+
+// Read returns what to answer while nothing was read of the cluster, and nil then.
+func (o *Operations) Read(ctx context.Context) error { return o.ready(ctx) }
+
 func (o *Operations) get(ctx context.Context, list, name string) (*index.Item, error) {
 	if err := o.ready(ctx); err != nil {
 		return nil, err

@@ -27,11 +27,21 @@ type Problem struct {
 	// RequestID is set when the answer is written.
 	RequestID string  `json:"requestId,omitempty" doc:"The id of the request, which the log of the manager has too."`
 	Errors    []Fault `json:"errors,omitempty" doc:"Each part of the request that is wrong."`
+	// Versions is set by a conflict about a file.
+	Versions *Versions `json:"versions,omitempty" doc:"Of a conflict about a file: both versions."`
+}
+
+// Versions are those of a file in a conflict. The caller may read the file.
+type Versions struct {
+	File    string `json:"file" doc:"The path in the repository."`
+	Commit  string `json:"commit" doc:"The newest commit."`
+	Current string `json:"current,omitempty" doc:"The file in that commit. It is not there if the file is not."`
+	Yours   string `json:"yours,omitempty" doc:"The file as the request would have it there."`
 }
 
 // Fault is one wrong part of a request. It does not repeat the value, which may be a secret.
 type Fault struct {
-	Location string `json:"location,omitempty" doc:"Where: path, query, header or body, and the field." example:"body.scopes[0]"`
+	Location string `json:"location,omitempty" doc:"Where: path, query, header or body, and the field; or a file of the repository, with line and column." example:"body.scopes[0]"`
 	Message  string `json:"message" doc:"What is wrong there."`
 }
 

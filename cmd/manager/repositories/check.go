@@ -1,0 +1,79 @@
+package repositories
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// files are those of a commit. It implements tree.Files.
+type files struct{ *folder.Folder }
+
+// Sub implements tree.Files.
+func (f files) Sub(path string) (tree.Files, error) {
+	sub, err := f.Folder.Sub(path)
+	return files{sub}, err
+}
+
+// refusal is why a change is not committed.
+type refusal struct{ problems []tree.Problem }
+
+// Error implements error.
+func (r *refusal) Error() string { return r.problems[0].String() }
+
+// check refuses a change after which the file is wrong, or with which something becomes wrong that was not: by the same reading as that of the operator, and of kubeop validate. What
+// is wrong elsewhere is no reason: whoever pushes by hand is not kept from it either.
+func (r *Repositories) check(p *place, before, after *folder.Folder) error {
+	reader, err := r.reader()
+	if err != nil {
+		return err
+	}
+	spec := p.repository.Spec
+	scope := tree.Scope{Repository: p.repository.Name, Tenant: spec.Tenant, Path: spec.Path}
+	r.mu.Lock()
+	last := r.trees[scope]
+	r.mu.Unlock()
+	was := reader.Read(files{before}, scope, last)
+	now := reader.Read(files{after}, scope, was)
+	for _, t := range []*tree.Tree{was, now} {
+		if file, err := t.Unread(); err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+	}
+	r.mu.Lock()
+	r.trees[scope] = now
+	r.mu.Unlock()
+	type wrong struct {
+		file string
+		code code.Code
+		why  string
+	}
+	known := map[wrong]bool{}
+	was.All(func(p tree.Problem) bool {
+		known[wrong{p.File, p.Code, p.Why}] = true
+		return true
+	})
+	var found []tree.Problem
+	now.All(func(problem tree.Problem) bool {
+		if problem.File == p.path() || !known[wrong{problem.File, problem.Code, problem.Why}] {
+			found = append(found, problem)
+		}
+		return len(found) < maxProblems
+	})
+	if len(found) > 0 {
+		return &refusal{found}
+	}
+	return nil
+}
+
+// maxProblems is how many problems an answer has.
+const maxProblems = 20
+
+func isRefusal(err error) (*refusal, bool) {
+	var r *refusal
+	is := errors.As(err, &r)
+	return r, is
+}
