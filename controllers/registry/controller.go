@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,11 +106,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, registry *v1alpha1.Registry)
 // scope holds the facts of one Reconcile.
 type scope struct {
 	registry *v1alpha1.Registry
-	projects int
+	// projects are those that have its credentials, as <tenant>/<project>, sorted.
+	projects []string
 }
 
 // Record writes the facts into the status.
-func (s *scope) Record() { s.registry.Status.Projects = s.projects }
+func (s *scope) Record() { s.registry.Status.Projects = len(s.projects) }
 
 // Summary is the message of the condition Ready.
 func (s *scope) Summary() string {
@@ -117,7 +119,7 @@ func (s *scope) Summary() string {
 	if len(spec.Tenants)+len(spec.Policies) == 0 {
 		return "Nobody may use it: an administrator names tenants or policies in spec.tenants or spec.policies in Git"
 	}
-	return "Credentials for " + spec.Host + " are in " + step.Count(s.projects, "project")
+	return "Credentials for " + spec.Host + " are in " + step.Count(len(s.projects), "project")
 }
 
 // read reads the Secret, and counts the projects.
@@ -134,7 +136,12 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, projects, client.MatchingFields{byRegistry: s.registry.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("counting the projects with credentials of registry %s: %w", s.registry.Name, err)
 	}
-	s.projects = len(projects.Items)
+	s.projects = nil
+	for i := range projects.Items {
+		at := &projects.Items[i]
+		s.projects = append(s.projects, strings.TrimPrefix(at.Namespace, v1alpha1.HomeNamespace(""))+"/"+at.Name)
+	}
+	slices.Sort(s.projects)
 	return nil
 }
 
@@ -143,8 +150,9 @@ func (r *Reconciler) awaitRemoval(ctx context.Context, s *scope) error {
 	if err := r.count(ctx, s); err != nil {
 		return err
 	}
-	if s.projects > 0 {
-		return step.Wait(v1alpha1.ProgressingReason, 10*time.Second, "waits until %s no longer %s its credentials", step.Count(s.projects, "project"), map[bool]string{true: "has", false: "have"}[s.projects == 1])
+	if n := len(s.projects); n > 0 {
+		return step.Wait(v1alpha1.ProgressingReason, 10*time.Second, "waits until %s no longer %s its credentials: %s", step.Count(n, "project"),
+			map[bool]string{true: "has", false: "have"}[n == 1], step.Few(s.projects))
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func kept(t *testing.T, functions interceptor.Funcs, projects int, objects ...cl
 // TestADeletedRegistryWaitsForItsProjects, and its status counts them.
 func TestADeletedRegistryWaitsForItsProjects(t *testing.T) {
 	for projects, want := range map[int]string{
-		0: "done", 1: "waits Progressing: waits until 1 project no longer has its credentials, after 10s", 2: "waits Progressing: waits until 2 projects no longer have its credentials, after 10s",
+		0: "done", 1: "waits Progressing: waits until 1 project no longer has its credentials: acme/p0, after 10s", 2: "waits Progressing: waits until 2 projects no longer have its credentials: acme/p0; acme/p1, after 10s",
 	} {
 		r := &Reconciler{Client: kept(t, interceptor.Funcs{}, projects)}
 		s := &scope{registry: &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}
@@ -157,7 +157,7 @@ func TestWhoMayUseARegistry(t *testing.T) {
 		"tenants":  {v1alpha1.RegistrySpec{Host: "r.example.com", Tenants: []string{"acme"}}, "Credentials for r.example.com are in 3 projects"},
 		"policies": {v1alpha1.RegistrySpec{Host: "r.example.com", Policies: []string{"base"}}, "Credentials for r.example.com are in 3 projects"},
 	} {
-		if got := (&scope{registry: &v1alpha1.Registry{Spec: tc.spec}, projects: 3}).Summary(); got != tc.want {
+		if got := (&scope{registry: &v1alpha1.Registry{Spec: tc.spec}, projects: []string{"acme/a", "acme/b", "acme/c"}}).Summary(); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
