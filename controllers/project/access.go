@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"errors"
 
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -11,11 +12,12 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
-// grant creates the deployer of the project's apps and gives the tenant's owners access.
+// grant creates the deployer of the project's apps and gives the tenant's owners access. What they have lost, revoke took away.
 func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	// Nothing runs as the deployer, so its token is mounted nowhere.
 	account := core.ServiceAccount(v1alpha1.Deployer, s.namespace).WithLabels(s.labels()).WithAutomountServiceAccountToken(false)
-	wanted, unwanted := access.Bindings(s.namespace, s.labels(), s.tenant.Spec.Owners)
+	wanted, _ := access.Bindings(s.namespace, s.labels(), s.tenant.Spec.Owners)
+	var unwanted []any
 	if opening := access.NetworkPolicies(s.namespace, s.labels()); s.network.allowed != nil {
 		wanted = append(wanted, opening) // Also after spec.network.policies was Own, so that apps can remove theirs.
 	} else {
@@ -27,11 +29,12 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	if err := s.made.Apply(ctx, append(wanted, account, access.Deployer(s.namespace, s.labels()))...); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
 	}
+	failed := s.revoked
 	if !s.hadCluster() {
-		s.cluster = r.grantCluster(ctx, s)
+		failed = errors.Join(failed, r.grantCluster(ctx, s))
 	}
-	if s.cluster != nil {
-		return s.cluster
+	if failed != nil {
+		return failed
 	}
 	if err := s.made.Prune(ctx, s.labels()); err != nil {
 		return err

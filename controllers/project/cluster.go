@@ -118,22 +118,6 @@ func (r *Reconciler) clusterMapping(name string) (*meta.RESTMapping, error) {
 	return r.Direct.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
 }
 
-// retract limits the cluster-wide rights of a project that is being deleted to the kinds that its tenant may still have: the apps need
-// these rights to delete their objects. If the tenant is gone, the kinds are unknown, and the rights stay.
-func (r *Reconciler) retract(ctx context.Context, s *scope) error {
-	if !s.hadCluster() {
-		return nil
-	}
-	s.tenant = &v1alpha1.Tenant{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: tenantOf(s.project)}, s.tenant); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("reading tenant %s: %w", tenantOf(s.project), err)
-	}
-	return r.grantCluster(ctx, s)
-}
-
 // revokeCluster revokes the rights that grantCluster granted.
 func (r *Reconciler) revokeCluster(ctx context.Context, s *scope) error {
 	var entries []v1alpha1.InventoryEntry

@@ -86,8 +86,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (
 	}
 	return r.Steps.Run(ctx, project, s,
 		step.Of(v1alpha1.DependenciesReadyCondition, s, r.resolve),
+		step.Of(v1alpha1.AccessReadyCondition, s, r.revoke), // Before all that may fail for what the tenant writes.
 		step.Of(v1alpha1.NamespaceReadyCondition, s, r.makeNamespace),
-		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.stop), // Before guard, which fails for what the tenant writes into its quota.
+		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.stop), // Before guard, which may fail, too.
 		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.guard),
 		step.Of(v1alpha1.AccessReadyCondition, s, r.grant),
 		step.Of(v1alpha1.RegistriesReadyCondition, s, r.provide)) // As the deployer, which grant makes.

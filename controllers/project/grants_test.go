@@ -197,12 +197,12 @@ func TestRightsThatAreTakenBackGoBeforeAnyOtherStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = b.again(s)
-	s.cluster = errAway
+	s.revoked = errAway
 	if err := b.grant(t.Context(), s); !errors.Is(err, errAway) {
-		t.Errorf("what resolve did not take back is no error of grant: %v", err)
+		t.Errorf("what revoke did not take away is no error of grant: %v", err)
 	}
-	if err := b.resolve(t.Context(), b.again(s)); err != nil || b.resources() != nil {
-		t.Errorf("after resolve the deployer may write %v (%v)", b.resources(), err)
+	if err := b.revoke(t.Context(), b.again(s)); err != nil || b.resources() != nil {
+		t.Errorf("after revoke the deployer may write %v (%v)", b.resources(), err)
 	}
 }
 
@@ -211,6 +211,9 @@ func TestGrantMakesTheDeployerAndBindsTheOwners(t *testing.T) {
 	left := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: "kubeop-edit", Labels: map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop"}}}
 	b := newFixture(t, left, appOf(shopNamespace, "web"))
 	s := b.with(shop(), tenant)
+	if err := b.revoke(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
 	if got := steptest.Outcome(t, b.grant(t.Context(), s)); got != "done" || s.apps.All != 1 {
 		t.Fatalf("got %q, %d apps", got, s.apps.All)
 	}

@@ -22,44 +22,71 @@ import (
 // guardName is the name of the project's quota and limits.
 const guardName = quota.Name
 
-// guard applies the policies, the quota, the limits and the network isolation. Network policies that cannot be narrowed do not keep the rest from
-// being applied: kubeop's own opens only what is allowed, so nothing depends on the order.
+// guard applies the policies, the network isolation, the limits and the quota. Each is applied whatever becomes of the others: nothing that the tenant
+// writes keeps the rest from being narrowed, and only if all are in place is the namespace opened. kubeop's own network policy opens only what is allowed,
+// so nothing depends on the order. What the tenant writes and does not get, and why the project has no ClusterNetworkPolicy, is said in the end.
 func (r *Reconciler) guard(ctx context.Context, s *scope) error {
-	enforced := r.enforce(ctx, s)
-	narrowed := r.narrow(ctx, s)
-	if enforced != nil {
-		return errors.Join(narrowed, enforced)
+	unknown := r.connect(ctx, s)
+	failed := []error{unknown, r.enforce(ctx, s), r.narrow(ctx, s)}
+	if unknown != nil {
+		return urgentFirst(failed...)
 	}
-	return errors.Join(narrowed, r.limit(ctx, s))
+	failed = append(failed, step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, noSystemPriority(s), s.isolate()), apply.ErrForeign))
+	unconfined := r.confine(ctx, s)
+	limited, unfit := r.limit(ctx, s)
+	counted, beyond := r.bound(ctx, s)
+	err := urgentFirst(append(failed, limited, counted)...)
+	if err == nil {
+		err = r.open(ctx, s)
+	}
+	return errors.Join(err, unconfined, unfit, beyond)
 }
 
-// limit applies the quota, the limits and the network isolation. What the project requests in excess of what is allowed, or of the budget of its
-// tenant, it does not get, and limit says so in the end, and why it has no ClusterNetworkPolicy.
-func (r *Reconciler) limit(ctx context.Context, s *scope) error {
+// urgentFirst joins errors. The first says how a step ends, so those that are tried again soon come before those that only a change can help.
+func urgentFirst(all ...error) error {
+	slices.SortStableFunc(all, func(a, b error) int {
+		switch {
+		case step.Fails(a) == step.Fails(b):
+			return 0
+		case step.Fails(a):
+			return -1
+		}
+		return 1
+	})
+	return errors.Join(all...)
+}
+
+// limit applies the limits of containers and claims. If the API server refuses those that the project itself names, those of its policies hold alone, and
+// unfit says so.
+func (r *Reconciler) limit(ctx context.Context, s *scope) (err, unfit error) {
+	applied := func(own v1alpha1.ContainerLimits) error {
+		within := limitrange.Of(s.rules.policies, own)
+		s.conflicts = within.Conflicts
+		return s.made.Apply(ctx, core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).
+			WithSpec(core.LimitRangeSpec().WithLimits(within.Items()...)))
+	}
+	if err = applied(s.project.Spec.Limits); step.Unacceptable(err) {
+		unfit = step.GoOn(step.Stop(v1alpha1.ApplyFailedReason, fmt.Errorf("spec.limits of project.yaml has no effect until it is corrected: %w", err)))
+		err = applied(v1alpha1.ContainerLimits{})
+	}
+	return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign), unfit
+}
+
+// bound applies the quota. What the project requests in excess of what is allowed, or of the budget of its tenant, it does not get, and beyond says so.
+func (r *Reconciler) bound(ctx context.Context, s *scope) (err, beyond error) {
 	hard, beyond, err := r.quotaOf(ctx, s)
 	if err != nil {
-		return err
+		return err, beyond
 	}
-	within := limitrange.Of(s.rules.policies, s.project.Spec.Limits)
-	s.conflicts = within.Conflicts
-	counted := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
-	limits := core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).
-		WithSpec(core.LimitRangeSpec().WithLimits(within.Items()...))
-	if err := s.made.Apply(ctx, counted, limits, noSystemPriority(s), s.isolate()); err != nil {
-		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
-	}
-	unsaid := r.confine(ctx, s)
-	now, err := r.Store.Quota(s.namespace)
+	err = s.made.Apply(ctx, core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard)))
 	if err != nil {
-		return err
+		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign), beyond
 	}
+	now, err := r.Store.Quota(s.namespace)
 	if now != nil {
 		s.excess = quota.OverBy(now.Status.Used, hard)
 	}
-	if err := r.open(ctx, s); err != nil {
-		return err
-	}
-	return errors.Join(unsaid, beyond)
+	return err, beyond
 }
 
 // quotaOf returns the quota of the project. beyond says what the project requests and does not get; nil for nothing.
@@ -76,7 +103,10 @@ func (r *Reconciler) quotaOf(ctx context.Context, s *scope) (hard corev1.Resourc
 	if err != nil {
 		return nil, nil, err
 	}
+	faults := quota.CheckRequested("quota", s.project.Spec.Quota)
 	switch {
+	case len(faults) > 0:
+		beyond = step.GoOn(step.Stop(v1alpha1.ApplyFailedReason, fmt.Errorf("the project has the next whole number from 0 on: spec.%s of project.yaml: %s", faults[0].Field, faults[0].Why)))
 	case excess != nil:
 		beyond = step.GoOn(step.Stop(v1alpha1.QuotaExceededReason, fmt.Errorf("the project has only as much as is allowed: %w", excess)))
 	case over != nil:

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// takesEffect is after how long the API server certainly judges by changed Guardrails. It is also the pause after a look that failed.
+// takesEffect is after how long the API server certainly judges by changed Guardrails. It is also the pause after a look, or a revocation, that failed.
 const takesEffect = 10 * time.Second
 
 // looks are when the NetworkPolicies in namespaces are to be looked at again. For a moment after a change of the Guardrails the API server still accepts

@@ -18,8 +18,14 @@ import (
 )
 
 // connect finds the connections of the project, and what NetworkPolicies of its apps may open. Once a project had
-// such policies, that stays known: some may be left, and must not open what is refused later.
+// such policies, that stays known: some may be left, and must not open what is refused later. While the connections are not known, as without one of the
+// policies, these may open what they could before.
 func (r *Reconciler) connect(ctx context.Context, s *scope) error {
+	s.network.allowed = s.rules.opened
+	if missing := s.rules.missing; len(missing) > 0 {
+		return step.Stop(v1alpha1.PolicyNotFoundReason, fmt.Errorf("spec.policies of tenant %s names what does not exist: %s. Add policies/<policy>.yaml to the platform "+
+			"repository, or take the name out of tenant.yaml; until then the guardrails stay as they are", s.tenant.Name, strings.Join(missing, ", ")))
+	}
 	egress, ports, err := r.egress(ctx, s)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,29 +56,15 @@ func (r *Reconciler) findRules(ctx context.Context, s *scope) error {
 }
 
 // enforce writes the Guardrails of the namespace: the rules of the policies that the tenant is under, its domains, and the host names that the project has.
-// New ones are not written while a policy is missing.
+// While a policy is missing, it writes no new ones.
 func (r *Reconciler) enforce(ctx context.Context, s *scope) error {
-	missing := s.rules.missing
-	if len(missing) == 0 {
-		if err := r.connect(ctx, s); err != nil {
-			return err
-		}
-		s.rules.spec.Network = s.network.allowed
-	} else {
-		s.network.allowed = s.rules.opened
+	if len(s.rules.missing) > 0 && !s.rules.written {
+		return nil
 	}
-	if len(missing) == 0 || s.rules.written {
-		err := r.writeGuardrails(ctx, s, s.rules.spec, s.rules.listed)
-		r.askAgain(s) // Also after an error: the API server may have written them.
-		if err != nil {
-			return err
-		}
-	}
-	if len(missing) > 0 {
-		return step.Stop(v1alpha1.PolicyNotFoundReason, fmt.Errorf("spec.policies of tenant %s names what does not exist: %s. Add policies/<policy>.yaml to the platform "+
-			"repository, or take the name out of tenant.yaml; until then the guardrails stay as they are", s.tenant.Name, strings.Join(missing, ", ")))
-	}
-	return nil
+	s.rules.spec.Network = s.network.allowed
+	err := r.writeGuardrails(ctx, s, s.rules.spec, s.rules.listed)
+	r.askAgain(s) // Also after an error: the API server may have written them.
+	return err
 }
 
 // writeGuardrails writes rules with the host names that the project has; listed are the names so far.

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func (b *fixture) enforced(s *scope) string {
 	if err := b.findRules(b.t.Context(), s); err != nil {
 		return err.Error()
 	}
-	return steptest.Outcome(b.t, b.enforce(b.t.Context(), s))
+	return steptest.Outcome(b.t, errors.Join(b.connect(b.t.Context(), s), b.enforce(b.t.Context(), s)))
 }
 
 // TestTheRulesOfANamespaceAreThoseOfItsPoliciesUnlessOneIsMissing: fewer rules would allow more.

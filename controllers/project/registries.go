@@ -9,10 +9,15 @@ import (
 
 // provide keeps the pull Secrets of the Registries that the tenant may use.
 func (r *Reconciler) provide(ctx context.Context, s *scope) (err error) {
+	s.pulls, err = r.Registries.Provide(ctx, s.pullsAt())
+	return err
+}
+
+// pullsAt is the project for its pull Secrets.
+func (s *scope) pullsAt() registry.Place {
 	record := func(ctx context.Context, held registry.Held) error {
 		s.pulls = held
 		return step.Checkpoint(ctx)
 	}
-	s.pulls, err = r.Registries.Provide(ctx, registry.Place{Tenant: s.tenant, Namespace: s.namespace, Labels: s.labels(), Held: s.pulls, Record: record})
-	return err
+	return registry.Place{Tenant: s.tenant, Namespace: s.namespace, Labels: s.labels(), Held: s.pulls, Record: record}
 }

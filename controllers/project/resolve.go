@@ -33,10 +33,6 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	if err := r.findRules(ctx, s); err != nil {
 		return err
 	}
-	if s.hadCluster() {
-		// Revoke rights here, because the later steps may fail for as long as the tenant's files make them fail.
-		s.cluster = r.grantCluster(ctx, s)
-	}
 	return r.count(ctx, s)
 }
 

@@ -39,9 +39,8 @@ type scope struct {
 	apps *rollup.Apps
 	// delivered is what the apps delivered, set together with apps; nil before, and while the project is being deleted.
 	delivered *delivered.Report
-	// cluster is the error of granting cluster-scoped kinds. It comes from resolve if some were granted before, otherwise from grant. grant
-	// returns it.
-	cluster error
+	// revoked is the error of revoke; nil if all was taken away that the tenant may not have any more.
+	revoked error
 	// current reports whether a newer version of the project is refused.
 	current refusal.Report
 	// promotion is what is promoted to the project.
@@ -164,10 +163,14 @@ func (s *scope) Notes() []step.Note {
 	return notes
 }
 
-// Again returns when to look whether a host name can be released, when to look at a namespace that is stopped or resumed, or when apps that are still
-// at work no longer keep back the event about what the others delivered, whichever comes first; 0 for none of these.
+// Again returns when to look whether a host name can be released, when to look at a namespace that is stopped or resumed, when to take away again what
+// could not be taken away, or when apps that are still at work no longer keep back the event about what the others delivered, whichever comes first; 0 for
+// none of these.
 func (s *scope) Again() (first time.Duration) {
 	looks := []time.Duration{s.again, s.stopped.again}
+	if step.Fails(s.revoked) {
+		looks = append(looks, takesEffect)
+	}
 	if s.delivered != nil {
 		looks = append(looks, s.delivered.Again)
 	}

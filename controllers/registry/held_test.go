@@ -300,3 +300,35 @@ func TestTheContentOfACredential(t *testing.T) {
 		t.Error("it is not known which Secrets are named")
 	}
 }
+
+// TestTheSecretOfARegistryIsTakenAwayWhateverTheAccountNames: the tenant may write the account all the time.
+func TestTheSecretOfARegistryIsTakenAwayWhateverTheAccountNames(t *testing.T) {
+	labels := map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop"}
+	for name, conflict := range map[string]error{"it can be written": nil, "somebody else wrote it": apierrors.NewConflict(schema.GroupResource{Resource: "serviceaccounts"}, "default", nil)} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "default"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "kubeop-registry-a"}}}
+		secret := func(registry string) *corev1.Secret {
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "kubeop-registry-" + registry, Labels: labels}}
+		}
+		stays := &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.RegistrySpec{Host: "b.example.com", Tenants: []string{"acme"}}}
+		api := kept(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return errors.Join(conflict, c.Patch(ctx, o, patch, options...))
+		}}, 0, account, secret("a"), secret("b"), stays)
+		p := &Provider{Client: api, Direct: api, Deployer: func(string) (client.Client, error) { return api, nil },
+			Version: func(context.Context, string, string, string) (string, error) { return "1", nil }}
+		entries := []v1alpha1.InventoryEntry{entry("kubeop-registry-a", "Secret"), entry("kubeop-registry-b", "Secret")}
+		held, err := p.Withdraw(t.Context(), Place{Tenant: &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, Namespace: shop, Labels: labels, Held: Held{secretsOf("a", "b"), entries}})
+		want := Held{secretsOf("b"), entries[1:]}
+		if conflict != nil { // What the account may still name stays recorded.
+			want = Held{secretsOf("a", "b"), entries}
+		}
+		if diff := cmp.Diff(want, held); diff != "" || (err != nil) != (conflict != nil) {
+			t.Errorf("%s: %v, -want +got:\n%s", name, err, diff)
+		}
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(secret("a")), secret("a")); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: the Secret of a is there: %v", name, err)
+		}
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(secret("b")), secret("b")); err != nil {
+			t.Errorf("%s: the Secret of b: %v", name, err)
+		}
+	}
+}

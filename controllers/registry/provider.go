@@ -87,14 +87,46 @@ func (p *Provider) Provide(ctx context.Context, at Place) (Held, error) {
 		return now, err
 	}
 	gone := slices.DeleteFunc(at.names(), func(name string) bool { return slices.Contains(names(now.Secrets), name) })
-	refused, err := p.attach(ctx, at.Namespace, names(now.Secrets), gone)
-	if err == nil {
-		err = p.remove(ctx, at, deployer, gone)
-	}
+	refused, err := p.drop(ctx, at, deployer, names(now.Secrets), gone)
 	if err != nil {
 		return now.and(at.Held), err // What is to go stays recorded.
 	}
 	return now, outcome(append(problems, refused))
+}
+
+// Withdraw takes from a project the pull Secrets of the Registries that its tenant may not use any more, and returns what the project has then, also with an
+// error. It writes none.
+func (p *Provider) Withdraw(ctx context.Context, at Place) (Held, error) {
+	allowed, err := p.allowed(ctx, at.Tenant)
+	if err != nil {
+		return at.Held, err
+	}
+	stays := func(name string) bool {
+		return slices.ContainsFunc(allowed, func(r *v1alpha1.Registry) bool { return v1alpha1.PullSecretPrefix+r.Name == name })
+	}
+	gone := slices.DeleteFunc(at.names(), stays)
+	if len(gone) == 0 {
+		return at.Held, nil
+	}
+	deployer, err := p.Deployer(at.Namespace)
+	if err != nil {
+		return at.Held, err
+	}
+	left := Held{
+		Secrets: slices.DeleteFunc(slices.Clone(at.Secrets), func(s v1alpha1.PullSecret) bool { return !stays(s.Name()) }),
+		Entries: slices.DeleteFunc(slices.Clone(at.Entries), func(e v1alpha1.InventoryEntry) bool { return !stays(nameOf(e)) }),
+	}
+	if _, err := p.drop(ctx, at, deployer, names(left.Secrets), gone); err != nil { // Provide says what the account refuses.
+		return at.Held, err
+	}
+	return left, nil
+}
+
+// drop has the default service account name the Secrets that are wanted and not those that are gone, and deletes these, also if the account cannot be
+// written: the tenant may write it all the time.
+func (p *Provider) drop(ctx context.Context, at Place, deployer client.Client, want, gone []string) (refused, err error) {
+	refused, err = p.attach(ctx, at.Namespace, want, gone)
+	return refused, errors.Join(err, p.remove(ctx, at, deployer, gone))
 }
 
 // allowed returns the registries that a tenant may use.

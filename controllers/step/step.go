@@ -19,6 +19,7 @@ package step
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,8 +95,10 @@ func (r *Runner) record(obj Object, start time.Time) {
 }
 
 // walk runs the steps and sets their conditions. It returns nil if all succeeded, otherwise how the first failed step ended. Steps that end
-// with goesOn do not stop the walk; if no later step stops it, the last of them whose verdict counts for Ready is returned.
+// with goesOn do not stop the walk; if no later step stops it, the last of them whose verdict counts for Ready is returned. If one does, what
+// they say of their conditions stays.
 func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verdict) {
+	var said []string
 	for i, s := range steps {
 		err := s.do(ctx)
 		if err == nil {
@@ -116,6 +119,7 @@ func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verd
 		default:
 			conditions.MarkFalse(obj, s.condition, v.reason, "%s", v.err)
 		}
+		said = append(said, s.condition)
 		if v.goesOn {
 			if !v.stands {
 				ends = v
@@ -123,7 +127,7 @@ func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verd
 			continue
 		}
 		for _, later := range steps[i+1:] {
-			if later.condition != s.condition { // Two steps may share a condition.
+			if !slices.Contains(said, later.condition) { // Two steps may share a condition.
 				conditions.MarkUnknown(obj, later.condition, v1alpha1.ProgressingReason, "waits for %s", s.condition)
 			}
 		}

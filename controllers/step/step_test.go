@@ -580,4 +580,11 @@ func TestStepsThatShareACondition(t *testing.T) {
 	if diff := cmp.Diff(want, told(b.app)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
+	broken := GoOn(Stop("Away", errors.New("no")))
+	if _, err := b.Run(t.Context(), b.app, f, Of("Third", f, ends(broken)), Of("First", f, ends(Stop("Wrong", errors.New("no")))), Of("Third", f, ends(nil))); err != nil {
+		t.Fatal(err)
+	}
+	if reason := conditions.GetReason(b.app, "Third"); reason != "Away" {
+		t.Errorf("what a step said before another one stopped has the reason %s", reason)
+	}
 }

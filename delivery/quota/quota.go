@@ -47,8 +47,10 @@ func (t Terms) bounds(kinds []schema.GroupResource) corev1.ResourceList {
 	return Over(Over(defaults(kinds, Over(t.Default, t.Max)), t.Default), t.Max)
 }
 
-// within returns a project's quota within the bounds: what it requests, and the defaults for the rest. What has no bound is not counted.
+// within returns a project's quota within the bounds: what it requests, and the defaults for the rest. What has no bound is not counted. An amount that no
+// quota can have counts as the next one that it can: otherwise the API server would refuse all of the quota, also what administrators lowered.
 func within(bounds, usually, requested corev1.ResourceList, kinds []schema.GroupResource) corev1.ResourceList {
+	requested = possible(requested)
 	wanted := Over(Over(defaults(kinds, Over(usually, requested)), usually), requested)
 	hard := maps.Clone(bounds)
 	for name, bound := range bounds {

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,5 +127,23 @@ func holds(t *testing.T, got corev1.ResourceList, want map[string]string) {
 		if !ok || amount.Cmp(resource.MustParse(want)) != 0 {
 			t.Errorf("%s is %s, want %s", name, amount.String(), want)
 		}
+	}
+}
+
+// TestAmountsThatNoQuotaCanHaveCountAsTheNextOnes: the API server would refuse all of the quota.
+func TestAmountsThatNoQuotaCanHaveCountAsTheNextOnes(t *testing.T) {
+	requested := list(map[string]string{"pods": "-1", "count/jobs.batch": "1500m", "services.nodeports": "1n", "requests.cpu": "500m", "limits.memory": "-1Gi", "count/services": "1e30"})
+	got, _ := Of(requested, Terms{Max: list(map[string]string{"services.nodeports": "5"})}, some)
+	for name, want := range map[string]string{"pods": "0", "count/jobs.batch": "2", "services.nodeports": "1", "requests.cpu": "500m", "limits.memory": "0", "count/services": "100"} {
+		if amount := got[corev1.ResourceName(name)]; amount.String() != want {
+			t.Errorf("%s is %s, want %s", name, amount.String(), want)
+		}
+	}
+	want := []Fault{
+		{"quota[count/jobs.batch]", "1500m is not a whole number, such as 2"}, {"quota[limits.memory]", "-1Gi is negative; it must be 0 or more"},
+		{"quota[pods]", "-1 is negative; it must be 0 or more"}, {"quota[services.nodeports]", "1n is not a whole number, such as 1"},
+	}
+	if faults := CheckRequested("quota", requested); !slices.Equal(faults, want) {
+		t.Errorf("got %v, want %v", faults, want)
 	}
 }

@@ -12,3 +12,14 @@ func (d *Result) checkBudget(tenant *v1alpha1.Tenant) {
 		d.AddAt(code.InvalidBudget, "spec.budget["+string(fault.Name)+"]", "%s", fault)
 	}
 }
+
+// checkQuota checks of the quotas of a project and its previews what the schema cannot check.
+func (d *Result) checkQuota(project *v1alpha1.Project) {
+	faults := quota.CheckRequested("quota", project.Spec.Quota)
+	if of := project.Spec.Previews; of != nil {
+		faults = append(faults, quota.CheckRequested("previews.quota", of.Quota)...)
+	}
+	for _, fault := range faults {
+		d.AddAt(code.InvalidValue, "spec."+fault.Field, "spec.%s: %s", fault.Field, fault.Why)
+	}
+}

@@ -82,6 +82,8 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 	case *v1alpha1.Tenant:
 		d.checkFreeze(object)
 		d.checkBudget(object)
+	case *v1alpha1.Project:
+		d.checkQuota(object)
 	case *v1alpha1.Policy:
 		d.checkPolicy(object)
 	}

@@ -364,6 +364,15 @@ func TestABudgetIsOfWhatQuotasCount(t *testing.T) {
 	}
 }
 
+// TestAQuotaHasAmountsThatTheAPIServerAccepts, that of previews, too.
+func TestAQuotaHasAmountsThatTheAPIServerAccepts(t *testing.T) {
+	_, got := findings(t, aProject, project("metadata: {name: shop}\nspec:\n  quota:\n    requests.cpu: 500m\n    pods: -1\n    count/jobs.batch: '0.5'\n  previews:\n    branches: a\n    quota:\n      pods: '1.5'\n"), false)
+	want := []string{"8: spec.quota[count/jobs.batch]: 500m is not a whole number, such as 1", "7: spec.quota[pods]: -1 is negative; it must be 0 or more", "12: spec.previews.quota[pods]: 1500m is not a whole number, such as 2"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestFreezesOfATenantEnd and begin at times that can be told.
 func TestFreezesOfATenantEnd(t *testing.T) {
 	for freeze, want := range map[string]string{
