@@ -155,6 +155,16 @@ func TestWhatExceedsALimitIsRefused(t *testing.T) {
 	}
 }
 
+// TestTenantsKeepTheDomainsThatTheyHaveInThePlan, as in the cluster: comparedIn reports files that are refused.
+func TestTenantsKeepTheDomainsThatTheyHaveInThePlan(t *testing.T) {
+	tenant := func(name, domain string) *v1alpha1.Tenant {
+		return &v1alpha1.Tenant{ObjectMeta: applied("", name), Spec: v1alpha1.TenantSpec{Domains: []string{domain}}}
+	}
+	comparedIn(t, "", v1alpha1.TenantLimits{}, map[string]string{
+		"tenants/one/tenant.yaml": "spec: {domains: [example.com], weight: 2}\n", "tenants/two/tenant.yaml": "spec: {domains: [a.example.com]}\n",
+	}, tenant("one", "example.com"), tenant("two", "a.example.com"))
+}
+
 // TestPoliciesArePlannedLikeTenants: those of the platform repository are compared, too, in the order in which the operator applies and deletes them.
 func TestPoliciesArePlannedLikeTenants(t *testing.T) {
 	scheme := runtime.NewScheme()
