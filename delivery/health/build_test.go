@@ -194,7 +194,7 @@ func refusedByScheduler(message string) corev1.PodStatus {
 func event(of client.Object, minute int, reason, message string) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("%s.%s.%d", of.GetName(), reason, minute)},
-		InvolvedObject: corev1.ObjectReference{UID: of.GetUID(), Name: of.GetName()},
+		InvolvedObject: corev1.ObjectReference{Kind: of.GetObjectKind().GroupVersionKind().Kind, UID: of.GetUID(), Name: of.GetName()},
 		Type:           corev1.EventTypeWarning, Reason: reason, Message: message, FirstTimestamp: at(minute), LastTimestamp: at(minute + 30),
 	}
 }
@@ -252,7 +252,9 @@ func (w *world) client(t *testing.T) client.Client {
 		return w.fails[what]
 	}
 	of := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(w.objects...).WithIndex(&corev1.Event{}, "involvedObject.uid", of).
+	ofKind := func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Kind} }
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(w.objects...).
+		WithIndex(&corev1.Event{}, "involvedObject.uid", of).WithIndex(&corev1.Event{}, "involvedObject.kind", ofKind).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 				if err := ask("Get"); err != nil {

@@ -41,11 +41,15 @@ func (e Explainer) Explain(ctx context.Context, o *unstructured.Unstructured) st
 		o = live
 	}
 	f, err := e.judged(ref, o)
-	if err != nil || f.state == healthy {
+	if err != nil {
+		return ""
+	}
+	// Without pods and events, the status of the object still says something.
+	_ = e.judgeClaims(ctx, []*finding{f})
+	if f.state == healthy {
 		return ""
 	}
 	if f.object != nil && canExplain(f.object) {
-		// Without the pods, the status of the object still says something.
 		_ = e.addCause(ctx, f)
 	}
 	return f.line()
@@ -64,7 +68,7 @@ func canExplain(o *unstructured.Unstructured) bool {
 		return false
 	}
 	switch o.GroupVersionKind().GroupKind().String() {
-	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "Job.batch", "Pod", "PersistentVolumeClaim", "Service":
+	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "Job.batch", "Pod", "Service":
 		return true
 	}
 	return false
@@ -94,8 +98,6 @@ func (e Explainer) cause(ctx context.Context, o *unstructured.Unstructured) (cau
 			return cause{}, fmt.Errorf("reading its status: %w", err)
 		}
 		return e.podCause(ctx, suspect{pod: pod, kind: "Pod"}.examined())
-	case "PersistentVolumeClaim":
-		return e.claimCause(ctx, o)
 	case "Service":
 		events, err := e.events(ctx, o)
 		if warning := events.warning(); warning != "" {
@@ -104,20 +106,4 @@ func (e Explainer) cause(ctx context.Context, o *unstructured.Unstructured) (cau
 		return cause{}, err
 	}
 	return e.workloadCause(ctx, o)
-}
-
-// claimCause says why a claim has no volume. If the claim waits for its first pod, or there is no storage class, events of type Normal say
-// so.
-func (e Explainer) claimCause(ctx context.Context, o *unstructured.Unstructured) (cause, error) {
-	events, err := e.events(ctx, o)
-	if err != nil {
-		return cause{}, err
-	}
-	if reported := events.first("ProvisioningFailed", "VolumeMismatch", "FailedBinding", "ExternalProvisioning", "WaitForPodScheduled"); reported != "" {
-		return cause{why: "is not bound to a volume: " + e.stableText(reported)}, nil
-	}
-	if events.first("WaitForFirstConsumer") != "" {
-		return cause{why: "is not bound to a volume: its storage class makes one for the first pod that uses it, and there is none"}, nil
-	}
-	return cause{}, nil
 }

@@ -283,7 +283,10 @@ func TestMessages(t *testing.T) {
 		if v.Final {
 			verdict = "final"
 		}
-		fmt.Fprintf(&got, "%-42s %-7s %s\n", name, verdict, v)
+		if v.Healthy() {
+			verdict = "healthy"
+		}
+		got.WriteString(strings.TrimSpace(fmt.Sprintf("%-42s %-7s %s", name, verdict, v)) + "\n")
 	}
 	const file = "testdata/messages.golden"
 	if *update {

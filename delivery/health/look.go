@@ -17,8 +17,8 @@ import (
 // change the object. It may lack pod templates, annotations and the managedFields of other managers.
 type Object func(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (object *unstructured.Unstructured, known bool, err error)
 
-// maxExplained is how many objects Look explains, which bounds its requests: at most a list of pods, a list of events and a log for each. A
-// verdict never names more than three.
+// maxExplained is how many objects Look explains, which bounds its requests: at most a list of pods, a list of events and a log for each,
+// and the events of claims. A verdict never names more than three.
 const maxExplained = 3
 
 // Look judges the objects. An object that a watch shows costs no request. Other objects are read with the deployer's client, and so are the
@@ -31,6 +31,9 @@ func Look(ctx context.Context, e Explainer, object Object, refs []Ref) (Verdict,
 			return Verdict{}, err
 		}
 		found = append(found, f)
+	}
+	if err := e.judgeClaims(ctx, found); err != nil {
+		return Verdict{}, err
 	}
 	if err := e.explain(ctx, found); err != nil {
 		return Verdict{}, err

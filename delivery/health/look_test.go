@@ -269,6 +269,7 @@ func TestExplain(t *testing.T) {
 		"a hook that cannot be read":        {of: manifest, live: []client.Object{out}, fails: map[string]error{"Get": errors.New("away")}},
 		"one whose pods cannot be listed":   {of: manifest, live: []client.Object{out}, fails: map[string]error{"PodList": errors.New("away")}, want: "Job/web: failed: Job has reached the specified backoff limit"},
 		"one that waits for its image":      {of: manifest, live: []client.Object{job(), pod(waitingFor("ErrImagePull", "not found"), never)}, want: "Job/web: its last pod waits for the image r.example/web:v1, which cannot be pulled: not found"},
+		"a claim without its events":        {of: unstructuredOf(t, claim()), fails: map[string]error{"EventList": errors.New("away")}, want: "PersistentVolumeClaim/web: is not bound to a volume yet"},
 		"a kind whose presence is all":      {of: object("v1", "ConfigMap", ""), live: nil},
 		"a custom resource that says why":   {of: custom("the bucket is taken"), want: "Bucket/web: the bucket is taken"},
 		"a custom resource that says a lot": {of: custom("one\ntwo\x00\t" + strings.Repeat("x", 400)), want: "Bucket/web: one two " + strings.Repeat("x", 291) + "…"},

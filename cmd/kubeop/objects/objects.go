@@ -157,10 +157,16 @@ func (r Reader) fill(ctx context.Context, node *Node, object *unstructured.Unstr
 		return nil
 	}
 	node.State, node.Why = Unhealthy, why
-	if node.Kind == "Pod" {
-		explainer := health.Explainer{Client: r.Client, Logs: r.Logs}
-		node.Why = cmp.Or(strings.TrimPrefix(explainer.Explain(ctx, object), node.Kind+"/"+node.Name+": "), why)
+	if node.Kind != "Pod" && node.Kind != "PersistentVolumeClaim" {
+		return nil
 	}
+	explainer := health.Explainer{Client: r.Client, Logs: r.Logs}
+	explained := explainer.Explain(ctx, object)
+	if explained == "" && node.Kind == "PersistentVolumeClaim" { // It waits for its first pod.
+		node.State, node.Why = Healthy, ""
+		return nil
+	}
+	node.Why = cmp.Or(strings.TrimPrefix(explained, node.Kind+"/"+node.Name+": "), why)
 	return nil
 }
 

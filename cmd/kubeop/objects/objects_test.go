@@ -194,3 +194,24 @@ func TestAnEntryThatNamesNoObjectIsAnError(t *testing.T) {
 		t.Errorf("got %s", lines(nodes, ""))
 	}
 }
+
+// TestAClaimThatWaitsForItsFirstPodIsHealthy as it is for the operator; why another claim has no volume is shown.
+func TestAClaimThatWaitsForItsFirstPodIsHealthy(t *testing.T) {
+	for reason, want := range map[string]string{
+		"WaitForFirstConsumer": "PersistentVolumeClaim/data Healthy\n",
+		"ProvisioningFailed":   "PersistentVolumeClaim/data Unhealthy is not bound to a volume: the reason\n",
+		"Other":                "PersistentVolumeClaim/data Unhealthy is not bound to a volume yet\n",
+	} {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: owned("data", "data-uid", "", ""), Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
+		event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "one"}, Reason: reason, Message: "the reason", InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: claim.UID}}
+		kind := func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Kind} }
+		api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(claim, event).WithIndex(&corev1.Event{}, "involvedObject.kind", kind).Build()
+		nodes, err := Reader{Client: api}.Of(t.Context(), app("PersistentVolumeClaim/data"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := lines(nodes, ""); got != want {
+			t.Errorf("%s: got %q, want %q", reason, got, want)
+		}
+	}
+}
