@@ -100,14 +100,17 @@ type MovedFrom struct {
 // Prunes reports whether the app deletes objects that left the source.
 func (s *AppSpec) Prunes() bool { return s.Prune == nil || *s.Prune }
 
-// URL returns where the app is served first, such as "https://shop.example.com/api"; "" if it has no hosts. Without tlsSecretRef and without
+// URL returns where the app is served first, such as "https://shop.example.com/api"; "" if it has no host. Without tlsSecretRef and without
 // an issuer of certificates it has no scheme, because the Gateway of the platform may have certificates.
 func (s *AppSpec) URL() string {
-	if len(s.Hosts) == 0 {
+	first := AppHost{Host: s.Host}
+	if len(s.Hosts) > 0 {
+		first = s.Hosts[0]
+	}
+	url := first.Host
+	if url == "" {
 		return ""
 	}
-	first := &s.Hosts[0]
-	url := first.Host
 	if first.Path != "/" {
 		url += first.Path
 	}

@@ -15,11 +15,15 @@ func TestTheURLIsThatOfTheFirstHost(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+	if got := (&AppSpec{Host: "web.example.com"}).URL(); got != "web.example.com" {
+		t.Errorf("of the field host got %q", got)
+	}
 	for annotation, want := range map[string]string{"cert-manager.io/issuer": "https://shop.example.com", "example.com/issuer": "shop.example.com"} {
-		spec := &AppSpec{Hosts: []AppHost{{Host: "shop.example.com", Path: "/"}}}
-		spec.Ingress = &AppIngress{Annotations: map[string]string{annotation: "le"}}
-		if got := spec.URL(); got != want {
-			t.Errorf("with the annotation %s got %q, want %q", annotation, got, want)
+		for _, spec := range []*AppSpec{{Hosts: []AppHost{{Host: "shop.example.com", Path: "/"}}}, {Host: "shop.example.com"}} {
+			spec.Ingress = &AppIngress{Annotations: map[string]string{annotation: "le"}}
+			if got := spec.URL(); got != want {
+				t.Errorf("with the annotation %s got %q, want %q", annotation, got, want)
+			}
 		}
 	}
 }
