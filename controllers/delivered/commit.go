@@ -79,7 +79,7 @@ func (c *commit) awaits(app *v1alpha1.App, now time.Time) time.Duration {
 	case began && newest.Result == v1alpha1.DeliveryFailed:
 		why, wait = newest.Reason, 0
 	case began:
-	case app.GetSchedule().Suspend:
+	case app.GetSchedule().Suspend || conditions.IsTrue(app, v1alpha1.SuspendedCondition):
 		why, wait = "suspended", 0
 	case ready != nil && app.Status.ObservedGeneration == app.Generation && conditions.IsFalse(app, v1alpha1.ReadyCondition):
 		why, wait = ready.Reason, 0

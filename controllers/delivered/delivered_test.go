@@ -142,24 +142,25 @@ func TestACommitIsOneEventOnceAllItsAppsAreDone(t *testing.T) {
 }
 
 func TestTheEventSaysWhatWasDeliveredAndWhatWasNot(t *testing.T) {
-	p := newProject(t, "api", "broken", "chart", "image", "refused", "stopped")
+	p := newProject(t, "api", "broken", "chart", "image", "paused", "refused", "stopped")
 	for name := range p.apps {
 		p.declare(name, two)
 	}
 	ready := metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "NotAllowed"}
 	p.apps["refused"].Status.Conditions, p.apps["refused"].Status.ObservedGeneration = []metav1.Condition{ready}, 2
 	p.apps["stopped"].Spec.Suspend = true
+	p.apps["paused"].Status.Conditions = []metav1.Condition{{Type: v1alpha1.SuspendedCondition, Status: metav1.ConditionTrue}} // By the annotation.
 	p.deliver("api", two, v1alpha1.DeliverySucceeded)
 	p.deliver("broken", two, v1alpha1.DeliveryFailed, func(d *v1alpha1.DeliveryRecord) { d.Reason = "Unhealthy" })
 	p.deliver("chart", two, v1alpha1.DeliverySucceeded, func(d *v1alpha1.DeliveryRecord) { d.Revision, d.Release = "1.2.3", 4 })
 	p.deliver("image", two, v1alpha1.DeliverySucceeded, func(d *v1alpha1.DeliveryRecord) {
 		d.Image = "registry.example.com/shop/web:1.7@sha256:" + strings.Repeat("a", 64)
 	})
-	p.want("Delivered 22222222 by Ann within 12s: 3 of 6 apps: api, chart (1.2.3, release 4), image (image registry.example.com/shop/web:1.7@sha256:aaaaaaaa); " +
-		"not delivered: broken (Unhealthy), refused (NotAllowed), stopped (suspended)")
+	p.want("Delivered 22222222 by Ann within 12s: 3 of 7 apps: api, chart (1.2.3, release 4), image (image registry.example.com/shop/web:1.7@sha256:aaaaaaaa); " +
+		"not delivered: broken (Unhealthy), paused (suspended), refused (NotAllowed), stopped (suspended)")
 	p.pass(time.Minute)
 	p.end("broken", v1alpha1.DeliverySucceeded)
-	p.want("Delivered 22222222 by Ann within 1m12s: 1 of 3 apps: broken; not delivered: refused (NotAllowed), stopped (suspended)")
+	p.want("Delivered 22222222 by Ann within 1m12s: 1 of 4 apps: broken; not delivered: paused (suspended), refused (NotAllowed), stopped (suspended)")
 }
 
 // TestAFailureOfTheSpecBeforeIsNotOneOfTheCommit: the app has not read the commit yet, so the event waits for it.
