@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/reference"
 )
 
 // Object is the Project of a preview: with the limits of its parent and the quota of previews. It is deleted with its apps, and has no
@@ -23,7 +24,8 @@ func Object(parent *v1alpha1.Project, name string) *v1alpha1.Project {
 }
 
 // Adapt changes an app of a branch for its preview: its hosts follow the pattern, or are left out without one, and its dependencies on apps
-// of the parent become those on apps of the preview. An image that a policy would write to Git is that of the branch's file.
+// of the parent become those on apps of the preview. An image that a policy would write to Git is that of the branch's file, if the file has
+// one; nothing is written to the branch that the Repository follows.
 func Adapt(app *v1alpha1.App, parent, preview, pattern string) {
 	spec := &app.Spec
 	for i := range spec.DependsOn {
@@ -31,8 +33,11 @@ func Adapt(app *v1alpha1.App, parent, preview, pattern string) {
 			on.Project = ""
 		}
 	}
-	if spec.Image != nil && spec.Image.Policy != nil && spec.Image.Policy.Write != "" {
-		spec.Image.Policy = nil // It would be written to the branch that the Repository follows.
+	if i := spec.Image; i != nil && i.Policy != nil && i.Policy.Write != "" {
+		i.Policy.Write = ""
+		if reference.Name(i.Reference) != i.Reference {
+			i.Policy = nil // The file says which one.
+		}
 	}
 	if pattern == "" {
 		spec.Host, spec.Hosts, spec.Ingress = "", nil, nil

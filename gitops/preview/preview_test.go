@@ -165,11 +165,27 @@ func TestHostsThatBecomeOneAreFound(t *testing.T) {
 	}
 }
 
+// TestAPreviewWritesNothingToGit: it runs the image of the file. Only if the file names none does the policy choose one, as it does for the app
+// that the preview is of.
 func TestAPreviewWritesNothingToGit(t *testing.T) {
-	for write, kept := range map[v1alpha1.WriteMode]bool{"": true, v1alpha1.WriteCommit: false, v1alpha1.WritePullRequest: false} {
-		app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{Reference: "registry.example.com/web", Policy: &v1alpha1.ImagePolicy{Write: write}}}}
-		if Adapt(app, "shop", "shop-pr-login", ""); (app.Spec.Image.Policy != nil) != kept {
-			t.Errorf("with write %q the policy is %v", write, app.Spec.Image.Policy)
+	chooses := &v1alpha1.ImagePolicy{SemVer: "1.x"}
+	for name, c := range map[string]struct {
+		reference string
+		write     v1alpha1.WriteMode
+		want      *v1alpha1.ImagePolicy
+	}{
+		"a policy that writes nothing": {"registry.example.com/web", "", chooses},
+		"a tag":                        {"registry.example.com/web:1.2", v1alpha1.WriteCommit, nil},
+		"a digest":                     {"registry.example.com:5000/web@sha256:0", v1alpha1.WritePullRequest, nil},
+		"no tag yet, a commit":         {"registry.example.com:5000/web", v1alpha1.WriteCommit, chooses},
+		"no tag yet, a pull request":   {"registry.example.com/web", v1alpha1.WritePullRequest, chooses},
+	} {
+		policy := *chooses
+		policy.Write = c.write
+		app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{Reference: c.reference, Policy: &policy}}}
+		Adapt(app, "shop", "shop-pr-login", "")
+		if diff := cmp.Diff(c.want, app.Spec.Image.Policy); diff != "" {
+			t.Errorf("%s: the policy (-want +got):\n%s", name, diff)
 		}
 	}
 }
