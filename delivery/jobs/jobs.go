@@ -130,6 +130,7 @@ func (r *Run) Job() (*unstructured.Unstructured, error) {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AppKind, Name: r.App.Name, UID: r.App.UID}},
 		},
 		Spec: batchv1.JobSpec{
+			// A pod that was evicted or drained is not replaced either: a migration that was cut in half may not be safe to repeat.
 			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: seconds(timeout + grace),
 			Template: corev1.PodTemplateSpec{Spec: pod},
 		},

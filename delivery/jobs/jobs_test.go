@@ -97,7 +97,7 @@ func TestJob(t *testing.T) {
 	}
 	pod := job.Spec.Template.Spec
 	c := pod.Containers[0]
-	if *job.Spec.BackoffLimit != 0 || pod.RestartPolicy != corev1.RestartPolicyNever || *pod.ActiveDeadlineSeconds != 90 || *job.Spec.ActiveDeadlineSeconds != 105 {
+	if *job.Spec.BackoffLimit != 0 || job.Spec.PodFailurePolicy != nil || pod.RestartPolicy != corev1.RestartPolicyNever || *pod.ActiveDeadlineSeconds != 90 || *job.Spec.ActiveDeadlineSeconds != 105 {
 		t.Errorf("the Job is %+v", job.Spec)
 	}
 	if !*pod.SecurityContext.RunAsNonRoot || *pod.AutomountServiceAccountToken || *c.SecurityContext.AllowPrivilegeEscalation {
