@@ -50,6 +50,9 @@ type Run struct {
 	Hook  *v1alpha1.Hook
 	// Image is the image of an Image App, for hooks that name no image.
 	Image string
+	// PullSecrets are those with the credentials of Registries in the App's namespace. The pod of an Image App's hook names that of its
+	// image, because it may have an account of its own. Kubernetes adds those of the default account to the pods of other hooks.
+	PullSecrets []v1alpha1.PullSecret
 	// Input identifies what the hook runs for; see InputOf and Sealed.
 	Input string
 	// Seal is the Seal of the input.
@@ -110,7 +113,9 @@ func (r *Run) Name() string {
 // Job returns the Job without kubeop's own labels and annotations; Mark sets them after the Job was checked.
 func (r *Run) Job() (*unstructured.Unstructured, error) {
 	source := &v1alpha1.ImageSource{Env: r.environment(), EnvFrom: r.Hook.EnvFrom, Command: r.Hook.Command, Args: r.Hook.Args}
+	var registries []v1alpha1.PullSecret
 	if own := r.App.Spec.Image; own != nil {
+		registries = r.PullSecrets
 		source.PullSecrets, source.ImagePullPolicy = own.PullSecrets, own.ImagePullPolicy
 		if r.Hook.Image == "" {
 			runAsApp(source, own)
@@ -119,7 +124,7 @@ func (r *Run) Job() (*unstructured.Unstructured, error) {
 	if source.Reference = cmp.Or(r.Hook.Image, r.Image); source.Reference == "" {
 		return nil, fmt.Errorf("%s has no image: set it in app.yaml, unless the app is of type Image", r)
 	}
-	pod := workload.Pod(r.Hook.Name, source)
+	pod := workload.Pod(r.Hook.Name, source, registries)
 	timeout := r.Timeout()
 	pod.ActiveDeadlineSeconds = seconds(timeout)
 	job := &batchv1.Job{

@@ -178,6 +178,39 @@ func TestAHookOfAnImageAppPullsAsTheAppDoes(t *testing.T) {
 	}
 }
 
+// TestAHookPullsFromARegistryAsTheAppDoes: the pod of an Image app's hook names the Secret of its image's registry, because with an account
+// or pull Secrets of its own it gets none from the default account.
+func TestAHookPullsFromARegistryAsTheAppDoes(t *testing.T) {
+	registries := []v1alpha1.PullSecret{{Registry: "hub", Host: "docker.io"}, {Registry: "mine", Host: "none.example"}}
+	for name, c := range map[string]struct {
+		image string
+		own   *v1alpha1.ImageSource
+		want  []string
+	}{
+		"with an account":    {"", &v1alpha1.ImageSource{ImagePod: v1alpha1.ImagePod{ServiceAccountName: "web"}}, []string{"kubeop-registry-mine"}},
+		"with a pull Secret": {"", &v1alpha1.ImageSource{PullSecrets: []v1alpha1.LocalSecretReference{{Name: "own"}}}, []string{"own", "kubeop-registry-mine"}},
+		"with another image": {"busybox", &v1alpha1.ImageSource{}, []string{"kubeop-registry-hub"}},
+		"without a Registry": {"other.example/web", &v1alpha1.ImageSource{}, nil},
+		"of another type":    {"none.example/web", nil, nil},
+	} {
+		r := run(func(r *Run) {
+			r.Hook.Image, r.Image, r.App.Spec.Image, r.PullSecrets = c.image, "none.example/web:1", c.own, registries
+		})
+		made, err := r.Job()
+		if err != nil {
+			t.Fatal(err)
+		}
+		named, _, _ := unstructured.NestedSlice(made.Object, "spec", "template", "spec", "imagePullSecrets")
+		var got []string
+		for _, ref := range named {
+			got = append(got, ref.(map[string]any)["name"].(string))
+		}
+		if diff := gocmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: the pod names (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestAHookRunsTheImageOfItsAppAsTheAppDoes: with its user, account, resources and nodes. Another image has another user.
 func TestAHookRunsTheImageOfItsAppAsTheAppDoes(t *testing.T) {
 	user, group := int64(1000), int64(2000)
@@ -212,7 +245,7 @@ func TestAHookRunsTheImageOfItsAppAsTheAppDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			tc.same.Reference, tc.same.Env = cmp.Or(tc.image, r.Image), r.environment()
-			want := workload.Pod("migrate", tc.same)
+			want := workload.Pod("migrate", tc.same, nil)
 			want.ActiveDeadlineSeconds = job.Spec.Template.Spec.ActiveDeadlineSeconds
 			if diff := gocmp.Diff(want, job.Spec.Template.Spec); diff != "" {
 				t.Errorf("the pod (-want +got):\n%s", diff)

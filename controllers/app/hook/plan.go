@@ -63,7 +63,7 @@ func (p *Plan) plan(s *subject.Subject, revision Revision) error {
 			all = hooks.Post
 		}
 		for i := range all {
-			r := jobs.Run{App: s.App, Phase: phase, Hook: &all[i], Image: revision.Image, Revision: revision.Name, Seal: revision.Seal}
+			r := jobs.Run{App: s.App, Phase: phase, Hook: &all[i], Image: revision.Image, PullSecrets: s.PullSecrets, Revision: revision.Name, Seal: revision.Seal}
 			input, err := jobs.InputOf(delivered, phase, r.Hook)
 			if err != nil {
 				return err

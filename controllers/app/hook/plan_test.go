@@ -69,6 +69,16 @@ func TestAHookRunsOncePerDeliveredRevision(t *testing.T) {
 	}
 }
 
+func TestHooksHaveThePullSecretsOfTheProject(t *testing.T) {
+	b := withHooks()
+	b.s.PullSecrets = []v1alpha1.PullSecret{{Registry: "mine", Host: "none.example"}}
+	for _, h := range planned(t, b, "one").runs {
+		if len(h.PullSecrets) != 1 || h.PullSecrets[0].Registry != "mine" {
+			t.Errorf("%s has %v", h, h.PullSecrets)
+		}
+	}
+}
+
 func TestAResultOfAnotherPhaseDoesNotCount(t *testing.T) {
 	b := withHooks()
 	b.s.App.Spec.Hooks.Post[0].Name = "migrate"

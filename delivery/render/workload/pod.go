@@ -12,10 +12,10 @@ import (
 )
 
 // Pod returns a pod that runs one image until it ends, as restricted as the pods of an app of type Image. Its one container has the given
-// name.
-func Pod(name string, source *v1alpha1.ImageSource) corev1.PodSpec {
+// name. It names the Secret of the image's registry, if there is one among secrets.
+func Pod(name string, source *v1alpha1.ImageSource, secrets []v1alpha1.PullSecret) corev1.PodSpec {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AppSpec{Image: source}}
-	pod := (&image{app: app, ImageSource: source}).podSpec()
+	pod := (&image{app: app, ImageSource: source, settings: Settings{PullSecrets: secrets}}).podSpec()
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	return pod
 }

@@ -179,7 +179,7 @@ func TestVersionOf(t *testing.T) {
 }
 
 func TestAPodOfAHookRunsOnce(t *testing.T) {
-	pod := Pod("migrate", &v1alpha1.ImageSource{Reference: "none.example/web:1"})
+	pod := Pod("migrate", &v1alpha1.ImageSource{Reference: "none.example/web:1"}, nil)
 	c := pod.Containers[0]
 	if pod.RestartPolicy != corev1.RestartPolicyNever || c.Name != "migrate" || c.Image != "none.example/web:1" || !*pod.SecurityContext.RunAsNonRoot || *c.SecurityContext.AllowPrivilegeEscalation {
 		t.Errorf("the pod is %+v", pod)
