@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/lines"
 )
@@ -159,7 +160,7 @@ func (k *cluster) applied(ctx context.Context, d *delivery, others *siblings) ([
 	recorded := d.app.Status.Inventory.Entries
 	applier := &apply.Applier{Live: rec.live}
 	result, err := applier.Apply(ctx, apply.Set{
-		Client: rec, Objects: copies(d.made.Objects), Recorded: recorded, Force: d.app.Spec.Force, TakeOwnership: d.app.Spec.TakeOwnership, Ignore: ignore,
+		Client: rec, Objects: copies(d.made.Objects), Recorded: recorded, Force: d.app.Spec.Force, TakeOwnership: d.app.Spec.TakeOwnership, Ignore: ignore, Keep: workload.KeepSecrets(d.app),
 		Yields: func(id inventory.ObjectID, from string) bool {
 			return others.declared[id] == pathOf(d.app) && from != d.app.Name
 		},

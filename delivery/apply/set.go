@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,6 +43,9 @@ type Set struct {
 	Leave bool
 	// Ignore says which fields others may change.
 	Ignore differ.Rules
+	// Keep, if set, returns the manifest for an object that exists, with fields as the live object has them that can only be set when it is
+	// made.
+	Keep func(o *unstructured.Unstructured, live metav1.Object) *unstructured.Unstructured
 }
 
 // Result is the outcome of applying a Set.

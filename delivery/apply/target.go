@@ -34,6 +34,7 @@ func (t *target) apply(ctx context.Context) (metav1.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.keep()
 	unmanaged, err := t.leaveToOthers(ctx)
 	if err != nil || unmanaged == nil || t.leave(*unmanaged) {
 		return nil, err
@@ -48,6 +49,13 @@ func (t *target) apply(ctx context.Context) (metav1.Object, error) {
 		}
 	}
 	return t.update(ctx, *unmanaged)
+}
+
+// keep gives the object the fields of the live one that can only be set when it is made.
+func (t *target) keep() {
+	if t.set.Keep != nil && t.live != nil {
+		t.object = t.set.Keep(t.object, t.live)
+	}
 }
 
 // justWritten reports whether the last write had this manifest and the watch has not shown that write yet.
@@ -127,6 +135,7 @@ func (t *target) create(ctx context.Context, c fieldmanager.Unmanaged) (metav1.O
 		return nil, errors.Join(err, asked)
 	}
 	t.live = live
+	t.keep()
 	return t.update(ctx, c)
 }
 

@@ -97,23 +97,37 @@ func Applied(o metav1.Object) bool { return slices.ContainsFunc(o.GetManagedFiel
 
 // Owns reports whether kubeop, or Helm for it, manages the field of a live object.
 func Owns(live metav1.Object, path []string) bool {
-	return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		if !IsOurs(f) {
-			return false
-		}
-		var fields map[string]any
-		if json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
-			return false
-		}
-		for _, name := range path {
-			below, ok := fields["f:"+name].(map[string]any)
-			if !ok {
-				return false
+	return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return below(f, path) != nil })
+}
+
+// ItemNames returns the names of the items that kubeop manages in a list of a live object whose items are known by their names.
+func ItemNames(live metav1.Object, path []string) (names []string) {
+	for _, f := range live.GetManagedFields() {
+		for field := range below(f, path) {
+			text, _ := strings.CutPrefix(field, "k:")
+			var key struct{ Name string }
+			if json.Unmarshal([]byte(text), &key) == nil && key.Name != "" && !slices.Contains(names, key.Name) {
+				names = append(names, key.Name)
 			}
-			fields = below
 		}
-		return true
-	})
+	}
+	return names
+}
+
+// below returns what an entry of managedFields has below a field; nil if it is not one of kubeop's, or has not the field.
+func below(f metav1.ManagedFieldsEntry, path []string) map[string]any {
+	var fields map[string]any
+	if !IsOurs(f) || json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
+		return nil
+	}
+	for _, name := range path {
+		inner, ok := fields["f:"+name].(map[string]any)
+		if !ok {
+			return nil
+		}
+		fields = inner
+	}
+	return fields
 }
 
 // SlimFields removes the managedFields of other controllers, except those of scaling, from the metadata of an object before a cache holds

@@ -34,3 +34,18 @@ func TestAFieldIsOwnedByWhoAppliesIt(t *testing.T) {
 		})
 	}
 }
+
+func TestTheItemsOfAListThatKubeopManages(t *testing.T) {
+	list := func(manager, items string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:list":{` + items + `}}}`)}
+	}
+	live := &metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+		list(v1alpha1.FieldManager, `".":{},"k:{\"name\":\"a\"}":{".":{},"f:name":{}},"k:{\"port\":1}":{},"v:\"b\"":{}`), list("another", `"k:{\"name\":\"c\"}":{}`),
+	}}
+	if got := strings.Join(ItemNames(live, []string{"spec", "list"}), " "); got != "a" {
+		t.Errorf("got %q", got)
+	}
+	if got := ItemNames(live, []string{"spec", "other"}); len(got) > 0 {
+		t.Errorf("of a list that is not there got %q", got)
+	}
+}

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/condition"
@@ -53,8 +52,9 @@ type Run struct {
 	// PullSecrets are those with the credentials of Registries in the App's namespace. The pod of an Image App's hook names that of its
 	// image, because it may have an account of its own. Kubernetes adds those of the default account to the pods of other hooks.
 	PullSecrets []v1alpha1.PullSecret
-	// Input identifies what the hook runs for; see InputOf and Sealed.
-	Input string
+	// Input identifies what the hook runs for; see InputOf and Sealed. Former identified the same for an earlier version, with the Secrets of
+	// Registries.
+	Input, Former string
 	// Seal is the Seal of the input.
 	Seal digest.Seal
 	// Revision is the name of the revision for people.
@@ -78,6 +78,20 @@ func Sealed(input string, seal digest.Seal) string {
 		return first + "." + again
 	}
 	return first
+}
+
+// Present returns an input that a status or a Job recorded as this version records it.
+func (r *Run) Present(recorded string) string {
+	sealed := Sealed(recorded, r.Seal)
+	first, again, repeated := strings.Cut(sealed, ".")
+	if r.Former == "" || first != r.Former {
+		return sealed
+	}
+	present, _, _ := strings.Cut(r.Input, ".")
+	if repeated {
+		return present + "." + again
+	}
+	return present
 }
 
 // Again returns the input for another run of the same input, which an annotation requested.
@@ -193,11 +207,11 @@ func (r *Run) Mark(job *unstructured.Unstructured) {
 	job.SetAnnotations(map[string]string{v1alpha1.HookInputAnnotation: r.Input})
 }
 
-// Is reports whether a Job belongs to this run. An earlier version used a digest that is not sealed in the name and the input.
+// Is reports whether a Job belongs to this run. An earlier version used another digest in the name and the input, see Present.
 func (r *Run) Is(job *unstructured.Unstructured) bool {
 	made := *r
 	made.Input = job.GetAnnotations()[v1alpha1.HookInputAnnotation]
-	return Sealed(made.Input, r.Seal) == r.Input && job.GetName() == made.Name() &&
+	return r.Present(made.Input) == r.Input && job.GetName() == made.Name() &&
 		job.GetLabels()[v1alpha1.HookLabel] == r.Label() && job.GetLabels()[v1alpha1.AppLabel] == r.App.Name
 }
 
@@ -208,18 +222,11 @@ func OutOfTime(job *unstructured.Unstructured) bool {
 	return c.Reason == batchv1.JobReasonDeadlineExceeded
 }
 
-// templates are the paths of the pod in the kinds that an Image App is rendered to.
-var templates = map[schema.GroupKind][]string{
-	{Group: "apps", Kind: "Deployment"}: {"spec", "template", "spec", "containers"},
-	{Group: "batch", Kind: "Job"}:       {"spec", "template", "spec", "containers"},
-	{Group: "batch", Kind: "CronJob"}:   {"spec", "jobTemplate", "spec", "template", "spec", "containers"},
-}
-
 // ImageOf returns the image of the first container in the objects, which for an Image App is the delivered image.
 func ImageOf(objects []*unstructured.Unstructured) string {
 	for _, o := range objects {
-		path, ok := templates[o.GroupVersionKind().GroupKind()]
-		if !ok {
+		path := workload.PodPath(o, "containers")
+		if path == nil {
 			continue // Without a path the error would be formatted with the whole object.
 		}
 		containers, _, _ := unstructured.NestedSlice(o.Object, path...)

@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/mask"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
 // maxPreviews is how many objects one Reconcile compares with a dry-run.
@@ -34,7 +35,7 @@ func (a *Applied) Get(app *v1alpha1.App) *State { return a.states.Get(app) }
 // Forget drops the drift state of an App.
 func (a *Applied) Forget(app *v1alpha1.App) { a.states.Forget(app) }
 
-// Prepare sets in an apply.Set how to handle drift. Drift is left alone if the App does not want corrections, or during the pause after too
+// Prepare sets in an apply.Set what an object keeps that exists, and how to handle drift. Drift is left alone if the App does not want corrections, or during the pause after too
 // many corrections in a row.
 func (a *Applied) Prepare(s *subject.Subject, writes *record.Writes, set *apply.Set) error {
 	rules, err := differ.ReadRules(s.App.Spec.Drift.Ignore)
@@ -42,6 +43,7 @@ func (a *Applied) Prepare(s *subject.Subject, writes *record.Writes, set *apply.
 		return step.Stop(v1alpha1.RenderFailedReason, err)
 	}
 	now := s.Now()
+	set.Keep = workload.KeepSecrets(s.App)
 	set.Ignore, set.Floors, set.Fresh = rules, writes.Recent(now), now.Sub(writes.At()) < step.Quiet
 	set.Leave = s.App.Spec.DriftMode() != v1alpha1.DriftCorrect || a.Get(s.App).Rest(now) > 0
 	return nil

@@ -6,12 +6,14 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/jobs"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
 // Revision is what the hooks of one Reconcile run for.
@@ -51,7 +53,7 @@ func Needed(app *v1alpha1.App) bool {
 
 // plan lists the runs of all hooks for a revision, with the results that the status has.
 func (p *Plan) plan(s *subject.Subject, revision Revision) error {
-	delivered, err := jobs.Digest(revision.Delivered)
+	delivered, former, err := digests(s.App, revision.Delivered)
 	if err != nil {
 		return err
 	}
@@ -68,18 +70,36 @@ func (p *Plan) plan(s *subject.Subject, revision Revision) error {
 			if err != nil {
 				return err
 			}
-			r.Input = jobs.Sealed(input, r.Seal)
+			before, err := jobs.InputOf(former, phase, r.Hook)
+			if err != nil {
+				return err
+			}
+			r.Input, r.Former = jobs.Sealed(input, r.Seal), jobs.Sealed(before, r.Seal)
 			p.runs = append(p.runs, reported(s, r))
 		}
 	}
 	return nil
 }
 
+// digests returns the digest of what is delivered, for an Image App without the Secrets of Registries, and the one by which an earlier version
+// identified the same, with them.
+func digests(app *v1alpha1.App, delivered any) (present, former string, err error) {
+	if former, err = jobs.Digest(delivered); err != nil {
+		return "", "", err
+	}
+	objects, ok := delivered.([]*unstructured.Unstructured)
+	if !ok || app.Spec.Image == nil {
+		return former, former, nil
+	}
+	present, err = jobs.Digest(workload.WithoutRegistries(app, objects))
+	return present, former, err
+}
+
 // reported looks up the result of a run in the status. A failed run is repeated once for each request by a person.
 func reported(s *subject.Subject, r jobs.Run) *run {
 	found := &run{Run: r}
 	for _, result := range s.App.Status.Hooks {
-		result.Input = jobs.Sealed(result.Input, r.Seal)
+		result.Input = r.Present(result.Input)
 		if input, _, _ := strings.Cut(result.Input, "."); result.Phase != r.Phase || result.Name != r.Hook.Name || input != r.Input {
 			continue
 		}
@@ -118,9 +138,9 @@ func (p *Plan) Record(app *v1alpha1.App, done bool) {
 		result := h.result
 		for i := range before {
 			base, _, _ := strings.Cut(h.Input, ".")
-			if input, _, _ := strings.Cut(jobs.Sealed(before[i].Input, h.Seal), "."); result == nil && before[i].Phase == h.Phase && before[i].Name == h.Hook.Name && input == base {
+			if input, _, _ := strings.Cut(h.Present(before[i].Input), "."); result == nil && before[i].Phase == h.Phase && before[i].Name == h.Hook.Name && input == base {
 				result = before[i].DeepCopy()
-				result.Input = jobs.Sealed(result.Input, h.Seal)
+				result.Input = h.Present(result.Input)
 			}
 		}
 		if result != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/jobs"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
@@ -75,6 +76,95 @@ func TestHooksHaveThePullSecretsOfTheProject(t *testing.T) {
 	for _, h := range planned(t, b, "one").runs {
 		if len(h.PullSecrets) != 1 || h.PullSecrets[0].Registry != "mine" {
 			t.Errorf("%s has %v", h, h.PullSecrets)
+		}
+	}
+}
+
+// imageObjects are the Deployment of an Image app that names these pull Secrets.
+func imageObjects(secrets ...string) []*unstructured.Unstructured {
+	pod := map[string]any{"containers": []any{}}
+	var refs []any
+	for _, name := range secrets {
+		refs = append(refs, map[string]any{"name": name})
+	}
+	if len(refs) > 0 {
+		pod["imagePullSecrets"] = refs
+	}
+	return []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"template": map[string]any{"spec": pod}}}}}
+}
+
+// TestARegistryRunsNoHookAgain: it adds names of Secrets to the pods of an Image app, and takes them away, without a change of the app.
+func TestARegistryRunsNoHookAgain(t *testing.T) {
+	b := withHooks()
+	b.s.App.Spec.Image = &v1alpha1.ImageSource{PullSecrets: []v1alpha1.LocalSecretReference{{Name: "kubeop-registry-named"}}}
+	planFor := func(secrets ...string) *Plan {
+		t.Helper()
+		plan := &Plan{}
+		if err := plan.plan(b.s, Revision{Delivered: imageObjects(secrets...), Image: "none.example/web"}); err != nil {
+			t.Fatal(err)
+		}
+		return plan
+	}
+	ended(b, planFor("kubeop-registry-named", "own"), v1alpha1.HookSucceeded)
+	if next := planFor("kubeop-registry-named", "own", "kubeop-registry-mine").next(); next != "" {
+		t.Errorf("for a new Registry %s runs again", next)
+	}
+	for _, secrets := range [][]string{{"kubeop-registry-named"}, {"own"}} {
+		if planFor(secrets...).next() == "" {
+			t.Errorf("the app names only %v now, and no hook runs", secrets)
+		}
+	}
+}
+
+// TestAnUpgradeRunsNoHookAgain: an earlier version recorded what was delivered with the Secrets of Registries. Its results and Jobs count, once
+// the status has them as this version records them also without these Secrets.
+func TestAnUpgradeRunsNoHookAgain(t *testing.T) {
+	b := withHooks()
+	b.s.App.Spec.Image = &v1alpha1.ImageSource{}
+	seal := digest.Seal(sealing)
+	revision := func(secrets ...string) Revision {
+		return Revision{Delivered: imageObjects(secrets...), Image: "none.example/web", Seal: seal}
+	}
+	before, err := jobs.Digest(imageObjects("kubeop-registry-mine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []string{"", ".12345678"} {
+		recorded := &Plan{}
+		for _, r := range []jobs.Run{{Phase: jobs.Pre, Hook: &b.s.App.Spec.Hooks.Pre[0]}, {Phase: jobs.Post, Hook: &b.s.App.Spec.Hooks.Post[0]}} {
+			input, err := jobs.InputOf(before, r.Phase, r.Hook)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.App, r.Seal, r.Input = b.s.App, seal, jobs.Sealed(input+again, seal)
+			recorded.runs = append(recorded.runs, &run{Run: r})
+		}
+		recorded.planned = true
+		ended(b, recorded, v1alpha1.HookSucceeded)
+		upgraded := &Plan{}
+		if err := upgraded.plan(b.s, revision("kubeop-registry-mine")); err != nil {
+			t.Fatal(err)
+		}
+		if next := upgraded.next(); next != "" {
+			t.Errorf("%s runs again after an upgrade", next)
+		}
+		job := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": recorded.runs[0].Name(), "labels": map[string]any{v1alpha1.AppLabel: "web"}}}}
+		recorded.runs[0].Mark(job)
+		if h := upgraded.runs[0]; !h.Is(job) || upgraded.runs[1].Is(job) {
+			t.Errorf("the Job %s that an earlier version made for the hook is not its own", job.GetName())
+		}
+		upgraded.Record(b.s.App, false)
+		for i, h := range b.s.App.Status.Hooks {
+			if h.Input == recorded.runs[i].Input || !strings.HasSuffix(h.Input, again) {
+				t.Errorf("%s is recorded with input %s, before %s", h.Name, h.Input, recorded.runs[i].Input)
+			}
+		}
+		later := &Plan{}
+		if err := later.plan(b.s, revision()); err != nil {
+			t.Fatal(err)
+		}
+		if next := later.next(); next != "" {
+			t.Errorf("%s runs again when the Registry goes", next)
 		}
 	}
 }

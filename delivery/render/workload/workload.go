@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // configDigest is the annotation of a pod template that changes with the config files, so that the pods are replaced. Helm charts commonly
@@ -184,15 +186,25 @@ func (i *image) jobSpec() batchv1.JobSpec {
 
 // NameJob adds the beginning of the spec's digest to the name of the Job among the objects of an app, after patches changed it. A Job cannot
 // be changed, so another spec makes another Job, which runs, and the old one leaves the source. If the rendering here changes, all Jobs run
-// once more.
+// once more. The Secrets of Registries are not part of the digest. An earlier version had them in it: a recorded Job keeps that name while
+// it has the same ones.
 func NameJob(app *v1alpha1.App, objects []*unstructured.Unstructured) {
-	for _, o := range objects {
+	for i, o := range WithoutRegistries(app, objects) {
 		if o.GetKind() != "Job" {
 			continue
 		}
-		// What was converted can be encoded, with sorted keys.
-		spec, _ := json.Marshal(o.Object["spec"])
-		digest := sha256.Sum256(spec)
-		o.SetName(app.Name + "-" + hex.EncodeToString(digest[:4]))
+		name, former := nameOf(app, o), nameOf(app, objects[i])
+		id := inventory.ObjectID{Namespace: app.Namespace, Name: former, Group: jobs.Group, Kind: jobs.Kind}.String()
+		if slices.ContainsFunc(app.Status.Inventory.Entries, func(e v1alpha1.InventoryEntry) bool { return e.ID == id }) {
+			name = former
+		}
+		objects[i].SetName(name)
 	}
+}
+
+func nameOf(app *v1alpha1.App, job *unstructured.Unstructured) string {
+	// What was converted can be encoded, with sorted keys.
+	spec, _ := json.Marshal(job.Object["spec"])
+	digest := sha256.Sum256(spec)
+	return app.Name + "-" + hex.EncodeToString(digest[:4])
 }
