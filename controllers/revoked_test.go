@@ -28,7 +28,9 @@ func TestWhatAdministratorsTakeAwayGoesWhateverATenantWrote(t *testing.T) {
 	registry := registryFor(name, host, n.name)
 	n.create(registry)
 	home := &corev1.Namespace{}
-	n.eventually(func() error { return n.admin.Get(t.Context(), client.ObjectKey{Name: v1alpha1.HomeNamespace(n.name)}, home) })
+	n.eventually(func() error {
+		return n.admin.Get(t.Context(), client.ObjectKey{Name: v1alpha1.HomeNamespace(n.name)}, home)
+	})
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: home.Name, Name: "shop"}}
 	n.create(project)
 	n.copyHas(name, host, "password")
