@@ -106,7 +106,7 @@ func (r *Reconciler) quotaOf(ctx context.Context, s *scope) (hard corev1.Resourc
 	faults := quota.CheckRequested("quota", s.project.Spec.Quota)
 	switch {
 	case len(faults) > 0:
-		beyond = step.GoOn(step.Stop(v1alpha1.ApplyFailedReason, fmt.Errorf("the project has the next whole number from 0 on: spec.%s of project.yaml: %s", faults[0].Field, faults[0].Why)))
+		beyond = step.GoOn(step.Stop(v1alpha1.ApplyFailedReason, fmt.Errorf("spec.%s of project.yaml: %s; until it is corrected, the nearest amount that a quota can have holds", faults[0].Field, faults[0].Why)))
 	case excess != nil:
 		beyond = step.GoOn(step.Stop(v1alpha1.QuotaExceededReason, fmt.Errorf("the project has only as much as is allowed: %w", excess)))
 	case over != nil:
