@@ -137,6 +137,18 @@ func TestTheChartLetsTheManagerReadNamedSecretsOnly(t *testing.T) {
 	}
 }
 
+// TestWhatIsFetchedFitsIntoItsFolder: a pod whose folder is too large would be evicted.
+func TestWhatIsFetchedFitsIntoItsFolder(t *testing.T) {
+	limits := openGit(t.TempDir(), nil).Disk.Limits
+	deployment := decode[appsv1.Deployment](t, render(t, "manager: {enabled: true, plainHTTP: true}"), "Deployment")
+	for _, volume := range deployment.Spec.Template.Spec.Volumes {
+		if volume.Name == "cache" && volume.EmptyDir.SizeLimit.Value() > limits.Total && limits.Total >= limits.Bytes && limits.Bytes > 0 {
+			return
+		}
+	}
+	t.Errorf("%+v do not fit", limits)
+}
+
 func TestTheChartWantsTLSOrToBeToldOtherwise(t *testing.T) {
 	for name, c := range map[string]struct{ manager, want string }{
 		"nothing":           {`{enabled: true}`, "manager.enabled needs manager.tlsSecret"},

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/cmd/manager/repositories"
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/config"
@@ -114,8 +115,42 @@ func openRepositories(c *config.Manager, cluster *rest.Config, objects *live.Clu
 	if err != nil {
 		return nil, fmt.Errorf("making the client for Secrets: %w", err)
 	}
-	store := git.NewStore(cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "git")), &transport.Network{Allowed: allowed})
-	return repositories.New(objects.Reader(), secrets, c.Namespace, store), nil
+	dir := cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "git"))
+	return repositories.New(objects.Reader(), secrets, c.Namespace, openGit(dir, &transport.Network{Allowed: allowed})), nil
+}
+
+// The bounds of what is fetched of repositories, in bytes: of one tenant, which is also how much one pack may inflate to, and of all. They hold files of kubeop, so they are small, and
+// packs are read in this process. The chart's folder for them is larger.
+const (
+	maxFetched    = 256 << 20
+	maxAllFetched = 768 << 20
+	maxFiles      = 20_000
+)
+
+// openGit returns the store of what is fetched of repositories.
+func openGit(dir string, network *transport.Network) *git.Store {
+	store := git.NewStore(dir, network)
+	store.Disk = disk.New(time.Now, store)
+	store.Disk.Limits = disk.Limits{Bytes: maxFetched, Total: maxAllFetched, Files: maxFiles}
+	store.Disk.Find(dir)
+	store.LimitPacks(func(string) int64 { return maxFetched })
+	return store
+}
+
+// sweep removes what was fetched and not used for days, until the context ends.
+func (m *manager) sweep(ctx context.Context) error {
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hourly.C:
+			if err := m.repositories.Git.Disk.Sweep(ctx); err != nil && ctx.Err() == nil {
+				ctrl.Log.Error(err, "Removing what was fetched and is not used")
+			}
+		}
+	}
 }
 
 // offerSetup logs the code for the first administrator, unless there is one.
@@ -168,6 +203,7 @@ func (m *manager) serve(ctx context.Context) (err error) {
 		defer cancel()
 		return m.cluster.Start(finished)
 	})
+	group.Go(func() error { return m.sweep(finished) })
 	if m.certificates != nil {
 		group.Go(func() error {
 			defer cancel()
