@@ -65,7 +65,7 @@ CLIENT := $(BIN)/oapi-codegen -config api/client/codegen.yaml
 generate: $(BIN)/controller-gen $(BIN)/oapi-codegen ## write the deepcopy functions and the CRDs from api/, and the document and the client of the management API from its operations
 	$(BIN)/controller-gen object crd paths=./api/v1alpha1/... output:crd:dir=$(CRDS)
 	go test -trimpath -count 1 -run TestTheDocumentOfTheAPI ./internal/manager/api -update
-	$(CLIENT) docs/api/openapi.json
+	$(CLIENT) -o api/client/zz_generated.client.go docs/api/openapi.json
 
 ##@ Before a commit
 test: prerequisites $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## run the unit, fuzz-seed and integration tests against a real API server; RACE=1 with the race detector

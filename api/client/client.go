@@ -48,7 +48,7 @@ type Answer[T any] struct {
 	Body   T
 }
 
-// ErrNotModified: the answer is one that the caller has, by IfNoneMatch of the parameters.
+// ErrNotModified says that the answer is one that the caller has, by IfNoneMatch of the parameters.
 var ErrNotModified = errors.New("the answer did not change")
 
 const (

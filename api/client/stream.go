@@ -23,7 +23,7 @@ type StreamEvent struct {
 	Data json.RawMessage
 }
 
-// ErrCut: a stream ended before the manager ended it. Open it again.
+// ErrCut says that a stream ended before the manager ended it. Open it again.
 var ErrCut = errors.New("the stream was cut")
 
 // maxLine bounds an event. Names and messages of Kubernetes are far below.
