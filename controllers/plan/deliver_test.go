@@ -128,3 +128,35 @@ func TestWhatARevisionOfAReleaseChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestAPlanKeepsTheSecretsOfAJob, as the operator does: the Job of an Image app stays as it was made before the project had a Registry.
+func TestAPlanKeepsTheSecretsOfAJob(t *testing.T) {
+	job := func(secrets ...any) *unstructured.Unstructured {
+		labels := map[string]any{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", v1alpha1.AppLabel: "web"}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"namespace": "shop", "name": "web-1", "labels": labels},
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"imagePullSecrets": secrets}}},
+		}}
+	}
+	own, added := map[string]any{"name": "own"}, map[string]any{"name": "kubeop-registry-mine"}
+	for name, c := range map[string]struct {
+		spec    v1alpha1.AppSpec
+		changes int
+	}{
+		"an Image app": {v1alpha1.AppSpec{Type: v1alpha1.AppImage, Image: &v1alpha1.ImageSource{}}, 0},
+		"a Raw app":    {v1alpha1.AppSpec{Type: v1alpha1.AppRaw, Raw: &v1alpha1.RawSource{}}, 1},
+	} {
+		d := secretive()
+		d.app.Spec, d.made.Objects = c.spec, []*unstructured.Unstructured{job(own, added)}
+		d.at.Client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+				into.(*unstructured.Unstructured).Object = job(own).Object
+				return nil
+			},
+		})
+		changes, err := (&cluster{Connection: &Connection{}}).applied(t.Context(), d, &siblings{})
+		if err != nil || len(changes) != c.changes {
+			t.Errorf("%s: the changes are %v, %v", name, changes, err)
+		}
+	}
+}
