@@ -31,8 +31,7 @@ func (r *Repositories) check(p *place, before, after *folder.Folder) error {
 	if err != nil {
 		return err
 	}
-	spec := p.repository.Spec
-	scope := tree.Scope{Repository: p.repository.Name, Tenant: spec.Tenant, Path: spec.Path}
+	scope := tree.Scope{Repository: p.repository.Name, Tenant: p.repository.Spec.Tenant, Path: p.folder()}
 	r.mu.Lock()
 	last := r.trees[scope]
 	r.mu.Unlock()

@@ -72,7 +72,7 @@ func (p *place) conflict(ctx context.Context, err error, edits []commit.Edit) er
 // asWanted returns the file as edits would have it upon the newest commit, "" if they delete it or cannot be made.
 func (p *place) asWanted(newest git.Commit, edits []commit.Edit) string {
 	root := newest.Root
-	if dir := p.repository.Spec.Path; dir != "" {
+	if dir := p.folder(); dir != "" {
 		var err error
 		if root, err = root.Sub(dir); err != nil {
 			return ""

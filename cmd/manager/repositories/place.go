@@ -30,8 +30,16 @@ func (p *place) name() string { return kinds[p.ref.Kind()] + " " + p.ref.Path() 
 
 var kinds = map[string]string{v1alpha1.AppKind: "app", v1alpha1.ProjectKind: "project", v1alpha1.TenantKind: "tenant"}
 
+// folder is the one with kubeop.yaml, "" for the root of the repository. People write it as ./team/, too.
+func (p *place) folder() string {
+	if folder := path.Clean(p.repository.Spec.Path); folder != "." {
+		return folder
+	}
+	return ""
+}
+
 // path is the file from the root of the repository.
-func (p *place) path() string { return path.Join(p.repository.Spec.Path, p.file) }
+func (p *place) path() string { return path.Join(p.folder(), p.file) }
 
 // edits returns how the files change.
 func (p *place) edits(c writes.Change) ([]commit.Edit, error) {

@@ -130,7 +130,7 @@ func (r *Repositories) Write(ctx context.Context, c writes.Change) (writes.Writt
 		return writes.Written{}, p.failed(ctx, err, nil)
 	}
 	done, err := r.commits.Write(ctx, p.remote, commit.Request{
-		ID: c.ID, Title: titles[c.How] + " " + p.name(), Author: draft.Person(c.Author), Committer: committer, Folder: p.repository.Spec.Path, Edits: edits, Branch: into,
+		ID: c.ID, Title: titles[c.How] + " " + p.name(), Author: draft.Person(c.Author), Committer: committer, Folder: p.folder(), Edits: edits, Branch: into,
 		Check: func(before, after *folder.Folder) error { return r.check(p, before, after) },
 	})
 	if err == nil && done.Unchanged && c.How == writes.Delete {

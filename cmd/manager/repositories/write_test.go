@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/offline"
 	"github.com/kubeop/kubeop/internal/manager/problem"
@@ -182,6 +184,38 @@ func TestADeletionIsOfTheFolder(t *testing.T) {
 		}
 	}
 	s.refused(admin, "GET", "/v1/apps/acme/shop/web/file", "", http.StatusNotFound)
+}
+
+// TestARepositoryMayBeAFolder of another one, however its path is written.
+func TestARepositoryMayBeAFolder(t *testing.T) {
+	for _, path := range []string{"team", "./team/"} {
+		t.Run(path, func(t *testing.T) {
+			s := newStage(t)
+			admin := s.holder("root", "admin")
+			for name, text := range map[string]string{"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": head + "Project\nmetadata: {name: shop}\n", appFile: appText} {
+				s.acme.Write("team/"+name, text)
+			}
+			s.acme.Push("a folder")
+			repository := &v1alpha1.Repository{}
+			if err := s.objects.Get(t.Context(), client.ObjectKey{Name: "acme"}, repository); err != nil {
+				t.Fatal(err)
+			}
+			repository.Spec.Path = path
+			if err := s.objects.Update(t.Context(), repository); err != nil {
+				t.Fatal(err)
+			}
+			w := s.written(admin, "PATCH", "/v1/apps/acme/shop/web", `{"spec":{"image":{"replicas":3}}}`)
+			if got := s.acme.bare("show", w.Commit+":team/"+appFile); w.File != "team/"+appFile || !strings.Contains(got, "replicas: 3 # two zones") {
+				t.Errorf("%s has %s", w.File, got)
+			}
+			if p := s.refused(admin, "PATCH", "/v1/apps/acme/shop/web", `{"spec":{"no":1}}`, http.StatusUnprocessableEntity); !strings.HasPrefix(p.Errors[0].Location, "team/"+appFile+":") {
+				t.Errorf("%+v", p)
+			}
+			if p := s.refused(admin, "POST", "/v1/apps/acme/shop", `{"name":"web","spec":`+webSpec+`}`, http.StatusConflict); p.Versions == nil || !strings.Contains(p.Versions.Current, "replicas: 3") {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
 }
 
 // forgetful is a store that fails to keep answers, or fails at all.
