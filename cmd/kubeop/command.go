@@ -59,6 +59,9 @@ func New(c *call.Call) *cobra.Command {
 An app is named TENANT/PROJECT/APP. The tenant and the project can be left out if --tenant and --project, or the namespace of -n or of the
 kubeconfig, name them.
 
+With --server or KUBEOP_SERVER, get, wait and the completion of names read through the management API of a manager, and need no kubeconfig. The
+token is that of KUBEOP_TOKEN, or in the file of KUBEOP_TOKEN_FILE. Other commands need the cluster.
+
 Exit codes: 0 for success, 1 for an error, 2 if differences or problems were found, 3 if something is not ready in time.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

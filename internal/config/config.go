@@ -1,4 +1,4 @@
-// Package config is the configuration of the operator and of the manager. Nothing else reads the environment.
+// Package config is the configuration of the operator, of the manager and of the command line. Nothing else reads the environment.
 package config
 
 import (

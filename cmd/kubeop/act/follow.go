@@ -12,7 +12,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -37,7 +36,7 @@ const pause = time.Second
 // follow reads an object each time it changes until check says that waiting is over. It prints each new message of the condition Ready. If the
 // timeout ends first, the error has the exit code NotReady.
 func follow(ctx context.Context, c *call.Call, of target.Object, timeout time.Duration, over check) error {
-	reader, err := c.Client()
+	source, err := c.Source()
 	if err != nil {
 		return err
 	}
@@ -59,7 +58,7 @@ func follow(ctx context.Context, c *call.Call, of target.Object, timeout time.Du
 		}
 		return done, err
 	}
-	err = untilOver(within, c, reader, of, look)
+	err = untilOver(within, c, source, of, look)
 	if errors.Is(within.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
 		why := "nothing was seen of it"
 		if last != nil {
@@ -72,9 +71,9 @@ func follow(ctx context.Context, c *call.Call, of target.Object, timeout time.Du
 
 // untilOver looks at the object now and after each change. A watch that ends is opened again, and an API server that does not answer is asked
 // again, if it has answered before.
-func untilOver(ctx context.Context, c *call.Call, reader client.WithWatch, of target.Object, look func(client.Object) (bool, error)) error {
+func untilOver(ctx context.Context, c *call.Call, source target.Source, of target.Object, look func(client.Object) (bool, error)) error {
 	for seen := false; ; seen = true {
-		done, err := lookAndWatch(ctx, reader, of, look)
+		done, err := lookAndFollow(ctx, source, of, look)
 		switch {
 		case done:
 			return err
@@ -92,52 +91,34 @@ func untilOver(ctx context.Context, c *call.Call, reader client.WithWatch, of ta
 // passes reports whether an error of a request may pass by itself.
 func passes(err error) bool {
 	var unreachable *url.Error
+	if explained := new(target.Explained); errors.As(err, &explained) {
+		return explained.MayPass
+	}
 	return errors.As(err, &unreachable) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
 }
 
-// lookAndWatch looks at the object, and at each change while a watch lasts. done: waiting is over, with or without an error.
-func lookAndWatch(ctx context.Context, reader client.WithWatch, of target.Object, look func(client.Object) (bool, error)) (done bool, err error) {
-	object := of.Kind.New()
-	if err := reader.Get(ctx, of.Key(), object); err != nil {
-		return false, fmt.Errorf("reading the %s: %w", of, err)
+// lookAndFollow looks at the object, and at each change as long as the source tells them. done: waiting is over, with or without an error.
+func lookAndFollow(ctx context.Context, source target.Source, of target.Object, look func(client.Object) (bool, error)) (done bool, err error) {
+	object, err := source.Get(ctx, of)
+	if err != nil {
+		return false, err
 	}
 	if done, err := look(object); done || err != nil {
 		return true, err
 	}
-	changes, err := reader.Watch(ctx, of.Kind.NewList(), client.InNamespace(of.Key().Namespace), client.MatchingFields{"metadata.name": of.Key().Name},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}})
-	if apierrors.IsForbidden(err) {
-		return false, nil // It is read again after a pause.
-	}
-	if err != nil {
-		return false, fmt.Errorf("watching the %s: %w", of, err)
-	}
-	defer changes.Stop()
-	return watched(ctx, of, changes, look)
-}
-
-// watched looks at each version of the object that a watch shows, until the watch ends or waiting is over.
-func watched(ctx context.Context, of target.Object, changes watch.Interface, look func(client.Object) (bool, error)) (done bool, err error) {
-	for {
-		select {
-		case <-ctx.Done():
-			return true, ctx.Err()
-		case event, open := <-changes.ResultChan():
-			object, ok := event.Object.(client.Object)
-			switch {
-			case !open || event.Type == watch.Error:
-				return false, nil // The object is read again, which reports what is wrong.
-			case event.Type == watch.Deleted:
-				return true, fmt.Errorf("the %s was deleted", of)
-			case !ok:
-				continue
-			}
-			if done, err := look(object); done || err != nil {
-				return true, err
-			}
+	for now, err := range source.Follow(ctx, of, object) {
+		switch {
+		case err != nil:
+			return false, err
+		case now == nil:
+			return true, fmt.Errorf("the %s was deleted", of)
+		}
+		if done, err := look(now); done || err != nil {
+			return true, err
 		}
 	}
+	return ctx.Err() != nil, ctx.Err()
 }
 
 // progress says what an object waits for.

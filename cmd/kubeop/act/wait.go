@@ -28,7 +28,9 @@ such as a new commit, and with exit code 3 if the object is not ready in time.
 
 With --commit, wait first until the repository that declares the object has applied this commit, or a later one that contains it: that is known in a
 clone that has both. If the commit's version of the object is refused, it ends at once with the reason. A tenant without a repository of its own is
-declared by that of the platform, which only administrators and the accounts that they allow can read.`,
+declared by that of the platform, which only administrators and the accounts that they allow can read.
+
+With --server, it follows a tenant, project or app through a manager. It knows no commits.`,
 		Example: `  # In CI, after git push
   kubeop wait acme/shop/web --commit "$(git rev-parse HEAD)"
 

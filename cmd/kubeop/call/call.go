@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
+	"github.com/kubeop/kubeop/cmd/kubeop/server"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
 )
 
@@ -36,6 +37,18 @@ func New(streams genericiooptions.IOStreams, clock clock.Clock) *Call {
 		Data: data, Connection: target.New(), Clock: clock,
 		In: streams.In, Out: output.Safe(streams.Out), Err: output.Safe(streams.ErrOut), Paint: output.PaintFor(streams.Out),
 	}
+}
+
+// Source returns what the command reads from: the manager of --server, or the cluster.
+func (c *Call) Source() (target.Source, error) {
+	manager, err := c.Manager()
+	switch {
+	case err != nil:
+		return nil, err
+	case manager.Server != "":
+		return server.New(manager, c.Clock)
+	}
+	return c.Cluster()
 }
 
 // Page returns an empty page on standard output.

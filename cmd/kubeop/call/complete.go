@@ -5,9 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
@@ -62,17 +59,17 @@ func plurals() []string {
 // names returns the names of a kind that the person may list: those of the tenant and the project they work in, or of all. What cannot be listed
 // completes to nothing, because a shell has no place for errors.
 func (c *Call) names(ctx context.Context, kind target.Kind) []string {
-	reader, err := c.Client()
+	source, err := c.Source()
 	if err != nil {
 		return nil
 	}
 	within := c.Within()
 	if kind.Name != v1alpha1.AppKind || within.Tenant == "" || within.Project != "" {
-		return list(ctx, reader, kind, within)
+		return list(ctx, source, kind, within)
 	}
 	var names []string
-	for _, project := range list(ctx, reader, target.Project, within) {
-		for _, app := range list(ctx, reader, kind, identity.Ref{Tenant: within.Tenant, Project: project}) {
+	for _, project := range list(ctx, source, target.Project, within) {
+		for _, app := range list(ctx, source, kind, identity.Ref{Tenant: within.Tenant, Project: project}) {
 			names = append(names, project+"/"+app)
 		}
 	}
@@ -80,27 +77,22 @@ func (c *Call) names(ctx context.Context, kind target.Kind) []string {
 }
 
 // list returns the names of the objects of a tenant or project, without those of the tenant and the project, or the names of all objects.
-func list(ctx context.Context, reader client.Reader, kind target.Kind, within identity.Ref) []string {
-	var in client.InNamespace
-	prefix := ""
+func list(ctx context.Context, source target.Source, kind target.Kind, within identity.Ref) []string {
+	namespace, prefix := "", ""
 	switch {
 	case within.Tenant == "":
 	case kind.Name == v1alpha1.ProjectKind:
-		in, prefix = client.InNamespace(v1alpha1.HomeNamespace(within.Tenant)), within.Tenant+"/"
+		namespace, prefix = v1alpha1.HomeNamespace(within.Tenant), within.Tenant+"/"
 	case kind.Name == v1alpha1.AppKind:
-		in, prefix = client.InNamespace(v1alpha1.ProjectNamespace(within.Tenant, within.Project)), within.Tenant+"/"+within.Project+"/"
+		namespace, prefix = v1alpha1.ProjectNamespace(within.Tenant, within.Project), within.Tenant+"/"+within.Project+"/"
 	}
-	found := kind.NewList()
-	if err := reader.List(ctx, found, in); err != nil {
+	found, err := source.List(ctx, kind, namespace)
+	if err != nil {
 		return nil
 	}
 	var names []string
-	// Every list of kubeop's kinds has items.
-	_ = meta.EachListItem(found, func(item runtime.Object) error {
-		if object, ok := item.(client.Object); ok {
-			names = append(names, strings.TrimPrefix(target.PathOf(object), prefix))
-		}
-		return nil
-	})
+	for _, object := range found {
+		names = append(names, strings.TrimPrefix(target.PathOf(object), prefix))
+	}
 	return names
 }

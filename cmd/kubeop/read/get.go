@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +29,7 @@ type get struct {
 
 	kind   target.Kind
 	of     []target.Selection
-	tables *target.Tables
+	source target.Source
 }
 
 // Get returns the command get.
@@ -42,9 +42,15 @@ func Get(c *call.Call) *cobra.Command {
 
 Without names, it lists the objects of the tenant and project that --tenant, --project or the namespace name: with a tenant alone, the apps of all its
 projects. Only administrators can list the objects of all tenants. With --watch, projects that are created later are
-not followed.`,
+not followed.
+
+With --server, it reads tenants, projects and apps through a manager: what the token may see, without those of the platform itself, and not as
+JSON or YAML.`,
 		Example: `  # The apps of all projects of a tenant
   kubeop get apps --tenant acme
+
+  # The same through a manager, without a kubeconfig
+  KUBEOP_TOKEN_FILE=token kubeop get apps --tenant acme --server https://kubeop.example.com
 
   # Follow the apps of one project
   kubeop get apps -t acme -p shop --watch`,
@@ -69,10 +75,10 @@ func (g *get) run(ctx context.Context, args []string) error {
 	if g.watch && g.format.ForPrograms() {
 		return fmt.Errorf("--watch prints rows, so it is not for -o %s", g.format)
 	}
-	if g.of, err = g.selections(ctx, args[1:]); err != nil {
+	if g.source, err = g.Source(); err != nil {
 		return err
 	}
-	if g.tables, err = g.Tables(); err != nil {
+	if g.of, err = g.selections(ctx, args[1:]); err != nil {
 		return err
 	}
 	if g.format.ForPrograms() {
@@ -118,17 +124,13 @@ func (g *get) projects(ctx context.Context, within identity.Ref) ([]target.Selec
 	if within.Project != "" {
 		return []target.Selection{{Kind: g.kind, Namespace: v1alpha1.ProjectNamespace(within.Tenant, within.Project)}}, nil
 	}
-	reader, err := g.Client()
+	projects, err := g.source.List(ctx, target.Project, v1alpha1.HomeNamespace(within.Tenant))
 	if err != nil {
 		return nil, err
 	}
-	projects := &v1alpha1.ProjectList{}
-	if err := reader.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(within.Tenant))); err != nil {
-		return nil, fmt.Errorf("listing the projects of %s: %w", within.Tenant, err)
-	}
 	var of []target.Selection
-	for i := range projects.Items {
-		of = append(of, target.Selection{Kind: g.kind, Namespace: v1alpha1.ProjectNamespace(within.Tenant, projects.Items[i].Name)})
+	for _, project := range projects {
+		of = append(of, target.Selection{Kind: g.kind, Namespace: v1alpha1.ProjectNamespace(within.Tenant, project.GetName())})
 	}
 	return of, nil
 }
@@ -136,14 +138,13 @@ func (g *get) projects(ctx context.Context, within identity.Ref) ([]target.Selec
 // list prints rows.
 func (g *get) list(ctx context.Context) error {
 	rows := newRows(g.kind, g.format == output.Wide, len(g.of) > 1 || len(g.of) == 1 && g.of[0].Namespace == "", g.Paint)
-	versions := make([]string, len(g.of))
+	read := make([]*metav1.Table, len(g.of))
 	for i, of := range g.of {
-		table, err := g.tables.Read(ctx, of)
-		if err != nil {
+		var err error
+		if read[i], err = g.source.Table(ctx, of); err != nil {
 			return err
 		}
-		versions[i] = table.ResourceVersion
-		rows.add(table)
+		rows.add(read[i])
 	}
 	if len(g.of) == 0 || rows.columns.Empty() && !g.watch {
 		_, err := fmt.Fprintf(g.Err, "There are no %s%s.\n", g.kind.Plural, g.place())
@@ -152,7 +153,7 @@ func (g *get) list(ctx context.Context) error {
 	if err := rows.write(g.Out); err != nil || !g.watch {
 		return err
 	}
-	return g.follow(ctx, rows, versions)
+	return g.follow(ctx, rows, read)
 }
 
 // place says where the objects were looked for.
@@ -168,12 +169,12 @@ func (g *get) place() string {
 }
 
 // follow prints rows that change, until it is interrupted.
-func (g *get) follow(ctx context.Context, rows *rows, versions []string) error {
+func (g *get) follow(ctx context.Context, rows *rows, read []*metav1.Table) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes, failed := make(chan *metav1.Table), make(chan error)
 	for i, of := range g.of {
-		go func() { failed <- g.watchOne(ctx, of, versions[i], changes) }()
+		go func() { failed <- g.followOne(ctx, of, read[i], changes) }()
 	}
 	for {
 		select {
@@ -190,9 +191,9 @@ func (g *get) follow(ctx context.Context, rows *rows, versions []string) error {
 	}
 }
 
-// watchOne sends the rows of a selection that change. When the API server ends the watch, which it does every few minutes, the selection is read
-// again, so that no change is missed.
-func (g *get) watchOne(ctx context.Context, of target.Selection, version string, changes chan<- *metav1.Table) error {
+// followOne sends the rows of a selection that change. When the source ends, which an API server does every few minutes, the selection is read again, so that no change
+// is missed.
+func (g *get) followOne(ctx context.Context, of target.Selection, read *metav1.Table, changes chan<- *metav1.Table) error {
 	send := func(table *metav1.Table) {
 		select {
 		case changes <- table:
@@ -200,8 +201,9 @@ func (g *get) watchOne(ctx context.Context, of target.Selection, version string,
 		}
 	}
 	for {
-		err := g.tables.Watch(ctx, of, version, func(row metav1.TableRow, deleted bool) {
+		err := g.source.FollowTable(ctx, of, read, func(row metav1.TableRow, deleted bool) {
 			if deleted && len(row.Cells) > 0 {
+				row.Cells = slices.Clone(row.Cells)
 				row.Cells[0] = fmt.Sprintf("%v (deleted)", row.Cells[0])
 			}
 			send(&metav1.Table{Rows: []metav1.TableRow{row}})
@@ -209,7 +211,7 @@ func (g *get) watchOne(ctx context.Context, of target.Selection, version string,
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		if err != nil {
 			return err
 		}
 		select {
@@ -217,12 +219,10 @@ func (g *get) watchOne(ctx context.Context, of target.Selection, version string,
 		case <-ctx.Done():
 			return nil
 		}
-		table, err := g.tables.Read(ctx, of)
-		if err != nil {
+		if read, err = g.source.Table(ctx, of); err != nil {
 			return err
 		}
-		version = table.ResourceVersion
-		send(table)
+		send(read)
 	}
 }
 

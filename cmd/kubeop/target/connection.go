@@ -1,4 +1,4 @@
-// Package target connects to a cluster as kubectl does, and finds the objects that arguments name.
+// Package target connects to a cluster as kubectl does, or to a manager, and finds the objects that arguments name.
 package target
 
 import (
@@ -22,19 +22,25 @@ type Connection struct {
 	Flags *genericclioptions.ConfigFlags
 	// Tenant and Project are the flags --tenant and --project. Empty: those of the namespace.
 	Tenant, Project string
+	// Server and ServerCA are the flags --server and --server-ca. Empty: those of the environment.
+	Server, ServerCA string
 	// All says that the command is about the objects of all tenants, whatever the flags and the namespace name.
 	All bool
 }
 
 // New returns a connection without settings.
 func New() *Connection {
-	return &Connection{Flags: genericclioptions.NewConfigFlags(true)}
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.APIServer = nil // --server names a manager.
+	return &Connection{Flags: flags}
 }
 
 // AddFlags adds the flags that choose the cluster, the user and the tenant. The flags of kubectl that only few people need are hidden; they work.
 func (c *Connection) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&c.Tenant, "tenant", "t", "", "tenant (default: that of the namespace)")
 	flags.StringVarP(&c.Project, "project", "p", "", "project (default: that of the namespace)")
+	flags.StringVar(&c.Server, "server", "", "URL of a manager, to read through its API (default: KUBEOP_SERVER, or else the cluster is read)")
+	flags.StringVar(&c.ServerCA, "server-ca", "", "file with authorities of the manager's certificate, besides those of the system (default: KUBEOP_SERVER_CA)")
 	kubectl := pflag.NewFlagSet("kubectl", pflag.ContinueOnError)
 	c.Flags.AddFlags(kubectl)
 	kubectl.VisitAll(func(f *pflag.Flag) {
@@ -52,8 +58,16 @@ var shown = map[string]string{
 	"request-timeout": "how long one request may take, such as 30s; 0 for no limit",
 }
 
-// Config returns the configuration of requests.
+// Config returns the configuration of requests to the API server. With a manager there is none: a command that asks for it reads what the management API does not tell.
 func (c *Connection) Config() (*rest.Config, error) {
+	manager, err := c.Manager()
+	switch {
+	case err != nil:
+		return nil, err
+	case manager.Server != "":
+		// The URL is not repeated: it may have a password, which is refused only when it is used.
+		return nil, errors.New("this needs the cluster itself, because the management API does not do it: leave out --server, and unset KUBEOP_SERVER")
+	}
 	config, err := c.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)

@@ -63,3 +63,36 @@ func TestACommandIsNotSlowedDown(t *testing.T) {
 		t.Errorf("%v: %+v", err, config)
 	}
 }
+
+// TestAManagerTakesThePlaceOfTheCluster: by the flag, or else by the environment. Then neither the kubeconfig nor its namespace counts, and what needs the cluster says so.
+func TestAManagerTakesThePlaceOfTheCluster(t *testing.T) {
+	c := in(t, "kubeop-acme-shop")
+	if m, err := c.Manager(); err != nil || m.Server != "" || c.Within().Tenant != "acme" {
+		t.Errorf("without a manager: %v %+v, within %+v", err, m, c.Within())
+	}
+	t.Setenv("KUBEOP_SERVER", "https://env.example.com")
+	t.Setenv("KUBEOP_SERVER_CA", "env.crt")
+	t.Setenv("KUBEOP_TOKEN_FILE", "token")
+	if m, err := c.Manager(); err != nil || m.Server != "https://env.example.com" || m.ServerCA != "env.crt" || m.TokenFile != "token" {
+		t.Errorf("of the environment: %v %+v", err, m)
+	}
+	c.Server, c.ServerCA = "https://flag.example.com", "flag.crt"
+	if m, err := c.Manager(); err != nil || m.Server != "https://flag.example.com" || m.ServerCA != "flag.crt" {
+		t.Errorf("of the flags: %v %+v", err, m)
+	}
+	if within := c.Within(); within.Tenant != "" {
+		t.Errorf("the namespace of the kubeconfig counts: %+v", within)
+	}
+	*c.Flags.Namespace = "kubeop-beta-blog"
+	if within := c.Within(); within.Tenant != "beta" || within.Project != "blog" {
+		t.Errorf("-n does not count: %+v", within)
+	}
+	c.Server = "https://me:hunter2@flag.example.com"
+	_, config := c.Config()
+	_, cluster := c.Cluster()
+	for name, err := range map[string]error{"the configuration": config, "the cluster": cluster} {
+		if err == nil || !strings.Contains(err.Error(), "needs the cluster itself") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -16,14 +16,29 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
+// Explained is an error that says what to do about it already.
+type Explained struct {
+	Text string
+	Err  error
+	// MayPass: the same may succeed a little later.
+	MayPass bool
+}
+
+// Error implements error.
+func (e *Explained) Error() string { return e.Text }
+
+// Unwrap returns what is explained.
+func (e *Explained) Unwrap() error { return e.Err }
+
 var errUnconfigured = errors.New("no cluster is configured: set KUBECONFIG, or give --kubeconfig, as for kubectl")
 
 // Explain returns an error of a request with what to do about it, on one line.
 func (c *Connection) Explain(err error) error {
 	var status apierrors.APIStatus
 	var request *url.Error
+	var explained *Explained
 	switch {
-	case err == nil || errors.Is(err, context.Canceled):
+	case err == nil || errors.Is(err, context.Canceled) || errors.As(err, &explained):
 		return err
 	case clientcmd.IsEmptyConfig(err):
 		return errUnconfigured
@@ -98,10 +113,10 @@ func (c *Connection) unreachable(request *url.Error) error {
 	return fmt.Errorf("%s cannot be reached (context %q): %w", c.server(), c.context(), why)
 }
 
-// unconfigured reports whether neither a kubeconfig nor a flag names a cluster. Requests then go to a default that hardly anybody means.
+// unconfigured reports whether no kubeconfig names a cluster. Requests then go to a default that hardly anybody means.
 func (c *Connection) unconfigured() bool {
 	raw, err := c.Flags.ToRawKubeConfigLoader().RawConfig()
-	return err == nil && len(raw.Clusters) == 0 && *c.Flags.APIServer == ""
+	return err == nil && len(raw.Clusters) == 0
 }
 
 // server names the cluster.

@@ -79,7 +79,7 @@ func (c *Connection) Named(kind Kind, name string) (Object, error) {
 // Within returns the tenant and the project of the flags, or else of the namespace of -n or of the kubeconfig. Both can be empty.
 func (c *Connection) Within() identity.Ref {
 	ref := identity.Ref{Tenant: c.Tenant, Project: c.Project}
-	namespace, _, err := c.Flags.ToRawKubeConfigLoader().Namespace()
+	namespace, err := c.namespace()
 	if err != nil {
 		return ref // The first request reports what is wrong with the kubeconfig.
 	}
@@ -91,6 +91,15 @@ func (c *Connection) Within() identity.Ref {
 		ref.Project = here.Project
 	}
 	return ref
+}
+
+// namespace returns that of -n, or else of the kubeconfig, which says nothing about what a manager reads.
+func (c *Connection) namespace() (string, error) {
+	if manager, err := c.Manager(); err != nil || manager.Server != "" {
+		return *c.Flags.Namespace, err
+	}
+	namespace, _, err := c.Flags.ToRawKubeConfigLoader().Namespace()
+	return namespace, err
 }
 
 // ofNamespace returns the tenant and the project of a namespace. A namespace of no tenant can be a project of the platform. It is taken for one

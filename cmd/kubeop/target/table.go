@@ -20,15 +20,6 @@ import (
 // Tables reads objects as the tables that the API server makes of them, so that the columns are those of kubectl get.
 type Tables struct{ rest rest.Interface }
 
-// Selection are objects of one kind.
-type Selection struct {
-	Kind Kind
-	// Namespace of the objects; empty for all namespaces, or for a kind without one.
-	Namespace string
-	// Name of the only object; empty for all.
-	Name string
-}
-
 // Tables returns a reader of tables.
 func (c *Connection) Tables() (*Tables, error) {
 	config, err := c.Config()

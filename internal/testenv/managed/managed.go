@@ -41,6 +41,12 @@ type Manager struct {
 // Start starts a manager that takes so many requests at once of each caller, and then one a minute. It runs until the test ends.
 func Start(t *testing.T, burst int) *Manager {
 	t.Helper()
+	return Of(t, index.New(), burst)
+}
+
+// Of is Start for a cluster that is read already.
+func Of(t *testing.T, cluster *index.Index, burst int) *Manager {
+	t.Helper()
 	s, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "manager.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +56,7 @@ func Start(t *testing.T, burst int) *Manager {
 			t.Error(err)
 		}
 	})
-	m := &Manager{Index: index.New(), t: t, store: s}
+	m := &Manager{Index: cluster, t: t, store: s}
 	m.Handler, err = api.New(api.Options{
 		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: readiness.New(logr.Discard(), time.Now), Store: s, RequestsPerSecond: 1.0 / 60, Burst: burst, Now: time.Now,
 		Live: &live.Operations{Index: m.Index, Synced: func(context.Context) error { return m.Unsynced }},
