@@ -71,7 +71,12 @@ func TestStepsAreInTheOrderOfTheirController(t *testing.T) {
 		found := 0
 		for run := range strings.SplitSeq(string(source), ".Steps.") {
 			last := -1
-			for _, match := range taken.FindAllStringSubmatch(run, -1) {
+			steps := taken.FindAllStringSubmatch(run, -1)
+			for i, match := range steps {
+				// A condition of several steps has the place of the last, after which it can be true.
+				if slices.ContainsFunc(steps[i+1:], func(later []string) bool { return later[1] == match[1] }) {
+					continue
+				}
 				at := slices.Index(Steps(kind), names[match[1]])
 				if found++; at < last || at < 0 {
 					t.Errorf("the step %s of a %s is at %d, after %d", match[1], folder, at, last)
