@@ -117,6 +117,11 @@ type Store interface {
 	Setup
 	Requests
 	Audit
+	Database
+}
+
+// Database is where a Store keeps what it has.
+type Database interface {
 	Ping(ctx context.Context) error
 	Close() error
 }

@@ -68,7 +68,7 @@ func TestAnotherTenantIsToldApartFromNone(t *testing.T) {
 	s := newStage(t)
 	caller := s.holder("ci", "tenant:acme:admin")
 	detail := func(path string) problem.Problem {
-		p := s.refused(caller, "PATCH", path, `{"spec":{"host":"x"}}`, http.StatusNotFound)
+		p := s.refused(caller, "PATCH "+path, `{"spec":{"host":"x"}}`, http.StatusNotFound)
 		p.RequestID = ""
 		return p
 	}
@@ -119,8 +119,8 @@ func TestACommitIsFollowed(t *testing.T) {
 	if got := s.send(caller, "GET", second.Follow, "").Body.String(); !strings.Contains(got, "has not read the commit") {
 		t.Errorf("the later one is %s", got)
 	}
-	s.refused(caller, "GET", "/v1/apps/acme/shop/web/commits/"+strings.Repeat("0", 40), "", http.StatusNotFound)
-	s.refused(caller, "GET", strings.Replace(first.Follow, "acme", "beta", 1), "", http.StatusNotFound)
+	s.refused(caller, "GET /v1/apps/acme/shop/web/commits/"+strings.Repeat("0", 40), "", http.StatusNotFound)
+	s.refused(caller, "GET "+strings.Replace(first.Follow, "acme", "beta", 1), "", http.StatusNotFound)
 }
 
 // TestALateGitServerIsTold: the caller hears of it before the connection is cut, and may send the request again.

@@ -207,9 +207,10 @@ func (s *stage) written(secret, method, path, body string, headers ...header) (w
 	return w
 }
 
-// refused sends a request that has to be answered by a problem.
-func (s *stage) refused(secret, method, path, body string, status int, headers ...header) (p problem.Problem) {
+// refused sends a request, such as "GET /v1/tenants", that has to be answered by a problem.
+func (s *stage) refused(secret, operation, body string, status int, headers ...header) (p problem.Problem) {
 	s.Helper()
+	method, path, _ := strings.Cut(operation, " ")
 	answer := s.send(secret, method, path, body, headers...)
 	if answer.Code != status {
 		s.Fatalf("%s %s: %d %s, want %d", method, path, answer.Code, answer.Body, status)

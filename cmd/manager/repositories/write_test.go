@@ -108,7 +108,7 @@ func TestAChangeOfOneFieldKeepsTheRest(t *testing.T) {
 func TestAConflictHasBothVersions(t *testing.T) {
 	s := newStage(t)
 	admin := s.holder("root", "admin")
-	p := s.refused(admin, "POST", "/v1/apps/acme/shop", `{"name":"web","spec":`+webSpec+`}`, http.StatusConflict)
+	p := s.refused(admin, "POST /v1/apps/acme/shop", `{"name":"web","spec":`+webSpec+`}`, http.StatusConflict)
 	if p.Versions == nil || p.Versions.Current != appText || !strings.Contains(p.Versions.Yours, "api.example.com") || p.Versions.File != appFile || p.Versions.Commit != s.acme.bare("rev-parse", "main") {
 		t.Errorf("%+v", p.Versions)
 	}
@@ -122,7 +122,7 @@ func TestAConflictHasBothVersions(t *testing.T) {
 	}
 	s.written(admin, "PATCH", "/v1/apps/acme/shop/web", `{"spec":{"image":{"replicas":3}}}`, seen, header{"Content-Type", "application/merge-patch+json"})
 	for method, body := range map[string]string{"PATCH": `{"spec":{"host":"web.example.com"}}`, "PUT": `{"spec":` + webSpec + `}`, "DELETE": ""} {
-		p := s.refused(admin, method, "/v1/apps/acme/shop/web", body, http.StatusConflict, seen)
+		p := s.refused(admin, method+" /v1/apps/acme/shop/web", body, http.StatusConflict, seen)
 		if p.Versions == nil || !strings.Contains(p.Versions.Current, "replicas: 3 # two zones") || (p.Versions.Yours == "") != (method == "DELETE") || p.Versions.Yours == p.Versions.Current {
 			t.Errorf("%s: %+v", method, p.Versions)
 		}
@@ -151,7 +151,7 @@ func TestARefusedWriteCommitsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.T = t
-			p := s.refused(admin, c.method, c.path, c.body, http.StatusUnprocessableEntity)
+			p := s.refused(admin, c.method+" "+c.path, c.body, http.StatusUnprocessableEntity)
 			if p.Code != problem.Invalid || !slices.ContainsFunc(p.Errors, func(f problem.Fault) bool {
 				return strings.HasPrefix(f.Location, c.location) && strings.Contains(f.Message, c.message)
 			}) {
@@ -179,11 +179,11 @@ func TestADeletionIsOfTheFolder(t *testing.T) {
 		t.Errorf("left are\n%s", files)
 	}
 	for method, body := range map[string]string{"DELETE": "", "PATCH": `{"spec":{"host":"x.example.com"}}`, "PUT": `{"spec":` + webSpec + `}`} {
-		if p := s.refused(admin, method, "/v1/apps/acme/shop/web", body, http.StatusNotFound); !strings.Contains(p.Detail, appFile) {
+		if p := s.refused(admin, method+" /v1/apps/acme/shop/web", body, http.StatusNotFound); !strings.Contains(p.Detail, appFile) {
 			t.Errorf("%s: %+v", method, p)
 		}
 	}
-	s.refused(admin, "GET", "/v1/apps/acme/shop/web/file", "", http.StatusNotFound)
+	s.refused(admin, "GET /v1/apps/acme/shop/web/file", "", http.StatusNotFound)
 }
 
 // TestARepositoryMayBeAFolder of another one, however its path is written.
@@ -208,10 +208,10 @@ func TestARepositoryMayBeAFolder(t *testing.T) {
 			if got := s.acme.bare("show", w.Commit+":team/"+appFile); w.File != "team/"+appFile || !strings.Contains(got, "replicas: 3 # two zones") {
 				t.Errorf("%s has %s", w.File, got)
 			}
-			if p := s.refused(admin, "PATCH", "/v1/apps/acme/shop/web", `{"spec":{"no":1}}`, http.StatusUnprocessableEntity); !strings.HasPrefix(p.Errors[0].Location, "team/"+appFile+":") {
+			if p := s.refused(admin, "PATCH /v1/apps/acme/shop/web", `{"spec":{"no":1}}`, http.StatusUnprocessableEntity); !strings.HasPrefix(p.Errors[0].Location, "team/"+appFile+":") {
 				t.Errorf("%+v", p)
 			}
-			if p := s.refused(admin, "POST", "/v1/apps/acme/shop", `{"name":"web","spec":`+webSpec+`}`, http.StatusConflict); p.Versions == nil || !strings.Contains(p.Versions.Current, "replicas: 3") {
+			if p := s.refused(admin, "POST /v1/apps/acme/shop", `{"name":"web","spec":`+webSpec+`}`, http.StatusConflict); p.Versions == nil || !strings.Contains(p.Versions.Current, "replicas: 3") {
 				t.Errorf("%+v", p)
 			}
 		})
@@ -269,10 +269,10 @@ func TestAKeyIsForOneCommit(t *testing.T) {
 	if again := s.written(admin, "POST", "/v1/apps/acme/shop", body, key); again != first {
 		t.Errorf("later it is %+v, first %+v", again, first)
 	}
-	if p := s.refused(admin, "POST", "/v1/apps/acme/shop", strings.Replace(body, "8080", "8081", 1), http.StatusUnprocessableEntity, key); p.Errors[0].Location != "header.Idempotency-Key" {
+	if p := s.refused(admin, "POST /v1/apps/acme/shop", strings.Replace(body, "8080", "8081", 1), http.StatusUnprocessableEntity, key); p.Errors[0].Location != "header.Idempotency-Key" {
 		t.Errorf("another body: %+v", p)
 	}
-	if p := s.refused(admin, "POST", "/v1/apps/acme/blog", body, http.StatusUnprocessableEntity, key); p.Errors[0].Location != "header.Idempotency-Key" {
+	if p := s.refused(admin, "POST /v1/apps/acme/blog", body, http.StatusUnprocessableEntity, key); p.Errors[0].Location != "header.Idempotency-Key" {
 		t.Errorf("another path: %+v", p)
 	}
 	if got := s.acme.commits(); got != 3 {
@@ -291,7 +291,7 @@ func TestAKeyIsForOneCommit(t *testing.T) {
 func TestARefusedRequestLeavesItsKeyFree(t *testing.T) {
 	s := newStage(t)
 	admin, key := s.holder("root", "admin"), header{"Idempotency-Key", "k"}
-	s.refused(admin, "POST", "/v1/apps/acme/shop", `{"name":"api","spec":{"type":"Image"}}`, http.StatusUnprocessableEntity, key)
+	s.refused(admin, "POST /v1/apps/acme/shop", `{"name":"api","spec":{"type":"Image"}}`, http.StatusUnprocessableEntity, key)
 	s.written(admin, "POST", "/v1/apps/acme/shop", `{"name":"api","spec":`+webSpec+`}`, key)
 }
 
@@ -300,7 +300,7 @@ func TestWritesGoOnWithoutTheStore(t *testing.T) {
 	s := newStage(t)
 	admin := s.holder("root", "admin")
 	s.start(&forgetful{Store: s.store, all: errors.New("disk full")})
-	if p := s.refused(admin, "POST", "/v1/apps/acme/shop", `{"name":"api","spec":`+webSpec+`}`, http.StatusServiceUnavailable, header{"Idempotency-Key", "k"}); p.Code != problem.Unavailable || s.acme.commits() != 1 {
+	if p := s.refused(admin, "POST /v1/apps/acme/shop", `{"name":"api","spec":`+webSpec+`}`, http.StatusServiceUnavailable, header{"Idempotency-Key", "k"}); p.Code != problem.Unavailable || s.acme.commits() != 1 {
 		t.Errorf("%+v", p)
 	}
 	s.written(admin, "POST", "/v1/apps/acme/shop", `{"name":"api","spec":`+webSpec+`}`)
@@ -320,7 +320,7 @@ func TestAGitServerThatFailsIsNamed(t *testing.T) {
 	}
 	patch := func(status int) problem.Problem {
 		t.Helper()
-		return s.refused(admin, "PATCH", "/v1/apps/acme/shop/web", `{"spec":{"host":"x.example.com"}}`, status)
+		return s.refused(admin, "PATCH /v1/apps/acme/shop/web", `{"spec":{"host":"x.example.com"}}`, status)
 	}
 	answer(func(w http.ResponseWriter) { http.Error(w, "hunter2", http.StatusForbidden) })
 	if p := patch(http.StatusServiceUnavailable); strings.Contains(p.Detail, "hunter2") || !strings.Contains(p.Detail, "credentials") {
