@@ -60,7 +60,7 @@ func (s *source) FollowTable(ctx context.Context, of target.Selection, read *met
 			changed(rows[c.name], true)
 			delete(rows, c.name)
 		default:
-			row, err := columns.row(c.object, s.clock.Now())
+			row, err := columns.Row(c.object, s.clock.Now())
 			if err != nil {
 				return err
 			}

@@ -3,13 +3,7 @@ package server
 
 import (
 	"context"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/client"
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/cmd/kubeop/server/credentials"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
 	"github.com/kubeop/kubeop/internal/config"
 )
@@ -36,11 +31,11 @@ type source struct {
 
 // New returns the source that settings name.
 func New(of config.CommandLine, clock clock.Clock) (target.Source, error) {
-	token, err := tokenOf(of)
+	token, err := credentials.Token(of.Token, of.TokenFile)
 	if err != nil {
 		return nil, err
 	}
-	roots, err := rootsOf(of.ServerCA)
+	roots, err := credentials.Roots(of.ServerCA)
 	if err != nil {
 		return nil, err
 	}
@@ -49,60 +44,6 @@ func New(of config.CommandLine, clock clock.Clock) (target.Source, error) {
 		return nil, fmt.Errorf("--server: %w", err)
 	}
 	return &source{api: api, url: of.Server, clock: clock, definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}, nil
-}
-
-// maxToken bounds what is read of a file with a token.
-const maxToken = 4096
-
-// tokenOf returns the token. Others may not be able to read its file.
-func tokenOf(of config.CommandLine) (string, error) {
-	switch {
-	case of.Token != "":
-		return strings.TrimSpace(of.Token), nil
-	case of.TokenFile == "":
-		return "", errors.New("the management API needs a token: set KUBEOP_TOKEN, or KUBEOP_TOKEN_FILE to a file that only you may read")
-	}
-	file, err := os.Open(filepath.Clean(of.TokenFile))
-	if err != nil {
-		return "", fmt.Errorf("reading KUBEOP_TOKEN_FILE: %w", err)
-	}
-	// Nothing was written, so closing cannot lose anything.
-	defer func() { _ = file.Close() }()
-	about, err := file.Stat()
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("reading KUBEOP_TOKEN_FILE: %w", err)
-	case !about.Mode().IsRegular() || about.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("others may read %s, which KUBEOP_TOKEN_FILE names: chmod 600 it, and revoke the token if others have had it", of.TokenFile)
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxToken))
-	if err != nil {
-		return "", fmt.Errorf("reading KUBEOP_TOKEN_FILE: %w", err)
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" {
-		return "", fmt.Errorf("%s, which KUBEOP_TOKEN_FILE names, has no token", of.TokenFile)
-	}
-	return token, nil
-}
-
-// rootsOf returns the authorities of the system and those in a file; nil for those of the system alone.
-func rootsOf(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(filepath.Clean(file))
-	if err != nil {
-		return nil, fmt.Errorf("reading --server-ca: %w", err)
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		return nil, fmt.Errorf("reading the authorities of the system: %w", err)
-	}
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s, which --server-ca names, has no certificate in PEM", file)
-	}
-	return roots, nil
 }
 
 // Get implements target.Source.
@@ -251,9 +192,9 @@ func (s *source) Table(ctx context.Context, of target.Selection) (*metav1.Table,
 	if err != nil {
 		return nil, err
 	}
-	table := &metav1.Table{ColumnDefinitions: columns.headers}
+	table := &metav1.Table{ColumnDefinitions: columns.Headers}
 	for _, object := range objects {
-		row, err := columns.row(object, s.clock.Now())
+		row, err := columns.Row(object, s.clock.Now())
 		if err != nil {
 			return nil, err
 		}

@@ -56,40 +56,8 @@ func newSource(t *testing.T, url, token string) target.Source {
 	return s
 }
 
-// TestTheTokenIsSecret: a file with it is refused if others may read it, and no error repeats it.
-func TestTheTokenIsSecret(t *testing.T) {
-	file := func(text string, mode os.FileMode) string {
-		path := filepath.Join(t.TempDir(), "token")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	for name, tc := range map[string]struct {
-		of    config.CommandLine
-		want  string
-		fails string
-	}{
-		"of the environment":       {config.CommandLine{Token: "hunter2\n"}, "hunter2", ""},
-		"that comes first":         {config.CommandLine{Token: "hunter2", TokenFile: "/none"}, "hunter2", ""},
-		"of a file":                {config.CommandLine{TokenFile: file("hunter2\n", 0o600)}, "hunter2", ""},
-		"of one that is read-only": {config.CommandLine{TokenFile: file("hunter2", 0o400)}, "hunter2", ""},
-		"that the group may read":  {config.CommandLine{TokenFile: file("hunter2", 0o640)}, "", "chmod 600"},
-		"that all may read":        {config.CommandLine{TokenFile: file("hunter2", 0o604)}, "", "chmod 600"},
-		"that the group may write": {config.CommandLine{TokenFile: file("hunter2", 0o620)}, "", "chmod 600"},
-		"of a folder":              {config.CommandLine{TokenFile: t.TempDir()}, "", "KUBEOP_TOKEN_FILE"},
-		"of a file without":        {config.CommandLine{TokenFile: file(" \n", 0o600)}, "", "has no token"},
-		"of no file":               {config.CommandLine{TokenFile: "/none"}, "", "KUBEOP_TOKEN_FILE"},
-		"that is missing":          {config.CommandLine{}, "", "set KUBEOP_TOKEN"},
-	} {
-		got, err := tokenOf(tc.of)
-		if got != tc.want || (err != nil) != (tc.fails != "") || err != nil && (!strings.Contains(err.Error(), tc.fails) || strings.Contains(err.Error(), "hunter2")) {
-			t.Errorf("a token %s: %q, %v", name, got, err)
-		}
-	}
+// TestATokenIsNotSentOverPlainHTTP to others.
+func TestATokenIsNotSentOverPlainHTTP(t *testing.T) {
 	if _, err := New(config.CommandLine{Server: "http://kubeop.example.com", Token: "hunter2"}, nil); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "https://") {
 		t.Errorf("over plain HTTP: %v", err)
 	}
