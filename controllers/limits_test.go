@@ -184,9 +184,12 @@ func TestGracePeriodsAreLimited(t *testing.T) {
 		case "CronJob":
 			return fmt.Sprintf(markedPlace, "batch/v1", kind, "schedule: '* * * * *', jobTemplate: {spec: {"+fmt.Sprintf(template(seconds), "Never")+"}}")
 		}
+		if kind == "ReplicationController" {
+			return fmt.Sprintf(markedPlace, "v1", kind, "selector: {x: z}, "+fmt.Sprintf(template(seconds), "Always"))
+		}
 		return fmt.Sprintf(markedPlace, "apps/v1", kind, "selector: {matchLabels: {x: z}}, "+fmt.Sprintf(template(seconds), "Always"))
 	}
-	for _, kind := range []string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"} {
+	for _, kind := range []string{"Pod", "ReplicationController", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"} {
 		t.Run(kind, func(t *testing.T) {
 			made := func(seconds int) func() error {
 				return func() error {
@@ -256,6 +259,8 @@ func TestPriorityClassesAreThoseOfTheTenant(t *testing.T) {
 			object = fmt.Sprintf(markedPlace, "batch/v1", kind, "schedule: '* * * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, "+spec+"}}}}")
 		case "Deployment":
 			object = fmt.Sprintf(markedPlace, "apps/v1", kind, "selector: {matchLabels: {x: z}}, template: {metadata: {labels: {x: z}}, spec: {"+spec+"}}")
+		case "ReplicationController":
+			object = fmt.Sprintf(markedPlace, "v1", kind, "selector: {x: z}, template: {metadata: {labels: {x: z}}, spec: {"+spec+"}}")
 		}
 		return func() error { return by.Create(t.Context(), n.object(n.namespace(), object), client.DryRunAll) }
 	}
@@ -266,7 +271,14 @@ func TestPriorityClassesAreThoseOfTheTenant(t *testing.T) {
 			n.denied(run(by, kind, "system-cluster-critical"), "PriorityClass: "+kind+"/x has priorityClassName system-cluster-critical")
 		}
 	}
+	n.denied(run(bot, "ReplicationController", "urgent-for-modest"), "PriorityClass: ReplicationController/x has priorityClassName urgent-for-modest")
 	n.passes(run(bot, "Pod", "''"))
+	// A template may be older than the class that it names, so its pods are judged, too.
+	n.passes(run(bot, "Deployment", "later-for-modest"))
+	n.create(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "later-for-modest"}, Value: 1_000_000})
+	controller := n.as("system:serviceaccount:kube-system:replicaset-controller")
+	n.denied(run(controller, "Pod", "later-for-modest"), "PriorityClass: Pod/x has priorityClassName later-for-modest", "none is allowed")
+	n.passes(run(controller, "Pod", "''"))
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.PriorityClasses = []string{"urgent-for-modest", "z"} })
 	n.passes(run(bot, "Deployment", "urgent-for-modest"))
 	n.denied(run(bot, "Deployment", "bulk-for-modest"), "allowed are urgent-for-modest,z")
