@@ -160,7 +160,7 @@ func (w *writer) others() {
 	w.Helper()
 	for _, role := range roles {
 		o := w.bad(w.T, w.name)
-		err := as(w.T, attacker+"-"+role).Create(w.Context(), o)
+		err := as(w.T, w.by()+"-"+role).Create(w.Context(), o)
 		tried.add(w.about+", by "+role, fmt.Sprint(err))
 		if wrong := w.judge(err); wrong != nil && (err == nil || !strings.Contains(err.Error(), forbidden)) {
 			w.Errorf("%s, by %s: %v", w.about, role, wrong)

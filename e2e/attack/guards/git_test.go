@@ -125,7 +125,7 @@ type pushed struct {
 // TestNothingIsDeliveredFromGit pushes each guard in each form, all in one commit.
 func TestNothingIsDeliveredFromGit(t *testing.T) {
 	before := versions(t)
-	files := map[string]string{}
+	files := map[string]map[string]string{attacker: {}, narrow: {}}
 	var all []pushed
 	for i, g := range guards {
 		if strings.Contains(g.skip, noGit) || !g.chosen() {
@@ -138,14 +138,18 @@ func TestNothingIsDeliveredFromGit(t *testing.T) {
 			}
 			name := fmt.Sprintf("g%d-%d", i, j)
 			spec, beside := form.write(t, c, name)
-			appFiles(files, cmp.Or(g.project, "shop"), name, spec, beside)
+			appFiles(files[g.by()], cmp.Or(g.project, "shop"), name, spec, beside)
 			all = append(all, pushed{app: g.namespace() + "/" + name, about: "in Git: " + g.name + ", " + form.name, words: cmp.Or(g.git, g.words), bad: c.bad(t, name)})
 		}
 	}
-	appFiles(files, "shop", "image-control", imageApp(t, "image-control", ""), nil)
+	for tenant := range files {
+		appFiles(files[tenant], "shop", "image-control", imageApp(t, "image-control", ""), nil)
+	}
 	must(t, folders.Push(t.Context(), "Change"))
-	must(t, tenants.Push(t.Context(), own, files))
-	must(t, platform.AppReady(t.Context(), shop, "image-control"))
+	for tenant := range files {
+		must(t, tenants.Push(t.Context(), repositories[tenant], files[tenant]))
+		must(t, platform.AppReady(t.Context(), v1alpha1.ProjectNamespace(tenant, "shop"), "image-control"))
+	}
 	nothingIsDelivered(t, all)
 	unchanged(t, before)
 }

@@ -19,8 +19,8 @@ type guard struct {
 	// git are those of the condition if they differ.
 	policy, words, git string
 	skip               string
-	// project is the attacker's project, by default shop.
-	project string
+	// tenant is the attacker, by default mallet, and project one of its projects, by default shop.
+	tenant, project string
 }
 
 // Letters of guard.skip: forms that do not apply.
@@ -131,7 +131,7 @@ func ofVolumes() (all []guard) {
 }
 
 // guards are all rules of docs/guardrails.md and docs/admission.md about objects. GUARDS=<parts of names, with commas> tries some.
-var guards = append(ofVolumes(), []guard{
+var guards = slices.Concat(ofVolumes(), ofNarrow, []guard{
 	{name: "another registry", control: "pod", field: "/containers/0/image", value: "evil.org/web" + digest, policy: images, words: "which is not among the allowed ones"},
 	{name: "a registry like ours", control: "pod", field: "/containers/0/image", value: "registry.example.com.evil.org/mallet/web" + digest, policy: images, words: "which is not among the allowed ones"},
 	{name: "a Unicode twin", control: "pod", field: "/containers/0/image", value: "rеgistry.example.com/mallet/web" + digest, policy: images, words: "which is not among the allowed ones"}, // A Cyrillic letter.
@@ -141,6 +141,7 @@ var guards = append(ofVolumes(), []guard{
 	{name: "a tag", control: "pod", field: "/containers/0/image", value: "registry.example.com/mallet/web:1", policy: images, words: "without a digest"},
 	{name: "an unsigned image", control: "pod", field: "/containers/0/image", value: "registry.example.com/mallet/signed/web" + digest, policy: images, words: "which has to be signed", skip: noGit},
 	{name: "an unsigned image by another port", control: "pod", field: "/containers/0/image", value: "registry.example.com:00443/mallet/signed/web" + digest, policy: images, words: "which has to be signed", skip: noGit},
+	{name: "an unsigned image in capitals", control: "pod", field: "/containers/0/image", value: "Registry.Example.COM/mallet/signed/web" + digest, policy: images, words: "which has to be signed", skip: noGit},
 	{name: "an old image", control: "pod", field: "/containers/0/imagePullPolicy", value: "Never", policy: images, words: "with imagePullPolicy Never"},
 	{name: "an init container", control: "pod", field: "/initContainers", value: "[{name: i, image: 'evil.org/web" + digest + "', imagePullPolicy: Always, " + secure + "}]", policy: images, words: "which is not among the allowed ones"},
 	{name: "an image volume", control: "pod", field: "/volumes", value: "[{name: v, image: {reference: 'evil.org/web" + digest + "', pullPolicy: Always}}]", policy: images, words: "which is not among the allowed ones"},
@@ -161,6 +162,7 @@ var guards = append(ofVolumes(), []guard{
 	{name: "a marked claim of a pod", control: "pod", field: "/volumes", value: templated("annotations: {evil.org/x: z}", claim), policy: marks, words: "has the annotation evil.org/x"},
 	{name: "years to end", control: "pod", field: "/terminationGracePeriodSeconds", value: "1000000", policy: "kubeop-grace-period", words: "terminationGracePeriodSeconds 1000000"},
 	{name: "a priority", control: "pod", field: "/priorityClassName", value: "high", policy: "kubeop-priority-class", words: "priorityClassName high"},
+	{name: "the priority of nodes", control: "pod", field: "/priorityClassName", value: "system-node-critical", policy: "kubeop-priority-class", words: "priorityClassName system-node-critical", skip: oneInGit},
 
 	{name: "a privileged container", control: "pod", field: "/containers/0/securityContext", value: "{privileged: true}", policy: security, git: broken, skip: noKinds + noUpdate},
 	{name: "a capability", control: "pod", field: "/containers/0/securityContext/capabilities", value: "{drop: [ALL], add: [SYS_ADMIN]}", policy: security, git: broken, skip: noKinds + noUpdate},
@@ -172,6 +174,7 @@ var guards = append(ofVolumes(), []guard{
 	{name: "the host's processes", control: "pod", field: "/hostPID", value: "true", policy: security, git: broken, skip: noKinds + noUpdate},
 	{name: "the host's IPC", control: "pod", field: "/hostIPC", value: "true", policy: security, git: broken, skip: noKinds + noUpdate},
 	{name: "the host's files", control: "pod", field: "/volumes", value: "[{name: v, hostPath: {path: /}}]", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "the deployer's account, in the older field", control: "pod", field: "/serviceAccount", value: "kubeop-deployer", policy: "kubeop-platform-identity", words: "would run as service account kubeop-deployer", skip: noKinds + noUpdate + oneInGit},
 	{name: "the deployer's account", control: "pod", field: "/serviceAccountName", value: "kubeop-deployer", policy: "kubeop-platform-identity", words: "would run as service account kubeop-deployer", skip: noKinds + noUpdate},
 
 	{name: "a port of the nodes", control: "Service", field: "/spec/type", value: "NodePort", policy: services, words: "is of type NodePort"},
@@ -213,6 +216,10 @@ var guards = append(ofVolumes(), []guard{
 	{name: "an address to call", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1auth-url", value: "http://x.example", policy: "kubeop-ingress-annotation", words: "leads the Ingress controller"},
 	{name: "DNS records of any name", control: "Ingress", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1hostname", value: victims, policy: "kubeop-ingress-annotation", words: "DNS records made for a host name"},
 	{name: "DNS records of any name for a Service", control: "Service", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1hostname", value: victims, policy: "kubeop-ingress-annotation", words: "DNS records made for a host name"},
+	{name: "DNS records of any name inside", control: "Service", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1internal-hostname", value: victims, policy: "kubeop-ingress-annotation", words: "DNS records made for a host name", skip: oneInGit},
+	{name: "DNS records of any name by a newer prefix", control: "Ingress", field: "/metadata/annotations/External-DNS.kubernetes.io~1Hostname", value: victims, policy: "kubeop-ingress-annotation", words: "DNS records made for a host name", skip: oneInGit},
+	{name: "DNS records of a route that lead elsewhere", control: "HTTPRoute", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1target", value: "192.0.2.1", policy: "kubeop-ingress-annotation", words: "leads the DNS records of its hosts"},
+	{name: "DNS records of any name for a Gateway", control: "Gateway", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1hostname", value: victims, policy: "kubeop-ingress-annotation", words: "DNS records made for a host name", skip: oneInGit},
 	{name: "DNS records that lead elsewhere", control: "Ingress", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1target", value: "192.0.2.1", policy: "kubeop-ingress-annotation", words: "leads the DNS records of its hosts"},
 	{name: "an Ingress controller", control: "Ingress", field: "/spec/ingressClassName", value: "internal", policy: classes, words: "ingressClassName internal"},
 	{name: "an Ingress controller, older", control: "Ingress", field: "/metadata/annotations/kubernetes.io~1ingress.class", value: "internal", policy: classes, words: "ingressClassName internal"},
@@ -279,6 +286,7 @@ var guards = append(ofVolumes(), []guard{
 	{name: "a network policy of the platform", project: "nets", control: "Opening", field: "/metadata/name", value: "kubeop-NAME", policy: "kubeop-platform-object", words: "is the platform's", git: "kubeop-", skip: noUpdate},
 
 	{name: "a refused kind", control: "ConfigMap", object: "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, " + metadata + ", spec: {maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}", policy: kinds, words: "which is among the refused ones"},
+	{name: "a refused kind of another version", control: "ConfigMap", object: "{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, " + metadata + ", spec: {maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}", policy: kinds, words: "which is among the refused ones", skip: oneInGit},
 	{name: "a network policy", control: "ConfigMap", object: "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, " + metadata + ", spec: {podSelector: {}, ingress: [{}], egress: [{}]}}", policy: forbidden, git: "the platform sets the network policies"},
 	{name: "a quota", control: "ConfigMap", object: "{apiVersion: v1, kind: ResourceQuota, " + metadata + "}", policy: forbidden, git: "the quota and limits of a project are set in its project.yaml"},
 	{name: "limits", control: "ConfigMap", object: "{apiVersion: v1, kind: LimitRange, " + metadata + ", spec: {limits: []}}", policy: forbidden, git: "the quota and limits of a project are set in its project.yaml"},
@@ -295,4 +303,4 @@ var guards = append(ofVolumes(), []guard{
 	{name: "a revision", control: "ConfigMap", object: "{apiVersion: apps/v1, kind: ControllerRevision, " + metadata + ", revision: 1, data: {spec: {template: {spec: {nodeName: x}}}}}", policy: "kubeop-object-size", words: "Kubernetes' controllers make them of templates"},
 	{name: "a PodTemplate", control: "ConfigMap", object: "{apiVersion: v1, kind: PodTemplate, " + metadata + ", template: {" + inside + ", spec: {containers: [{name: a, image: evil.org/a}]}}}", policy: forbidden, git: "which is not among the allowed ones"},
 	{name: "a record of Helm", control: "ConfigMap", object: "{apiVersion: v1, kind: Secret, type: helm.sh/release.v1, " + metadata + "}", git: "is a record of Helm's", skip: noDirect},
-}...)
+})

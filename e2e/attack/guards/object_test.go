@@ -46,9 +46,12 @@ func (g guard) tries(usual string) []try {
 	return all
 }
 
+// by is the tenant that tries it.
+func (g guard) by() string { return cmp.Or(g.tenant, attacker) }
+
 // namespace is where the objects are.
 func (g guard) namespace() string {
-	return v1alpha1.ProjectNamespace(attacker, cmp.Or(g.project, "shop"))
+	return v1alpha1.ProjectNamespace(g.by(), cmp.Or(g.project, "shop"))
 }
 
 // account is the user name of an account there.
@@ -59,7 +62,12 @@ func (g guard) account(name string) string {
 // good returns the control, and bad what the guard refuses.
 func (c try) good(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
-	return objectIn(t, c.namespace(), controls[c.kind], name)
+	return objectIn(t, c.namespace(), hosted(controls[c.kind], c.by()), name)
+}
+
+// hosted replaces the attacker's host by that of a tenant.
+func hosted(text, tenant string) string {
+	return strings.ReplaceAll(text, host, "web."+tenant+".example")
 }
 
 func (c try) bad(t *testing.T, name string) *unstructured.Unstructured {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,12 +23,15 @@ import (
 // signedPath is the part of the cluster's registry whose contents have to be signed.
 const signedPath = "signed"
 
-// made pushes a chart or an artifact whose ConfigMap has its name, and returns its digest.
+// made pushes a chart or an artifact whose ConfigMap has its name, or an image, and returns its digest.
 func made(t *testing.T, kind, name string) string {
 	t.Helper()
 	files := []sources.Entry{{Name: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"}}
 	config, layer := "application/vnd.cncf.flux.config.v1+json", "application/vnd.cncf.flux.content.v1.tar+gzip"
-	if kind == "Helm" {
+	switch kind {
+	case "Image":
+		config, layer = ocispec.MediaTypeImageConfig, ocispec.MediaTypeImageLayerGzip
+	case "Helm":
 		config, layer = "application/vnd.cncf.helm.config.v1+json", "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 		files[0].Name = name + "/templates/a.yaml"
 		files = append(files, sources.Entry{Name: name + "/Chart.yaml", Text: "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n"})

@@ -22,18 +22,25 @@ import (
 func TestNothingOfARefusedSourceIsFetched(t *testing.T) {
 	before := versions(t)
 	const refused, unclear = "which is among the refused sources: evil.org", "which servers may read in several ways"
+	const foreign = "which is not among the allowed sources: "
 	git := func(url string) string { return "type: Git\n  git: {url: '" + url + "'}" }
 	helm := func(url string) string {
 		return "type: Helm\n  helm: {repository: '" + url + "', chart: web, version: 1.0.0}"
 	}
-	files := map[string]string{}
+	files := map[string]map[string]string{attacker: {}, narrow: {}}
 	var all []pushed
-	for i, c := range []struct{ spec, words string }{
-		{git("https://evil.org/web"), refused}, {git("https://EVIL.org:443/web.git"), refused}, {git("ssh://git@evil.org/web"), refused},
-		{git("https://evil.org./web"), refused}, {git("https://evil.org/a/../web"), unclear}, {git("https://evil.org/%77eb"), unclear},
-		{helm("https://evil.org/charts"), refused}, {helm("oci://evil.org/charts"), refused}, {helm("oci://EVIL.org:443/charts"), refused},
-		{"type: Git\n  git: {oci: {url: oci://evil.org/web, tag: '1'}}", refused},
-		{chart, refused},
+	for i, c := range []struct{ tenant, spec, words string }{
+		{attacker, git("https://evil.org/web"), refused}, {attacker, git("https://EVIL.org:443/web.git"), refused}, {attacker, git("ssh://git@evil.org/web"), refused},
+		{attacker, git("https://evil.org./web"), refused}, {attacker, git("https://evil.org/a/../web"), unclear}, {attacker, git("https://evil.org/%77eb"), unclear},
+		{attacker, helm("https://evil.org/charts"), refused}, {attacker, helm("oci://evil.org/charts"), refused}, {attacker, helm("oci://EVIL.org:443/charts"), refused},
+		{attacker, "type: Git\n  git: {oci: {url: oci://evil.org/web, tag: '1'}}", refused},
+		{attacker, chart, refused},
+		{narrow, git("https://evil.org/web"), foreign}, {narrow, git(folders.OperatorURL + "-2"), foreign}, {narrow, git(strings.Replace(folders.OperatorURL, "/folders", "/Folders", 1)), foreign},
+		{narrow, git(strings.Replace(folders.OperatorURL, "/folders", "/folders/../x", 1)), unclear},
+		{narrow, helm("https://evil.org/charts"), foreign}, {narrow, helm("https://charts.magpie.example.evil.org"), foreign}, {narrow, helm("http://charts.magpie.example"), foreign},
+		{narrow, helm("oci://evil.org/charts"), foreign}, {narrow, helm("oci://" + platform.Cluster.Registry.Host + "/unsigned"), foreign},
+		{narrow, "type: Git\n  git: {oci: {url: oci://evil.org/web, tag: '1'}}", foreign},
+		{narrow, chart, foreign},
 	} {
 		name := fmt.Sprintf("source-%d", i)
 		beside := map[string]string{}
@@ -41,14 +48,18 @@ func TestNothingOfARefusedSourceIsFetched(t *testing.T) {
 			beside["chart/Chart.yaml"] = chartFile + "dependencies: [{name: a, version: 1.0.0, repository: 'https://evil.org/charts'}]\n"
 			beside["chart/templates/a.yaml"] = text(t, object(t, controls["ConfigMap"], name))
 		}
-		appFiles(files, "shop", name, c.spec, beside)
-		all = append(all, pushed{app: shop + "/" + name, about: "in Git: a refused source, " + c.spec, words: c.words, bad: ofKind("ConfigMap", name)})
+		appFiles(files[c.tenant], "shop", name, c.spec, beside)
+		bad := ofKind("ConfigMap", name)
+		bad.SetNamespace(v1alpha1.ProjectNamespace(c.tenant, "shop"))
+		all = append(all, pushed{app: bad.GetNamespace() + "/" + name, about: "in Git: a refused source, " + c.spec, words: c.words, bad: bad})
 	}
 	must(t, folders.Write("source-control/a.yaml", []byte(text(t, object(t, controls["ConfigMap"], "source-control")))))
 	must(t, folders.Push(t.Context(), "Change"))
-	appFiles(files, "shop", "source-control", "type: Git\n  git: {url: '"+folders.OperatorURL+"', path: source-control}", nil)
-	must(t, tenants.Push(t.Context(), own, files))
-	must(t, platform.AppReady(t.Context(), shop, "source-control"))
+	for tenant := range files {
+		appFiles(files[tenant], "shop", "source-control", "type: Git\n  git: {url: '"+folders.OperatorURL+"', path: source-control}", nil)
+		must(t, tenants.Push(t.Context(), repositories[tenant], files[tenant]))
+		must(t, platform.AppReady(t.Context(), v1alpha1.ProjectNamespace(tenant, "shop"), "source-control"))
+	}
 	nothingIsDelivered(t, all)
 	unchanged(t, before)
 }

@@ -41,7 +41,7 @@ func halt(t *testing.T, name, field, words string) *halted {
 	h.owners = "owners: [{kind: User, name: " + name + "-edit, role: edit}, {kind: User, name: " + name + "-admin, role: admin}]\nquota: {services.loadbalancers: \"5\"}"
 	var err error
 	h.repository, err = platform.Tenant(t.Context(), name, h.owners, map[string]string{
-		"projects/shop/project.yaml": project, "projects/shop/apps/bot/app.yaml": fmt.Sprintf(rights, h.namespace, h.hosted(host)),
+		"projects/shop/project.yaml": project, "projects/shop/apps/bot/app.yaml": fmt.Sprintf(rights, h.namespace, hosted(host, name)),
 	})
 	must(t, err)
 	must(t, platform.AppReady(t.Context(), h.namespace, "bot"))
@@ -66,16 +66,12 @@ func (h *halted) kinds() []string {
 	})
 }
 
-func (h *halted) hosted(text string) string {
-	return strings.ReplaceAll(text, host, "web."+h.name+".example")
-}
-
 func (h *halted) account(name string) string {
 	return "system:serviceaccount:" + h.namespace + ":" + name
 }
 
 func (h *halted) object(kind, name string) *unstructured.Unstructured {
-	return objectIn(h.T, h.namespace, h.hosted(controls[kind]), name)
+	return objectIn(h.T, h.namespace, hosted(controls[kind], h.name), name)
 }
 
 // people are the owners and the account.

@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,6 +93,9 @@ var requests = map[string]request{
 	"a deletion that takes days": {want: "kubeop-grace-period", all: true, do: func(ctx context.Context, c client.Client) error {
 		return c.Delete(ctx, pod.DeepCopy(), client.GracePeriodSeconds(longTime))
 	}},
+	"a deletion of all that takes days": {want: "kubeop-grace-period", all: true, do: func(ctx context.Context, c client.Client) error {
+		return c.DeleteAllOf(ctx, pod.DeepCopy(), client.InNamespace(shop), client.GracePeriodSeconds(longTime))
+	}},
 	"a token of the deployer":           sub("token", account, &authenticationv1.TokenRequest{}),
 	"a binding to a node":               sub("binding", pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "node-1"}}),
 	"the status of a pod":               merge("Pod", "running", `{"metadata":{"labels":{"paas.kubeop.io/tenant":"x"}}}`, "status"),
@@ -136,19 +140,13 @@ var requests = map[string]request{
 // TestNothingIsChangedBySubresources asks as each role, as an account, and as an account with every right in the namespace, as administrators may give one.
 func TestNothingIsChangedBySubresources(t *testing.T) {
 	before := versions(t)
-	running := object(t, controls["Pod"], "running")
-	must(t, platform.Client.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}))
-	set(t, running.Object, []string{"spec", "nodeName"}, "node-2")
-	must(t, as(t, "system:kube-scheduler", "system:masters").Create(t.Context(), running)) // No other user may place a pod.
-	must(t, platform.Client.Create(t.Context(), object(t, "{"+rbacV1+", kind: Role, metadata: {name: giant}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}", "")))
-	must(t, platform.Client.Create(t.Context(), object(t, "{"+rbacV1+", kind: RoleBinding, metadata: {name: giant}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: giant}, "+
-		"subjects: [{kind: ServiceAccount, name: giant, namespace: NAMESPACE}]}", "")))
-	giant := "system:serviceaccount:" + shop + ":giant"
-	soon(t, "the account has its rights", func(ctx context.Context) error {
-		return as(t, giant).Get(ctx, client.ObjectKeyFromObject(pod), &corev1.Pod{})
-	})
+	place(t, object(t, controls["Pod"], "running"))
+	giant := giantOf(t, shop)
 	debugContainers(t, giant)
-	podTemplates(t, giant)
+	giantOf(t, v1alpha1.ProjectNamespace(narrow, "shop"))
+	for kind := range otherKinds {
+		otherTemplates(t, kind)
+	}
 	for what, r := range requests {
 		for _, user := range []string{bot, attacker + "-view", attacker + "-edit", attacker + "-admin"} {
 			err := r.do(t.Context(), as(t, user))
@@ -169,6 +167,32 @@ func TestNothingIsChangedBySubresources(t *testing.T) {
 	unchanged(t, before)
 }
 
+// place creates a pod on a node.
+func place(t *testing.T, pod *unstructured.Unstructured) {
+	t.Helper()
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("9")}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}, Status: corev1.NodeStatus{Capacity: room, Allocatable: room}}
+	must(t, client.IgnoreAlreadyExists(platform.Client.Create(t.Context(), node)))
+	set(t, pod.Object, []string{"spec", "nodeName"}, "node-2")
+	must(t, as(t, "system:kube-scheduler", "system:masters").Create(t.Context(), pod)) // No other user may place a pod.
+}
+
+// giantOf is an account with every right in a namespace, as administrators may give one.
+func giantOf(t *testing.T, namespace string) string {
+	t.Helper()
+	for _, text := range []string{
+		"kind: Role, metadata: {name: giant}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]",
+		"kind: RoleBinding, metadata: {name: giant}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: giant}, subjects: [{kind: ServiceAccount, name: giant, namespace: NAMESPACE}]",
+	} {
+		must(t, client.IgnoreAlreadyExists(platform.Client.Create(t.Context(), objectIn(t, namespace, "{"+rbacV1+", "+text+"}", ""))))
+	}
+	giant := "system:serviceaccount:" + namespace + ":giant"
+	soon(t, "the account has its rights", func(ctx context.Context) error {
+		return as(t, giant).List(ctx, &corev1.PodTemplateList{}, client.InNamespace(namespace))
+	})
+	return giant
+}
+
 // debugContainers tries each guard about a container as an ephemeral container of the running pod. The control is one that differs in the field alone.
 func debugContainers(t *testing.T, user string) {
 	t.Helper()
@@ -183,7 +207,7 @@ func debugContainers(t *testing.T, user string) {
 	must(t, debug(object(t, controls["Pod"], "x"), "containers"))
 	for _, g := range guards {
 		path, _, _ := strings.Cut(strings.TrimPrefix(g.field, "/"), "/")
-		if g.control != "pod" || path != "containers" && g.field != "/initContainers" || strings.HasSuffix(g.field, "/ports") || !g.chosen() {
+		if g.control != "pod" || g.by() != attacker || path != "containers" && g.field != "/initContainers" || strings.HasSuffix(g.field, "/ports") || !g.chosen() {
 			continue // An ephemeral container has no ports.
 		}
 		w := &writer{T: t, try: g.tries("Pod")[0], about: g.name}
@@ -195,25 +219,34 @@ func debugContainers(t *testing.T, user string) {
 	}
 }
 
-// podTemplates tries the guards that hold for PodTemplates. No controller makes pods of them, and no role of kubeop has them.
-func podTemplates(t *testing.T, user string) {
+// otherKinds are those with a template of pods that no role of kubeop has, and the guards that hold for them. No controller makes pods of PodTemplates.
+var otherKinds = map[string][]string{
+	"PodTemplate":           {images, classes, nodes, "kubeop-volumes"},
+	"ReplicationController": {images, classes, nodes, "kubeop-volumes", "kubeop-placement", "kubeop-grace-period", "kubeop-priority-class", "denied request: "},
+}
+
+// otherTemplates tries the guards about pods with the kinds that no role of kubeop has, as an account with every right.
+func otherTemplates(t *testing.T, kind string) {
 	t.Helper()
-	by := as(t, user)
-	template := func(pod *unstructured.Unstructured) *unstructured.Unstructured {
-		o := object(t, "{apiVersion: v1, kind: PodTemplate, "+metadata+"}", "x")
-		o.Object["template"] = map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "a"}}, "spec": pod.Object["spec"]}
-		return o
+	create := func(g guard, pod *unstructured.Unstructured) error {
+		o := objectIn(t, g.namespace(), "{apiVersion: v1, kind: "+kind+", "+metadata+"}", "x")
+		template := map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "a"}}, "spec": pod.Object["spec"]}
+		if o.Object["template"] = template; kind == "ReplicationController" {
+			delete(o.Object, "template")
+			o.Object["spec"] = map[string]any{"replicas": int64(0), "selector": map[string]any{"app": "a"}, "template": template}
+		}
+		return as(t, g.account("giant")).Create(t.Context(), o, client.DryRunAll)
 	}
-	must(t, by.Create(t.Context(), template(object(t, controls["Pod"], "x")), client.DryRunAll))
 	for _, g := range guards {
-		if g.control != "pod" || !slices.Contains([]string{images, classes, nodes, "kubeop-volumes"}, g.policy) || !g.chosen() {
+		if g.control != "pod" || !slices.Contains(otherKinds[kind], g.policy) || !g.chosen() {
 			continue
 		}
 		w := &writer{T: t, try: g.tries("Pod")[0], about: g.name}
-		err := by.Create(t.Context(), template(w.bad(t, "x")), client.DryRunAll)
-		tried.add(g.name+", as a PodTemplate", fmt.Sprint(err))
+		must(t, create(g, w.good(t, "x")))
+		err := create(g, w.bad(t, "x"))
+		tried.add(g.name+", as a "+kind, fmt.Sprint(err))
 		if wrong := w.judge(err); wrong != nil {
-			t.Errorf("ESCAPE: %s, as a PodTemplate: %v", g.name, wrong)
+			t.Errorf("ESCAPE: %s, as a %s: %v", g.name, kind, wrong)
 		}
 	}
 }

@@ -152,10 +152,11 @@ rules: [{apiGroups: [gateway.networking.k8s.io], resources: [gateways, listeners
 // chosen are parts of the names of the guards that are tried, with commas; "" for all.
 var chosen = os.Getenv("GUARDS")
 
-// platform has both tenants; own is the repository of the attacker, folders is a public one with folders for kustomize.
+// platform has all tenants; own is the repository of the attacker, folders is a public one with folders for kustomize. repositories are those of all attackers.
 var (
 	platform     *tenants.Platform
 	own, folders *stage.Repository
+	repositories = map[string]*stage.Repository{}
 	// signer signs what the policy wants to be signed.
 	signer *stage.Signer
 )
@@ -192,6 +193,7 @@ func run(m *testing.M) (code int, err error) {
 func prepare(ctx context.Context) error {
 	for _, class := range []client.Object{
 		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 1000},
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Value: 10},
 		&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}, Handler: "kata"},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "wealth"}, Spec: corev1.PersistentVolumeSpec{ // An app is ready with its claim bound.
 			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -220,13 +222,38 @@ func prepare(ctx context.Context) error {
 	if err := platform.Declare(ctx, map[string]string{"policies/strict.yaml": fmt.Sprintf(policy, platform.Cluster.Registry.Host+"/"+signedPath, key)}); err != nil {
 		return err
 	}
-	return twoTenants(ctx)
+	return errors.Join(twoTenants(ctx), narrowTenant(ctx, key))
+}
+
+// gatewayKinds are kinds of the Gateway API.
+var gatewayKinds = []string{"HTTPRoute", "GRPCRoute", "TLSRoute", "Gateway", "ListenerSet"}
+
+// counted waits until Kubernetes' quotas count the kinds that were just defined. Before that the API server refuses every object of a kind that a quota limits, and a quota
+// that is older than the knowledge of its controller counts it only minutes later.
+func counted(ctx context.Context) error {
+	at := metav1.ObjectMeta{Namespace: "default", Name: "gateways"}
+	return stage.Until(ctx, 3*time.Minute, "quotas count the kinds of the Gateway API", func(ctx context.Context) error {
+		quota := &corev1.ResourceQuota{}
+		err := platform.Client.Get(ctx, client.ObjectKey{Namespace: at.Namespace, Name: at.Name}, quota)
+		if err == nil && (len(quota.Status.Used) == len(gatewayKinds) || time.Since(quota.CreationTimestamp.Time) > 3*time.Second) {
+			err = platform.Client.Delete(ctx, quota)
+		}
+		if err == nil && len(quota.Status.Used) == len(gatewayKinds) {
+			return nil
+		}
+		hard := corev1.ResourceList{}
+		for _, kind := range gatewayKinds {
+			hard[corev1.ResourceName("count/"+strings.ToLower(kind)+"s.gateway.networking.k8s.io")] = resource.MustParse("1")
+		}
+		err = errors.Join(client.IgnoreNotFound(err), client.IgnoreAlreadyExists(platform.Client.Create(ctx, &corev1.ResourceQuota{ObjectMeta: at, Spec: corev1.ResourceQuotaSpec{Hard: hard}})))
+		return errors.Join(err, fmt.Errorf("%d are counted", len(quota.Status.Used)))
+	})
 }
 
 // gateways defines the kinds of the Gateway API, and lets apps have them.
 func gateways(ctx context.Context) error {
 	all := []string{moreKinds}
-	for _, kind := range []string{"HTTPRoute", "GRPCRoute", "TLSRoute", "Gateway", "ListenerSet"} {
+	for _, kind := range gatewayKinds {
 		one := strings.ToLower(kind)
 		all = append(all, fmt.Sprintf(definition, one+"s", one, kind))
 	}
@@ -239,7 +266,7 @@ func gateways(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return counted(ctx)
 }
 
 func twoTenants(ctx context.Context) (err error) {
@@ -248,14 +275,11 @@ func twoTenants(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	owners := ""
-	for _, role := range roles {
-		owners += "{kind: User, name: " + attacker + "-" + role + ", role: " + role + "}, "
-	}
-	own, err = platform.Tenant(ctx, attacker, "policies: [strict]\ntaints: [pool, gpu]\nquota: {services.loadbalancers: \"5\"}\nlimits: {apps: 1200}\nowners: ["+strings.TrimSuffix(owners, ", ")+"]", map[string]string{
+	own, err = platform.Tenant(ctx, attacker, "policies: [strict]\ntaints: [pool, gpu]\nquota: {services.loadbalancers: \"5\"}\nlimits: {apps: 1200}\n"+owners(attacker), map[string]string{
 		"projects/shop/project.yaml": project, "projects/shop/apps/bot/app.yaml": fmt.Sprintf(rights, shop, host),
 		"projects/nets/project.yaml": nets, "projects/nets/apps/bot/app.yaml": fmt.Sprintf(netRights, v1alpha1.ProjectNamespace(attacker, "nets")),
 	})
+	repositories[attacker] = own
 	nets := v1alpha1.ProjectNamespace(attacker, "nets")
 	if err := errors.Join(err, registries(ctx), platform.AppReady(ctx, theirs, "wealth"), platform.AppReady(ctx, shop, "bot"), platform.AppReady(ctx, nets, "bot")); err != nil {
 		return err
@@ -273,6 +297,15 @@ func twoTenants(ctx context.Context) (err error) {
 
 // roles are those of a tenant's people.
 var roles = []string{"view", "edit", "admin"}
+
+// owners is the field of a tenant with a person for each role.
+func owners(tenant string) string {
+	var all []string
+	for _, role := range roles {
+		all = append(all, "{kind: User, name: "+tenant+"-"+role+", role: "+role+"}")
+	}
+	return "owners: [" + strings.Join(all, ", ") + "]"
+}
 
 // journal has the cases that were tried, and every message that an attacker got.
 type journal struct {

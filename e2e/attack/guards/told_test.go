@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ func unchanged(t *testing.T, before []string) {
 	for what, lines := range map[string][]string{"line of the log": logged(t), "metric": metrics(t)} {
 		about := 0
 		for _, line := range lines {
-			named := strings.Contains(line, attacker)
+			named := strings.Contains(line, attacker) || strings.Contains(line, narrow)
 			if named {
 				about++
 			}
@@ -64,7 +65,7 @@ func statuses(t *testing.T) []string {
 		list.SetKind(kind + "List")
 		must(t, platform.Client.List(t.Context(), list))
 		for _, o := range list.Items {
-			if o.GetName() != attacker && !ofAttacker(o.GetNamespace()) {
+			if !slices.Contains([]string{attacker, narrow}, o.GetName()) && !ofAttacker(o.GetNamespace()) {
 				continue
 			}
 			status, err := json.Marshal(o.Object["status"])
@@ -76,7 +77,9 @@ func statuses(t *testing.T) []string {
 }
 
 func ofAttacker(namespace string) bool {
-	return namespace == v1alpha1.HomeNamespace(attacker) || strings.HasPrefix(namespace, v1alpha1.HomeNamespace(attacker)+"-")
+	return slices.ContainsFunc([]string{attacker, narrow}, func(tenant string) bool {
+		return namespace == v1alpha1.HomeNamespace(tenant) || strings.HasPrefix(namespace, v1alpha1.HomeNamespace(tenant)+"-")
+	})
 }
 
 // events are those in the attacker's namespaces.
