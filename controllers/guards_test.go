@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,34 @@ func TestAnInstallHasNoWebhook(t *testing.T) {
 	}
 	if !strings.Contains(manifest, "kind: ValidatingAdmissionPolicy\n") || strings.Contains(manifest, "WebhookConfiguration\n") || strings.Contains(manifest, "kind: APIService\n") {
 		t.Errorf("the chart installs a webhook, or no policies:\n%s", manifest)
+	}
+}
+
+// TestWhatHasHostsWaitsForTheGuardrails: every API group of kinds with host names that the rules of Policies judge is one of which nothing is created without
+// Guardrails.
+func TestWhatHasHostsWaitsForTheGuardrails(t *testing.T) {
+	o, err := op()
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := func(name string) (all []string) {
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+		if err := o.admin.Get(t.Context(), client.ObjectKey{Name: name}, policy); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
+			all = append(all, rule.APIGroups...)
+		}
+		return slices.DeleteFunc(all, func(group string) bool { return !strings.Contains(group, "networking.") })
+	}
+	judged, held := groups("kubeop-guardrails-deny"), groups("kubeop-guardrails-present")
+	for _, group := range judged {
+		if !slices.Contains(held, group) {
+			t.Errorf("kinds of %s are created without Guardrails", group)
+		}
+	}
+	if len(judged) == 0 {
+		t.Error("no kind is judged")
 	}
 }
 

@@ -286,7 +286,10 @@ func (n *team) ownersOperateTheirWorkloads(t *testing.T) {
 		"a Job with a projected Secret": creating("admin", copied("plain", mounting(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 			Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "keys"}}}},
 		}}))),
-		"a Job with a claim":               creating("admin", copied("plain", mounting(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "kept"}}))),
+		"a Job with a claim": creating("admin", copied("plain", mounting(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "kept"}}))),
+		"a Job with a pull Secret": creating("admin", copied("plain", func(j *batchv1.Job) {
+			j.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "keys"}}
+		})),
 		"a Job marked as another tenant's": creating("", copied("plain", func(j *batchv1.Job) { j.Spec.Template.Labels[v1alpha1.TenantLabel] = "stranger" })),
 		"a Job in the home": creating("", copied("plain", func(j *batchv1.Job) {
 			j.Namespace = "kubeop-owners"

@@ -37,6 +37,7 @@ var byHand = []struct {
 	{"a Job with a Secret", "edit", shop, copied, "/spec/template/spec/volumes", "[{name: v, secret: {secretName: a}}]", "JobByHand: ", noPlain},
 	{"a Job with a projected Secret", "edit", shop, copied, "/spec/template/spec/volumes", "[{name: v, projected: {sources: [{secret: {name: a}}]}}]", "JobByHand: ", noPlain},
 	{"a Job with a claim", "edit", shop, copied, "/spec/template/spec/volumes", "[{name: v, persistentVolumeClaim: {claimName: a}}]", "JobByHand: ", noPlain},
+	{"a Job with a pull Secret", "edit", shop, copied, "/spec/template/spec/imagePullSecrets", "[{name: a}]", "JobByHand: ", noPlain},
 	{"a Job of another account", "edit", shop, copied, "/spec/template/spec/serviceAccountName", "bot", "JobByHand: ", noPlain},
 }
 
