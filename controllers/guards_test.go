@@ -152,9 +152,23 @@ func TestATenantReportsWhatTheAPIServerEnforces(t *testing.T) {
 		_ = n.admin.Patch(context.Background(), policy, client.RawPatch(client.Merge.Type(), []byte(`{"spec": {"failurePolicy": "Fail"}}`)))
 		_ = n.admin.Patch(context.Background(), denies, client.RawPatch(client.Merge.Type(), []byte(`{"spec": {"matchResources": {"objectSelector": {"matchLabels": null}}}}`)))
 	})
+	changed := "somebody changed the spec of ValidatingAdmissionPolicy " + volumes + ", or removed its digest"
 	fail(admissionregistrationv1.Ignore)
-	n.reportsGuard("Admission", v1alpha1.GuardRenderedOnly, "somebody changed the spec of ValidatingAdmissionPolicy "+volumes)
+	n.reportsGuard("Admission", v1alpha1.GuardRenderedOnly, changed)
 	fail(admissionregistrationv1.Fail)
+	n.reportsGuard("Admission", v1alpha1.GuardEnforced, "")
+	digest := policy.Annotations["paas.kubeop.io/spec-digest"]
+	digested := func(digest string) {
+		if err := n.admin.Patch(t.Context(), policy, annotated("paas.kubeop.io/spec-digest", digest)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		_ = n.admin.Patch(context.Background(), policy, annotated("paas.kubeop.io/spec-digest", digest))
+	})
+	digested("")
+	n.reportsGuard("Admission", v1alpha1.GuardRenderedOnly, changed)
+	digested(digest)
 	n.reportsGuard("Admission", v1alpha1.GuardEnforced, "")
 	narrow := func(labels map[string]string) {
 		change(n, denies, func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
@@ -162,7 +176,7 @@ func TestATenantReportsWhatTheAPIServerEnforces(t *testing.T) {
 		})
 	}
 	narrow(map[string]string{"judged": "true"})
-	n.reportsGuard("Admission", v1alpha1.GuardRenderedOnly, "somebody changed the spec of ValidatingAdmissionPolicyBinding "+volumes)
+	n.reportsGuard("Admission", v1alpha1.GuardRenderedOnly, "somebody changed the spec of ValidatingAdmissionPolicyBinding "+volumes+", or removed its digest")
 	narrow(nil)
 	n.reportsGuard("Admission", v1alpha1.GuardEnforced, "")
 	n.eventually(func() error { return n.has(v1alpha1.NotEnforcedCondition, n.tenant()) })

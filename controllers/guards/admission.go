@@ -94,7 +94,7 @@ func (a *Admission) unwritten(policy string) string {
 		case !exists:
 			return fmt.Sprintf("%s %s does not exist"+again, part.kind, policy)
 		case !intact:
-			return fmt.Sprintf("somebody changed the spec of %s %s"+again, part.kind, policy)
+			return fmt.Sprintf("somebody changed the spec of %s %s, or removed its digest"+again, part.kind, policy)
 		}
 	}
 	return ""
@@ -112,9 +112,9 @@ func (a *Admission) fault(policy string) string {
 	case !slices.Contains(binding.Spec.ValidationActions, admissionregistrationv1.Deny):
 		return fmt.Sprintf("ValidatingAdmissionPolicyBinding %s has the actions %v, without Deny", policy, binding.Spec.ValidationActions)
 	case !intact:
-		return fmt.Sprintf("somebody changed the spec of ValidatingAdmissionPolicy %s", policy)
+		return fmt.Sprintf("somebody changed the spec of ValidatingAdmissionPolicy %s, or removed its digest", policy)
 	case !unchanged(binding):
-		return fmt.Sprintf("somebody changed the spec of ValidatingAdmissionPolicyBinding %s", policy)
+		return fmt.Sprintf("somebody changed the spec of ValidatingAdmissionPolicyBinding %s, or removed its digest", policy)
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -20,7 +21,7 @@ const (
 )
 
 // Compare is for the cache, before it holds an object. It notes of an admission policy or a binding of the chart whether its spec is the one that the chart
-// installed, and leaves the specs of policies out, which nobody reads. A cache may call it again with what it returned.
+// installed, which it cannot be without a digest, and leaves the specs of policies out, which nobody reads. A cache may call it again with what it returned.
 func Compare(object any) (any, error) {
 	if o, ok := object.(client.Object); !ok || o.GetAnnotations()[compared] != "" {
 		return object, nil
@@ -41,16 +42,16 @@ func Compare(object any) (any, error) {
 		return object, nil
 	}
 	o := object.(client.Object)
-	annotations := o.GetAnnotations()
-	want := annotations[specDigest]
-	if want == "" { // An older chart does not say it.
-		return object, nil
-	}
 	digest, err := digestOf(spec)
 	if err != nil {
 		return nil, fmt.Errorf("computing the digest of %s: %w", o.GetName(), err)
 	}
-	annotations[compared] = strconv.FormatBool(digest == want)
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[compared] = strconv.FormatBool(digest == annotations[specDigest])
+	o.SetAnnotations(annotations)
 	return object, nil
 }
 

@@ -238,17 +238,17 @@ func TestWhatHoldsForATenant(t *testing.T) {
 		},
 		"somebody changed a policy": {
 			objects: installed([]string{"policy kubeop-volumes"}, changedBy(policy("kubeop-volumes"))),
-			want:    with("Admission RenderedOnly somebody changed the spec of ValidatingAdmissionPolicy kubeop-volumes"),
-			message: "does not enforce Admission: somebody changed the spec of ValidatingAdmissionPolicy kubeop-volumes; kubeop checks",
+			want:    with("Admission RenderedOnly somebody changed the spec of ValidatingAdmissionPolicy kubeop-volumes, or removed its digest"),
+			message: "does not enforce Admission: somebody changed the spec of ValidatingAdmissionPolicy kubeop-volumes, or removed its digest; kubeop checks",
 		},
 		"somebody changed a binding": {
 			objects: installed([]string{"binding kubeop-volumes"}, changedBy(binding("kubeop-volumes", admissionregistrationv1.Deny))),
-			want:    with("Admission RenderedOnly somebody changed the spec of ValidatingAdmissionPolicyBinding kubeop-volumes"),
-			message: "does not enforce Admission: somebody changed the spec of ValidatingAdmissionPolicyBinding kubeop-volumes; kubeop checks",
+			want:    with("Admission RenderedOnly somebody changed the spec of ValidatingAdmissionPolicyBinding kubeop-volumes, or removed its digest"),
+			message: "does not enforce Admission: somebody changed the spec of ValidatingAdmissionPolicyBinding kubeop-volumes, or removed its digest; kubeop checks",
 		},
 		"somebody changed what writes defaults": {
 			policies: sandboxed(), objects: installed([]string{"binding kubeop-guardrails-classing"}, changedBy(writes("kubeop-guardrails-classing")[1])),
-			want: with("Classes"+enforces, unwritten+"somebody changed the spec of MutatingAdmissionPolicyBinding kubeop-guardrails-classing: an administrator of the cluster installs the chart again"),
+			want: with("Classes"+enforces, unwritten+"somebody changed the spec of MutatingAdmissionPolicyBinding kubeop-guardrails-classing, or removed its digest: an administrator of the cluster installs the chart again"),
 		},
 		"several bindings are missing": {
 			objects: installed([]string{"binding kubeop-placement", "binding kubeop-volumes", "binding kubeop-stopped"}),
