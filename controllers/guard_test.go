@@ -425,7 +425,7 @@ func TestThePoliciesKnowTheirObjects(t *testing.T) {
 		"external-service", "foreign-subject", "forged-mark", "platform-identity", "platform-token", "reserved-name",
 		"operator-cluster-roles", "operator-homes", "operator-namespaces",
 		"object-size", "grace-period", "priority-class", "platform-object", "home-finalizer", "force-removal", "operator-flow-schemas",
-		"delete-definitions", "delete-tenants", "delete-namespaces", "deletion-marks",
+		"delete-definitions", "delete-tenants", "delete-namespaces", "deletion-marks", "control-plane", "tenant-namespaces",
 	} {
 		n.eventually(func() error {
 			policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}

@@ -35,7 +35,7 @@ const (
 
 // rules are the admission policies of the guard Rules: those of policies/tenants in the chart, and the one that keeps pods from starting without Guardrails.
 var rules = []string{
-	"kubeop-disruption-budget", "kubeop-events", "kubeop-external-service", "kubeop-foreign-subject", "kubeop-forged-mark", "kubeop-frozen",
+	"kubeop-control-plane", "kubeop-disruption-budget", "kubeop-events", "kubeop-external-service", "kubeop-foreign-subject", "kubeop-forged-mark", "kubeop-frozen",
 	"kubeop-grace-period", "kubeop-guardrails-present", "kubeop-home-finalizer", "kubeop-ingress-annotation", "kubeop-job-by-hand", "kubeop-network-policies", "kubeop-object-size",
 	"kubeop-placement", "kubeop-platform-identity", "kubeop-platform-object", "kubeop-platform-token", "kubeop-priority-class", "kubeop-reserved-name",
 	"kubeop-stopped", "kubeop-volumes",

@@ -67,6 +67,9 @@ var objects = map[string]string{
 	"PodClaim":    "{apiVersion: v1, kind: Pod, " + named + ", spec: {" + podOf + ", volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: " + claim + "}}}]}}",
 	"Database":    "{apiVersion: example.com/v1, kind: Database, " + named + ", spec: {storage: {volumeClaimTemplate: {spec: " + claim + "}}}}",
 	"Budget":      "{apiVersion: policy/v1, kind: PodDisruptionBudget, " + named + ", spec: {" + selects + ", FIELD}}",
+	"Endpoints":   "{apiVersion: v1, kind: Endpoints, metadata: {FIELD}, subsets: [{addresses: [{ip: 10.9.9.9}], ports: [{port: 80}]}]}",
+	"Slice":       "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {FIELD}, addressType: IPv4, endpoints: [{addresses: [10.9.9.9]}]}",
+	"Replicas":    "{apiVersion: v1, kind: ReplicationController, " + named + ", spec: {selector: {x: z}, template: {metadata: {labels: {x: z}}, spec: {" + podOf + ", FIELD}}}}",
 	"Revision":    "{apiVersion: apps/v1, kind: ControllerRevision, " + named + ", revision: 1, FIELD}",
 	"Service":     "{apiVersion: v1, kind: Service, " + named + ", spec: {ports: [{port: 80}], FIELD}}",
 	"Annotated":   "{apiVersion: v1, kind: Service, metadata: {name: x, annotations: {FIELD}}, spec: {ports: [{port: 80}]}}",
@@ -81,6 +84,7 @@ var objects = map[string]string{
 
 	"Marked":            "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {x: z, FIELD}}}",
 	"MarkedDeployment":  "{apiVersion: apps/v1, kind: Deployment, " + named + ", spec: {" + selects + ", template: {" + marked + ", spec: {" + podOf + "}}}}",
+	"MarkedReplicas":    "{apiVersion: v1, kind: ReplicationController, " + named + ", spec: {selector: {x: z}, template: {" + marked + ", spec: {" + podOf + "}}}}",
 	"MarkedCronJob":     "{apiVersion: batch/v1, kind: CronJob, " + named + ", spec: {schedule: '0 0 1 1 *', jobTemplate: {" + marked + ", spec: {template: {spec: {restartPolicy: Never, " + podOf + "}}}}}}",
 	"MarkedJobs":        "{apiVersion: batch/v1, kind: CronJob, " + named + ", spec: {schedule: '0 0 1 1 *', jobTemplate: {spec: {template: {" + marked + ", spec: {restartPolicy: Never, " + podOf + "}}}}}}",
 	"MarkedStatefulSet": "{apiVersion: apps/v1, kind: StatefulSet, " + named + ", spec: {serviceName: x, " + selects + ", template: {metadata: {labels: {x: z}}, spec: {" + podOf + "}}, volumeClaimTemplates: [{metadata: {name: a, labels: {FIELD}}, spec: " + strings.Replace(claim, ", FIELD", "", 1) + "}]}}",

@@ -1,0 +1,97 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// TestNoRightIsEnoughForWhatTheControlPlaneWrites tries, as an account and a person with every right in a project's namespace, what only Kubernetes and the
+// platform write, and then the same as these.
+func TestNoRightIsEnoughForWhatTheControlPlaneWrites(t *testing.T) {
+	n, bot := limited(t, "planes")
+	n.reserve("web.planes.example")
+	made := func(text string) client.Object {
+		o := n.object(n.namespace(), text)
+		n.create(o)
+		return o
+	}
+	pod := made("{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {x: z}}, spec: {" + podSpec + "}}")
+	service := made("{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {selector: {x: z}, ports: [{port: 80}]}}")
+	ingress := made("{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x}, spec: {rules: [{host: web.planes.example}]}}")
+	deployer := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: v1alpha1.Deployer}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "kubeop"}}
+	status := func(o client.Object, patch string) func(context.Context, client.Client) error {
+		return func(ctx context.Context, by client.Client) error {
+			return by.SubResource("status").Patch(ctx, o.DeepCopyObject().(client.Object), merging(patch), client.DryRunAll)
+		}
+	}
+	create := func(text string) func(context.Context, client.Client) error {
+		return func(ctx context.Context, by client.Client) error {
+			return by.Create(ctx, n.object(n.namespace(), text), client.DryRunAll)
+		}
+	}
+	requests := map[string]struct {
+		do func(context.Context, client.Client) error
+		// want is what is refused. by is who makes the request otherwise: administrators by default, nobody if it is "-".
+		want, by string
+	}{
+		"a token": {do: func(ctx context.Context, by client.Client) error {
+			return by.SubResource("token").Create(ctx, deployer.DeepCopy(), &authenticationv1.TokenRequest{}, client.DryRunAll)
+		}, want: "PlatformToken: TokenRequest/kubeop-deployer requests a token of service account kubeop-deployer", by: "system:node:a"},
+		"a binding": {do: func(ctx context.Context, by client.Client) error {
+			return by.SubResource("binding").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "x"}}, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "a"}}, client.DryRunAll)
+		}, want: "ControlPlane: pods/binding x is refused", by: "system:kube-scheduler"},
+		"a binding by its kind":       {create("{apiVersion: v1, kind: Binding, metadata: {name: x}, target: {kind: Node, name: a}}"), "ControlPlane: bindings x is refused", "system:kube-scheduler"},
+		"Endpoints":                   {create("{apiVersion: v1, kind: Endpoints, metadata: {name: other}}"), "Endpoints: Endpoints/other is refused", "system:serviceaccount:kube-system:endpoint-controller"},
+		"an EndpointSlice":            {create("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: other}, addressType: IPv4, endpoints: []}"), "Endpoints: EndpointSlice/other is refused", ""},
+		"the status of a pod":         {status(pod, `{"status":{"podIP":"10.0.0.9","podIPs":[{"ip":"10.0.0.9"}]}}`), "ControlPlane: pods/status x is refused", "system:node:a"},
+		"a label of a pod":            {status(pod, `{"metadata":{"labels":{"paas.kubeop.io/tenant":"other"}}}`), "ControlPlane: pods/status x is refused", "-"},
+		"an annotation of a Service":  {status(service, `{"metadata":{"annotations":{"external-dns.alpha.kubernetes.io/hostname":"www.example.com"}}}`), "ControlPlane: services/status x is refused", "-"},
+		"an annotation of an Ingress": {status(ingress, `{"metadata":{"annotations":{"nginx.ingress.kubernetes.io/server-snippet":"a"}}}`), "ControlPlane: ingresses/status x is refused", "-"},
+		"the status of a quota":       {status(quota, `{"status":{"hard":{"pods":"9999"}}}`), "ControlPlane: resourcequotas/status kubeop is refused", ""},
+		"labels of the namespace": {do: func(ctx context.Context, by client.Client) error {
+			return by.Patch(ctx, namespace(n.namespace()), merging(unlabelled), client.DryRunAll)
+		}, want: "PlatformObject: Namespace/" + n.namespace()},
+		"its status": {status(namespace(n.namespace()), unlabelled), "PlatformObject: Namespace/" + n.namespace(), "system:serviceaccount:kube-system:namespace-controller"},
+		"an annotation that it may be deleted": {do: func(ctx context.Context, by client.Client) error {
+			return by.Patch(ctx, namespace(n.namespace()), annotated(v1alpha1.AllowDeletionAnnotation, n.namespace()+"/with-data"), client.DryRunAll)
+		}, want: "PlatformObject: Namespace/" + n.namespace()},
+	}
+	for name, r := range requests {
+		t.Run(name, func(t *testing.T) {
+			for _, by := range []client.Client{bot, n.as("jane-of-planes")} {
+				n.denied(func() error { return r.do(t.Context(), by) }, r.want)
+			}
+			if r.by == "-" {
+				return
+			}
+			by := n.admin
+			if r.by != "" {
+				by = n.masterful(r.by)
+			}
+			if err := r.do(t.Context(), by); err != nil {
+				t.Errorf("by %q: %v", r.by, err)
+			}
+		})
+	}
+	n.eventually(func() error { // Kubernetes' own controllers write them on.
+		slices := &discoveryv1.EndpointSliceList{}
+		err := n.admin.List(t.Context(), slices, client.InNamespace(n.namespace()), client.MatchingLabels{discoveryv1.LabelServiceName: service.GetName()})
+		if err == nil && len(slices.Items) == 0 {
+			err = fmt.Errorf("Service %s has no EndpointSlice", service.GetName())
+		}
+		return err
+	})
+}
+
+// unlabelled takes a namespace away from the policies that select it.
+const unlabelled = `{"metadata":{"labels":{"paas.kubeop.io/tenant":null,"paas.kubeop.io/guardrails":null}}}`
