@@ -123,8 +123,9 @@ func (r *request) header(name string, value any) *request {
 	return r
 }
 
-func (r *request) json(contentType string, body any) *request {
-	r.headers.Set("Content-Type", contentType)
+// json is the body of the request.
+func (r *request) json(body any) *request {
+	r.headers.Set("Content-Type", "application/json")
 	r.body = body
 	return r
 }

@@ -736,7 +736,7 @@ func (c *Client) ListAppsEvents(ctx context.Context, tenant string, project stri
 func (c *Client) CreateApp(ctx context.Context, tenant string, project string, params CreateAppParams, body CreateAppJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPost, fmt.Sprintf("/v1/apps/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
 		header("Idempotency-Key", params.IdempotencyKey).
-		json("application/json", body)
+		json(body)
 	return send[Written](ctx, r)
 }
 
@@ -758,7 +758,7 @@ func (c *Client) GetApp(ctx context.Context, tenant string, project string, app 
 func (c *Client) PatchApp(ctx context.Context, tenant string, project string, app string, params PatchAppParams, body PatchAppJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/apps/%s/%s/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
 		header("If-Match", params.IfMatch).
-		json("application/json", body)
+		json(body)
 	return send[Written](ctx, r)
 }
 
@@ -766,7 +766,7 @@ func (c *Client) PatchApp(ctx context.Context, tenant string, project string, ap
 func (c *Client) ReplaceApp(ctx context.Context, tenant string, project string, app string, params ReplaceAppParams, body ReplaceAppJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPut, fmt.Sprintf("/v1/apps/%s/%s/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
 		header("If-Match", params.IfMatch).
-		json("application/json", body)
+		json(body)
 	return send[Written](ctx, r)
 }
 
@@ -822,7 +822,7 @@ func (c *Client) ListProjectsEvents(ctx context.Context, tenant string, params L
 func (c *Client) CreateProject(ctx context.Context, tenant string, params CreateProjectParams, body CreateProjectJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPost, fmt.Sprintf("/v1/projects/%s", url.PathEscape(tenant))).
 		header("Idempotency-Key", params.IdempotencyKey).
-		json("application/json", body)
+		json(body)
 	return send[Written](ctx, r)
 }
 
@@ -844,7 +844,7 @@ func (c *Client) GetProject(ctx context.Context, tenant string, project string, 
 func (c *Client) PatchProject(ctx context.Context, tenant string, project string, params PatchProjectParams, body PatchProjectJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/projects/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
 		header("If-Match", params.IfMatch).
-		json("application/json", body)
+		json(body)
 	return send[Written](ctx, r)
 }
 
@@ -852,7 +852,7 @@ func (c *Client) PatchProject(ctx context.Context, tenant string, project string
 func (c *Client) ReplaceProject(ctx context.Context, tenant string, project string, params ReplaceProjectParams, body ReplaceProjectJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPut, fmt.Sprintf("/v1/projects/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
 		header("If-Match", params.IfMatch).
-		json("application/json", body)
+		json(body)
 	return send[Written](ctx, r)
 }
 
@@ -872,7 +872,7 @@ func (c *Client) GetProjectFile(ctx context.Context, tenant string, project stri
 // ClaimSetup calls POST /v1/setup: The token of the first administrator, for the code that the manager printed.
 func (c *Client) ClaimSetup(ctx context.Context, body ClaimSetupJSONRequestBody) (*Answer[Created], error) {
 	r := c.request(http.MethodPost, "/v1/setup").
-		json("application/json", body)
+		json(body)
 	return send[Created](ctx, r)
 }
 
@@ -901,7 +901,7 @@ func (c *Client) ListTenantsEvents(ctx context.Context, params ListTenantsParams
 func (c *Client) CreateTenant(ctx context.Context, params CreateTenantParams, body CreateTenantJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPost, "/v1/tenants").
 		header("Idempotency-Key", params.IdempotencyKey).
-		json("application/json", body)
+		json(body)
 	return send[Written](ctx, r)
 }
 
@@ -923,7 +923,7 @@ func (c *Client) GetTenant(ctx context.Context, tenant string, params GetTenantP
 func (c *Client) PatchTenant(ctx context.Context, tenant string, params PatchTenantParams, body PatchTenantJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/tenants/%s", url.PathEscape(tenant))).
 		header("If-Match", params.IfMatch).
-		json("application/json", body)
+		json(body)
 	return send[Written](ctx, r)
 }
 
@@ -931,7 +931,7 @@ func (c *Client) PatchTenant(ctx context.Context, tenant string, params PatchTen
 func (c *Client) ReplaceTenant(ctx context.Context, tenant string, params ReplaceTenantParams, body ReplaceTenantJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPut, fmt.Sprintf("/v1/tenants/%s", url.PathEscape(tenant))).
 		header("If-Match", params.IfMatch).
-		json("application/json", body)
+		json(body)
 	return send[Written](ctx, r)
 }
 
@@ -959,7 +959,7 @@ func (c *Client) ListTokens(ctx context.Context, params ListTokensParams) (*Answ
 // CreateToken calls POST /v1/tokens: A new token, which is shown once.
 func (c *Client) CreateToken(ctx context.Context, body CreateTokenJSONRequestBody) (*Answer[Created], error) {
 	r := c.request(http.MethodPost, "/v1/tokens").
-		json("application/json", body)
+		json(body)
 	return send[Created](ctx, r)
 }
 

@@ -330,22 +330,22 @@ func closed(t *testing.T, s store.Store, open func(*testing.T) store.Store) {
 }
 
 func requests(t *testing.T, s store.Store) {
-	begin := func(caller, key, hash string, at time.Time) store.Request {
+	begin := func(caller, hash string, at time.Time) store.Request {
 		t.Helper()
-		kept, err := s.BeginRequest(t.Context(), store.Request{Caller: caller, Key: key, Hash: []byte(hash), Created: at, Expires: at.Add(time.Hour)})
+		kept, err := s.BeginRequest(t.Context(), store.Request{Caller: caller, Key: "k", Hash: []byte(hash), Created: at, Expires: at.Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return kept
 	}
-	first := begin("a", "k", "one", now)
+	first := begin("a", "one", now)
 	if diff := cmp.Diff(store.Request{Caller: "a", Key: "k", Hash: []byte("one"), Created: now, Expires: now.Add(time.Hour)}, first); diff != "" {
 		t.Errorf("-want +kept:\n%s", diff)
 	}
-	if other := begin("b", "k", "two", now); string(other.Hash) != "two" {
+	if other := begin("b", "two", now); string(other.Hash) != "two" {
 		t.Errorf("another caller has %q", other.Hash)
 	}
-	if again := begin("a", "k", "two", now.Add(time.Minute)); string(again.Hash) != "one" || !again.Created.Equal(now) {
+	if again := begin("a", "two", now.Add(time.Minute)); string(again.Hash) != "one" || !again.Created.Equal(now) {
 		t.Errorf("again it is %+v", again)
 	}
 	for range 2 { // Only the first answer counts, and is recorded.
@@ -357,20 +357,20 @@ func requests(t *testing.T, s store.Store) {
 	if err := s.ForgetRequest(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	if again := begin("a", "k", "one", now.Add(time.Minute)); string(again.Answer) != "answer" {
+	if again := begin("a", "one", now.Add(time.Minute)); string(again.Answer) != "answer" {
 		t.Errorf("the answer is %q", again.Answer)
 	}
 	if got := objects(t, s, "acme"); len(got) != 1 {
 		t.Errorf("recorded are %q", got)
 	}
-	refused := begin("b", "k", "two", now)
+	refused := begin("b", "two", now)
 	if err := s.ForgetRequest(t.Context(), refused); err != nil {
 		t.Fatal(err)
 	}
-	if free := begin("b", "k", "three", now); string(free.Hash) != "three" {
+	if free := begin("b", "three", now); string(free.Hash) != "three" {
 		t.Errorf("a forgotten key has %q", free.Hash)
 	}
-	if expired := begin("a", "k", "three", now.Add(time.Hour)); string(expired.Hash) != "three" || expired.Answer != nil {
+	if expired := begin("a", "three", now.Add(time.Hour)); string(expired.Hash) != "three" || expired.Answer != nil {
 		t.Errorf("an expired key has %+v", expired)
 	}
 }
