@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,6 +84,11 @@ func TestNoRightIsEnoughForWhatTheControlPlaneWrites(t *testing.T) {
 			}
 		})
 	}
+	controller := n.cloudController()
+	for _, name := range []string{"a binding", "the status of a pod", "an annotation of a Service"} {
+		n.eventually(func() error { return requests[name].do(t.Context(), controller) })
+	}
+	n.denied(func() error { return requests["the status of a quota"].do(t.Context(), controller) }, "ControlPlane: resourcequotas/status kubeop is refused")
 	n.eventually(func() error { // Kubernetes' own controllers write them on.
 		slices := &discoveryv1.EndpointSliceList{}
 		err := n.admin.List(t.Context(), slices, client.InNamespace(n.namespace()), client.MatchingLabels{discoveryv1.LabelServiceName: service.GetName()})
@@ -95,3 +101,21 @@ func TestNoRightIsEnoughForWhatTheControlPlaneWrites(t *testing.T) {
 
 // unlabelled takes a namespace away from the policies that select it.
 const unlabelled = `{"metadata":{"labels":{"paas.kubeop.io/tenant":null,"paas.kubeop.io/guardrails":null}}}`
+
+// cloudController is a user who has some rights in the whole cluster, as the controllers of cloud providers have, and every right in the project's namespace.
+func (n *team) cloudController() client.Client {
+	n.t.Helper()
+	const user = "cloud-controller-of-planes"
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user, APIGroup: rbacv1.GroupName}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods/binding"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{"pods/status", "services/status"}, Verbs: []string{"patch"}},
+	}}
+	for _, o := range []client.Object{
+		role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}, Subjects: subjects},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}, Subjects: subjects},
+	} {
+		n.create(o)
+	}
+	return n.as(user)
+}

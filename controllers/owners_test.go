@@ -290,6 +290,9 @@ func (n *team) ownersOperateTheirWorkloads(t *testing.T) {
 		"a Job with a pull Secret": creating("admin", copied("plain", func(j *batchv1.Job) {
 			j.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "keys"}}
 		})),
+		"a Job with the Secret of a Registry": creating("edit admin", copied("plain", func(j *batchv1.Job) {
+			j.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "kubeop-registry-ghcr"}}
+		})),
 		"a Job marked as another tenant's": creating("", copied("plain", func(j *batchv1.Job) { j.Spec.Template.Labels[v1alpha1.TenantLabel] = "stranger" })),
 		"a Job in the home": creating("", copied("plain", func(j *batchv1.Job) {
 			j.Namespace = "kubeop-owners"

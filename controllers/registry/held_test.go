@@ -332,3 +332,24 @@ func TestTheSecretOfARegistryIsTakenAwayWhateverTheAccountNames(t *testing.T) {
 		}
 	}
 }
+
+// TestAMissingPolicyTakesNoPullSecret: guardrails stay as they are while a policy that the tenant is under does not exist, and pods need their images then, too.
+func TestAMissingPolicyTakesNoPullSecret(t *testing.T) {
+	labels := map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop"}
+	registry := &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.RegistrySpec{Host: "a.example.com", Policies: []string{"strict"}}}
+	for name, tc := range map[string]struct {
+		under []string
+		stays bool
+	}{"under it": {[]string{"strict"}, true}, "under another": {[]string{"other"}, false}, "under none": {nil, false}} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "kubeop-registry-a", Labels: labels}}
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "default"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: secret.Name}}}
+		api := kept(t, interceptor.Funcs{}, 0, account, secret, registry)
+		p := &Provider{Client: api, Direct: api, Deployer: func(string) (client.Client, error) { return api, nil },
+			Version: func(context.Context, string, string, string) (string, error) { return "1", nil }}
+		tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{Policies: tc.under}}
+		_, err := p.Withdraw(t.Context(), Place{Tenant: tenant, Namespace: shop, Labels: labels, Held: Held{secretsOf("a"), []v1alpha1.InventoryEntry{entry("kubeop-registry-a", "Secret")}}})
+		if got := api.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil || (got == nil) != tc.stays {
+			t.Errorf("%s: %v; the Secret: %v", name, err, got)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/pullsecret"
 )
@@ -74,9 +76,13 @@ func HeldBy(status *v1alpha1.ProjectStatus) (Held, v1alpha1.Inventory) {
 // Provide brings the pull Secrets of a project to what its tenant may use, has the default service account name them, and returns what the
 // project has then, also with an error. A credential that cannot be read changes nothing of its copy.
 func (p *Provider) Provide(ctx context.Context, at Place) (Held, error) {
-	allowed, err := p.allowed(ctx, at.Tenant)
-	if err != nil || len(allowed) == 0 && len(at.names()) == 0 {
+	registries, policies, err := p.known(ctx)
+	if err != nil {
 		return at.Held, err
+	}
+	allowed := pullsecret.Of(at.Tenant, policies, registries)
+	if len(allowed) == 0 && len(at.names()) == 0 {
+		return at.Held, nil
 	}
 	deployer, err := p.Deployer(at.Namespace)
 	if err != nil {
@@ -95,12 +101,18 @@ func (p *Provider) Provide(ctx context.Context, at Place) (Held, error) {
 }
 
 // Withdraw takes from a project the pull Secrets of the Registries that its tenant may not use any more, and returns what the project has then, also with an
-// error. It writes none.
+// error. It writes none. While a policy that the tenant is under does not exist, it takes none of the Registries for that policy, as guardrails stay then, too.
 func (p *Provider) Withdraw(ctx context.Context, at Place) (Held, error) {
-	allowed, err := p.allowed(ctx, at.Tenant)
+	registries, policies, err := p.known(ctx)
 	if err != nil {
 		return at.Held, err
 	}
+	allowed := pullsecret.Of(at.Tenant, policies, registries)
+	_, missing := guardrails.Select(at.Tenant, policies)
+	for _, name := range missing {
+		policies = append(policies, v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	allowed = append(allowed, pullsecret.Of(at.Tenant, policies, registries)...)
 	stays := func(name string) bool {
 		return slices.ContainsFunc(allowed, func(r *v1alpha1.Registry) bool { return v1alpha1.PullSecretPrefix+r.Name == name })
 	}
@@ -129,20 +141,19 @@ func (p *Provider) drop(ctx context.Context, at Place, deployer client.Client, w
 	return refused, errors.Join(err, p.remove(ctx, at, deployer, gone))
 }
 
-// allowed returns the registries that a tenant may use.
-func (p *Provider) allowed(ctx context.Context, tenant *v1alpha1.Tenant) ([]*v1alpha1.Registry, error) {
-	registries := &v1alpha1.RegistryList{}
+// known returns all Registries and Policies; no Policies if there are no Registries.
+func (p *Provider) known(ctx context.Context) ([]v1alpha1.Registry, []v1alpha1.Policy, error) {
+	registries, policies := &v1alpha1.RegistryList{}, &v1alpha1.PolicyList{}
 	if err := p.Client.List(ctx, registries, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the registries: %w", err)
+		return nil, nil, fmt.Errorf("listing the registries: %w", err)
 	}
 	if len(registries.Items) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	policies := &v1alpha1.PolicyList{}
 	if err := p.Client.List(ctx, policies, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the policies: %w", err)
+		return nil, nil, fmt.Errorf("listing the policies: %w", err)
 	}
-	return pullsecret.Of(tenant, policies.Items, registries.Items), nil
+	return registries.Items, policies.Items, nil
 }
 
 // write applies the Secrets. now is what the project has then, without what is to go. problems are those that only people can solve.
