@@ -58,6 +58,7 @@ nodeSelector: {of: operator}
 manager:
   enabled: true
   tlsSecret: tls
+  keySecret: keys
   trustedProxies: [10.0.0.1, 10.1.0.0/16]
   drainDelaySeconds: 60
   gracefulTimeoutSeconds: 120
@@ -91,7 +92,7 @@ manager:
 		t.Fatal(err)
 	}
 	proxies, err := c.Proxies()
-	if err != nil || len(proxies) != 2 || c.DrainDelay.Seconds() != 60 || c.GracefulTimeout.Seconds() != 120 || c.TLSCertDir != "/tls" || c.Burst != 7 {
+	if err != nil || len(proxies) != 2 || c.DrainDelay.Seconds() != 60 || c.GracefulTimeout.Seconds() != 120 || c.TLSCertDir != "/tls" || c.KeyFile != "/keys/keys" || c.Burst != 7 {
 		t.Errorf("%v: the manager reads %+v", err, c)
 	}
 	service := decode[corev1.Service](t, rendered, "Service")

@@ -26,6 +26,8 @@ type Manager struct {
 	// DataDir has the store, manager.db. It has to outlive the process. CacheDir has what was fetched of Git repositories, and need not; "" is a folder in DataDir.
 	DataDir  string `env:"DATA_DIR, default=/data"`
 	CacheDir string `env:"CACHE_DIR"`
+	// KeyFile has the key-encryption keys of what the store keeps encrypted, as internal/kms reads them. "": the manager keeps nothing that it would have to encrypt.
+	KeyFile string `env:"KEY_FILE"`
 	// Namespace is the operator's, which has the credentials of repositories.
 	Namespace string `env:"OPERATOR_NAMESPACE, default=kubeop-system"`
 	// AllowedAddresses are those that the URLs of repositories may lead to although the SSRF guard refuses them by default, as for the operator.

@@ -1,5 +1,5 @@
-// Package store is what the manager keeps in a database: tokens, the code for the first administrator, the answers for Idempotency-Keys, and the audit log. Tenants, projects and
-// apps are never in it: Git and the cluster have them.
+// Package store is what the manager keeps in a database: tokens, the code for the first administrator, encrypted keys, the answers for Idempotency-Keys, and the audit log. Tenants,
+// projects and apps are never in it: Git and the cluster have them.
 package store
 
 import (
@@ -115,9 +115,15 @@ type Audit interface {
 type Store interface {
 	Tokens
 	Setup
+	Records
+	Keys
+	Database
+}
+
+// Records are what is kept of requests.
+type Records interface {
 	Requests
 	Audit
-	Database
 }
 
 // Database is where a Store keeps what it has.

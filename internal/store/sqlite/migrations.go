@@ -49,6 +49,19 @@ var migrations = []string{
 		PRIMARY KEY (caller, key)
 	) STRICT;
 	CREATE INDEX requests_by_expiry ON requests (expires);`,
+	`CREATE TABLE sealed (
+		kind TEXT NOT NULL,
+		id   TEXT NOT NULL,
+		key  TEXT NOT NULL,
+		data BLOB NOT NULL,
+		PRIMARY KEY (kind, id)
+	) STRICT;
+	CREATE TABLE signing_keys (
+		id         TEXT PRIMARY KEY,
+		created    INTEGER NOT NULL,
+		used_from  INTEGER NOT NULL,
+		used_until INTEGER NOT NULL
+	) STRICT;`,
 }
 
 // migrate applies what the database does not have yet. Two programs that start at once wait for each other at the first statement that writes.

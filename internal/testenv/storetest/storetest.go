@@ -32,6 +32,8 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"a tenant has at most so many valid tokens":      tokensOfTenant,
 		"a request is kept once, with its answer":        requests,
 		"a write that is made elsewhere is recorded":     recorded,
+		"keys that sign follow each other":               signingKeys,
+		"a secret is replaced as it was read":            sealed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
