@@ -128,8 +128,8 @@ type ServiceRules struct {
 	// +kubebuilder:validation:items:Enum=ClusterIP;NodePort;LoadBalancer
 	// +listType=set
 	Types []string `json:"types,omitempty"`
-	// LoadBalancerClasses are the values that spec.loadBalancerClass of a Service may have. A Service without one gets the cluster's
-	// default load balancer, which Types allows or refuses. Default: all.
+	// LoadBalancerClasses are the values that spec.loadBalancerClass of a Service may have. A Service of type LoadBalancer has to name
+	// one of them: without a class it would get the default load balancer of the cluster. Default: all, and none.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=317

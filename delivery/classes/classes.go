@@ -20,16 +20,22 @@ const (
 )
 
 // Usual are the cluster's default classes; "" where there is none, or where it is not known.
-type Usual struct{ Storage, Ingress, Priority string }
+type Usual struct {
+	Storage, Ingress, Priority string
+	// NoIngress says that it is known that there is no default IngressClass: an Ingress that names none has none, and each controller that serves such Ingresses serves it.
+	NoIngress bool
+}
 
 // Find returns the cluster's default classes, as the API server finds them (the admission plugins DefaultStorageClass, DefaultIngressClass and
 // Priority). Those of a kind that the reader may not list are not known.
 func Find(ctx context.Context, c client.Reader) (usual Usual, err error) {
 	storage, ingress, priority := &storagev1.StorageClassList{}, &networkingv1.IngressClassList{}, &schedulingv1.PriorityClassList{}
 	for _, list := range []client.ObjectList{storage, ingress, priority} {
-		if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !apierrors.IsForbidden(err) {
+		err := c.List(ctx, list, client.UnsafeDisableDeepCopy)
+		if err != nil && !apierrors.IsForbidden(err) {
 			return usual, fmt.Errorf("reading the default classes of the cluster: %w", err)
 		}
+		usual.NoIngress = usual.NoIngress || list == client.ObjectList(ingress) && err == nil
 	}
 	var newest newestClass
 	for i := range storage.Items {
@@ -40,6 +46,7 @@ func Find(ctx context.Context, c client.Reader) (usual Usual, err error) {
 		newest.see(&ingress.Items[i].ObjectMeta, networkingv1.AnnotationIsDefaultIngressClass)
 	}
 	usual.Ingress = newest.name()
+	usual.NoIngress = usual.NoIngress && usual.Ingress == ""
 	var lowest *schedulingv1.PriorityClass
 	for i := range priority.Items {
 		if class := &priority.Items[i]; class.GlobalDefault && (lowest == nil || class.Value < lowest.Value) {

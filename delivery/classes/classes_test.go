@@ -35,13 +35,13 @@ func TestTheDefaultClassesAreThoseOfTheAPIServer(t *testing.T) {
 		objects []client.Object
 		want    Usual
 	}{
-		"none":            {},
-		"none of several": {objects: []client.Object{storage("a", 1, usualStorage, "false"), storage("b", 1, "x", "true"), ingress("a", 1, "false"), priority("a", 1, false)}},
+		"none":            {want: Usual{NoIngress: true}},
+		"none of several": {objects: []client.Object{storage("a", 1, usualStorage, "false"), storage("b", 1, "x", "true"), ingress("a", 1, "false"), priority("a", 1, false)}, want: Usual{NoIngress: true}},
 		"one each": {
 			objects: []client.Object{storage("a", 1, usualStorage, "true"), ingress("b", 1, "true"), priority("c", 1, true), priority("d", 0, false)},
 			want:    Usual{Storage: "a", Ingress: "b", Priority: "c"},
 		},
-		"the older annotation": {objects: []client.Object{storage("a", 1, usualStorageBeta, "true")}, want: Usual{Storage: "a"}},
+		"the older annotation": {objects: []client.Object{storage("a", 1, usualStorageBeta, "true")}, want: Usual{Storage: "a", NoIngress: true}},
 		"the newest": {
 			objects: []client.Object{storage("a", 3, usualStorage, "true"), storage("b", 1, usualStorage, "true"), storage("c", 2, usualStorage, "true"), ingress("a", 2, "true"), ingress("b", 1, "true")},
 			want:    Usual{Storage: "b", Ingress: "b"},
@@ -50,7 +50,7 @@ func TestTheDefaultClassesAreThoseOfTheAPIServer(t *testing.T) {
 			objects: []client.Object{storage("b", 1, usualStorage, "true"), storage("a", 1, usualStorage, "true"), ingress("d", 1, "true"), ingress("c", 1, "true")},
 			want:    Usual{Storage: "a", Ingress: "c"},
 		},
-		"the lowest": {objects: []client.Object{priority("a", 3, true), priority("b", 1, true), priority("c", 2, true)}, want: Usual{Priority: "b"}},
+		"the lowest": {objects: []client.Object{priority("a", 3, true), priority("b", 1, true), priority("c", 2, true)}, want: Usual{Priority: "b", NoIngress: true}},
 	} {
 		got, err := Find(t.Context(), fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(c.objects...).Build())
 		if err != nil || got != c.want {

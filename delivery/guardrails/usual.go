@@ -3,6 +3,7 @@ package guardrails
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -41,7 +42,17 @@ func unnamed(object *unstructured.Unstructured, rule *v1alpha1.ClassRules, usual
 			broken = append(broken, found{of.field, fmt.Sprintf("names no %s, and so gets %s, the default of the cluster; allowed are: %s", of.what, of.name, listed(of.allowed))})
 		}
 	}
+	if len(rule.Ingress) > 0 && hasNoIngressClass(object, usual) {
+		broken = append(broken, found{"classes.ingress", "has no ingressClassName; allowed are: " + listed(rule.Ingress)})
+	}
 	return broken
+}
+
+// hasNoIngressClass reports whether an Ingress names no class and gets none: the API server fills in the default one only where neither the field nor the annotation is
+// there, and there may be none.
+func hasNoIngressClass(object *unstructured.Unstructured, usual defaults.Usual) bool {
+	named := ingressClasses(object)
+	return named != nil && strings.Join(named, "") == "" && (usual.NoIngress || !needsIngressClass(object))
 }
 
 // needsStorageClass reports whether a claim gets the default class: an empty one counts as named, as does an empty annotation.

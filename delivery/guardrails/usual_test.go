@@ -12,6 +12,38 @@ import (
 	defaults "github.com/kubeop/kubeop/delivery/classes"
 )
 
+// TestAnIngressThatGetsNoClassIsRefused, because each controller that serves such Ingresses would serve it. Nothing is said where the default class is not known.
+func TestAnIngressThatGetsNoClassIsRefused(t *testing.T) {
+	spec := v1alpha1.GuardrailsSpec{Deny: []v1alpha1.AppliedPolicy{{Policy: "few", PolicyRules: v1alpha1.PolicyRules{Classes: &v1alpha1.ClassRules{Ingress: []string{"public"}}}}}}
+	const ingress, refused = "{apiVersion: networking.k8s.io/v1, kind: Ingress, %s}", "has no ingressClassName; allowed are: public"
+	none, unknown, usual := defaults.Usual{NoIngress: true}, defaults.Usual{}, defaults.Usual{Ingress: "public"}
+	for name, c := range map[string]struct {
+		text  string
+		usual defaults.Usual
+		want  string
+	}{
+		"no default":                         {"spec: {}", none, refused},
+		"no default, an empty field":         {"spec: {ingressClassName: ''}", none, refused},
+		"no default, a class":                {"spec: {ingressClassName: public}", none, ""},
+		"no default, an annotation":          {"metadata: {annotations: {kubernetes.io/ingress.class: public}}", none, ""},
+		"not known":                          {"spec: {}", unknown, ""},
+		"a default":                          {"spec: {}", usual, ""},
+		"an empty annotation in its place":   {"metadata: {annotations: {kubernetes.io/ingress.class: ''}}", usual, refused},
+		"an empty annotation, none is known": {"metadata: {annotations: {kubernetes.io/ingress.class: ''}}", unknown, refused},
+	} {
+		got := ""
+		for _, v := range Unnamed(parsed(t, fmt.Sprintf(ingress, c.text)), &spec, c.usual) {
+			got += v.Why
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	if got := Unnamed(parsed(t, "{apiVersion: v1, kind: Service, spec: {}}"), &spec, none); got != nil {
+		t.Errorf("a Service: %v", got)
+	}
+}
+
 // TestWhatNamesNoClassIsJudgedByTheDefaultOfTheCluster, where the API server would fill that in.
 func TestWhatNamesNoClassIsJudgedByTheDefaultOfTheCluster(t *testing.T) {
 	spec := v1alpha1.GuardrailsSpec{Deny: []v1alpha1.AppliedPolicy{{Policy: "few", PolicyRules: v1alpha1.PolicyRules{

@@ -65,7 +65,7 @@ var controls = map[string]string{
 	"Service":     "{apiVersion: v1, kind: Service, " + metadata + ", spec: {ports: [{port: 80}]}}",
 	"LoadBalancer": "{apiVersion: v1, kind: Service, " + metadata + ", spec: {type: LoadBalancer, allocateLoadBalancerNodePorts: false, " +
 		"loadBalancerClass: internal.example.com/lb, loadBalancerSourceRanges: [198.51.100.0/24], ports: [{port: 80}]}}",
-	"Ingress": "{apiVersion: networking.k8s.io/v1, kind: Ingress, " + metadata + ", spec: {rules: [{host: " + host + ", http: {paths: [{path: /, pathType: Prefix, " +
+	"Ingress": "{apiVersion: networking.k8s.io/v1, kind: Ingress, " + metadata + ", spec: {ingressClassName: public, rules: [{host: " + host + ", http: {paths: [{path: /, pathType: Prefix, " +
 		"backend: {service: {name: a, port: {number: 80}}}}]}}]}}",
 	"Gateway":     "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, " + metadata + ", spec: {gatewayClassName: shared, listeners: [" + listener + "]}}",
 	"ListenerSet": "{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, " + metadata + ", spec: {parentRef: {name: a}, listeners: [" + listener + "]}}",
@@ -181,6 +181,7 @@ var guards = slices.Concat(ofVolumes(), ofNarrow, []guard{
 	{name: "an external name", control: "Service", field: "/spec/externalName", value: "x.example", policy: "kubeop-external-service", words: "is of type ExternalName"},
 	{name: "an external IP", control: "Service", field: "/spec/externalIPs", value: "[10.0.0.1]", policy: "kubeop-external-service", words: "has spec.externalIPs"},
 	{name: "a class of balancers", control: "LoadBalancer", field: "/spec/loadBalancerClass", value: "public.example.com/lb", policy: services, words: "has loadBalancerClass public.example.com/lb", skip: noUpdate},
+	{name: "no class of balancers", control: "LoadBalancer", field: "/spec/loadBalancerClass", value: "null", policy: services, words: "names no loadBalancerClass", skip: noUpdate},
 	{name: "everybody", control: "LoadBalancer", field: "/spec/loadBalancerSourceRanges", value: "[0.0.0.0/0]", policy: services, words: "lets 0.0.0.0/0 connect"},
 	{name: "nobody named", control: "LoadBalancer", field: "/spec/loadBalancerSourceRanges", value: "[]", policy: services, words: "has no loadBalancerSourceRanges"},
 
@@ -222,6 +223,7 @@ var guards = slices.Concat(ofVolumes(), ofNarrow, []guard{
 	{name: "DNS records of any name for a Gateway", control: "Gateway", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1hostname", value: victims, policy: "kubeop-ingress-annotation", words: "DNS records made for a host name", skip: oneInGit},
 	{name: "DNS records that lead elsewhere", control: "Ingress", field: "/metadata/annotations/external-dns.alpha.kubernetes.io~1target", value: "192.0.2.1", policy: "kubeop-ingress-annotation", words: "leads the DNS records of its hosts"},
 	{name: "an Ingress controller", control: "Ingress", field: "/spec/ingressClassName", value: "internal", policy: classes, words: "ingressClassName internal"},
+	{name: "no Ingress controller", control: "Ingress", field: "/spec/ingressClassName", value: "null", policy: classes, words: "no ingressClassName"},
 	{name: "an Ingress controller, older", control: "Ingress", field: "/metadata/annotations/kubernetes.io~1ingress.class", value: "internal", policy: classes, words: "ingressClassName internal"},
 
 	{name: "a StorageClass", control: "Claim", field: "/spec/storageClassName", value: "slow", policy: classes, words: "storageClassName slow", skip: noUpdate},

@@ -86,7 +86,7 @@ spec:
       metadata: {name: bot}
       roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeop-deployer}
       subjects: [{kind: ServiceAccount, name: bot, namespace: %s}]
-    - {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web}, spec: {rules: [{host: %s}]}}
+    - {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web}, spec: {ingressClassName: public, rules: [{host: %s}]}}
 `
 
 // netRights are the same in the project whose apps have NetworkPolicies.
@@ -122,7 +122,7 @@ spec:
     - {apiVersion: v1, kind: Service, metadata: {name: wealth}, spec: {ports: [{port: 80}]}}
     - {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: wealth}, spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}}
     - {apiVersion: apps/v1, kind: Deployment, metadata: {name: wealth}, spec: {replicas: 0, selector: {matchLabels: {app: wealth}}, template: {metadata: {labels: {app: wealth}}, spec: {containers: [{name: a, image: a}]}}}}
-    - {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: wealth}, spec: {rules: [{host: %s}]}}
+    - {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: wealth}, spec: {ingressClassName: public, rules: [{host: %s}]}}
 `
 
 // definition defines a kind of the Gateway API.
