@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,30 +12,44 @@ import (
 	"github.com/kubeop/kubeop/delivery/command"
 )
 
-// ledElsewhere are names of annotations with which an Ingress controller, which may reach the pods of every project, calls or serves what is
-// not the app's own: auth-url and mirror-target of ingress-nginx, group.name of the AWS Load Balancer Controller.
-var ledElsewhere = []string{"auth-url", "mirror-target", "group.name"}
+// written are names of annotations, besides snippets, whose text becomes configuration of an Ingress controller: routes and filters of Skipper, mappings of Emissary,
+// conditions of HAProxy's own controller, and a port that HAProxy Ingress opens.
+var written = []string{"skipper-filter", "skipper-routes", "route-acl", "tcp-service-port"}
 
-// naming are names of annotations with which an Ingress serves host names that are not in its rules, or gets a certificate for one: server-alias of
-// ingress-nginx and HAProxy, server-alias-regex of HAProxy, common-name of cert-manager. HostnameClaims are about rules and tls only.
-var naming = []string{"server-alias", "server-alias-regex", "common-name"}
+// ledElsewhere are names of annotations with which an Ingress controller, which may reach the pods of every project, calls or serves what is
+// not the app's own: auth-url and mirror-target of ingress-nginx and HAProxy Ingress, the addresses of HAProxy's checks, group.name of the AWS Load Balancer Controller,
+// auth-uri and svc-namespace of APISIX, mirror-target-service of Higress, where the App Protect of NGINX sends its log.
+var ledElsewhere = []string{
+	"auth-url", "auth-uri", "mirror-target", "mirror-target-service", "group.name", "svc-namespace", "agent-check-addr", "health-check-addr", "app-protect-security-log-destination",
+}
+
+// naming are names of annotations with which an object serves host names that are not in its rules, or gets a certificate for one: of ingress-nginx, HAProxy Ingress and
+// its successors, Kong, cert-manager and Gardener. HostnameClaims are about rules, listeners and tls only.
+var naming = []string{
+	"server-alias", "server-alias-regex", "host-alias", "host-alias-regex", "host-aliases", "redirect-from", "redirect-from-regex", "from-to-www-redirect",
+	"common-name", "commonname", "alt-names", "ip-sans", "uri-sans", "email-sans", "dnsnames",
+}
+
+// referring are names of annotations, besides those that end with -secret and -configmap, with a value "<namespace>/<name>" of an object that the controller reads.
+var referring = []string{"custom-headers", "auth-proxy-set-headers", "server-ca", "server-crt", "policies", "app-protect-policy", "app-protect-security-log"}
+
+// traefiks are names of annotations of Traefik with values "<namespace>-<name>@kubernetescrd".
+var traefiks = []string{"router.middlewares", "router.tls.options", "service.serverstransport"}
 
 // ingressAnnotation: the Ingress, Service, Gateway or route has an annotation that reaches beyond the app, and the tenant may not have it. Snippets are
-// text in the configuration of the Ingress controller, which serves all tenants (CVE-2021-25742). external-dns makes DNS records for any name.
+// text in the configuration of the Ingress controller, which serves all tenants (CVE-2021-25742). external-dns makes DNS records for any name. Controllers read some
+// annotations of Services, too, and cert-manager those of Gateways.
 func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace string) string {
 	kind := object.GroupVersionKind()
 	ingress := kind.Group == networkingv1.GroupName && kind.Kind == "Ingress"
-	if !ingress && kind.Group != "gateway.networking.k8s.io" && (kind.Group != "" || kind.Kind != "Service") {
+	if !ingress && kind.Group != "gateway.networking.k8s.io" && kind.Group != "gateway.networking.x-k8s.io" && (kind.Group != "" || kind.Kind != "Service") {
 		return ""
 	}
 	metadata, _ := object.Object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for _, key := range sortedKeys(annotations) {
 		value, _ := annotations[key].(string)
-		why := namesDNS(key)
-		if ingress && why == "" {
-			why = reachesBeyond(key, value, namespace)
-		}
+		why := cmp.Or(namesDNS(key), reachesBeyond(key, value, namespace))
 		if why == "" || slices.Contains(b.IngressAnnotations, key) {
 			continue
 		}
@@ -58,20 +73,39 @@ func namesDNS(key string) string {
 	return ""
 }
 
-// reachesBeyond returns how an annotation of an Ingress reaches beyond its app; "" if it does not.
+// reachesBeyond returns how an annotation that Ingress controllers or cert-manager read reaches beyond its app; "" if it does not.
 func reachesBeyond(key, value, namespace string) string {
-	name := strings.ToLower(key[strings.LastIndex(key, "/")+1:])
-	other, _, names := strings.Cut(value, "/")
-	refers := strings.HasSuffix(name, "-secret") || strings.HasSuffix(name, "-configmap") || name == "custom-headers"
+	domain, name := "", strings.ToLower(key)
+	if at := strings.LastIndex(name, "/"); at >= 0 {
+		domain, name = name[:at], name[at+1:]
+	}
 	switch {
-	case strings.Contains(name, "snippet"), strings.HasPrefix(name, "config-"):
+	case strings.Contains(name, "snippet"), strings.HasPrefix(name, "config-"), slices.Contains(written, name), domain == "getambassador.io" && name == "config":
 		return "writes configuration of the Ingress controller, which all tenants share"
-	case slices.Contains(ledElsewhere, name):
+	case slices.Contains(ledElsewhere, name), strings.HasPrefix(name, "actions."), domain == "higress.io" && name == "destination":
 		return "leads the Ingress controller to what is not the app's"
-	case slices.Contains(naming, name):
+	case slices.Contains(naming, name), strings.HasPrefix(name, "conditions."), strings.HasPrefix(name, "router.tls.domains."):
 		return "names a host that is not in the rules of the Ingress, which kubeop checks"
-	case refers && names && other != namespace:
-		return "names an object of namespace " + oneLine(other)
+	}
+	if other := otherNamespace(name, value, namespace); other != "" {
+		return "names an object of " + other
+	}
+	return ""
+}
+
+// otherNamespace returns which other namespace the value of an annotation names; "" for none. The value may be a list.
+func otherNamespace(name, value, namespace string) string {
+	refers := strings.HasSuffix(name, "-secret") || strings.HasSuffix(name, "-configmap") || slices.Contains(referring, name)
+	for _, part := range strings.Split(value, ",") {
+		part = strings.TrimSpace(part)
+		other, _, names := strings.Cut(part, "/")
+		switch {
+		case refers && names && other != namespace:
+			return "namespace " + oneLine(other)
+		// No namespace of another tenant begins with the name of this one and a dash, because names of tenants have none.
+		case slices.Contains(traefiks, name) && strings.HasSuffix(part, "@kubernetescrd") && !strings.HasPrefix(part, namespace+"-") && !strings.HasPrefix(part, namespace+"_"):
+			return "another namespace: " + oneLine(part)
+		}
 	}
 	return ""
 }
