@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -109,6 +110,10 @@ func blockedDrain(object *unstructured.Unstructured, _ string) string {
 	if strings.TrimLeft(fmt.Sprint(spec["minAvailable"]), "0") == "100%" {
 		return "has minAvailable 100%, so that no node with its pods can be drained; use maxUnavailable in Git, with at least 1"
 	}
+	if share := percent(spec["minAvailable"]); share > mostAvailableShare && share < 100 {
+		return fmt.Sprintf("has minAvailable %d%%, which Kubernetes rounds up, so that no node with its pods can be drained while fewer than %d run; above %d%%, use maxUnavailable in Git, with at least 1",
+			share, (199-share)/(100-share), mostAvailableShare)
+	}
 	if least := whole(spec["minAvailable"]); least > mostAvailable {
 		return fmt.Sprintf("has minAvailable %d, so that no node with its pods can be drained while fewer run; above %d, use maxUnavailable or a percentage in Git", least, mostAvailable)
 	}
@@ -118,6 +123,21 @@ func blockedDrain(object *unstructured.Unstructured, _ string) string {
 // mostAvailable is the largest number of pods that a disruption budget may require. More than a quorum needs does not follow the number of pods that
 // run, so it may require more than there ever are.
 const mostAvailable = 10
+
+// mostAvailableShare is the largest share of its pods, in percent, that a disruption budget may require. Kubernetes rounds the number up (getExpectedPodCount of its controller), so that
+// share % of fewer than 100/(100-share) pods are all of them: 90 % need 10 pods before one can be evicted. It rounds maxUnavailable up, too, so each share of it but 0 % is at least one pod.
+const mostAvailableShare = 90
+
+// percent returns a percentage such as "90%"; 0 if the value is none.
+func percent(value any) int {
+	text, _ := value.(string)
+	digits, is := strings.CutSuffix(text, "%")
+	share, err := strconv.Atoi(digits)
+	if !is || err != nil {
+		return 0
+	}
+	return share
+}
 
 // whole returns a number of YAML or JSON; 0 if the value is none.
 func whole(value any) int64 {

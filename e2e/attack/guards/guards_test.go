@@ -252,6 +252,7 @@ var guards = slices.Concat(ofVolumes(), ofNarrow, []guard{
 
 	{name: "a drain that nothing allows", control: "Quorum", field: "/spec/minAvailable", value: "100%", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
 	{name: "a drain that nothing allows, written otherwise", control: "Quorum", field: "/spec/minAvailable", value: "0100%", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained", skip: oneInGit},
+	{name: "a drain that rounding keeps", control: "Quorum", field: "/spec/minAvailable", value: "99%", policy: "kubeop-disruption-budget", words: "can be drained while fewer than 100 run"},
 	{name: "a drain below a thousand pods", control: "Quorum", field: "/spec/minAvailable", value: "1000", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
 
 	{name: "a label of kubeop", control: "ConfigMap", field: "/metadata/labels/paas.kubeop.io~1tenant", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/tenant"},
