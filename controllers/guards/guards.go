@@ -33,12 +33,13 @@ const (
 	Defaults = "Defaults"
 )
 
-// rules are the admission policies of the guard Rules: those of policies/tenants in the chart, and the one that keeps pods from starting without Guardrails.
+// rules are the admission policies of the guard Rules: those of policies/tenants in the chart, the one that keeps pods from starting without Guardrails, and the one that keeps
+// the tenant from changing its namespaces, by whose labels and annotations the others go.
 var rules = []string{
 	"kubeop-control-plane", "kubeop-disruption-budget", "kubeop-events", "kubeop-external-service", "kubeop-foreign-subject", "kubeop-forged-mark", "kubeop-frozen",
 	"kubeop-grace-period", "kubeop-guardrails-present", "kubeop-home-finalizer", "kubeop-ingress-annotation", "kubeop-job-by-hand", "kubeop-network-policies", "kubeop-object-size",
 	"kubeop-placement", "kubeop-platform-identity", "kubeop-platform-object", "kubeop-platform-token", "kubeop-priority-class", "kubeop-reserved-name",
-	"kubeop-stopped", "kubeop-volumes",
+	"kubeop-stopped", "kubeop-tenant-namespaces", "kubeop-volumes",
 }
 
 // judging is the admission policy of the rules of policies that deny. Those about kinds have another one, too, for kinds that no other rule is about.
@@ -76,6 +77,7 @@ func (c Cluster) Of(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) ([]v1al
 	if !c.FlowControl {
 		fair.State, fair.Reason = v1alpha1.GuardAbsent, "flowControl of the chart is turned off, so a tenant can slow down the requests of others to the API server"
 	}
+	all = append(all, written(tenant, policies)...)
 	return append(all, c.defaults(&spec), c.added(&spec),
 		v1alpha1.GuardStatus{Name: PodSecurity, State: v1alpha1.GuardEnforced, Reason: c.podSecurity(guardrails.PodSecurity(tenant, &spec))},
 		v1alpha1.GuardStatus{Name: Network, State: v1alpha1.GuardRenderedOnly, Reason: "NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"},
@@ -98,7 +100,7 @@ func (c Cluster) family(name string, stated map[string]string) v1alpha1.GuardSta
 	has := func(action string) bool { return stated[v1alpha1.Group+"/"+action+"-"+field] != "" }
 	switch {
 	case name == guardrails.Sources && has("deny"):
-		return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardEnforced}
+		return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardRenderedOnly, Reason: "kubeop fetches the sources of apps, and refuses others; the API server knows no sources"}
 	case name == guardrails.Hostnames && !has("deny"):
 		return enforced(name, "host names have to be claimed; no policy says which a tenant may claim", c.faults(judging))
 	case name == guardrails.Kinds && has("deny"):
@@ -152,14 +154,7 @@ func (c Cluster) added(spec *v1alpha1.GuardrailsSpec) v1alpha1.GuardStatus {
 
 // podSecurity says which level of Pod Security holds, in which version, and which files say so.
 func (c Cluster) podSecurity(held v1alpha1.AppliedPodSecurity) string {
-	var files []string
-	for _, by := range held.Policies {
-		if by != guardrails.TenantFile {
-			by = "policies/" + by + ".yaml"
-		}
-		files = append(files, by)
-	}
-	text := fmt.Sprintf("level %s, version %s, by spec.podSecurity of %s", held.Level, held.Version, strings.Join(few.Of(files, 4), ", "))
+	text := fmt.Sprintf("level %s, version %s, by spec.podSecurity of %s", held.Level, held.Version, filesOf(held.Policies))
 	if pinned, err := api.ParseVersion(held.Version); err == nil && !pinned.Latest() && c.Version.Older(pinned) {
 		text += fmt.Sprintf("; the API server is %s and has no newer checks: an administrator of the cluster names at most that version in Git", c.Version)
 	}
@@ -181,7 +176,7 @@ func Note(all []v1alpha1.GuardStatus) step.Note {
 	}
 	var names, why []string
 	for _, g := range all {
-		if g.State == v1alpha1.GuardRenderedOnly && !slices.Contains([]string{Network, Tier, Added, Defaults}, g.Name) {
+		if g.State == v1alpha1.GuardRenderedOnly && !slices.Contains(beside, g.Name) {
 			names, why = append(names, g.Name), append(why, g.Reason)
 		}
 	}

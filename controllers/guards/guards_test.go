@@ -13,6 +13,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/pod-security-admission/api"
@@ -106,6 +107,10 @@ const (
 	network   = "Network RenderedOnly NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"
 	tier      = "ClusterNetworkPolicy Absent the API server does not serve policy.networking.k8s.io/v1alpha2, or clusterNetworkPolicies is false in the values of kubeop's chart, so NetworkPolicies that administrators write into a project can open more than kubeop allows"
 	enforces  = " Enforced"
+	sources   = "Sources RenderedOnly kubeop fetches the sources of apps, and refuses others; the API server knows no sources"
+	quota     = "Quota Enforced the ResourceQuota of each project, "
+	egress    = "Egress RenderedOnly the NetworkPolicy of each project opens "
+	unseen    = "; kubeop cannot see whether the network plugin of the cluster enforces it"
 	unwritten = "Defaults RenderedOnly kubeop writes them into the objects of apps; the API server does not write all of them into others, and refuses pods that a rule wants to have them: "
 )
 
@@ -113,6 +118,7 @@ const (
 func without() []string {
 	return []string{
 		"Admission Enforced", "Images" + none, "Services" + none, claims, "Classes" + none, "Nodes" + none, "Kinds" + none, "Metadata" + none, "Sources" + none,
+		"Limits" + none, quota + "which has at most the defaults of projects", egress + "nothing outside of the cluster" + unseen,
 		"Defaults Absent no policy of the tenant has defaults", "AddedMetadata Absent no policy of the tenant adds labels or annotations", "PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, tier, "FairShare Enforced",
 	}
 }
@@ -163,6 +169,25 @@ func pulling() []v1alpha1.Policy {
 	}}}}
 }
 
+// TestWhatKubernetesEnforcesItselfIsReported, with the files that state it.
+func TestWhatKubernetesEnforcesItselfIsReported(t *testing.T) {
+	one := resource.MustParse("1")
+	policies := []v1alpha1.Policy{
+		{ObjectMeta: metav1.ObjectMeta{Name: "sizes"}, Spec: v1alpha1.PolicySpec{Limits: &v1alpha1.LimitRules{Max: corev1.ResourceList{corev1.ResourceCPU: one}}, Quota: &v1alpha1.QuotaRules{Default: corev1.ResourceList{corev1.ResourcePods: one}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "narrow"}, Spec: v1alpha1.PolicySpec{Quota: &v1alpha1.QuotaRules{Max: corev1.ResourceList{corev1.ResourcePods: one}}, Egress: &v1alpha1.EgressRules{CIDRs: []string{"192.0.2.0/24"}}}},
+	}
+	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Quota: corev1.ResourceList{corev1.ResourcePods: one}, Egress: []string{"192.0.2.0/24"}}}
+	got, note := cluster{}.stateOf(t, tenant, policies, installed(nil))
+	want := with("Limits Enforced the LimitRange of each project, by spec.limits of policies/sizes.yaml", quota+"by spec.quota of policies/narrow.yaml, tenant.yaml",
+		egress+"outside of the cluster only what spec.egress allows of policies/narrow.yaml, tenant.yaml"+unseen)
+	if diff := cmp.Diff(want, got); diff != "" || note.Status == metav1.ConditionTrue {
+		t.Errorf("guards (-want +got):\n%s\n%+v", diff, note)
+	}
+	if got, _ = (cluster{}).stateOf(t, tenant, nil, installed([]string{"policy kubeop-tenant-namespaces"})); got[0] != "Admission RenderedOnly ValidatingAdmissionPolicy kubeop-tenant-namespaces does not exist" {
+		t.Errorf("without the policy about namespaces: %q", got[0])
+	}
+}
+
 func TestWhatHoldsForATenant(t *testing.T) {
 	const judging = "kubeop-guardrails-deny"
 	both := append(rulesOf(v1alpha1.DenyAction), rulesOf(v1alpha1.WarnAction)...)
@@ -179,8 +204,8 @@ func TestWhatHoldsForATenant(t *testing.T) {
 	}{
 		"no policies":                  {objects: installed(nil), want: without()},
 		"no shares":                    {objects: installed(nil), noFlow: true, want: with("FairShare Absent flowControl of the chart is turned off, so a tenant can slow down the requests of others to the API server")},
-		"denied":                       {policies: rulesOf(v1alpha1.DenyAction), objects: installed(nil), want: with("Images"+enforces, "Sources"+enforces)},
-		"denied by one, warned by one": {policies: both, objects: installed(nil), want: with("Images"+enforces, "Sources"+enforces)},
+		"denied":                       {policies: rulesOf(v1alpha1.DenyAction), objects: installed(nil), want: with("Images"+enforces, sources)},
+		"denied by one, warned by one": {policies: both, objects: installed(nil), want: with("Images"+enforces, sources)},
 		"warned":                       {policies: rulesOf(v1alpha1.WarnAction), objects: installed(nil), want: with("Images Absent policies only warn", "Sources Absent policies only warn")},
 		"recorded":                     {policies: rulesOf(v1alpha1.AuditAction), objects: installed(nil), want: with("Images Absent policies only record", "Sources Absent policies only record")},
 		"domains":                      {domains: []string{"example.com"}, objects: installed(nil), want: with("Hostnames" + enforces)},
@@ -212,13 +237,13 @@ func TestWhatHoldsForATenant(t *testing.T) {
 				"an administrator of the cluster names at most that version in Git")},
 		"a policy is missing": {
 			policies: rulesOf(v1alpha1.DenyAction), objects: installed([]string{"policy " + judging}),
-			want:    with("Images RenderedOnly ValidatingAdmissionPolicy "+judging+" does not exist", "Hostnames RenderedOnly ValidatingAdmissionPolicy "+judging+" does not exist", "Sources"+enforces),
+			want:    with("Images RenderedOnly ValidatingAdmissionPolicy "+judging+" does not exist", "Hostnames RenderedOnly ValidatingAdmissionPolicy "+judging+" does not exist", sources),
 			message: "does not enforce Images, Hostnames: ValidatingAdmissionPolicy " + judging + " does not exist; kubeop checks apps",
 		},
 		"a binding is missing": {
 			policies: rulesOf(v1alpha1.DenyAction), objects: installed([]string{"binding " + judging}),
 			want: with("Images RenderedOnly ValidatingAdmissionPolicyBinding "+judging+" does not exist",
-				"Hostnames RenderedOnly ValidatingAdmissionPolicyBinding "+judging+" does not exist", "Sources"+enforces),
+				"Hostnames RenderedOnly ValidatingAdmissionPolicyBinding "+judging+" does not exist", sources),
 			message: "does not enforce Images, Hostnames: ",
 		},
 		"the policy of kinds is missing": {
@@ -296,7 +321,7 @@ func TestThePoliciesOfTheChartAreTheGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"kubeop-guardrails-present"}
+	want := []string{"kubeop-guardrails-present", "kubeop-tenant-namespaces"}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
