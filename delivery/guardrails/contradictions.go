@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -18,6 +17,9 @@ type allowed struct {
 	list        []string
 	// common reports whether something is in an entry of both lists.
 	common func(a, b string) bool
+	// denied is what the policy refuses of the same, and within reports whether all of an entry of a list is among one of these.
+	denied []string
+	within func(denied, entry string) bool
 }
 
 func equal(a, b string) bool { return a == b }
@@ -27,125 +29,145 @@ func listsOf(policy *v1alpha1.Policy) []allowed {
 	deny := byAction(&policy.Spec.PolicyRules)[v1alpha1.DenyAction]
 	images, services, hostnames := orNone(deny.Images), orNone(deny.Services), orNone(deny.Hostnames)
 	classes, kinds, egress := orNone(deny.Classes), orNone(deny.Kinds), orNone(policy.Spec.Egress)
+	return append(sourcesOf(deny.Sources), []allowed{
+		{"images.allow", "image", images.Allow, patternsOverlap, images.Deny, patternWithin},
+		{field: "images.pullPolicies", what: "imagePullPolicy", list: images.PullPolicies, common: equal},
+		{field: "services.types", what: "type of Services", list: services.Types, common: equal},
+		{field: "services.loadBalancerClasses", what: "loadBalancerClass", list: services.LoadBalancerClasses, common: equal},
+		{field: "services.loadBalancerSourceRanges", what: "range that connects to load balancers", list: services.LoadBalancerSourceRanges, common: rangesOverlap},
+		{field: "hostnames.suffixes", what: "host name", list: hostnames.Suffixes, common: domainsOverlap},
+		{field: "classes.storage", what: "StorageClass", list: classes.Storage, common: equal},
+		{field: "classes.ingress", what: "IngressClass", list: classes.Ingress, common: equal},
+		{field: "classes.gateway", what: "GatewayClass", list: classes.Gateway, common: equal},
+		{field: "classes.priority", what: "PriorityClass", list: classes.Priority, common: equal},
+		{field: "classes.runtime", what: "RuntimeClass", list: classes.Runtime, common: equal},
+		{"kinds.allow", "kind", kinds.Allow, kindsOverlap, kinds.Deny, kindWithin},
+		{field: "nodes.tolerations", what: "toleration of a taint", list: toleratedBy(orNone(deny.Nodes).Tolerations), common: tolerationsOverlap},
+		{field: "egress.cidrs", what: "address outside of the cluster", list: egress.CIDRs, common: rangesOverlap},
+		{field: "egress.ports", what: "port outside of the cluster", list: portsOf(egress.Ports), common: portsOverlap},
+	}...)
+}
+
+// sourcesOf returns the lists of the sources of apps.
+func sourcesOf(rule *v1alpha1.SourceRules) []allowed {
+	of := orNone(rule)
+	git, helm, oci := orNone(of.Git), orNone(of.Helm), orNone(of.OCI)
 	return []allowed{
-		{"images.allow", "image", images.Allow, patternsOverlap},
-		{"images.pullPolicies", "imagePullPolicy", images.PullPolicies, equal},
-		{"services.types", "type of Services", services.Types, equal},
-		{"services.loadBalancerClasses", "loadBalancerClass", services.LoadBalancerClasses, equal},
-		{"services.loadBalancerSourceRanges", "range that connects to load balancers", services.LoadBalancerSourceRanges, rangesOverlap},
-		{"hostnames.suffixes", "host name", hostnames.Suffixes, domainsOverlap},
-		{"classes.storage", "StorageClass", classes.Storage, equal},
-		{"classes.ingress", "IngressClass", classes.Ingress, equal},
-		{"classes.gateway", "GatewayClass", classes.Gateway, equal},
-		{"classes.priority", "PriorityClass", classes.Priority, equal},
-		{"classes.runtime", "RuntimeClass", classes.Runtime, equal},
-		{"kinds.allow", "kind", kinds.Allow, kindsOverlap},
-		{"egress.cidrs", "address outside of the cluster", egress.CIDRs, rangesOverlap},
+		{"sources.git.allow", "Git repository", git.Allow, placesOverlap, git.Deny, placeWithin},
+		{"sources.helm.allow", "Helm repository", helm.Allow, placesOverlap, helm.Deny, placeWithin},
+		{"sources.oci.allow", "chart or artifact of a registry", oci.Allow, placesOverlap, oci.Deny, placeWithin},
 	}
 }
 
 // orNone returns rules, and empty ones for nil.
 func orNone[T any](rules *T) *T { return cmp.Or(rules, new(T)) }
 
-// Contradictions returns how policies of one tenant contradict each other: two lists of what is allowed have nothing in common, so that nothing is
-// allowed; pods would need two values of one label of nodes; or they do not agree about what is added.
+// Contradictions returns how policies of one tenant contradict each other: two lists of what is allowed have nothing in common, or one policy refuses all that another
+// lists, so that nothing is allowed; pods would need two values of one label of nodes, or a label that is forbidden; a default class is not allowed; or they do not agree about
+// what is added. The policies are sorted by name.
 func Contradictions(policies []v1alpha1.Policy) (all []string) {
 	demands := make([]demand, len(policies))
 	for j := range policies {
-		demands[j] = demand{policies[j].Name, listsOf(&policies[j]), selectorOf(&policies[j])}
+		demands[j] = demand{policies[j].Name, listsOf(&policies[j]), byAction(&policies[j].Spec.PolicyRules)[v1alpha1.DenyAction]}
 		for _, earlier := range demands[:j] {
 			all = append(all, earlier.contradicts(demands[j])...)
+			all = append(all, slices.Concat(earlier.refusedBy(demands[j]), demands[j].refusedBy(earlier))...)
 		}
 	}
 	_, added := Added(policies)
-	return append(all, added...)
+	return append(append(all, defaultsRefused(demands)...), added...)
+}
+
+// Beyond returns how policies contradict domains of a tenant: a policy allows no host name that is below one of them.
+func Beyond(domains []string, policies []v1alpha1.Policy) (all []string) {
+	own := allowed{list: domains, common: domainsOverlap}
+	for i := range policies {
+		suffixes := orNone(byAction(&policies[i].Spec.PolicyRules)[v1alpha1.DenyAction].Hostnames).Suffixes
+		if len(domains) > 0 && len(suffixes) > 0 && !own.meets(suffixes) {
+			all = append(all, fmt.Sprintf("spec.domains of tenant.yaml has %s, and spec.hostnames.suffixes of policies/%s.yaml has %s, so no host name is allowed",
+				listed(domains), policies[i].Name, listed(suffixes)))
+		}
+	}
+	return all
 }
 
 // demand is what a policy requires that another one may make impossible.
 type demand struct {
-	policy   string
-	lists    []allowed
-	selector map[string]v1alpha1.LabelValue
+	policy string
+	lists  []allowed
+	// deny are its rules with that action.
+	deny v1alpha1.PolicyRules
+}
+
+// meets reports whether something is in an entry of both lists.
+func (a allowed) meets(other []string) bool {
+	return slices.ContainsFunc(a.list, func(x string) bool {
+		return slices.ContainsFunc(other, func(y string) bool { return a.common(x, y) })
+	})
 }
 
 // contradicts returns how two policies contradict each other.
 func (a demand) contradicts(b demand) (all []string) {
 	for i, one := range a.lists {
 		other := b.lists[i]
-		if len(one.list) == 0 || len(other.list) == 0 || slices.ContainsFunc(one.list, func(x string) bool {
-			return slices.ContainsFunc(other.list, func(y string) bool { return one.common(x, y) })
-		}) {
+		if len(one.list) == 0 || len(other.list) == 0 || one.meets(other.list) {
 			continue
 		}
 		all = append(all, fmt.Sprintf("spec.%s of policies/%s.yaml has %s, and that of policies/%s.yaml has %s, so no %s is allowed",
 			one.field, a.policy, listed(one.list), b.policy, listed(other.list), one.what))
 	}
-	for _, key := range slices.Sorted(maps.Keys(a.selector)) {
-		if value, both := b.selector[key]; both && value != a.selector[key] {
-			all = append(all, fmt.Sprintf("spec.nodes.selector of policies/%s.yaml has %s=%s, and that of policies/%s.yaml has %s, so no pod is allowed", a.policy, key, a.selector[key], b.policy, value))
+	selector, other := orNone(a.deny.Nodes).Selector, orNone(b.deny.Nodes).Selector
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		if value, both := other[key]; both && value != selector[key] {
+			all = append(all, fmt.Sprintf("spec.nodes.selector of policies/%s.yaml has %s=%s, and that of policies/%s.yaml has %s, so no pod is allowed", a.policy, key, selector[key], b.policy, value))
 		}
 	}
 	return all
 }
 
-// selectorOf returns the labels of nodes that a policy requires of pods.
-func selectorOf(policy *v1alpha1.Policy) map[string]v1alpha1.LabelValue {
-	return orNone(byAction(&policy.Spec.PolicyRules)[v1alpha1.DenyAction].Nodes).Selector
-}
-
-func rangesOverlap(a, b string) bool {
-	one, wrong := netip.ParsePrefix(a)
-	other, alsoWrong := netip.ParsePrefix(b)
-	return wrong != nil || alsoWrong != nil || one.Overlaps(other)
-}
-
-func domainsOverlap(a, b string) bool { return below([]string{a}, b) || below([]string{b}, a) }
-
-// kindsOverlap compares kinds, and all kinds of a group as "*.<group>".
-func kindsOverlap(a, b string) bool {
-	ofGroup := func(all, one string) bool {
-		group, any := strings.CutPrefix(all, "*.")
-		_, of, _ := strings.Cut(one, ".")
-		return any && of == group
+// refusedBy returns what a policy wants and another one refuses: all that it lists, or a label that workloads need.
+func (a demand) refusedBy(b demand) (all []string) {
+	for i, one := range a.lists {
+		denied := b.lists[i].denied
+		if len(one.list) == 0 || slices.ContainsFunc(one.list, func(entry string) bool {
+			return !slices.ContainsFunc(denied, func(d string) bool { return one.within(d, entry) })
+		}) {
+			continue
+		}
+		all = append(all, fmt.Sprintf("spec.%s of policies/%s.yaml has %s, and spec.%s of policies/%s.yaml has %s, so no %s is allowed",
+			one.field, a.policy, listed(one.list), strings.TrimSuffix(one.field, "allow")+"deny", b.policy, listed(denied), one.what))
 	}
-	return a == b || ofGroup(a, b) || ofGroup(b, a)
-}
-
-// patternsOverlap reports whether a name matches both patterns. A pattern has all names below it, too.
-func patternsOverlap(a, b string) bool {
-	one, other := strings.Split(a, "/"), strings.Split(b, "/")
-	for i := range min(len(one), len(other)) {
-		if !globsOverlap(one[i], other[i]) {
-			return false
+	forbidden := orNone(b.deny.Metadata).ForbiddenLabels
+	for _, label := range orNone(a.deny.Metadata).RequiredLabels {
+		if matchesKey(forbidden, label) {
+			all = append(all, fmt.Sprintf("spec.metadata.requiredLabels of policies/%s.yaml has %s, and spec.metadata.forbiddenLabels of policies/%s.yaml has %s, so no workload is allowed",
+				a.policy, label, b.policy, listed(forbidden)))
 		}
 	}
-	return true
+	return all
 }
 
-// globsOverlap reports whether a text matches both globs.
-func globsOverlap(a, b string) bool {
-	if !strings.Contains(a, "*") && !strings.Contains(b, "*") {
-		return a == b
-	}
-	return wildcardsOverlap(a, b)
-}
-
-// wildcardsOverlap is globsOverlap for globs with "*". Its row j says whether what is left of a can match what is left of b after j characters.
-func wildcardsOverlap(a, b string) bool {
-	row := make([]bool, len(b)+1)
-	for i := len(a); i >= 0; i-- {
-		before := row
-		row = make([]bool, len(b)+1)
-		for j := len(b); j >= 0; j-- {
-			switch {
-			case i == len(a) && j == len(b):
-				row[j] = true
-			case i < len(a) && a[i] == '*' || j < len(b) && b[j] == '*': // It matches nothing more, or one character of the other.
-				row[j] = i < len(a) && before[j] || j < len(b) && row[j+1]
-			case i < len(a) && j < len(b):
-				row[j] = a[i] == b[j] && before[j+1]
+// defaultsRefused returns the default classes that another policy does not allow. Of several policies with one, that of the first counts.
+func defaultsRefused(demands []demand) (all []string) {
+	for _, of := range []struct {
+		class   string
+		written func(*v1alpha1.ClassDefaults) string
+		listed  func(*v1alpha1.ClassRules) []string
+	}{
+		{"ingress", func(d *v1alpha1.ClassDefaults) string { return d.Ingress }, func(c *v1alpha1.ClassRules) []string { return c.Ingress }},
+		{"gateway", func(d *v1alpha1.ClassDefaults) string { return d.Gateway }, func(c *v1alpha1.ClassRules) []string { return c.Gateway }},
+		{"priority", func(d *v1alpha1.ClassDefaults) string { return d.Priority }, func(c *v1alpha1.ClassRules) []string { return c.Priority }},
+		{"runtime", func(d *v1alpha1.ClassDefaults) string { return d.Runtime }, func(c *v1alpha1.ClassRules) []string { return c.Runtime }},
+	} {
+		written := func(d demand) string { return of.written(orNone(orNone(d.deny.Classes).Defaults)) }
+		first := slices.IndexFunc(demands, func(d demand) bool { return written(d) != "" })
+		for _, d := range demands {
+			list := of.listed(orNone(d.deny.Classes))
+			if first >= 0 && len(list) > 0 && !slices.Contains(list, written(demands[first])) {
+				all = append(all, fmt.Sprintf("spec.classes.defaults.%s of policies/%s.yaml has %s, and spec.classes.%[1]s of policies/%[4]s.yaml has %[5]s, so what names no class is refused",
+					of.class, demands[first].policy, written(demands[first]), d.policy, listed(list)))
 			}
 		}
 	}
-	return row[0]
+	return all
 }

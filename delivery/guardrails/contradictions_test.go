@@ -18,7 +18,35 @@ func TestPoliciesThatTogetherAllowNothingContradictEachOther(t *testing.T) {
 		want string
 	}{
 		"one policy":      {policies: []string{"images: {allow: [a.example]}"}},
-		"a list and none": {policies: []string{"images: {allow: [a.example]}", "images: {deny: [a.example]}"}},
+		"a list and none": {policies: []string{"images: {allow: [a.example]}", "images: {requireDigest: true}"}},
+		"all that is listed is refused": {policies: []string{"images: {allow: [a.example/x, a.example/y]}", "images: {deny: ['*/x', a.example/y, b.example]}"},
+			want: "spec.images.allow of policies/a.yaml has a.example/x, a.example/y, and spec.images.deny of policies/b.yaml has */x, a.example/y, b.example, so no image is allowed"},
+		"a part of what is listed is refused":  {policies: []string{"images: {allow: [a.example/x]}", "images: {deny: [a.example/x/y, a.*/z, b.example]}"}},
+		"one of what is listed is not refused": {policies: []string{"images: {allow: [a.example/x, a.example/y]}", "images: {deny: [a.example/x]}"}},
+		"kinds that are refused": {policies: []string{"kinds: {deny: ['*.apps', Pod]}", "kinds: {allow: [Deployment.apps, Pod]}"},
+			want: "spec.kinds.allow of policies/b.yaml has Deployment.apps, Pod, and spec.kinds.deny of policies/a.yaml has *.apps, Pod, so no kind is allowed"},
+		"Git repositories": {policies: []string{"sources: {git: {allow: [git.example/a]}}", "sources: {git: {allow: [git.example/b, 'http://git.example/a']}}"},
+			want: "spec.sources.git.allow of policies/a.yaml has git.example/a, and that of policies/b.yaml has git.example/b, http://git.example/a, so no Git repository is allowed"},
+		"Git repositories, by several spellings": {policies: []string{"sources: {git: {allow: ['https://git.example:443/a/b.git']}}", "sources: {git: {allow: ['git.*/a']}}"}},
+		"schemes": {policies: []string{"sources: {helm: {allow: ['https://a.example']}}", "sources: {helm: {allow: ['http://a.example']}}"},
+			want: "spec.sources.helm.allow of policies/a.yaml has https://a.example, and that of policies/b.yaml has http://a.example, so no Helm repository is allowed"},
+		"registries of charts": {policies: []string{"sources: {oci: {allow: [a.example]}}", "sources: {oci: {allow: [b.example]}}"},
+			want: "spec.sources.oci.allow of policies/a.yaml has a.example, and that of policies/b.yaml has b.example, so no chart or artifact of a registry is allowed"},
+		"sources that are refused": {policies: []string{"sources: {git: {allow: ['https://Git.example/A']}}", "sources: {git: {deny: [git.example/a]}}"},
+			want: "spec.sources.git.allow of policies/a.yaml has https://Git.example/A, and spec.sources.git.deny of policies/b.yaml has git.example/a, so no Git repository is allowed"},
+		"sources that are refused by ssh alone": {policies: []string{"sources: {git: {allow: [git.example/a]}}", "sources: {git: {deny: ['ssh://git.example/a']}}"}},
+		"tolerations": {policies: []string{"nodes: {tolerations: [{key: pool, value: a}]}", "nodes: {tolerations: [{key: pool, value: b}, {key: gpu}]}"},
+			want: "spec.nodes.tolerations of policies/a.yaml has pool=a, and that of policies/b.yaml has pool=b, gpu, so no toleration of a taint is allowed"},
+		"tolerations, of other effects": {policies: []string{"nodes: {tolerations: [{key: pool, effect: NoSchedule}]}", "nodes: {tolerations: [{key: pool, effect: NoExecute}]}"},
+			want: "spec.nodes.tolerations of policies/a.yaml has pool:NoSchedule, and that of policies/b.yaml has pool:NoExecute, so no toleration of a taint is allowed"},
+		"tolerations with something in common": {policies: []string{"nodes: {tolerations: [{key: pool}]}", "nodes: {tolerations: [{key: pool, value: a, effect: NoSchedule}]}", "nodes: {tolerations: [{key: pool, effect: NoSchedule}]}"}},
+		"ports": {policies: []string{"egress: {cidrs: [10.0.0.0/8], ports: [{port: 443}]}", "egress: {cidrs: [10.0.0.0/8], ports: [{port: 80, endPort: 442}, {protocol: UDP, port: 443}]}"},
+			want: "spec.egress.ports of policies/a.yaml has TCP/443-443, and that of policies/b.yaml has TCP/80-442, UDP/443-443, so no port outside of the cluster is allowed"},
+		"ports with something in common": {policies: []string{"egress: {cidrs: [10.0.0.0/8], ports: [{port: 443}]}", "egress: {cidrs: [10.0.0.0/8], ports: [{port: 80, endPort: 443}]}", "egress: {cidrs: [10.0.0.0/8]}"}},
+		"a label that is forbidden": {policies: []string{"metadata: {requiredLabels: [team]}", "metadata: {forbiddenLabels: ['te*']}"},
+			want: "spec.metadata.requiredLabels of policies/a.yaml has team, and spec.metadata.forbiddenLabels of policies/b.yaml has te*, so no workload is allowed"},
+		"a default class that is not listed": {policies: []string{"classes: {defaults: {runtime: gvisor, ingress: a}}", "classes: {runtime: [kata], ingress: [a], defaults: {runtime: kata}}"},
+			want: "spec.classes.defaults.runtime of policies/a.yaml has gvisor, and spec.classes.runtime of policies/b.yaml has kata, so what names no class is refused"},
 		"two registries": {policies: []string{"images: {allow: [a.example]}", "images: {allow: [b.example, c.example]}"},
 			want: "spec.images.allow of policies/a.yaml has a.example, and that of policies/b.yaml has b.example, c.example, so no image is allowed"},
 		"two of three": {policies: []string{"kinds: {allow: [Pod]}", "kinds: {allow: [Pod, Service]}", "kinds: {allow: [Service]}"},
@@ -49,7 +77,7 @@ func TestPoliciesThatTogetherAllowNothingContradictEachOther(t *testing.T) {
 			"{images: {pullPolicies: [Always]}, services: {types: [ClusterIP], loadBalancerClasses: [x.io/a]}, classes: {storage: [a], ingress: [a], gateway: [a], priority: [a], runtime: [a]}, nodes: {selector: {pool: a}}}",
 			"{images: {pullPolicies: [Never, Always]}, services: {types: [NodePort, ClusterIP], loadBalancerClasses: [x.io/b, x.io/a]}, classes: {storage: [b, a], ingress: [b, a], gateway: [b, a], priority: [b, a], runtime: [b, a]}, nodes: {selector: {pool: a}}}",
 		}},
-		"none and a list":                 {policies: []string{"images: {deny: [a.example]}", "images: {allow: [a.example]}"}},
+		"none and a list":                 {policies: []string{"images: {requireDigest: true}", "images: {allow: [a.example]}"}},
 		"a domain above one":              {policies: []string{"hostnames: {suffixes: [a.example.com]}", "hostnames: {suffixes: [example.com]}"}},
 		"a kind of the other's group":     {policies: []string{"kinds: {allow: [Deployment.apps]}", "kinds: {allow: ['*.apps']}"}},
 		"a kind with the name of a group": {policies: []string{"kinds: {allow: [apps]}", "kinds: {allow: [Deployment.apps]}"}, want: "spec.kinds.allow of policies/a.yaml has apps, and that of policies/b.yaml has Deployment.apps, so no kind is allowed"},
@@ -70,6 +98,26 @@ func TestPoliciesThatTogetherAllowNothingContradictEachOther(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestDomainsOfATenantAreBeyondPolicies that allow none of their names.
+func TestDomainsOfATenantAreBeyondPolicies(t *testing.T) {
+	suffixes := func(name string, action v1alpha1.PolicyAction, all ...string) v1alpha1.Policy {
+		return named(name, false, v1alpha1.PolicyRules{Hostnames: &v1alpha1.HostnameRules{Action: action, Suffixes: all}})
+	}
+	policies := []v1alpha1.Policy{suffixes("a", "", "example.com"), suffixes("b", v1alpha1.WarnAction, "example.net"), named("c", false, v1alpha1.PolicyRules{})}
+	for domain, want := range map[string]string{
+		"shop.example.com": "", "com": "", "": "",
+		"example.org": "spec.domains of tenant.yaml has example.org, and spec.hostnames.suffixes of policies/a.yaml has example.com, so no host name is allowed",
+	} {
+		var domains []string
+		if domain != "" {
+			domains = []string{domain}
+		}
+		if got := strings.Join(Beyond(domains, policies), "; "); got != want {
+			t.Errorf("%q: got %q, want %q", domain, got, want)
+		}
 	}
 }
 

@@ -143,18 +143,24 @@ func withoutPort(scheme, host string) string {
 
 // allowedBy reports whether a pattern has the place. Only a pattern that says so allows http://.
 func (p place) allowedBy(pattern string) bool {
+	at, has := inScheme(pattern, p.scheme)
+	return has && compiled(at).MatchString(p.at)
+}
+
+// inScheme returns a pattern as places of a scheme are compared with it, and whether it has any of these.
+func inScheme(pattern, of string) (at string, has bool) {
 	scheme, rest, found := strings.Cut(pattern, "://")
 	if !found {
 		scheme, rest = "", pattern
 	}
-	if scheme == "" && p.scheme == "http" || scheme != "" && scheme != p.scheme {
-		return false
+	if scheme == "" && of == "http" || scheme != "" && scheme != of {
+		return "", false
 	}
 	host, below, _ := strings.Cut(strings.TrimSuffix(rest, ".git"), "/")
-	if host = withoutPort(p.scheme, host); below != "" {
+	if host = withoutPort(of, host); below != "" {
 		host += "/" + below
 	}
-	return compiled(host).MatchString(p.at)
+	return host, true
 }
 
 // deniedBy reports whether a pattern has the place, whatever the letters' case, and whatever the scheme if the pattern has none: many hosts take both for

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,6 +39,32 @@ func followThePolicies(t *testing.T, named string, byDefault bool) {
 		tree = read(tree, a, strict)
 		if again := fresh(filesOf(files), Scope{}); !cmp.Equal(problems(again), problems(tree)) || len(problems(tree)) != map[string]int{a: 0, b: 1}[strict] {
 			t.Errorf("commit %d: got %v, and anew %v", i, problems(tree), problems(again))
+		}
+	}
+}
+
+// TestDomainsThatAPolicyDoesNotAllowAreTold at the tenant, also of default policies, and follow both.
+func TestDomainsThatAPolicyDoesNotAllowAreTold(t *testing.T) {
+	for of, named := range map[string]string{"named": "policies: [strict], ", "default": ""} {
+		files := withPolicies()
+		delete(files, "policies/baseline.yaml")
+		var tree *Tree
+		for _, c := range []struct{ domain, suffix, want string }{
+			{"a.example", "a.example", ""},
+			{"a.example", "b.example", "spec.domains of tenant.yaml has a.example, and spec.hostnames.suffixes of policies/strict.yaml has b.example, so no host name is allowed"},
+			{"www.b.example", "b.example", ""},
+			{"www.b.example", "c.example", "spec.domains of tenant.yaml has www.b.example, and spec.hostnames.suffixes of policies/strict.yaml has c.example, so no host name is allowed"},
+		} {
+			files["tenants/acme/tenant.yaml"] = declaration("Tenant", "acme", "{"+named+"domains: ["+c.domain+"]}")
+			files["policies/strict.yaml"] = declaration("Policy", "strict", "{default: true, hostnames: {suffixes: ["+c.suffix+"]}}")
+			tree = shared.Read(filesOf(files), Scope{}, tree)
+			found := fmt.Sprint(problems(tree))
+			if node, _ := tree.Find(identity.Ref{Tenant: "acme"}); !node.Declared() || strings.Contains(found, "so no host name is allowed") != (c.want != "") || !strings.Contains(found, c.want) {
+				t.Errorf("%s, %s below %s: got %q, want %q", of, c.domain, c.suffix, found, c.want)
+			}
+			if c.want != "" && !strings.Contains(found, "tenants/acme/tenant.yaml") {
+				t.Errorf("%s: the finding is at %q", of, found)
+			}
 		}
 	}
 }
