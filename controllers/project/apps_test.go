@@ -2,6 +2,7 @@ package project
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -238,6 +239,36 @@ func TestTheNamespaceIsDeletedLastAndThenForgotten(t *testing.T) {
 	}
 	if b.get(namespaceOf("uid-1")) {
 		t.Error("the namespace is still there")
+	}
+}
+
+// TestANamespaceThatIsBeingDeletedIsReadOnlyWhenThatTakesLong: each object in it that goes wakes the project.
+func TestANamespaceThatIsBeingDeletedIsReadOnlyWhenThatTakesLong(t *testing.T) {
+	going := namespaceOf("uid-1")
+	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: deletedAt}, []string{"example.com/held"}
+	going.Status.Conditions = []corev1.NamespaceCondition{{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Message: "held by x"}}
+	for after, want := range map[time.Duration]string{
+		0: "waits Deleting: namespace kubeop-acme-shop is being deleted, after 10s", 9 * time.Second: "waits Deleting: namespace kubeop-acme-shop is being deleted, after 1s",
+		10 * time.Second: "waits Deleting: namespace kubeop-acme-shop is being deleted: held by x, after 1s",
+	} {
+		b := newFixture(t, acme(), going)
+		b.clock.SetTime(deletedAt.Add(after))
+		var asked []string
+		b.fault = func(verb string, o any, _ string) error {
+			asked = append(asked, fmt.Sprintf("%s %T", verb, o))
+			return nil
+		}
+		if got := steptest.Outcome(t, b.removeNamespace(t.Context(), b.newScope(shop(deletedProject)))); got != want {
+			t.Errorf("after %s: got %q, want %q", after, got, want)
+		}
+		if read := slices.Contains(asked, "get *v1.Namespace"); read != (after == 10*time.Second) {
+			t.Errorf("after %s: it was read: %t; requests %v", after, read, asked)
+		}
+	}
+	orphaned := newFixture(t, acme(), going)
+	project := shop(deletedProject, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = v1alpha1.DeletionOrphan })
+	if got := steptest.Outcome(t, orphaned.removeNamespace(t.Context(), orphaned.newScope(project))); got != "done" {
+		t.Errorf("under the policy Orphan: got %q", got)
 	}
 }
 

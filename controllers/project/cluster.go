@@ -118,8 +118,11 @@ func (r *Reconciler) clusterMapping(name string) (*meta.RESTMapping, error) {
 	return r.Direct.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
 }
 
-// revokeCluster revokes the rights that grantCluster granted.
+// revokeCluster revokes the rights that grantCluster granted. Of a project without a record of any, only what the watch shows is deleted.
 func (r *Reconciler) revokeCluster(ctx context.Context, s *scope) error {
+	if !s.hadCluster() {
+		return s.made.Withdraw(ctx, s.labels(), roleOf(s), access.Cluster(clusterRole(s.namespace), s.namespace, s.labels()))
+	}
 	var entries []v1alpha1.InventoryEntry
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
 		entries = append(entries, v1alpha1.InventoryEntry{ID: s.clusterID(kind), Version: "v1"})

@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/home"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/namespace"
 	"github.com/kubeop/kubeop/delivery/pvc"
@@ -60,6 +62,9 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	} else if err := r.revokeCluster(ctx, s); err != nil {
 		return err
 	}
+	if err := r.awaitNamespace(ctx, s); err != nil {
+		return err
+	}
 	deployer, err := r.Clients.As(s.namespace)
 	if err != nil {
 		return err
@@ -79,6 +84,22 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	}
 	r.Forget(s.namespace)
 	return r.Hosts.Release(ctx, s.hosts(nil))
+}
+
+// normalRemoval is how long Kubernetes usually takes at most to remove a namespace. Until then nothing asks what holds it.
+const normalRemoval = 10 * time.Second
+
+// awaitNamespace waits while the watch shows that the namespace is being deleted and has been for only a short time. The deletion of each object in it
+// wakes the project, which would read the namespace some twenty times.
+func (r *Reconciler) awaitNamespace(ctx context.Context, s *scope) error {
+	live, _, err := r.Applier.Live(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: s.namespace})
+	if err != nil || live == nil || live.GetDeletionTimestamp() == nil || s.project.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
+		return err
+	}
+	if left := normalRemoval - r.Steps.Clock.Since(live.GetDeletionTimestamp().Time); left > 0 {
+		return step.Wait(v1alpha1.DeletingReason, left, "namespace %s is being deleted", s.namespace)
+	}
+	return nil
 }
 
 // formerTenant returns the project's tenant. If the Tenant was removed by force before its projects, formerTenant reads the tenant's UID
