@@ -43,7 +43,7 @@ func (h Home) empty(ctx context.Context, d Removal) error {
 	if err != nil || len(done.Left) == 0 {
 		return err
 	}
-	why := step.Wait(v1alpha1.DeletingReason, min(max(waited/10, time.Second), longestPause), "waits for what would hold the deletion of namespace %s: %s", h.Name, step.Few(done.Left))
+	why := step.Wait(v1alpha1.DeletingReason, h.pause(10), "waits for what would hold the deletion of namespace %s: %s", h.Name, step.Few(done.Left))
 	if !forced && slices.ContainsFunc(done.Left, finalizer.Terminating.Foreign) {
 		why = step.Add(why, command.ForceRemoval(h.resource(), h.Of))
 	}
