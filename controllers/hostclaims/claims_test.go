@@ -375,43 +375,6 @@ func TestAHostThatIsAskedForAgainStays(t *testing.T) {
 	}
 }
 
-// TestNothingIsReleasedOnAnError of a request, and no app goes on.
-func TestNothingIsReleasedOnAnError(t *testing.T) {
-	away := errors.New("away")
-	for name, fails := range map[string]func(string, any) bool{
-		"reading a claim":      func(verb string, o any) bool { _, is := o.(*v1alpha1.HostnameClaim); return verb == "get" && is },
-		"listing claims":       func(verb string, o any) bool { _, is := o.(*v1alpha1.HostnameClaimList); return is },
-		"creating a claim":     func(verb string, _ any) bool { return verb == "create" },
-		"deleting a claim":     func(verb string, _ any) bool { return verb == "delete" },
-		"reading a project":    func(_ string, o any) bool { _, is := o.(*v1alpha1.Project); return is },
-		"reading a namespace":  func(_ string, o any) bool { _, is := o.(*corev1.Namespace); return is },
-		"reading guardrails":   func(verb string, o any) bool { _, is := o.(*v1alpha1.Guardrails); return verb == "get" && is },
-		"listing of Ingresses": func(_ string, o any) bool { _, is := o.(*unstructured.UnstructuredList); return is },
-	} {
-		t.Run(name, func(t *testing.T) {
-			gone := own.Owner{Tenant: "gone", Project: "shop"}
-			b := newFixture(t, held("unused.example", shop, false, 1), held("left.example", gone, false, 1))
-			b.before = func(verb string, o any) error {
-				if fails(verb, o) {
-					return away
-				}
-				return nil
-			}
-			claimed := b.Claim(t.Context(), shop, []*unstructured.Unstructured{ingress(shop.Namespace, "left.example", "*.new.example")})
-			_, _, first := b.Names(t.Context(), Project{Tenant: "acme", Name: "shop", Namespace: shop.Namespace})
-			b.clock.Step(grace)
-			_, _, second := b.Names(t.Context(), Project{Tenant: "acme", Name: "shop", Namespace: shop.Namespace})
-			released := b.Release(t.Context(), Project{Tenant: "acme", Name: "shop", Namespace: shop.Namespace})
-			if !errors.Is(errors.Join(claimed, first, second, released), away) {
-				t.Errorf("the error is lost: %v, %v, %v, %v", claimed, first, second, released)
-			}
-			if name == "listing of Ingresses" && !strings.Contains(b.all(), "unused.example=acme/shop") {
-				t.Error("a claim was deleted although nobody knows what uses it")
-			}
-		})
-	}
-}
-
 func TestWhichChangesWakeAllAppsOfAProject(t *testing.T) {
 	is := func(change func(*v1alpha1.GuardrailsSpec)) bool {
 		was, is := &v1alpha1.Guardrails{}, &v1alpha1.Guardrails{}

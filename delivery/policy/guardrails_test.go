@@ -119,6 +119,10 @@ func TestWhatCannotBeChangedInGitIsNotAdvised(t *testing.T) {
 			Rule: guardrails.Classes, Policy: "p", Field: "classes.storage"},
 		"change that in Git, or ask an administrator of the cluster to change spec.classes.ingress of policies/p.yaml in the platform repository": {
 			Rule: guardrails.Classes, Policy: "p", Field: "classes.ingress"},
+		"change that in Git, or ask an administrator of the cluster to change spec.limits.max of policies/p.yaml in the platform repository": {
+			Rule: guardrails.Limits, Policy: "p", Field: "limits.max"},
+		"change that in Git, or ask an administrator of the cluster to change spec.egress of the tenant's tenant.yaml or of its policies in the platform repository": {
+			Rule: guardrails.NetworkPolicies, Policy: guardrails.ProjectFile, Field: "network"},
 		"change that in Git, or spec.limits.default of project.yaml": {Rule: guardrails.Limits, Policy: guardrails.ProjectFile, Field: "limits.default"},
 	} {
 		v.Action, v.Why = v1alpha1.DenyAction, "is wrong"

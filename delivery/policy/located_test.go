@@ -40,7 +40,8 @@ func TestErrorsAboutSomethingElseStay(t *testing.T) {
 	away, v := errors.New("away"), &Violation{Object: "Pod/a", Rule: "X", Why: "is wrong"}
 	both := errors.Join(v, away)
 	nothing := func([]string) map[string]Place { return map[string]Place{"Pod/a": {File: "a", Line: 1}} }
-	for _, err := range []error{both, fmt.Errorf("chart web: %w", v)} {
+	located := &Violation{Object: "Pod/a", Rule: "X", Why: "is wrong", At: Place{File: "b", Line: 2}}
+	for _, err := range []error{both, fmt.Errorf("chart web: %w", v), located, &Violation{Object: "a", Rule: "X", Why: "is named without a kind"}} {
 		if got := Located(err, nothing); got != err { //nolint:errorlint // the same error
 			t.Errorf("got %v", got)
 		}
