@@ -1,11 +1,15 @@
 package project
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -84,6 +88,40 @@ func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 			})
 			if requests < c.least {
 				t.Errorf("%d requests, want %d at least", requests, c.least)
+			}
+		})
+	}
+}
+
+// TestNoStepGoesOnWithoutTheRightsOfTheDeployer: what it would stop, delete or leave is not touched by the operator's own rights.
+func TestNoStepGoesOnWithoutTheRightsOfTheDeployer(t *testing.T) {
+	leaving := platformProject("monitoring")
+	deletedProject(leaving)
+	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaving.Namespace}}
+	adopted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring", UID: "ns-1", Labels: map[string]string{
+		v1alpha1.TenantLabel: v1alpha1.PlatformTenant, v1alpha1.ProjectLabel: "monitoring", v1alpha1.AdoptedLabel: "true",
+	}}}
+	for name, c := range map[string]struct {
+		project *v1alpha1.Project
+		tenant  *v1alpha1.Tenant
+		do      func(*fixture, *scope) error
+	}{
+		"the tenant is stopped":        {shop(), acme(stopped), func(b *fixture, s *scope) error { return b.stop(t.Context(), s) }},
+		"pods hold a removal":          {shop(deletedProject), acme(), func(b *fixture, s *scope) error { return b.killLate(t.Context(), s) }},
+		"the namespace is removed":     {shop(deletedProject), acme(), func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }},
+		"an adopted namespace is left": {leaving, nil, func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := []client.Object{adopted.DeepCopy(), home.DeepCopy()}
+			if c.tenant != nil {
+				there = append(there, c.tenant)
+			}
+			b := platformFixture(t, kube.PlatformAppsNamespaced, there...)
+			b.clock.SetTime(deletedAt.Add(24 * time.Hour))
+			unreadable := rest.TLSClientConfig{CAFile: filepath.Join(t.TempDir(), "none")}
+			b.Clients = kube.NewClients(&rest.Config{Host: "https://127.0.0.1", TLSClientConfig: unreadable}, b.api.Scheme(), b.api.RESTMapper(), b.Clients.Deployers)
+			if err := c.do(b, b.with(c.project, c.tenant)); err == nil || !strings.HasPrefix(err.Error(), "making the client of ") {
+				t.Errorf("got %v", err)
 			}
 		})
 	}
