@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
@@ -106,10 +107,13 @@ func TestNoStepGoesOnWithoutTheRightsOfTheDeployer(t *testing.T) {
 		tenant  *v1alpha1.Tenant
 		do      func(*fixture, *scope) error
 	}{
-		"the tenant is stopped":        {shop(), acme(stopped), func(b *fixture, s *scope) error { return b.stop(t.Context(), s) }},
-		"pods hold a removal":          {shop(deletedProject), acme(), func(b *fixture, s *scope) error { return b.killLate(t.Context(), s) }},
-		"the namespace is removed":     {shop(deletedProject), acme(), func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }},
-		"an adopted namespace is left": {leaving, nil, func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }},
+		"the tenant is stopped":    {shop(), acme(stopped), func(b *fixture, s *scope) error { return b.stop(t.Context(), s) }},
+		"pods hold a removal":      {shop(deletedProject), acme(), func(b *fixture, s *scope) error { return b.killLate(t.Context(), s) }},
+		"the namespace is removed": {shop(deletedProject), acme(), func(b *fixture, s *scope) error { return b.removeNamespace(t.Context(), s) }},
+		"an adopted namespace is left": {leaving, nil, func(b *fixture, s *scope) error {
+			_, err := b.leavePlatformNamespace(t.Context(), s, pvc.Terms{})
+			return err
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			there := []client.Object{adopted.DeepCopy(), home.DeepCopy()}

@@ -136,7 +136,6 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, projects, client.MatchingFields{byRegistry: s.registry.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("counting the projects with credentials of registry %s: %w", s.registry.Name, err)
 	}
-	s.projects = nil
 	for i := range projects.Items {
 		at := &projects.Items[i]
 		s.projects = append(s.projects, strings.TrimPrefix(at.Namespace, v1alpha1.HomeNamespace(""))+"/"+at.Name)

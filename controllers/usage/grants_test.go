@@ -24,6 +24,7 @@ type granting struct {
 	clock  *clocktesting.FakeClock
 	mu     sync.Mutex
 	live   map[string]string
+	reads  int
 	err    error
 	woken  []string
 }
@@ -37,6 +38,7 @@ func newGranting(t *testing.T, budget string, projects ...string) *granting {
 	w.Grants = &Grants{Reader: budgets(t, objects...).Reader, Clock: w.clock, Quota: func(namespace string) (*corev1.ResourceQuota, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		w.reads++
 		if amount, there := w.live[namespace]; there {
 			return &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: cpus(amount)}}, w.err
 		}
@@ -91,6 +93,27 @@ func TestAGrantCountsBeforeTheWatchShowsIt(t *testing.T) {
 	w.want("what is given back and not seen yet", w.grant("b", "3"), "0!")
 	w.shows("a", "3")
 	w.want("what is given back", w.grant("b", "3"), "3")
+}
+
+// TestABudgetIsForProjects: the namespace of the tenant itself has a quota of its own.
+func TestABudgetIsForProjects(t *testing.T) {
+	w := newGranting(t, "10")
+	home := v1alpha1.HomeNamespace("acme")
+	w.live[home] = "6"
+	w.Changed("acme", home)
+	w.want("beside the home namespace", w.grant("a", "10"), "10")
+}
+
+// TestQuotasAreReadAgainOnlyAfterAChange: a tenant may have a thousand projects.
+func TestQuotasAreReadAgainOnlyAfterAChange(t *testing.T) {
+	w := newGranting(t, "10", "a", "b")
+	w.grant("a", "1")
+	if w.reads != 2 {
+		t.Errorf("%d quotas are read first, want 2", w.reads)
+	}
+	if w.grant("a", "1"); w.reads != 2 {
+		t.Errorf("%d more quotas are read although none changed", w.reads-2)
+	}
 }
 
 // TestADeletedProjectFreesItsShareAtOnce, however short ago it was granted.

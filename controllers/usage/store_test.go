@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -186,6 +187,40 @@ func TestAChangeIsKeptUntilThereIsSomethingToWake(t *testing.T) {
 	w.store.OnChange(func(context.Context, string) {})
 	if tenants, wake := w.store.due(t.Context()); !slices.Equal(tenants, []string{"acme"}) || wake == nil {
 		t.Errorf("woken are the projects of %v, want those of acme", tenants)
+	}
+}
+
+// TestStartHearsOfTheFirstChange, whether it begins to wait before or after it.
+func TestStartHearsOfTheFirstChange(t *testing.T) {
+	for name, early := range map[string]bool{"before": true, "after": false} {
+		w := newWorld(t)
+		var signals <-chan struct{}
+		if early {
+			signals = w.store.signals()
+		}
+		if w.has("kubeop-acme-blog", 55); !early {
+			signals = w.store.signals()
+		}
+		select {
+		case <-signals:
+		default:
+			t.Errorf("%s: the change is not heard of", name)
+		}
+	}
+}
+
+// TestADeletedTenantIsForgotten, with all that was counted for it.
+func TestADeletedTenantIsForgotten(t *testing.T) {
+	w := newWorld(t)
+	w.has("kubeop-acme-blog", 55)
+	if taken, err := w.store.Taken(t.Context(), "acme"); taken == 0 || err != nil {
+		t.Errorf("%d bytes are counted: %v", taken, err)
+	}
+	if err := w.store.Reader.(client.Client).Delete(t.Context(), w.tenant); err != nil {
+		t.Fatal(err)
+	}
+	if taken, err := w.store.Taken(t.Context(), "acme"); taken != 0 || err != nil || len(w.store.tenants) != 0 {
+		t.Errorf("%d bytes are counted, of %d tenants: %v", taken, len(w.store.tenants), err)
 	}
 }
 

@@ -3,7 +3,6 @@ package usage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
 func TestAdmitHoldsToEachLimit(t *testing.T) {
@@ -133,9 +133,18 @@ func (failing) List(context.Context, client.ObjectList, ...client.ListOption) er
 	return errors.New("no cache")
 }
 
-func TestAFailedListIsAnErrorAndNotZero(t *testing.T) {
-	if u, err := (&Counter{Reader: failing{}}).Of(t.Context(), "acme"); err == nil {
-		t.Errorf("counted %s", fmt.Sprint(u))
+func TestAFailedRequestIsAnErrorAndNotZero(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&v1alpha1.Project{ObjectMeta: objectMeta("kubeop-acme", "shop", 1)}).Build()
+	requests := steptest.EachRequest(t, func(f *steptest.Failing) error {
+		_, err := (&Counter{Reader: f.Client(api)}).Of(t.Context(), "acme")
+		return err
+	})
+	if requests != 3 {
+		t.Errorf("%d requests, want those for the tenant, its projects and the apps of one", requests)
 	}
 }
 
