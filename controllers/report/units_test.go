@@ -320,6 +320,55 @@ func TestPreviewsAndObjectsThatGoSayNothingOfACommit(t *testing.T) {
 	}
 }
 
+// TestOnlyAppsOfACommitThatStaySayHowItIs: not one that is deleted, nor one of no commit.
+func TestOnlyAppsOfACommitThatStaySayHowItIs(t *testing.T) {
+	b := newBed(t)
+	for name, commit := range map[string]string{"stays": c1, "leaving": c1, "of-no-commit": "", "preview": c1} {
+		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kubeop-acme-shop", Name: name, Labels: map[string]string{v1alpha1.RepositoryLabel: "acme"}, Finalizers: []string{v1alpha1.Finalizer},
+			Annotations: map[string]string{v1alpha1.RevisionAnnotation: "main@sha1:" + commit},
+		}}
+		if name == "preview" {
+			app.Annotations[v1alpha1.BranchAnnotation] = "feature"
+		}
+		if err := b.kube.Create(t.Context(), app); err != nil {
+			t.Fatal(err)
+		}
+		if name != "leaving" {
+			continue
+		}
+		if err := b.kube.Delete(t.Context(), app); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := b.objects(t.Context(), "acme")
+	if err != nil || len(found.apps) != 1 || len(found.apps[c1]) != 1 {
+		t.Errorf("the apps are %+v: %v", found.apps, err)
+	}
+}
+
+// TestWhatWasForAnotherPlaceIsNotSentAnyMore: the host that the spec names now would get it.
+func TestWhatWasForAnotherPlaceIsNotSentAnyMore(t *testing.T) {
+	b := newBed(t)
+	b.repository(attempted(c1, false))
+	b.look(0, "11 pending: kubeop applies it")
+	b.Queue = gitreport.NewQueue(clocktesting.NewFakeClock(time.Now()), nil)
+	for i := 0; b.Queue.Put(gitreport.Message{Key: keyOf(b.records["acme"].uid, strconv.Itoa(i)), Kind: gitreport.CommitStatus, Tenant: budget.OfRepository("acme")}); i++ {
+	}
+	b.repository(func(r *v1alpha1.Repository) { r.Spec.CommitStatus.Context = "kubeop-staging/acme" })
+	if got, err := b.Reconcile(t.Context(), acme); err != nil || got.RequeueAfter == fullPause {
+		t.Errorf("the queue has no room: again after %s: %v", got.RequeueAfter, err)
+	}
+}
+
+// TestStatusesOfCommitsThatNobodyFollowsAreForgotten: a repository may have any number of commits.
+func TestStatusesOfCommitsThatNobodyFollowsAreForgotten(t *testing.T) {
+	rec := &record{since: map[string]time.Time{}, asked: map[string]v1alpha1.ReportedStatus{}, accepted: []v1alpha1.ReportedStatus{{Commit: c1, State: "success"}, {Commit: c2, State: "success"}}}
+	if rec.keep(c2, "", time.Now()); len(rec.accepted) != 1 || rec.accepted[0].Commit != c2 {
+		t.Errorf("kept are %v", rec.accepted)
+	}
+}
+
 func TestOnlyNamesThatMatterAreWoken(t *testing.T) {
 	is := func(name string) bool { return name != "other" }
 	for name, want := range map[string]string{"acme": "acme", "other": "", "": ""} {
