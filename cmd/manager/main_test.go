@@ -214,6 +214,14 @@ func TestAWrongConfigurationIsNamed(t *testing.T) {
 	}
 }
 
+// TestAnAddressThatIsNoneOpensNoRepository: the SSRF guard would be another one than the configuration says.
+func TestAnAddressThatIsNoneOpensNoRepository(t *testing.T) {
+	got, err := openRepositories(&config.Manager{AllowedAddresses: []string{"everywhere"}}, &rest.Config{}, nil)
+	if got != nil || err == nil || !strings.HasPrefix(err.Error(), "ALLOWED_ADDRESSES") {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 // TestTheFirstAdministratorIsAskedForUntilThereIsOne reads the code in the log, claims it, and starts the manager again.
 func TestTheFirstAdministratorIsAskedForUntilThereIsOne(t *testing.T) {
 	var log strings.Builder
