@@ -110,6 +110,18 @@ func TestImagesAreVerifiedByEachPolicyThatIsAboutThem(t *testing.T) {
 	}
 }
 
+// TestOfflineAllRulesButThoseAboutSignaturesHold: a tenant learns on its own machine what the API server would refuse.
+func TestOfflineAllRulesButThoseAboutSignaturesHold(t *testing.T) {
+	policy := func(verify ...v1alpha1.SignatureRule) []v1alpha1.Policy {
+		return []v1alpha1.Policy{named("acme", false, v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Allow: []string{"a.example"}, Verify: verify}})}
+	}
+	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Domains: []string{"acme.example"}}}
+	want := For(tenant, policy())
+	if diff := cmp.Diff(&want, Offline(tenant, policy(v1alpha1.SignatureRule{Images: []string{"a.example"}}))); diff != "" || len(want.Deny) != 2 {
+		t.Errorf("%d rules, -want +got:\n%s", len(want.Deny), diff)
+	}
+}
+
 func TestAnImageThatIsNotVerifiedIsNamed(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	spec := Of([]v1alpha1.Policy{named("acme", false, v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Verify: []v1alpha1.SignatureRule{{Images: []string{"a.example"}}}}})})
