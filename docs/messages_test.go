@@ -35,6 +35,7 @@ var answeredElsewhere = map[string]string{
 	"delivery/render/":                 "the error is printed with the file and line, or the field of spec in app.yaml, that is to be changed",
 	"gitops/edit/":                     "answers the person who edits the file",
 	"gitops/commit/":                   "answers the person who edits the file",
+	"gitops/rollback/":                 "answers the person who brings an app back",
 	"gitops/host/errors.go":            "the table says what a token needs; explain adds who makes one, and NameSecret the command",
 	"delivery/podsecurity/judge.go":    "each text ends with the field, and stands before what otherLevel says",
 	"delivery/fetch/transport/auth.go": "AuthFromSecret adds who may write the Secret, and how",

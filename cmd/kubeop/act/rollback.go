@@ -16,10 +16,11 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
 	"github.com/kubeop/kubeop/gitops/commit"
+	"github.com/kubeop/kubeop/gitops/rollback"
 )
 
-// rollback makes the commit that brings an app back.
-type rollback struct {
+// rollingBack makes the commit that brings an app back.
+type rollingBack struct {
 	*call.Call
 	push bool
 
@@ -29,7 +30,7 @@ type rollback struct {
 
 // Rollback returns the command rollback.
 func Rollback(c *call.Call) *cobra.Command {
-	r := &rollback{Call: c}
+	r := &rollingBack{Call: c}
 	command := &cobra.Command{
 		Use:   "rollback APP [COMMIT]",
 		Short: "Make the commit that brings an app back to an earlier one",
@@ -54,7 +55,7 @@ An app whose content is in another Git repository is brought back there, or by t
 	return command
 }
 
-func (r *rollback) run(ctx context.Context, args []string) error {
+func (r *rollingBack) run(ctx context.Context, args []string) error {
 	var err error
 	if r.of, err = r.Named(target.App, args[0]); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (r *rollback) run(ctx context.Context, args []string) error {
 	if err := reader.Get(ctx, r.of.Key(), app); err != nil {
 		return fmt.Errorf("reading the %s: %w", r.of, err)
 	}
-	back, err := commitOf(r.of, app, append(args[1:], "")[0])
+	back, err := rollback.To(app, r.of.String(), append(args[1:], "")[0])
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (r *rollback) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if r.push {
-		return r.pushTo(ctx, root, back, newest(app))
+		return r.pushTo(ctx, root, back, rollback.Newest(app))
 	}
 	if err := r.restore(ctx, root, back); err != nil {
 		return err
@@ -85,42 +86,8 @@ func (r *rollback) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// newest returns the hash of the commit with the newest version of the app that the operator has read: the refused one, or the applied one.
-func newest(app *v1alpha1.App) string {
-	if refused := app.Status.Refused; refused != nil {
-		return hashOf(refused.Revision)
-	}
-	return hashOf(app.Annotations[v1alpha1.RevisionAnnotation])
-}
-
-// commitOf returns the commit to go back to: the wanted one, or the newest other than the newest version that was delivered successfully.
-func commitOf(of target.Object, app *v1alpha1.App, wanted string) (string, error) {
-	if app.Spec.Git != nil || app.Spec.Helm != nil && app.Spec.Helm.Git != nil {
-		return "", fmt.Errorf("the content of the %s is in another Git repository: revert the commit there, or change the ref in app.yaml", of)
-	}
-	if branch := app.Annotations[v1alpha1.BranchAnnotation]; branch != "" {
-		return "", fmt.Errorf("the %s is one of a preview: git revert its commit in the branch %s, and push", of, branch)
-	}
-	if wanted != "" {
-		return wanted, nil
-	}
-	for i := range app.Status.Deliveries {
-		d := &app.Status.Deliveries[i]
-		if d.Result == v1alpha1.DeliverySucceeded && d.Commit != "" && d.Commit != newest(app) {
-			return d.Commit, nil
-		}
-	}
-	return "", fmt.Errorf("no earlier delivery of the %s succeeded; name a commit", of)
-}
-
-// hashOf returns the hash of a revision "branch@sha1:<commit>".
-func hashOf(revision string) string {
-	_, hash, _ := strings.Cut(revision, ":")
-	return hash
-}
-
 // clone returns the root of the clone, in which the app's folder has no changes.
-func (r *rollback) clone(ctx context.Context, app *v1alpha1.App) (string, error) {
+func (r *rollingBack) clone(ctx context.Context, app *v1alpha1.App) (string, error) {
 	if r.folder = app.Annotations[v1alpha1.FolderAnnotation]; r.folder == "" {
 		return "", fmt.Errorf("no repository declares the %s", r.of)
 	}
@@ -130,9 +97,9 @@ func (r *rollback) clone(ctx context.Context, app *v1alpha1.App) (string, error)
 	}
 	root = strings.TrimSuffix(root, "\n")
 	// The repository is the right one if it has the commit that the operator applied.
-	current := hashOf(app.Annotations[v1alpha1.RevisionAnnotation])
+	current := rollback.HashOf(app.Annotations[v1alpha1.RevisionAnnotation])
 	if _, err := git.Run(ctx, root, "cat-file", "-e", current+"^{commit}"); err != nil {
-		return "", fmt.Errorf("%s does not have the commit %s that declares the %s: it is another repository, or `git fetch` is needed", root, short(current), r.of)
+		return "", fmt.Errorf("%s does not have the commit %s that declares the %s: it is another repository, or `git fetch` is needed", root, rollback.Short(current), r.of)
 	}
 	if changed, err := git.Run(ctx, root, "status", "--porcelain", "--", r.folder); err != nil {
 		return "", err
@@ -146,7 +113,7 @@ func (r *rollback) clone(ctx context.Context, app *v1alpha1.App) (string, error)
 const pushTimeout = 5 * time.Minute
 
 // pushTo commits the folder as it was at a commit to the server. read is the newest commit of the app that the operator has read.
-func (r *rollback) pushTo(ctx context.Context, root, back, read string) error {
+func (r *rollingBack) pushTo(ctx context.Context, root, back, read string) error {
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
 	branch, _, err := git.Upstream(ctx, root)
@@ -155,7 +122,7 @@ func (r *rollback) pushTo(ctx context.Context, root, back, read string) error {
 	}
 	tree, err := git.Line(ctx, root, "rev-parse", "--verify", "--quiet", back+":"+r.folder)
 	if err != nil {
-		return fmt.Errorf("commit %s does not have %s: %w", short(back), r.folder, err)
+		return fmt.Errorf("commit %s does not have %s: %w", rollback.Short(back), r.folder, err)
 	}
 	if _, err := branch.Fetch(ctx); err != nil { // The clone may not have the commit yet.
 		return err
@@ -164,7 +131,7 @@ func (r *rollback) pushTo(ctx context.Context, root, back, read string) error {
 	if err != nil {
 		return err
 	}
-	title, body := r.message(back)
+	title, body := rollback.Message(r.of.Ref.Path(), r.folder, back)
 	writer := &commit.Writer{Clock: r.Clock}
 	done, err := writer.Write(ctx, branch, commit.Request{
 		ID: string(uuid.NewUUID()), Title: title, Body: body, Base: seen.Root, Branch: branch.Branch, Edits: []commit.Edit{commit.Restore{Folder: r.folder, Tree: tree}},
@@ -173,22 +140,17 @@ func (r *rollback) pushTo(ctx context.Context, root, back, read string) error {
 	case err != nil:
 		return err
 	case done.Unchanged:
-		return fmt.Errorf("%s is already as it was at %s in %s", r.folder, short(back), branch.Name())
+		return fmt.Errorf("%s is already as it was at %s in %s", r.folder, rollback.Short(back), branch.Name())
 	}
 	_, err = fmt.Fprintf(r.Out, "Committed %s to %s: %s is as it was at %s. `git pull` brings it into this clone.\n`kubeop wait %s --commit %s` waits for it.\n",
-		short(done.Hash), branch.Name(), r.folder, short(back), r.of.Args(), done.Hash)
+		rollback.Short(done.Hash), branch.Name(), r.folder, rollback.Short(back), r.of.Args(), done.Hash)
 	return err
 }
 
-// message is the title and the body of the commit.
-func (r *rollback) message(back string) (title, body string) {
-	return fmt.Sprintf("Roll back %s to %s", r.of.Ref.Path(), short(back)), fmt.Sprintf("Restore %s as it was at commit %s.", r.folder, back)
-}
-
 // restore commits the folder as it was at a commit.
-func (r *rollback) restore(ctx context.Context, root, back string) error {
+func (r *rollingBack) restore(ctx context.Context, root, back string) error {
 	if _, err := git.Run(ctx, root, "cat-file", "-e", back+":"+r.folder); err != nil {
-		return fmt.Errorf("commit %s does not have %s: %w", short(back), r.folder, err)
+		return fmt.Errorf("commit %s does not have %s: %w", rollback.Short(back), r.folder, err)
 	}
 	if _, err := git.Run(ctx, root, "restore", "--source="+back, "--staged", "--worktree", "--", r.folder); err != nil {
 		return err
@@ -196,15 +158,12 @@ func (r *rollback) restore(ctx context.Context, root, back string) error {
 	if changed, err := git.Run(ctx, root, "status", "--porcelain", "--", r.folder); err != nil {
 		return err
 	} else if changed == "" {
-		return errors.New(r.folder + " is already as it was at " + short(back))
+		return errors.New(r.folder + " is already as it was at " + rollback.Short(back))
 	}
-	title, body := r.message(back)
+	title, body := rollback.Message(r.of.Ref.Path(), r.folder, back)
 	if _, err := git.Run(ctx, root, "commit", "--quiet", "--message", title, "--message", body, "--", r.folder); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(r.Out, "Committed: %s is as it was at %s.\n", r.folder, short(back))
+	_, err := fmt.Fprintf(r.Out, "Committed: %s is as it was at %s.\n", r.folder, rollback.Short(back))
 	return err
 }
-
-// short shortens a hash.
-func short(commit string) string { return commit[:min(8, len(commit))] }

@@ -13,49 +13,6 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestRollbackGoesToTheLastCommitThatSucceededBeforeTheCurrentOne, unless one is named.
-func TestRollbackGoesToTheLastCommitThatSucceededBeforeTheCurrentOne(t *testing.T) {
-	record := func(commit, result string) v1alpha1.DeliveryRecord {
-		return v1alpha1.DeliveryRecord{Commit: commit, Result: result}
-	}
-	ok, bad := v1alpha1.DeliverySucceeded, v1alpha1.DeliveryFailed
-	refuse := func(a *v1alpha1.App) { a.Status.Refused = &v1alpha1.Refused{Revision: "main@sha1:" + later} }
-	for name, tc := range map[string]struct {
-		deliveries  []v1alpha1.DeliveryRecord
-		wanted      string
-		change      func(*v1alpha1.App)
-		want, fails string
-	}{
-		"the last that succeeded":                    {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, bad), record("b", bad), record("c", ok), record("d", ok)}, want: "c"},
-		"the current one":                            {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, ok), record("b", ok)}, want: "b"},
-		"without a commit":                           {deliveries: []v1alpha1.DeliveryRecord{record("", ok), record("b", ok)}, want: "b"},
-		"the current one, as a newer one is refused": {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, ok), record("b", ok)}, change: refuse, want: commitHash},
-		"before a failed one, as a newer is refused": {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, bad), record("b", ok)}, change: refuse, want: "b"},
-		"none succeeded":                             {deliveries: []v1alpha1.DeliveryRecord{record(commitHash, ok), record("b", bad)}, fails: "no earlier delivery of the app acme/shop/web succeeded; name a commit"},
-		"a named one":                                {deliveries: []v1alpha1.DeliveryRecord{record("b", ok)}, wanted: "x", want: "x"},
-		"content of another Git":                     {wanted: "x", change: func(a *v1alpha1.App) { a.Spec.Git = &v1alpha1.GitSource{} }, fails: "is in another Git repository"},
-		"a chart of another Git": {wanted: "x", change: func(a *v1alpha1.App) {
-			a.Spec.Helm = &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{}}
-		}, fails: "is in another Git repository"},
-		"of a preview": {wanted: "x", change: func(a *v1alpha1.App) {
-			a.Annotations = map[string]string{v1alpha1.BranchAnnotation: "feature/x"}
-		}, fails: "is one of a preview: git revert its commit in the branch feature/x"},
-		"a chart of a repository": {wanted: "x", change: func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{Repository: "https://charts.example.com"} }, want: "x"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			app := newApp()
-			app.Status.Deliveries = tc.deliveries
-			if tc.change != nil {
-				tc.change(app)
-			}
-			got, err := commitOf(web, app, tc.wanted)
-			if got != tc.want || (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
-				t.Errorf("got %q, %v, want %q, %q", got, err, tc.want, tc.fails)
-			}
-		})
-	}
-}
-
 // TestRollbackCommitsTheFolderAsItWas, and nothing beside it, in a clone that has the commit that the cluster runs.
 func TestRollbackCommitsTheFolderAsItWas(t *testing.T) {
 	const folder = "projects/shop/apps/web/"
