@@ -33,6 +33,43 @@ const (
 	ConditionStatusUnknown ConditionStatus = "Unknown"
 )
 
+// Defines values for ConfirmationNeeded.
+const (
+	No      ConfirmationNeeded = "no"
+	Perhaps ConfirmationNeeded = "perhaps"
+	Yes     ConfirmationNeeded = "yes"
+)
+
+// Defines values for DeliveryResult.
+const (
+	DeliveryResultFailed      DeliveryResult = "Failed"
+	DeliveryResultProgressing DeliveryResult = "Progressing"
+	DeliveryResultSucceeded   DeliveryResult = "Succeeded"
+)
+
+// Defines values for FileDiffChange.
+const (
+	Added   FileDiffChange = "added"
+	Changed FileDiffChange = "changed"
+	Removed FileDiffChange = "removed"
+)
+
+// Defines values for PlannedObjectAction.
+const (
+	Change PlannedObjectAction = "change"
+	Create PlannedObjectAction = "create"
+	Delete PlannedObjectAction = "delete"
+)
+
+// Defines values for PlannedObjectKind.
+const (
+	PlannedObjectKindApp      PlannedObjectKind = "App"
+	PlannedObjectKindPolicy   PlannedObjectKind = "Policy"
+	PlannedObjectKindProject  PlannedObjectKind = "Project"
+	PlannedObjectKindRegistry PlannedObjectKind = "Registry"
+	PlannedObjectKindTenant   PlannedObjectKind = "Tenant"
+)
+
 // Defines values for ProjectReady.
 const (
 	ProjectReadyFalse   ProjectReady = "False"
@@ -48,13 +85,13 @@ const (
 
 // Defines values for ReportState.
 const (
-	Applied ReportState = "Applied"
-	Deleted ReportState = "Deleted"
-	Failed  ReportState = "Failed"
-	Healthy ReportState = "Healthy"
-	Held    ReportState = "Held"
-	Pending ReportState = "Pending"
-	Refused ReportState = "Refused"
+	ReportStateApplied ReportState = "Applied"
+	ReportStateDeleted ReportState = "Deleted"
+	ReportStateFailed  ReportState = "Failed"
+	ReportStateHealthy ReportState = "Healthy"
+	ReportStateHeld    ReportState = "Held"
+	ReportStatePending ReportState = "Pending"
+	ReportStateRefused ReportState = "Refused"
 )
 
 // Defines values for StateStatus.
@@ -135,6 +172,17 @@ type ClaimInputBody struct {
 	Name string `json:"name"`
 }
 
+// Comparison defines model for Comparison.
+type Comparison struct {
+	// Files The files that differ, by their paths.
+	Files []FileDiff `json:"files"`
+	From  string     `json:"from"`
+
+	// More Whether further files differ, that are not listed.
+	More bool   `json:"more,omitempty,omitzero"`
+	To   string `json:"to"`
+}
+
 // Condition defines model for Condition.
 type Condition struct {
 	Message string `json:"message,omitempty,omitzero"`
@@ -152,6 +200,16 @@ type Condition struct {
 
 // ConditionStatus defines model for Condition.Status.
 type ConditionStatus string
+
+// Confirmation defines model for Confirmation.
+type Confirmation struct {
+	// Needed perhaps: if volumes with data would go, which only the operator knows.
+	Needed ConfirmationNeeded `json:"needed"`
+	Why    string             `json:"why,omitempty,omitzero"`
+}
+
+// ConfirmationNeeded perhaps: if volumes with data would go, which only the operator knows.
+type ConfirmationNeeded string
 
 // Created defines model for Created.
 type Created struct {
@@ -173,6 +231,43 @@ type Created struct {
 	// Token The token. It is shown only here; the manager keeps its hash.
 	Token string `json:"token"`
 }
+
+// Delivery defines model for Delivery.
+type Delivery struct {
+	// Author The name of its author, as the commit has it.
+	Author string `json:"author,omitempty,omitzero"`
+
+	// Commit The commit that was delivered: of the source, or of the file of an app whose source is not in Git.
+	Commit string `json:"commit,omitempty,omitzero"`
+
+	// Date When the commit was made, as the commit has it.
+	Date time.Time `json:"date,omitempty,omitzero"`
+
+	// Finished When it was healthy, or when it first failed.
+	Finished time.Time `json:"finished,omitempty,omitzero"`
+
+	// Image The image that a policy chose.
+	Image string `json:"image,omitempty,omitzero"`
+
+	// Message The beginning of its message.
+	Message string `json:"message,omitempty,omitzero"`
+
+	// Reason Why it failed. docs/errors.md explains each.
+	Reason string `json:"reason,omitempty,omitzero"`
+
+	// Release The revision of the Helm release.
+	Release int64 `json:"release,omitempty,omitzero"`
+
+	// Result A failed delivery is tried again, and may still succeed.
+	Result DeliveryResult `json:"result"`
+
+	// Revision Examples: main@sha1:0123456789012345678901234567890123456789
+	Revision string    `json:"revision"`
+	Started  time.Time `json:"started"`
+}
+
+// DeliveryResult A failed delivery is tried again, and may still succeed.
+type DeliveryResult string
 
 // Event defines model for Event.
 type Event struct {
@@ -224,6 +319,25 @@ type File struct {
 	Text string `json:"text"`
 }
 
+// FileDiff defines model for FileDiff.
+type FileDiff struct {
+	Change FileDiffChange `json:"change"`
+
+	// Omitted Why there is no patch.
+	Omitted string `json:"omitted,omitempty,omitzero"`
+
+	// Patch A unified diff, which git apply takes.
+	Patch string `json:"patch,omitempty,omitzero"`
+
+	// Path From the root of the repository.
+	//
+	// Examples: projects/shop/apps/web/app.yaml
+	Path string `json:"path"`
+}
+
+// FileDiffChange defines model for FileDiff.Change.
+type FileDiffChange string
+
 // FileProblem defines model for FileProblem.
 type FileProblem struct {
 	// Code As kubeop explain explains it.
@@ -232,6 +346,15 @@ type FileProblem struct {
 	File    string `json:"file"`
 	Line    int64  `json:"line,omitempty,omitzero"`
 	Message string `json:"message"`
+}
+
+// History defines model for History.
+type History struct {
+	// Incomplete Why dates and messages of commits are missing.
+	Incomplete string `json:"incomplete,omitempty,omitzero"`
+
+	// Items The last deliveries, the newest first. The operator keeps ten.
+	Items []Delivery `json:"items"`
 }
 
 // ListApp defines model for ListApp.
@@ -288,6 +411,41 @@ type ObjectSpec struct {
 	// Spec As in the file: docs/spec has the fields.
 	Spec map[string]interface{} `json:"spec"`
 }
+
+// Plan defines model for Plan.
+type Plan struct {
+	// Confirmation Whether a person would have to confirm the deletions.
+	Confirmation Confirmation `json:"confirmation"`
+
+	// Files The files that differ, by their paths.
+	Files []FileDiff `json:"files"`
+
+	// More Whether further files differ, that are not listed.
+	More bool `json:"more,omitempty,omitzero"`
+
+	// Objects The objects that the commit creates, changes or deletes: policies first, then the others, parents before what is in them.
+	Objects []PlannedObject `json:"objects"`
+
+	// Unknown What this plan does not say, because it is known only to the operator.
+	Unknown []string `json:"unknown"`
+}
+
+// PlannedObject defines model for PlannedObject.
+type PlannedObject struct {
+	Action PlannedObjectAction `json:"action"`
+	Kind   PlannedObjectKind   `json:"kind"`
+
+	// Name With those of its tenant and project.
+	//
+	// Examples: acme/shop/web
+	Name string `json:"name"`
+}
+
+// PlannedObjectAction defines model for PlannedObject.Action.
+type PlannedObjectAction string
+
+// PlannedObjectKind defines model for PlannedObject.Kind.
+type PlannedObjectKind string
 
 // Problem defines model for Problem.
 type Problem struct {
@@ -381,6 +539,12 @@ type Report struct {
 // ReportState Pending: the operator has not got so far. Held: a person has to confirm it. Refused: the operator does not use this version of the file. Applied: it uses it, and the object is not ready yet. Failed: it uses it, and only another change can help. Healthy: the object is ready. Deleted: the object is gone.
 type ReportState string
 
+// RollbackAppBody defines model for RollbackAppBody.
+type RollbackAppBody struct {
+	// To The commit at which the app was as it is to be again, of the app's history. Without it, the newest one that was delivered successfully before what is delivered now.
+	To string `json:"to,omitempty,omitzero"`
+}
+
 // State defines model for State.
 type State struct {
 	Status StateStatus `json:"status"`
@@ -472,10 +636,10 @@ type Wanted struct {
 
 // Written defines model for Written.
 type Written struct {
-	// Changed Whether there is a commit for this request. It is false if the file is so already.
+	// Changed Whether there is a commit for this request, or would be. It is false if the file is so already.
 	Changed bool `json:"changed"`
 
-	// Commit The hash of the commit; of the newest one if nothing changed.
+	// Commit The hash of the commit; of the newest one if nothing changed, and of a dry run.
 	Commit string `json:"commit"`
 
 	// File The file in it.
@@ -483,10 +647,13 @@ type Written struct {
 	// Examples: projects/shop/apps/web/app.yaml
 	File string `json:"file"`
 
-	// Follow Where to read what became of the commit.
+	// Follow Where to read what became of the commit. A dry run has none.
 	//
 	// Examples: /v1/apps/acme/shop/web/commits/0123456789012345678901234567890123456789
-	Follow string `json:"follow"`
+	Follow string `json:"follow,omitempty,omitzero"`
+
+	// Plan Of a dry run: what the commit would do.
+	Plan Plan `json:"plan,omitempty,omitzero"`
 
 	// Repository The Repository that declares the object.
 	Repository string `json:"repository"`
@@ -512,12 +679,18 @@ type ListAppsParams struct {
 
 // CreateAppParams defines parameters for CreateApp.
 type CreateAppParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // DeleteAppParams defines parameters for DeleteApp.
 type DeleteAppParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
@@ -530,20 +703,44 @@ type GetAppParams struct {
 
 // PatchAppParams defines parameters for PatchApp.
 type PatchAppParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
 // ReplaceAppParams defines parameters for ReplaceApp.
 type ReplaceAppParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
+// GetAppDiffParams defines parameters for GetAppDiff.
+type GetAppDiffParams struct {
+	// From A commit.
+	From string `form:"from" json:"from"`
+
+	// To Another one. Default: the newest.
+	To string `form:"to,omitempty" json:"to,omitempty,omitzero"`
 }
 
 // GetAppFileParams defines parameters for GetAppFile.
 type GetAppFileParams struct {
 	// IfNoneMatch ETags of answers that the caller has. If it is one of these, the answer is 304 without a body.
 	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
+}
+
+// RollbackAppParams defines parameters for RollbackApp.
+type RollbackAppParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
+	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // ListAuditParams defines parameters for ListAudit.
@@ -572,12 +769,18 @@ type ListProjectsParams struct {
 
 // CreateProjectParams defines parameters for CreateProject.
 type CreateProjectParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // DeleteProjectParams defines parameters for DeleteProject.
 type DeleteProjectParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
@@ -590,12 +793,18 @@ type GetProjectParams struct {
 
 // PatchProjectParams defines parameters for PatchProject.
 type PatchProjectParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
 // ReplaceProjectParams defines parameters for ReplaceProject.
 type ReplaceProjectParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
@@ -623,12 +832,18 @@ type ListTenantsParams struct {
 
 // CreateTenantParams defines parameters for CreateTenant.
 type CreateTenantParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // DeleteTenantParams defines parameters for DeleteTenant.
 type DeleteTenantParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
@@ -641,12 +856,18 @@ type GetTenantParams struct {
 
 // PatchTenantParams defines parameters for PatchTenant.
 type PatchTenantParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
 // ReplaceTenantParams defines parameters for ReplaceTenant.
 type ReplaceTenantParams struct {
+	// DryRun Answer 200 with the plan of the commit, and commit nothing.
+	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
+
 	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
@@ -674,6 +895,9 @@ type PatchAppJSONRequestBody = ObjectSpec
 
 // ReplaceAppJSONRequestBody defines body for ReplaceApp for application/json ContentType.
 type ReplaceAppJSONRequestBody = ObjectSpec
+
+// RollbackAppJSONRequestBody defines body for RollbackApp for application/json ContentType.
+type RollbackAppJSONRequestBody = RollbackAppBody
 
 // CreateProjectJSONRequestBody defines body for CreateProject for application/json ContentType.
 type CreateProjectJSONRequestBody = NewObject
@@ -735,6 +959,7 @@ func (c *Client) ListAppsEvents(ctx context.Context, tenant string, project stri
 // CreateApp calls POST /v1/apps/{tenant}/{project}: A new app.
 func (c *Client) CreateApp(ctx context.Context, tenant string, project string, params CreateAppParams, body CreateAppJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPost, fmt.Sprintf("/v1/apps/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
+		query("dryRun", params.DryRun).
 		header("Idempotency-Key", params.IdempotencyKey).
 		json(body)
 	return send[Written](ctx, r)
@@ -743,6 +968,7 @@ func (c *Client) CreateApp(ctx context.Context, tenant string, project string, p
 // DeleteApp calls DELETE /v1/apps/{tenant}/{project}/{app}: The deletion of an app, in Git.
 func (c *Client) DeleteApp(ctx context.Context, tenant string, project string, app string, params DeleteAppParams) (*Answer[Written], error) {
 	r := c.request(http.MethodDelete, fmt.Sprintf("/v1/apps/%s/%s/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
+		query("dryRun", params.DryRun).
 		header("If-Match", params.IfMatch)
 	return send[Written](ctx, r)
 }
@@ -757,6 +983,7 @@ func (c *Client) GetApp(ctx context.Context, tenant string, project string, app 
 // PatchApp calls PATCH /v1/apps/{tenant}/{project}/{app}: Change fields of an app.
 func (c *Client) PatchApp(ctx context.Context, tenant string, project string, app string, params PatchAppParams, body PatchAppJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/apps/%s/%s/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
+		query("dryRun", params.DryRun).
 		header("If-Match", params.IfMatch).
 		json(body)
 	return send[Written](ctx, r)
@@ -765,6 +992,7 @@ func (c *Client) PatchApp(ctx context.Context, tenant string, project string, ap
 // ReplaceApp calls PUT /v1/apps/{tenant}/{project}/{app}: Another spec for an app.
 func (c *Client) ReplaceApp(ctx context.Context, tenant string, project string, app string, params ReplaceAppParams, body ReplaceAppJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPut, fmt.Sprintf("/v1/apps/%s/%s/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
+		query("dryRun", params.DryRun).
 		header("If-Match", params.IfMatch).
 		json(body)
 	return send[Written](ctx, r)
@@ -776,11 +1004,34 @@ func (c *Client) GetAppCommit(ctx context.Context, tenant string, project string
 	return send[Report](ctx, r)
 }
 
+// GetAppDiff calls GET /v1/apps/{tenant}/{project}/{app}/diff: How the files of an app differ between two commits.
+func (c *Client) GetAppDiff(ctx context.Context, tenant string, project string, app string, params GetAppDiffParams) (*Answer[Comparison], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/apps/%s/%s/%s/diff", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
+		query("from", params.From).
+		query("to", params.To)
+	return send[Comparison](ctx, r)
+}
+
 // GetAppFile calls GET /v1/apps/{tenant}/{project}/{app}/file: The file that declares it, in the newest commit.
 func (c *Client) GetAppFile(ctx context.Context, tenant string, project string, app string, params GetAppFileParams) (*Answer[File], error) {
 	r := c.request(http.MethodGet, fmt.Sprintf("/v1/apps/%s/%s/%s/file", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
 		header("If-None-Match", params.IfNoneMatch)
 	return send[File](ctx, r)
+}
+
+// GetAppHistory calls GET /v1/apps/{tenant}/{project}/{app}/history: What was delivered of an app, the newest first.
+func (c *Client) GetAppHistory(ctx context.Context, tenant string, project string, app string) (*Answer[History], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/apps/%s/%s/%s/history", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app)))
+	return send[History](ctx, r)
+}
+
+// RollbackApp calls POST /v1/apps/{tenant}/{project}/{app}/rollback: A commit that restores an app as it was at an earlier commit.
+func (c *Client) RollbackApp(ctx context.Context, tenant string, project string, app string, params RollbackAppParams, body RollbackAppJSONRequestBody) (*Answer[Written], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/apps/%s/%s/%s/rollback", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
+		query("dryRun", params.DryRun).
+		header("Idempotency-Key", params.IdempotencyKey).
+		json(body)
+	return send[Written](ctx, r)
 }
 
 // ListAudit calls GET /v1/audit: What was written, by whom and from where, the newest first.
@@ -821,6 +1072,7 @@ func (c *Client) ListProjectsEvents(ctx context.Context, tenant string, params L
 // CreateProject calls POST /v1/projects/{tenant}: A new project.
 func (c *Client) CreateProject(ctx context.Context, tenant string, params CreateProjectParams, body CreateProjectJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPost, fmt.Sprintf("/v1/projects/%s", url.PathEscape(tenant))).
+		query("dryRun", params.DryRun).
 		header("Idempotency-Key", params.IdempotencyKey).
 		json(body)
 	return send[Written](ctx, r)
@@ -829,6 +1081,7 @@ func (c *Client) CreateProject(ctx context.Context, tenant string, params Create
 // DeleteProject calls DELETE /v1/projects/{tenant}/{project}: The deletion of a project, in Git.
 func (c *Client) DeleteProject(ctx context.Context, tenant string, project string, params DeleteProjectParams) (*Answer[Written], error) {
 	r := c.request(http.MethodDelete, fmt.Sprintf("/v1/projects/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
+		query("dryRun", params.DryRun).
 		header("If-Match", params.IfMatch)
 	return send[Written](ctx, r)
 }
@@ -843,6 +1096,7 @@ func (c *Client) GetProject(ctx context.Context, tenant string, project string, 
 // PatchProject calls PATCH /v1/projects/{tenant}/{project}: Change fields of a project.
 func (c *Client) PatchProject(ctx context.Context, tenant string, project string, params PatchProjectParams, body PatchProjectJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/projects/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
+		query("dryRun", params.DryRun).
 		header("If-Match", params.IfMatch).
 		json(body)
 	return send[Written](ctx, r)
@@ -851,6 +1105,7 @@ func (c *Client) PatchProject(ctx context.Context, tenant string, project string
 // ReplaceProject calls PUT /v1/projects/{tenant}/{project}: Another spec for a project.
 func (c *Client) ReplaceProject(ctx context.Context, tenant string, project string, params ReplaceProjectParams, body ReplaceProjectJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPut, fmt.Sprintf("/v1/projects/%s/%s", url.PathEscape(tenant), url.PathEscape(project))).
+		query("dryRun", params.DryRun).
 		header("If-Match", params.IfMatch).
 		json(body)
 	return send[Written](ctx, r)
@@ -900,6 +1155,7 @@ func (c *Client) ListTenantsEvents(ctx context.Context, params ListTenantsParams
 // CreateTenant calls POST /v1/tenants: A new tenant.
 func (c *Client) CreateTenant(ctx context.Context, params CreateTenantParams, body CreateTenantJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPost, "/v1/tenants").
+		query("dryRun", params.DryRun).
 		header("Idempotency-Key", params.IdempotencyKey).
 		json(body)
 	return send[Written](ctx, r)
@@ -908,6 +1164,7 @@ func (c *Client) CreateTenant(ctx context.Context, params CreateTenantParams, bo
 // DeleteTenant calls DELETE /v1/tenants/{tenant}: The deletion of a tenant, in Git.
 func (c *Client) DeleteTenant(ctx context.Context, tenant string, params DeleteTenantParams) (*Answer[Written], error) {
 	r := c.request(http.MethodDelete, fmt.Sprintf("/v1/tenants/%s", url.PathEscape(tenant))).
+		query("dryRun", params.DryRun).
 		header("If-Match", params.IfMatch)
 	return send[Written](ctx, r)
 }
@@ -922,6 +1179,7 @@ func (c *Client) GetTenant(ctx context.Context, tenant string, params GetTenantP
 // PatchTenant calls PATCH /v1/tenants/{tenant}: Change fields of a tenant.
 func (c *Client) PatchTenant(ctx context.Context, tenant string, params PatchTenantParams, body PatchTenantJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/tenants/%s", url.PathEscape(tenant))).
+		query("dryRun", params.DryRun).
 		header("If-Match", params.IfMatch).
 		json(body)
 	return send[Written](ctx, r)
@@ -930,6 +1188,7 @@ func (c *Client) PatchTenant(ctx context.Context, tenant string, params PatchTen
 // ReplaceTenant calls PUT /v1/tenants/{tenant}: Another spec for a tenant.
 func (c *Client) ReplaceTenant(ctx context.Context, tenant string, params ReplaceTenantParams, body ReplaceTenantJSONRequestBody) (*Answer[Written], error) {
 	r := c.request(http.MethodPut, fmt.Sprintf("/v1/tenants/%s", url.PathEscape(tenant))).
+		query("dryRun", params.DryRun).
 		header("If-Match", params.IfMatch).
 		json(body)
 	return send[Written](ctx, r)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 )
 
@@ -43,4 +45,19 @@ func (r Remote) Messages(ctx context.Context, newest git.Commit, since string, m
 // Push implements Branch.
 func (r Remote) Push(ctx context.Context, p git.Proposed) ([]string, error) {
 	return r.Store.Push(ctx, r.Source, p)
+}
+
+// Log returns the newest commits, as git.Store.Log does.
+func (r Remote) Log(ctx context.Context, newest git.Commit, most int) (map[string]git.Logged, error) {
+	return r.Store.Log(ctx, r.Source, newest, "", most)
+}
+
+// At fetches the commit of a hash, which has to be in the branch or in any other.
+func (r Remote) At(ctx context.Context, hash string) (git.Commit, error) {
+	at := r.Source
+	at.Ref = &sourcev1.GitRepositoryRef{Commit: hash}
+	if r.Source.Ref != nil {
+		at.Ref.Branch = r.Source.Ref.Branch
+	}
+	return r.Store.Fetch(ctx, at)
 }

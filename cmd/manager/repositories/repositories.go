@@ -43,13 +43,15 @@ type Repositories struct {
 	trees map[tree.Scope]*tree.Tree
 	// reached has which revisions have which commits.
 	reached map[reaching]bool
+	// logs are the last commits of repositories, by their names.
+	logs map[string]branchLog
 }
 
 // New returns Repositories.
 func New(objects, secrets client.Reader, namespace string, store *git.Store) *Repositories {
 	return &Repositories{
 		Objects: objects, Secrets: secrets, Namespace: namespace, Git: store, commits: commit.Writer{Clock: clock.RealClock{}}, reader: sync.OnceValues(newReader),
-		trees: map[tree.Scope]*tree.Tree{}, reached: map[reaching]bool{},
+		trees: map[tree.Scope]*tree.Tree{}, reached: map[reaching]bool{}, logs: map[string]branchLog{},
 	}
 }
 
@@ -121,25 +123,38 @@ func (r *Repositories) Write(ctx context.Context, c writes.Change) (writes.Writt
 	if err != nil {
 		return writes.Written{}, err
 	}
-	edits, err := p.edits(c)
+	request, err := r.request(ctx, p, c)
 	if err != nil {
 		return writes.Written{}, err
 	}
-	into, err := p.remote.Branch(ctx)
-	if err != nil {
+	if c.DryRun {
+		return r.dryRun(ctx, p, c, request)
+	}
+	if request.Branch, err = p.remote.Branch(ctx); err != nil {
 		return writes.Written{}, p.failed(ctx, err, nil)
 	}
-	done, err := r.commits.Write(ctx, p.remote, commit.Request{
-		ID: c.ID, Title: titles[c.How] + " " + p.name(), Author: draft.Person(c.Author), Committer: committer, Folder: p.folder(), Edits: edits, Branch: into,
-		Check: func(before, after *folder.Folder) error { return r.check(p, before, after) },
-	})
+	done, err := r.commits.Write(ctx, p.remote, request)
 	if err == nil && done.Unchanged && c.How == writes.Delete {
 		err = commit.ErrMissing
 	}
 	if err != nil {
-		return writes.Written{}, p.failed(ctx, err, edits)
+		return writes.Written{}, p.failed(ctx, err, request.Edits)
 	}
 	return writes.Written{Commit: done.Hash, Changed: !done.Unchanged, Repository: p.repository.Name, File: p.path()}, nil
+}
+
+// request returns the commit to make.
+func (r *Repositories) request(ctx context.Context, p *place, c writes.Change) (commit.Request, error) {
+	request := commit.Request{
+		ID: c.ID, Title: titles[c.How] + " " + p.name(), Author: draft.Person(c.Author), Committer: committer, Folder: p.folder(),
+		Check: func(before, after *folder.Folder) error { return r.check(p, before, after) },
+	}
+	if c.How == writes.Rollback {
+		return request, r.restore(ctx, p, c.To, &request)
+	}
+	var err error
+	request.Edits, err = p.edits(c)
+	return request, err
 }
 
 // File implements writes.Repositories.

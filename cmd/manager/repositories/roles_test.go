@@ -24,16 +24,17 @@ func TestEachRoleWritesWhatTheTableSays(t *testing.T) {
 		{"POST", "/v1/projects/acme", `{"name":"new","spec":{"no":1}}`}, {"PATCH", "/v1/projects/acme/shop", `{"spec":{"no":1}}`}, {"PUT", "/v1/projects/acme/blog", `{"spec":{"no":1}}`},
 		{"POST", "/v1/apps/acme/shop", `{"name":"new","spec":{"no":1}}`}, {"PUT", "/v1/apps/acme/shop/web", `{"spec":{"no":1}}`}, {"POST", "/v1/apps/acme/blog", `{"name":"new","spec":{"no":1}}`},
 		{"POST", "/v1/projects/beta", `{"name":"new","spec":{"no":1}}`}, {"PATCH", "/v1/apps/beta/shop/a", `{"spec":{"no":1}}`}, {"POST", "/v1/apps/none/shop", `{"name":"new","spec":{"no":1}}`},
+		{"POST", "/v1/apps/acme/shop/web/rollback", `{"to":"` + noCommit + `"}`}, {"POST", "/v1/apps/acme/blog/web/rollback", `{"to":"` + noCommit + `"}`}, {"POST", "/v1/apps/beta/shop/a/rollback", `{"to":"` + noCommit + `"}`},
 	}
 	for role, want := range map[string][]int{
-		"admin":                    {ok, ok, ok, ok, ok, ok, ok, ok, ok, ok, none},
-		"tenant:acme:admin":        {no, no, ok, ok, ok, ok, ok, ok, none, none, none},
-		"tenant:acme:edit":         {no, no, ok, ok, ok, ok, ok, ok, none, none, none},
-		"tenant:acme:view":         {no, no, no, no, no, no, no, no, none, none, none},
-		"project:acme/shop:edit":   {no, none, no, no, none, ok, ok, none, none, none, none},
-		"project:acme/shop:deploy": {no, none, no, no, none, no, ok, none, none, none, none},
-		"project:acme/shop:view":   {no, none, no, no, none, no, no, none, none, none, none},
-		"tenant:beta:edit":         {no, none, none, none, none, none, none, none, no, no, none},
+		"admin":                    {ok, ok, ok, ok, ok, ok, ok, ok, ok, ok, none, none, none, none},
+		"tenant:acme:admin":        {no, no, ok, ok, ok, ok, ok, ok, none, none, none, none, none, none},
+		"tenant:acme:edit":         {no, no, ok, ok, ok, ok, ok, ok, none, none, none, none, none, none},
+		"tenant:acme:view":         {no, no, no, no, no, no, no, no, none, none, none, no, no, none},
+		"project:acme/shop:edit":   {no, none, no, no, none, ok, ok, none, none, none, none, none, none, none},
+		"project:acme/shop:deploy": {no, none, no, no, none, no, ok, none, none, none, none, none, none, none},
+		"project:acme/shop:view":   {no, none, no, no, none, no, no, none, none, none, none, no, none, none},
+		"tenant:beta:edit":         {no, none, none, none, none, none, none, none, no, no, none, none, none, no},
 	} {
 		caller := s.holder(role, role)
 		for i, o := range operations {
@@ -55,6 +56,46 @@ func TestEachRoleWritesWhatTheTableSays(t *testing.T) {
 			method, path, _ := strings.Cut(operation, " ")
 			if answer := s.send(caller, method, path, ""); answer.Code != want {
 				t.Errorf("%s: %s: %d %s, want %d", role, operation, answer.Code, answer.Body, want)
+			}
+		}
+	}
+	if s.acme.commits() != 1 || s.platform.commits() != 1 {
+		t.Error("something was written")
+	}
+}
+
+const noCommit = "0000000000000000000000000000000000000000"
+
+// TestEachRoleReadsTheHistoryThatTheTableSays tries each role with the history of an app, what changed in its files, and a rollback that would change nothing: in its own project, in
+// another one of its tenant, and in another tenant.
+func TestEachRoleReadsTheHistoryThatTheTableSays(t *testing.T) {
+	s := newStage(t)
+	acme, platform := s.acme.bare("rev-parse", "main"), s.platform.bare("rev-parse", "main")
+	s.delivered("acme", "web", acme)
+	s.delivered("beta", "a", platform)
+	const ok, no, none = http.StatusOK, http.StatusForbidden, http.StatusNotFound
+	// Of each app: its history, a diff, and a rollback.
+	for role, want := range map[string]map[string][3]int{
+		"admin":                    {"acme/shop/web": {ok, ok, http.StatusAccepted}, "beta/shop/a": {ok, ok, http.StatusAccepted}, "none/shop/web": {none, none, none}},
+		"tenant:acme:admin":        {"acme/shop/web": {ok, ok, http.StatusAccepted}, "beta/shop/a": {none, none, none}, "none/shop/web": {none, none, none}},
+		"tenant:acme:edit":         {"acme/shop/web": {ok, ok, http.StatusAccepted}, "beta/shop/a": {none, none, none}},
+		"tenant:acme:view":         {"acme/shop/web": {ok, no, no}, "beta/shop/a": {none, none, none}},
+		"project:acme/shop:edit":   {"acme/shop/web": {ok, ok, http.StatusAccepted}, "acme/blog/web": {none, none, none}, "beta/shop/a": {none, none, none}},
+		"project:acme/shop:deploy": {"acme/shop/web": {ok, ok, http.StatusAccepted}, "acme/blog/web": {none, none, none}, "beta/shop/a": {none, none, none}},
+		"project:acme/shop:view":   {"acme/shop/web": {ok, no, no}, "acme/blog/web": {none, none, none}, "beta/shop/a": {none, none, none}},
+		"tenant:beta:edit":         {"acme/shop/web": {none, none, none}, "beta/shop/a": {ok, no, no}}, // Only administrators change the platform repository.
+	} {
+		caller := s.holder("h "+role, role)
+		for app, want := range want {
+			commit := acme
+			if strings.HasPrefix(app, "beta") {
+				commit = platform
+			}
+			at := "/v1/apps/" + app
+			for i, o := range [][3]string{{"GET", at + "/history"}, {"GET", at + "/diff?from=" + commit}, {"POST", at + "/rollback", `{"to":"` + commit + `"}`}} {
+				if answer := s.send(caller, o[0], o[1], o[2]); answer.Code != want[i] {
+					t.Errorf("%s: %s %s: %d %s, want %d", role, o[0], o[1], answer.Code, answer.Body, want[i])
+				}
 			}
 		}
 	}

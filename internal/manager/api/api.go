@@ -16,9 +16,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/apidocs"
 	"github.com/kubeop/kubeop/internal/manager/audit"
 	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/history"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/ratelimit"
@@ -41,13 +43,19 @@ type Options struct {
 	Store    store.Store
 	// Live reads the cluster.
 	Live *live.Operations
-	// Repositories are written to.
-	Repositories writes.Repositories
+	// Repositories are written to, and have the history of apps.
+	Repositories Repositories
 	// RequestsPerSecond and Burst limit each address, and each token.
 	RequestsPerSecond float64
 	Burst             int
 	Proxies           request.Proxies
 	Now               func() time.Time
+}
+
+// Repositories are those of all operations.
+type Repositories interface {
+	writes.Repositories
+	history.Repositories
 }
 
 // New returns the handler of the API.
@@ -61,7 +69,12 @@ func New(o Options) (http.Handler, error) {
 	(&tokens.Operations{Store: o.Store, Now: o.Now}).Register(operations)
 	audit.Register(operations, o.Store)
 	o.Live.Register(operations)
-	(&writes.Operations{Repositories: o.Repositories, Live: o.Live, Store: o.Store, Now: o.Now}).Register(operations)
+	changes := &writes.Operations{Repositories: o.Repositories, Live: o.Live, Store: o.Store, Now: o.Now}
+	changes.Register(operations)
+	allowed := func(ctx context.Context, verb access.Verb, of history.App) error {
+		return changes.Allowed(ctx, verb, writes.Object(of))
+	}
+	(&history.Operations{Repositories: o.Repositories, Allowed: allowed, OfPlatform: writes.OfPlatform}).Register(operations)
 	if err := serveDocument(mux, operations.OpenAPI()); err != nil {
 		return nil, err
 	}

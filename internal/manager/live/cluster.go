@@ -102,7 +102,7 @@ func slim(object any) (any, error) {
 	o.SetLabels(nil)
 	o.SetOwnerReferences(nil)
 	kept := map[string]string{}
-	for _, name := range []string{v1alpha1.TreeAnnotation, v1alpha1.RevisionAnnotation} {
+	for _, name := range []string{v1alpha1.TreeAnnotation, v1alpha1.RevisionAnnotation, v1alpha1.BranchAnnotation} {
 		if value, has := o.GetAnnotations()[name]; has {
 			kept[name] = value
 		}
@@ -119,14 +119,21 @@ func slim(object any) (any, error) {
 	return o, nil
 }
 
-// slimSpec keeps the type of an app, and whether its content is from elsewhere, on which StatusIsCurrent depends.
+// slimSpec keeps the type of an app, and whether its content is from elsewhere, on which StatusIsCurrent depends, and whether it can be rolled back.
 func slimSpec(of v1alpha1.AppSpec) v1alpha1.AppSpec {
 	kept := v1alpha1.AppSpec{Type: of.Type}
 	if of.Git != nil {
 		kept.Git = &v1alpha1.GitSource{}
 	}
-	if of.Helm != nil && (of.Helm.Git != nil || of.Helm.Repository != "") {
-		kept.Helm = &v1alpha1.HelmSource{Git: &v1alpha1.ChartGitSource{}}
+	if of.Helm == nil {
+		return kept
+	}
+	kept.Helm = &v1alpha1.HelmSource{}
+	if of.Helm.Git != nil {
+		kept.Helm.Git = &v1alpha1.ChartGitSource{}
+	}
+	if of.Helm.Repository != "" {
+		kept.Helm.Repository = "elsewhere"
 	}
 	return kept
 }

@@ -40,15 +40,21 @@ const (
 	Replace = "replace"
 	Patch   = "patch"
 	Delete  = "delete"
+	// Rollback restores the folder of an app as it was at an earlier commit.
+	Rollback = "rollback"
 )
 
 // Change is what a caller may change, and wants to.
 type Change struct {
-	// How is Create, Replace, Patch or Delete.
+	// How is Create, Replace, Patch, Delete or Rollback.
 	How string
 	Of  Object
 	// Spec is that of the file after Create and Replace, and a merge patch of it for Patch.
 	Spec map[string]any
+	// To is the commit of a Rollback, "" for the newest one that was delivered successfully before what is delivered now.
+	To string
+	// DryRun: nothing is committed.
+	DryRun bool
 	// Match is the ETag of the file that the caller saw, "" for any.
 	Match string
 	// ID names the request in the trailer of the commit. A change with the ID of an earlier one is that one.
@@ -64,12 +70,13 @@ type Person struct{ Name, Email string }
 
 // Written is what became of a change.
 type Written struct {
-	Commit     string `json:"commit" doc:"The hash of the commit; of the newest one if nothing changed."`
-	Changed    bool   `json:"changed" doc:"Whether there is a commit for this request. It is false if the file is so already."`
+	Commit     string `json:"commit" doc:"The hash of the commit; of the newest one if nothing changed, and of a dry run."`
+	Changed    bool   `json:"changed" doc:"Whether there is a commit for this request, or would be. It is false if the file is so already."`
 	Repository string `json:"repository" doc:"The Repository that declares the object."`
 	File       string `json:"file" doc:"The file in it." example:"projects/shop/apps/web/app.yaml"`
 	Request    string `json:"request" doc:"The id in the trailer Kubeop-Request of the commit."`
-	Follow     string `json:"follow" doc:"Where to read what became of the commit." example:"/v1/apps/acme/shop/web/commits/0123456789012345678901234567890123456789"`
+	Follow     string `json:"follow,omitempty" doc:"Where to read what became of the commit. A dry run has none." example:"/v1/apps/acme/shop/web/commits/0123456789012345678901234567890123456789"`
+	Plan       *Plan  `json:"plan,omitempty" doc:"Of a dry run: what the commit would do."`
 }
 
 // File is the file that declares an object, in the newest commit.

@@ -26,12 +26,18 @@ func (p AppPath) object() Object     { return Object{Tenant: p.Tenant, Project: 
 
 // What requests have beside a path.
 type (
+	// Dry is what can be tried.
+	Dry struct {
+		DryRun bool `query:"dryRun" doc:"Answer 200 with the plan of the commit, and commit nothing."`
+	}
 	// Keyed is what can be sent again.
 	Keyed struct {
+		Dry
 		IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]*$" doc:"Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer."`
 	}
 	// Matched is what may be made only upon a version of the file.
 	Matched struct {
+		Dry
 		IfMatch string `header:"If-Match" maxLength:"128" doc:"The ETag of the file that the caller saw. If it has changed, the answer is 409."`
 	}
 	// NewObject is a new object.
@@ -50,11 +56,11 @@ type (
 )
 
 func (m Matched) change(how string, of Object, spec ObjectSpec) wanted {
-	return wanted{Change: Change{How: how, Of: of, Spec: spec.Spec, Match: m.IfMatch}}
+	return wanted{Change: Change{How: how, Of: of, Spec: spec.Spec, DryRun: m.DryRun, Match: m.IfMatch}}
 }
 
 func (k Keyed) create(of Object, body NewObject) wanted {
-	return wanted{Change: Change{How: Create, Of: of, Spec: body.Spec}, key: k.IdempotencyKey}
+	return wanted{Change: Change{How: Create, Of: of, Spec: body.Spec, DryRun: k.DryRun}, key: k.IdempotencyKey}
 }
 
 type (

@@ -49,10 +49,10 @@ type (
 )
 
 // verbs are what a caller needs in the table of access.
-var verbs = map[string]access.Verb{Create: access.Create, Replace: access.Update, Patch: access.Update, Delete: access.Delete}
+var verbs = map[string]access.Verb{Create: access.Create, Replace: access.Update, Patch: access.Update, Delete: access.Delete, Rollback: access.Update}
 
-// allowed returns nil if the caller may do something to an object. What the caller may not read is not there for it.
-func (o *Operations) allowed(ctx context.Context, verb access.Verb, of Object) error {
+// Allowed returns nil if the caller may do something to an object. What the caller may not read is not there for it.
+func (o *Operations) Allowed(ctx context.Context, verb access.Verb, of Object) error {
 	grant := auth.Of(ctx).Grant
 	if !grant.May(of.Resource(), verb, of.Tenant, of.Project) {
 		seen := grant.May(of.Resource(), access.Read, of.Tenant, of.Project)
@@ -70,16 +70,16 @@ func (o *Operations) allowed(ctx context.Context, verb access.Verb, of Object) e
 	return o.Live.Tenant(ctx, of.Tenant)
 }
 
-// ofPlatform reports whether the caller may change the platform repository: who may change tenants.
-func ofPlatform(ctx context.Context) bool {
+// OfPlatform reports whether the caller may change the platform repository: who may change tenants.
+func OfPlatform(ctx context.Context) bool {
 	return auth.Of(ctx).Grant.May(access.Tenants, access.Update, "", "")
 }
 
 func (o *Operations) file(ctx context.Context, w wanted) (*fileAnswer, error) {
-	if err := o.allowed(ctx, access.Update, w.Of); err != nil {
+	if err := o.Allowed(ctx, access.Update, w.Of); err != nil {
 		return nil, err
 	}
-	file, err := o.Repositories.File(ctx, w.Of, ofPlatform(ctx))
+	file, err := o.Repositories.File(ctx, w.Of, OfPlatform(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +91,10 @@ func (o *Operations) file(ctx context.Context, w wanted) (*fileAnswer, error) {
 }
 
 func (o *Operations) commit(ctx context.Context, w wanted) (*commitAnswer, error) {
-	if err := o.allowed(ctx, access.Read, w.Of); err != nil {
+	if err := o.Allowed(ctx, access.Read, w.Of); err != nil {
 		return nil, err
 	}
-	report, err := o.Repositories.Progress(ctx, w.Of, w.commit, ofPlatform(ctx))
+	report, err := o.Repositories.Progress(ctx, w.Of, w.commit, OfPlatform(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -102,15 +102,18 @@ func (o *Operations) commit(ctx context.Context, w wanted) (*commitAnswer, error
 }
 
 func (o *Operations) write(ctx context.Context, w wanted) (Written, error) {
-	if err := o.allowed(ctx, verbs[w.How], w.Of); err != nil {
+	if err := o.Allowed(ctx, verbs[w.How], w.Of); err != nil {
 		return Written{}, err
 	}
 	if deeper(w.Spec, maxDepth) {
 		return Written{}, problem.New(problem.Invalid, "The spec is nested too deeply.", problem.Fault{Location: "body.spec", Message: fmt.Sprintf("has more than %d levels", maxDepth)})
 	}
 	caller := auth.Of(ctx).Token
-	w.OfPlatform, w.ID, w.Author = ofPlatform(ctx), request.ID(ctx), authorOf(caller)
-	if w.key != "" {
+	w.OfPlatform, w.ID, w.Author = OfPlatform(ctx), request.ID(ctx), authorOf(caller)
+	switch {
+	case w.DryRun:
+		return o.made(ctx, w.Change)
+	case w.key != "":
 		return o.once(ctx, w)
 	}
 	written, err := o.made(ctx, w.Change)
@@ -128,6 +131,9 @@ func (o *Operations) write(ctx context.Context, w wanted) (Written, error) {
 func (o *Operations) made(ctx context.Context, c Change) (Written, error) {
 	written, err := o.Repositories.Write(ctx, c)
 	written.Request = c.ID
+	if c.DryRun {
+		return written, err
+	}
 	written.Follow = "/v1/" + string(c.Of.Resource()) + "/" + c.Of.Path() + "/commits/" + written.Commit
 	return written, err
 }
@@ -176,7 +182,11 @@ func deeper(value any, levels int) bool {
 // once makes a change once for its Idempotency-Key. The ID of the commit is made of the key, so a commit is found in the log of the repository whose answer was lost.
 func (o *Operations) once(ctx context.Context, w wanted) (Written, error) {
 	caller, now := auth.Of(ctx).Token.ID, o.Now().UTC().Truncate(time.Microsecond)
-	text, err := json.Marshal([]any{w.How, w.Of, w.Spec})
+	parts := []any{w.How, w.Of, w.Spec}
+	if w.To != "" {
+		parts = append(parts, w.To)
+	}
+	text, err := json.Marshal(parts)
 	if err != nil {
 		return Written{}, err
 	}

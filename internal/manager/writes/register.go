@@ -3,12 +3,8 @@ package writes
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/kubeop/kubeop/internal/manager/auth"
-	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
 // Register registers the operations.
@@ -33,19 +29,7 @@ func (o *Operations) Register(api huma.API) {
 	register[patchApp](app, http.MethodPatch, "patch", "Change fields of an app")
 	register[deleteApp](app, http.MethodDelete, "delete", "The deletion of an app, in Git")
 	registerReads[fileOfApp, commitOfApp](app)
-}
-
-// kind is where the operations about objects of a kind are.
-type kind struct {
-	api         huma.API
-	o           *Operations
-	name        string
-	parent, one string
-}
-
-type accepted struct {
-	Location string `header:"Location" doc:"Where to read what became of the commit."`
-	Body     Written
+	registerRollback(app)
 }
 
 // requesting is a body with what it requests.
@@ -70,13 +54,8 @@ func register[In any, P requesting[In]](k kind, method, verb, summary string) {
 	op := k.operation(verb+k.name, method, path, summary, http.StatusForbidden, http.StatusConflict)
 	op.DefaultStatus = http.StatusAccepted
 	op.Description = "It is a commit in the repository that declares the object, by the caller, checked before as kubeop validate checks it. " + notes[verb]
-	huma.Register(k.api, op, func(ctx context.Context, in *In) (*accepted, error) {
-		written, err := k.o.write(ctx, P(in).request())
-		if err != nil {
-			return nil, err
-		}
-		return &accepted{Location: written.Follow, Body: written}, nil
-	})
+	k.mayDryRun(&op)
+	huma.Register(k.api, op, func(ctx context.Context, in *In) (*accepted, error) { return k.answer(ctx, P(in).request()) })
 }
 
 func registerReads[FileIn, CommitIn any, F requesting[FileIn], C requesting[CommitIn]](k kind) {
@@ -88,11 +67,4 @@ func registerReads[FileIn, CommitIn any, F requesting[FileIn], C requesting[Comm
 	huma.Register(k.api, commit, func(ctx context.Context, in *CommitIn) (*commitAnswer, error) {
 		return k.o.commit(ctx, C(in).request())
 	})
-}
-
-func (k kind) operation(id, method, path, summary string, further ...int) huma.Operation {
-	if strings.Contains(path, "{") {
-		further = append(further, http.StatusNotFound)
-	}
-	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{k.name + "s"}, Security: auth.Required, Errors: problem.Statuses(further...)}
 }

@@ -1,0 +1,93 @@
+package repositories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/internal/manager/problem"
+)
+
+// branchLog are the last commits of a branch, by their hashes.
+type branchLog struct {
+	head    git.Commit
+	commits map[string]git.Logged
+}
+
+// The bounds of the logs in memory: of how many repositories, and how many bytes of each message.
+const (
+	maxLogs    = 100
+	maxMessage = 2000
+)
+
+// log returns the last commits of the branch of a repository, from memory if it has no newer one.
+func (r *Repositories) log(ctx context.Context, p *place) (found branchLog, err error) {
+	for range attempts {
+		if found, err = r.logOnce(ctx, p); !errors.Is(err, git.ErrMoved) {
+			break
+		}
+	}
+	if err != nil {
+		return branchLog{}, p.failed(ctx, err, nil)
+	}
+	return found, nil
+}
+
+func (r *Repositories) logOnce(ctx context.Context, p *place) (found branchLog, err error) {
+	newest, err := p.remote.Fetch(ctx)
+	if err != nil {
+		return branchLog{}, err
+	}
+	key := p.remote.Name()
+	r.mu.Lock()
+	found = r.logs[key]
+	r.mu.Unlock()
+	if found.head.Hash == newest.Hash {
+		return found, nil
+	}
+	found = branchLog{head: newest}
+	// A server that sends commits only with their files may have to send too much.
+	for most := lookBack; most > 0; most /= 10 {
+		if found.commits, err = p.remote.Log(ctx, newest, most); !errors.Is(err, failure.ErrTooLarge) {
+			break
+		}
+	}
+	if err != nil {
+		return branchLog{}, err
+	}
+	for hash, c := range found.commits {
+		c.Message = c.Message[:min(len(c.Message), maxMessage)]
+		found.commits[hash] = c
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.logs) >= maxLogs {
+		clear(r.logs)
+	}
+	r.logs[key] = found
+	return found, nil
+}
+
+// commitsOf fetches commits of the branch. A server may have commits that are in no branch, or in another one: those are not there.
+func (r *Repositories) commitsOf(ctx context.Context, p *place, hashes ...string) ([]git.Commit, error) {
+	log, err := r.log(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	var all []git.Commit
+	for _, hash := range hashes {
+		if _, has := log.commits[hash]; !has {
+			return nil, problem.New(problem.NotFound, fmt.Sprintf("None of the last %d commits of the repository is %s.", lookBack, hash))
+		}
+		c := log.head
+		if hash != c.Hash {
+			if c, err = p.remote.At(ctx, hash); err != nil {
+				return nil, p.failed(ctx, err, nil)
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}

@@ -1,0 +1,215 @@
+// Package filediff compares two folders, such as those of two commits, within limits: their files are those of tenants.
+package filediff
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// The limits of an answer, beyond which a file is named and not shown: bytes of a file, bytes of all patches, and files.
+const (
+	maxFile  = 256 << 10
+	maxPatch = 512 << 10
+	maxFiles = 500
+)
+
+// How a file differs.
+const (
+	Added   = "added"
+	Removed = "removed"
+	Changed = "changed"
+)
+
+// FileDiff is a file that differs.
+type FileDiff struct {
+	Path   string `json:"path" doc:"From the root of the repository." example:"projects/shop/apps/web/app.yaml"`
+	Change string `json:"change" enum:"added,removed,changed"`
+	Patch  string `json:"patch,omitempty" doc:"A unified diff, which git apply takes."`
+	// Omitted is told in place of the patch.
+	Omitted string `json:"omitted,omitempty" doc:"Why there is no patch."`
+}
+
+// Diff is how two folders differ.
+type Diff struct {
+	Files []FileDiff `json:"files" nullable:"false" doc:"The files that differ, by their paths."`
+	More  bool       `json:"more,omitempty" doc:"Whether further files differ, that are not listed."`
+}
+
+// digested is an entry that knows the digest of its content, and of all that is in it.
+type digested interface{ Digest() string }
+
+// comparison is a comparison of two folders.
+type comparison struct {
+	before, after fs.FS
+	// prefix is where the folders are.
+	prefix string
+	size   int
+	found  Diff
+}
+
+// Of compares two folders. Nil is an empty one. prefix is where they are, for the paths. The error is one of reading them.
+func Of(before, after fs.FS, prefix string) (Diff, error) {
+	c := comparison{before: before, after: after, prefix: prefix, found: Diff{Files: []FileDiff{}}}
+	err := c.folder(".", before != nil, after != nil)
+	if errors.Is(err, errEnough) {
+		c.found.More, err = true, nil
+	}
+	return c.found, err
+}
+
+var errEnough = errors.New("there are enough files")
+
+// entriesOf returns the entries of a folder by their names, and the names; none if it is not there.
+func entriesOf(files fs.FS, dir string, there bool) (map[string]fs.DirEntry, []string, error) {
+	if !there {
+		return nil, nil, nil
+	}
+	entries, err := fs.ReadDir(files, dir)
+	named, names := map[string]fs.DirEntry{}, make([]string, 0, len(entries))
+	for _, e := range entries {
+		named[e.Name()] = e
+		names = append(names, e.Name())
+	}
+	return named, names, err
+}
+
+// folder compares a folder of both, or of the one that has it.
+func (c *comparison) folder(dir string, before, after bool) error {
+	was, names, err := entriesOf(c.before, dir, before)
+	if err != nil {
+		return err
+	}
+	is, further, err := entriesOf(c.after, dir, after)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(names, further)
+	slices.Sort(all)
+	for _, name := range slices.Compact(all) {
+		if err := c.entry(path.Join(dir, name), was[name], is[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry compares a file or folder of both, nil where it is not there.
+func (c *comparison) entry(name string, was, is fs.DirEntry) error {
+	wasFolder, isFolder := was != nil && was.IsDir(), is != nil && is.IsDir()
+	if was != nil && is != nil && same(was, is) {
+		return nil
+	}
+	if !wasFolder && !isFolder {
+		return c.file(name, was, is)
+	}
+	// A file in place of a folder is one that went or came.
+	if wasFolder {
+		was = nil
+	}
+	if isFolder {
+		is = nil
+	}
+	if was != nil || is != nil {
+		if err := c.file(name, was, is); err != nil {
+			return err
+		}
+	}
+	return c.folder(name, wasFolder, isFolder)
+}
+
+// same reports whether two entries have the same content and type.
+func same(a, b fs.DirEntry) bool {
+	x, known := a.(digested)
+	y, too := b.(digested)
+	return known && too && x.Digest() == y.Digest() && a.Type() == b.Type()
+}
+
+// file records how a file differs.
+func (c *comparison) file(name string, was, is fs.DirEntry) error {
+	before, omitted, err := read(c.before, name, was)
+	if err != nil {
+		return err
+	}
+	after, further, err := read(c.after, name, is)
+	if err != nil {
+		return err
+	}
+	f := FileDiff{Path: path.Join(c.prefix, name), Change: Changed, Omitted: cmp.Or(omitted, further)}
+	switch {
+	case was == nil:
+		f.Change = Added
+	case is == nil:
+		f.Change = Removed
+	case f.Omitted == "" && bytes.Equal(before, after):
+		f.Omitted = "only its mode differs"
+	}
+	if len(c.found.Files) == maxFiles {
+		return errEnough
+	}
+	if strings.ContainsFunc(f.Path, unicode.IsControl) {
+		f.Omitted = "its name has a control character"
+	}
+	if f.Omitted == "" {
+		f.Patch = patch(f, before, after)
+	}
+	if c.size += len(f.Patch); c.size > maxPatch {
+		f.Patch, f.Omitted = "", "all patches together would be too large"
+	}
+	c.found.Files = append(c.found.Files, f)
+	return nil
+}
+
+// secret finds the kind Secret in YAML and JSON. It rather finds too much.
+var secret = regexp.MustCompile(`(?i)["']?\bkind["']?\s*:\s*(?:&\S+\s+|!\S+\s+)*["']?Secret(?:List)?\b`)
+
+// read returns the text of a file, or why it is not shown.
+func read(files fs.FS, name string, entry fs.DirEntry) (text []byte, omitted string, err error) {
+	if entry == nil {
+		return nil, "", nil
+	}
+	if !entry.Type().IsRegular() {
+		return nil, "it is no file, but a symbolic link or a submodule", nil
+	}
+	about, err := entry.Info()
+	if err != nil {
+		return nil, "", err
+	}
+	if about.Size() > maxFile {
+		return nil, "the file is too large", nil
+	}
+	text, err = fs.ReadFile(files, name)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case bytes.ContainsRune(text, 0) || !utf8.Valid(text):
+		return nil, "the file is no text", nil
+	case secret.Match(text):
+		return nil, "the file may have a Secret, which is not shown", nil
+	}
+	return text, "", nil
+}
+
+// patch returns a unified diff.
+func patch(f FileDiff, before, after []byte) string {
+	was, is := "a/"+f.Path, "b/"+f.Path
+	switch f.Change {
+	case Added:
+		was = "/dev/null"
+	case Removed:
+		is = "/dev/null"
+	}
+	text := diff.Diff(was, before, is, after)
+	// Its first line is for people, and patches have none like it.
+	_, text, _ = bytes.Cut(text, []byte("\n"))
+	return string(text)
+}
