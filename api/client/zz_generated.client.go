@@ -752,6 +752,18 @@ type ListAuditParams struct {
 	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
 
+// ExportAuditParams defines parameters for ExportAudit.
+type ExportAuditParams struct {
+	// Limit How many events to answer at most.
+	Limit int64 `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The header X-Next-Cursor of the part before.
+	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+
+	// Since Answer only events with a greater id, such as the greatest one that the caller has.
+	Since int64 `form:"since,omitempty" json:"since,omitempty,omitzero"`
+}
+
 // ListProjectsParams defines parameters for ListProjects.
 type ListProjectsParams struct {
 	// Limit How many items to answer at most.
@@ -1040,6 +1052,15 @@ func (c *Client) ListAudit(ctx context.Context, params ListAuditParams) (*Answer
 		query("limit", params.Limit).
 		query("cursor", params.Cursor)
 	return send[ListEvent](ctx, r)
+}
+
+// ExportAudit calls GET /v1/audit/export: The audit log as JSON lines, the newest first.
+func (c *Client) ExportAudit(ctx context.Context, params ExportAuditParams) (*Answer[Lines], error) {
+	r := c.request(http.MethodGet, "/v1/audit/export").
+		query("limit", params.Limit).
+		query("cursor", params.Cursor).
+		query("since", params.Since)
+	return sendForLines(ctx, r)
 }
 
 // GetCaller calls GET /v1/caller: The token of this request.

@@ -188,6 +188,7 @@ func TestEveryRoleMayWhatTheTableSays(t *testing.T) {
 			all, _ := may(http.StatusOK, 0)
 			expect("GET", "/v1/tokens", "", all)
 			expect("GET", "/v1/audit", "", all)
+			expect("GET", "/v1/audit/export", "", all)
 			own, foreign := may(http.StatusCreated, http.StatusForbidden)
 			for _, scope := range []string{"tenant:acme:view", "tenant:acme:admin", "project:acme/blog:deploy"} {
 				expect("POST", "/v1/tokens", `{"name":"x","scopes":["`+scope+`"]}`, own)
@@ -202,7 +203,7 @@ func TestEveryRoleMayWhatTheTableSays(t *testing.T) {
 			expect("DELETE", "/v1/tokens/platform", "", foreign)
 			expect("DELETE", "/v1/tokens/own", "", own)
 			if administers == "own" {
-				for _, path := range []string{"/v1/tokens", "/v1/audit"} {
+				for _, path := range []string{"/v1/tokens", "/v1/audit", "/v1/audit/export"} {
 					if text := m.as(caller, "GET", path, "").Body.String(); strings.Contains(text, "beta") || strings.Contains(text, "platform") || !strings.Contains(text, "acme") {
 						t.Errorf("%s shows %s", path, text)
 					}
