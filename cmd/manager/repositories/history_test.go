@@ -216,9 +216,9 @@ func TestARollbackIsRefusedWithAReason(t *testing.T) {
 	// Somebody changed the app after what the operator has read.
 	first := s.acme.bare("rev-list", "--max-parents=0", "main")
 	s.acme.Write(appFile, strings.Replace(appText, "hello", "hi", 1))
-	newest := s.acme.Push("fifth")
+	s.acme.Push("fifth")
 	s.acme.Write(appFile, strings.Replace(appText, "hello", "hey", 1))
-	newest = s.acme.Push("sixth")
+	newest := s.acme.Push("sixth")
 	try(first, http.StatusConflict, "another commit changed projects/shop/apps/web")
 	s.refused(caller, "POST /v1/apps/acme/shop/none/rollback", `{}`, http.StatusNotFound)
 	s.refused(caller, "POST "+webPath+"/rollback", `{"to":"main"}`, http.StatusUnprocessableEntity)
