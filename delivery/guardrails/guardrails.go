@@ -32,6 +32,12 @@ func Select(tenant *v1alpha1.Tenant, all []v1alpha1.Policy) (selected []v1alpha1
 	return selected, missing
 }
 
+// Under returns the policies of these names, or the default ones if there are no names, sorted by name.
+func Under(names []string, all []v1alpha1.Policy) []v1alpha1.Policy {
+	selected, _ := Select(&v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Policies: names}}, all)
+	return selected
+}
+
 // Of returns the rules of policies by their actions.
 func Of(policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
 	var spec v1alpha1.GuardrailsSpec

@@ -27,22 +27,18 @@ func (p *pass) tellContradictions(t, before *Tree) {
 		}
 		key := strings.Join(slices.Sorted(slices.Values(of.policies)), " ")
 		if _, told := t.contradictions[key]; key != "" || !told { // What the defaults contradict is told once.
-			why := t.contradictory(before, key, of.policies, func() []string { return contradictionsOf(of.policies, declared()) })
-			p.tell(t, why, func() document.Finding { return p.contradiction(t, of, why) })
+			why := t.contradictory(before, key, of.policies, func() []string {
+				under := guardrails.Under(of.policies, declared())
+				return append(guardrails.Contradictions(under), limitrange.Of(under, v1alpha1.ContainerLimits{}).Conflicts...)
+			})
+			p.tellContradiction(t, of, "spec.policies", why)
 		}
 		if len(of.domains) > 0 {
 			why := t.contradictory(before, key+" / "+strings.Join(of.domains, " "), of.policies, func() []string {
-				return guardrails.Beyond(of.domains, selected(of.policies, declared()))
+				return guardrails.Beyond(of.domains, guardrails.Under(of.policies, declared()))
 			})
-			p.tell(t, why, func() document.Finding { return p.beyond(of, why) })
+			p.tellContradiction(t, of, "spec.domains", why)
 		}
-	}
-}
-
-// tell adds a finding, if there is something to tell.
-func (p *pass) tell(t *Tree, why string, finding func() document.Finding) {
-	if why != "" {
-		t.Strays = append(t.Strays, p.problems(identity.Ref{}, finding())...)
 	}
 }
 
@@ -67,32 +63,16 @@ func (t *Tree) samePolicies(before *Tree, names []string) bool {
 // maxContradictions is how many contradictions of the same policies a message has.
 const maxContradictions = 3
 
-// contradictionsOf returns how the policies of these names contradict each other, or the default ones if there are no names.
-func contradictionsOf(names []string, declared []v1alpha1.Policy) []string {
-	of := selected(names, declared)
-	return append(guardrails.Contradictions(of), limitrange.Of(of, v1alpha1.ContainerLimits{}).Conflicts...)
-}
-
-// selected returns the policies of these names, or the default ones if there are no names.
-func selected(names []string, declared []v1alpha1.Policy) []v1alpha1.Policy {
-	of, _ := guardrails.Select(&v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Policies: names}}, declared)
-	return of
-}
-
-// contradiction returns the finding about the policies of a tenant. That about default ones is at the first of them. Only administrators read it.
-func (p *pass) contradiction(t *Tree, tenant *Tenant, why string) document.Finding {
-	file, field, remedy := layout.Join(tenant.dir, layout.TenantFile), "spec.policies", "change one of them, or take it out of the list"
-	if len(tenant.policies) == 0 {
+// tellContradiction adds the finding about a field of a tenant, if there is something to tell. That about default policies is at the first of them. Only administrators read it.
+func (p *pass) tellContradiction(t *Tree, tenant *Tenant, field, why string) {
+	if why == "" {
+		return
+	}
+	file, remedy := layout.Join(tenant.dir, layout.TenantFile), "change one of them, or take it out of the list"
+	if field == "spec.policies" && len(tenant.policies) == 0 {
 		first := slices.IndexFunc(t.Policies, func(d *Definition) bool { return d.byDefault })
 		file, field, remedy = t.Policies[first].dir, "spec.default", "change one of them, or make it no default"
 	}
-	return document.Finding{File: file, Position: p.read(file).Position(field), Code: code.ContradictingPolicies,
-		Why: field + ": the policies contradict each other: " + why + "; " + remedy}
-}
-
-// beyond returns the finding about the domains of a tenant.
-func (p *pass) beyond(tenant *Tenant, why string) document.Finding {
-	file := layout.Join(tenant.dir, layout.TenantFile)
-	return document.Finding{File: file, Position: p.read(file).Position("spec.domains"), Code: code.ContradictingPolicies,
-		Why: "spec.domains: a policy contradicts the domains: " + why + "; change one of them"}
+	t.Strays = append(t.Strays, p.problems(identity.Ref{}, document.Finding{File: file, Position: p.read(file).Position(field), Code: code.ContradictingPolicies,
+		Why: field + ": the policies contradict each other: " + why + "; " + remedy})...)
 }
