@@ -123,6 +123,13 @@ type ClassRules struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +listType=set
 	Storage []string `json:"storage,omitempty"`
+	// VolumeAttributes are the VolumeAttributesClasses that the same claims may name. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	VolumeAttributes []string `json:"volumeAttributes,omitempty"`
 	// Ingress are the IngressClasses that Ingresses may name. Default: all.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32

@@ -679,6 +679,11 @@ func (in *ClassRules) DeepCopyInto(out *ClassRules) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.VolumeAttributes != nil {
+		in, out := &in.VolumeAttributes, &out.VolumeAttributes
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Ingress != nil {
 		in, out := &in.Ingress, &out.Ingress
 		*out = make([]string, len(*in))

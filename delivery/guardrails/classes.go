@@ -29,6 +29,7 @@ func classes(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []f
 		named, allowed []string
 	}{
 		{"classes.storage", "storageClassName", storageClasses(object), rule.Storage},
+		{"classes.volumeAttributes", "volumeAttributesClassName", attributesClasses(object), rule.VolumeAttributes},
 		{"classes.ingress", "ingressClassName", ingressClasses(object), rule.Ingress},
 		{"classes.gateway", "gatewayClassName", gatewayClasses(object), rule.Gateway},
 		{"classes.priority", "priorityClassName", classOfPod(object, "priorityClassName"), rule.Priority},
@@ -55,6 +56,16 @@ func storageClasses(object *unstructured.Unstructured) (all []string) {
 		}
 	}
 	return all
+}
+
+// attributesClasses returns the VolumeAttributesClasses of the same claims.
+func attributesClasses(object *unstructured.Unstructured) (all []string) {
+	for _, claim := range claimsOf(object) {
+		class, _, _ := unstructured.NestedString(claim, "spec", "volumeAttributesClassName")
+		all = append(all, class)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // claimsOf returns a claim, a StatefulSet's claims and those of the ephemeral volumes of pods.

@@ -37,6 +37,7 @@ func listsOf(policy *v1alpha1.Policy) []allowed {
 		{field: "services.loadBalancerSourceRanges", what: "range that connects to load balancers", list: services.LoadBalancerSourceRanges, common: rangesOverlap},
 		{field: "hostnames.suffixes", what: "host name", list: hostnames.Suffixes, common: domainsOverlap},
 		{field: "classes.storage", what: "StorageClass", list: classes.Storage, common: equal},
+		{field: "classes.volumeAttributes", what: "VolumeAttributesClass", list: classes.VolumeAttributes, common: equal},
 		{field: "classes.ingress", what: "IngressClass", list: classes.Ingress, common: equal},
 		{field: "classes.gateway", what: "GatewayClass", list: classes.Gateway, common: equal},
 		{field: "classes.priority", what: "PriorityClass", list: classes.Priority, common: equal},

@@ -33,6 +33,14 @@ var naming = []string{
 // referring are names of annotations, besides those that end with -secret and -configmap, with a value "<namespace>/<name>" of an object that the controller reads.
 var referring = []string{"custom-headers", "auth-proxy-set-headers", "server-ca", "server-crt", "policies", "app-protect-policy", "app-protect-security-log"}
 
+// addressing are names of annotations with which a Service takes an address of load balancers, or shares the load balancer or the address of another Service: of MetalLB, Cilium, kube-vip,
+// AWS, Google, Azure and OpenStack. They have the place of spec.loadBalancerIP, which is always refused.
+var addressing = []string{
+	"loadbalancerips", "allow-shared-ip", "lb-ipam-ips", "ips", "sharing-key", "lb-ipam-sharing-key", "aws-load-balancer-eip-allocations", "aws-load-balancer-private-ipv4-addresses",
+	"aws-load-balancer-ipv6-addresses", "load-balancer-ip-addresses", "azure-load-balancer-ipv4", "azure-load-balancer-ipv6", "azure-pip-name", "azure-pip-name-ipv6", "azure-pip-prefix-id",
+	"load-balancer-id", "load-balancer-address",
+}
+
 // traefiks are names of annotations of Traefik with values "<namespace>-<name>@kubernetescrd".
 var traefiks = []string{"router.middlewares", "router.tls.options", "service.serverstransport"}
 
@@ -86,6 +94,9 @@ func reachesBeyond(key, value, namespace string) string {
 		return "leads the Ingress controller to what is not the app's"
 	case slices.Contains(naming, name), strings.HasPrefix(name, "conditions."), strings.HasPrefix(name, "router.tls.domains."):
 		return "names a host that is not in the rules of the Ingress, which kubeop checks"
+	}
+	if slices.Contains(addressing, name) && (name != "ips" && name != "sharing-key" || domain == "lbipam.cilium.io") {
+		return "takes an address of load balancers that may be meant for others"
 	}
 	if other := otherNamespace(name, value, namespace); other != "" {
 		return "names an object of " + other

@@ -170,7 +170,7 @@ func reservedName(object *unstructured.Unstructured, _ string) string {
 	return ""
 }
 
-// externalService: the Service sends traffic out of the project, or catches traffic to others (CVE-2020-8554).
+// externalService: the Service sends traffic out of the project, catches traffic to others (CVE-2020-8554), or asks for an address of load balancers.
 func externalService(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	if kind.Group != "" || kind.Kind != "Service" {
@@ -182,6 +182,9 @@ func externalService(object *unstructured.Unstructured, _ string) string {
 	}
 	if notEmpty(spec["externalIPs"]) {
 		return "has spec.externalIPs, which can catch traffic meant for others"
+	}
+	if notEmpty(spec["loadBalancerIP"]) {
+		return "has spec.loadBalancerIP, which can take an address meant for others; leave it out, and the load balancer has one of its own"
 	}
 	return ""
 }

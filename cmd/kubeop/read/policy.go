@@ -135,7 +135,7 @@ func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
 		describeRule(page, "hostnames", of.Action, "in", of.Suffixes, "", when(of.Wildcards, "also with wildcards"))
 	}
 	if of := rules.Classes; of != nil {
-		describeRule(page, "classes", of.Action, "storage", of.Storage, "ingress", of.Ingress, "gateway", of.Gateway, "priority", of.Priority, "runtime", of.Runtime, "defaults", classDefaults(of.Defaults))
+		describeRule(page, "classes", of.Action, "storage", of.Storage, "volume attributes", of.VolumeAttributes, "ingress", of.Ingress, "gateway", of.Gateway, "priority", of.Priority, "runtime", of.Runtime, "defaults", classDefaults(of.Defaults))
 	}
 	if of := rules.Nodes; of != nil {
 		var taints []string

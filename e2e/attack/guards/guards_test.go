@@ -182,6 +182,9 @@ var guards = slices.Concat(ofVolumes(), ofNarrow, []guard{
 	{name: "an external IP", control: "Service", field: "/spec/externalIPs", value: "[10.0.0.1]", policy: "kubeop-external-service", words: "has spec.externalIPs"},
 	{name: "a class of balancers", control: "LoadBalancer", field: "/spec/loadBalancerClass", value: "public.example.com/lb", policy: services, words: "has loadBalancerClass public.example.com/lb", skip: noUpdate},
 	{name: "no class of balancers", control: "LoadBalancer", field: "/spec/loadBalancerClass", value: "null", policy: services, words: "names no loadBalancerClass", skip: noUpdate},
+	{name: "an address of balancers", control: "LoadBalancer", field: "/spec/loadBalancerIP", value: "192.0.2.7", policy: "kubeop-external-service", words: "can take an address meant for others"},
+	{name: "an address of balancers by an annotation", control: "LoadBalancer", field: "/metadata/annotations/metallb.io~1loadBalancerIPs", value: "192.0.2.7", policy: "kubeop-ingress-annotation", words: "takes an address of load balancers", skip: oneInGit},
+	{name: "a shared address of balancers", control: "LoadBalancer", field: "/metadata/annotations/lbipam.cilium.io~1sharing-key", value: "x", policy: "kubeop-ingress-annotation", words: "takes an address of load balancers", skip: oneInGit},
 	{name: "everybody", control: "LoadBalancer", field: "/spec/loadBalancerSourceRanges", value: "[0.0.0.0/0]", policy: services, words: "lets 0.0.0.0/0 connect"},
 	{name: "nobody named", control: "LoadBalancer", field: "/spec/loadBalancerSourceRanges", value: "[]", policy: services, words: "has no loadBalancerSourceRanges"},
 
@@ -247,6 +250,8 @@ var guards = slices.Concat(ofVolumes(), ofNarrow, []guard{
 	{name: "data of others of a template", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/spec/dataSourceRef", value: theirData, policy: "kubeop-volumes", words: "takes its data from namespace default", skip: noUpdate},
 	{name: "a snapshot of others of a template", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/spec/dataSourceRef", value: "{apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: a, namespace: default}", policy: "kubeop-volumes", words: "takes its data from namespace default", skip: noUpdate + oneInGit},
 	{name: "a forged claim", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/metadata/labels/paas.kubeop.io~1app", value: "x", policy: "kubeop-forged-mark", words: "carries paas.kubeop.io/app", skip: noUpdate + noDeployer},
+	{name: "attributes of volumes", control: "Claim", field: "/spec/volumeAttributesClassName", value: "gold", policy: classes, words: "volumeAttributesClassName gold"},
+	{name: "attributes of volumes of a template", control: "StatefulSet", field: "/spec/volumeClaimTemplates/0/spec/volumeAttributesClassName", value: "gold", policy: classes, words: "volumeAttributesClassName gold", skip: noUpdate},
 	{name: "a blocked drain", control: "Budget", field: "/spec/maxUnavailable", value: "0", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
 	{name: "a blocked drain in percent", control: "Budget", field: "/spec/maxUnavailable", value: "00%", policy: "kubeop-disruption-budget", words: "so that no node with its pods can be drained"},
 

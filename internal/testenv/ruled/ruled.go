@@ -51,6 +51,8 @@ type written struct {
 type ofTemplate struct {
 	// Template is the class of a claim of a StatefulSet; OldClass is one in an annotation of the template of a claim.
 	Template, OldClass string
+	// Attributes is the VolumeAttributesClass of a claim or of a template of one.
+	Attributes string
 	// Marked is an annotation of the template of a claim, or of the pods if there is none.
 	Marked string
 }
@@ -139,7 +141,7 @@ func (w *written) object() *unstructured.Unstructured {
 		set.Object["spec"].(map[string]any)["volumeClaimTemplates"] = []any{w.claimTemplate(w.Template)}
 		return set
 	case w.Kind == "" && w.Image == "" && w.InitImage == "" && w.ImageVolume == "" && w.Ephemeral == "" && w.Runtime == "" && w.Priority == "":
-		return object("v1", "PersistentVolumeClaim", nil, claim(w.Claim))
+		return object("v1", "PersistentVolumeClaim", nil, w.claim(w.Claim))
 	}
 	return w.workload(cmp.Or(w.Kind, "Pod"))
 }
@@ -178,10 +180,13 @@ func backend() map[string]any {
 	return map[string]any{"service": map[string]any{"name": "a", "port": map[string]any{"number": int64(80)}}}
 }
 
-func claim(class string) map[string]any {
+func (w *written) claim(class string) map[string]any {
 	spec := map[string]any{"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}
 	if class != "" {
 		spec["storageClassName"] = class
+	}
+	if w.Attributes != "" {
+		spec["volumeAttributesClassName"] = w.Attributes
 	}
 	return spec
 }
@@ -195,7 +200,7 @@ func (w *written) claimTemplate(class string) map[string]any {
 	if w.OldClass != "" {
 		metadata["annotations"] = map[string]any{"volume.beta.kubernetes.io/storage-class": w.OldClass}
 	}
-	return map[string]any{"metadata": metadata, "spec": claim(class)}
+	return map[string]any{"metadata": metadata, "spec": w.claim(class)}
 }
 
 func object(apiVersion, kind string, annotations, spec map[string]any) *unstructured.Unstructured {
