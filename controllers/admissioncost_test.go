@@ -52,7 +52,7 @@ func TestAdmissionTakesLittleTime(t *testing.T) {
 		{"a controller of Kubernetes", controller, pod},
 		{"the deployer", deployer, "{apiVersion: apps/v1, kind: Deployment, " + meta("spec: {selector: {matchLabels: {app: web}}, template: "+template+"}")},
 		{"the deployer", deployer, "{apiVersion: v1, kind: Service, " + meta("spec: {selector: {app: web}, ports: [{port: 80}]}")},
-		{"the deployer", deployer, "{apiVersion: networking.k8s.io/v1, kind: Ingress, " + meta("spec: {rules: [{host: web.costly.example}], tls: [{hosts: [web.costly.example], secretName: a}]}")},
+		{"the deployer", deployer, "{apiVersion: networking.k8s.io/v1, kind: Ingress, " + meta("spec: {ingressClassName: public, rules: [{host: web.costly.example}], tls: [{hosts: [web.costly.example], secretName: a}]}")},
 		{"the deployer", deployer, config},
 		{"an account of the project", bot, config},
 	} {

@@ -17,12 +17,12 @@ import (
 )
 
 // revoke takes away what administrators no longer allow the tenant. It depends on nothing in the tenant's files, and gives nobody anything: the later
-// steps, which may fail for as long as those files make them fail, run also if it fails.
+// steps, which may fail for as long as those files make them fail, run also if it fails. Whether access is ready, grant says.
 func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 	if s.revoked = r.takeAway(ctx, s); s.revoked != nil {
 		return step.GoOn(s.revoked)
 	}
-	return nil
+	return step.Skip()
 }
 
 // takeAway takes away roles from people who are no longer owners, the credentials of registries, and rights to cluster-scoped kinds. Each is tried,

@@ -115,7 +115,7 @@ func changes(p *v1alpha1.Promotion, from, to *v1alpha1.App) ([]update.Change, er
 	if h, s := to.Spec.Helm, from.Spec.Helm; len(all) > 0 && h != nil && h.Digest != "" && s.Digest == "" {
 		return nil, fmt.Errorf("its file has helm.digest, and the file of %s/%s has none: in Git, write it there, too, or remove it here", p.From, from.Name)
 	}
-	if unpinned(from.Spec.Git, to.Spec.Git) {
+	if len(all) == 0 && unpinned(from.Spec.Git, to.Spec.Git) { // Fields that a person names are promoted all the same.
 		return nil, fmt.Errorf("its file has git.oci.tag, and %s/%s follows the tag latest: in Git, write git.oci.digest here, or a tag or semver there", p.From, from.Name)
 	}
 	return all, nil
