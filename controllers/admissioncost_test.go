@@ -62,22 +62,55 @@ func TestAdmissionTakesLittleTime(t *testing.T) {
 		took := n.admissions(requests, create)
 		t.Logf("%-10s by %-26s p50 %6.3f ms, p99 %6.3f ms, mean %6.3f ms of %d", object.GetKind(), row.who, ms(took[len(took)/2]), ms(took[(len(took)-1)*99/100]), mean(took), len(took))
 	}
+	n.checksTakeLittleTime(bot, requests)
+}
+
+// refusedByEach are objects that an account of the project may not write, by the policy that refuses them. The names of the policies are without "kubeop-".
+var refusedByEach = map[string]string{
+	"guardrails-deny":    "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {containers: [{name: a, image: evil.org/a}]}}",
+	"control-plane":      "{apiVersion: v1, kind: Endpoints, metadata: {name: x}, subsets: [{addresses: [{ip: 10.9.9.9}], ports: [{port: 80}]}]}",
+	"disruption-budget":  "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: x}, spec: {maxUnavailable: 0, selector: {matchLabels: {app: a}}}}",
+	"external-service":   "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {ports: [{port: 80}], externalIPs: [192.0.2.1]}}",
+	"foreign-subject":    "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [{kind: ServiceAccount, namespace: default, name: a}]}",
+	"forged-mark":        "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {paas.kubeop.io/tenant: a}}}",
+	"grace-period":       "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {terminationGracePeriodSeconds: 90000, containers: [{name: a, image: nginx}]}}",
+	"ingress-annotation": "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x, annotations: {nginx.ingress.kubernetes.io/server-snippet: a}}, spec: {ingressClassName: public, rules: [{host: web.costly.example}]}}",
+	"object-size":        "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: " + strings.Repeat("a", 40_000) + "}}",
+	"placement":          "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {tolerations: [{operator: Exists}], containers: [{name: a, image: nginx}]}}",
+	"platform-identity":  "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {serviceAccountName: kubeop-deployer, containers: [{name: a, image: nginx}]}}",
+	"platform-token":     "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: x, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}",
+	"reserved-name":      "{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-x}}",
+	"volumes":            "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {volumes: [{name: v, nfs: {server: 10.0.0.1, path: /}}], containers: [{name: a, image: nginx}]}}",
+}
+
+// checksTakeLittleTime has each of these policies refuse an object as often as there are requests, and wants the 99th percentile of all their checks in the buckets up to 1 ms of
+// the metric. The API server records a check of a policy and its binding only if it refuses.
+func (n *team) checksTakeLittleTime(by client.Client, requests int) {
+	n.t.Helper()
 	before := n.metrics()
-	for range requests {
-		if err := bot.Create(t.Context(), n.object(n.namespace(), strings.Replace(pod, "image: a", "image: evil.org/a", 1)), client.DryRunAll); err == nil {
-			t.Fatal("a pod with an image that is not allowed is admitted")
+	for policy, text := range refusedByEach {
+		object := n.object(n.namespace(), text)
+		for range requests {
+			if err := by.Create(n.t.Context(), object.DeepCopy(), client.DryRunAll); err == nil {
+				n.t.Fatalf("no policy refuses the object for %s", policy)
+			}
 		}
 	}
-	after := n.metrics()
-	const images = `{enforcement_action="deny",error_type="invalid_error",policy="kubeop-guardrails-deny",policy_binding="kubeop-guardrails-deny"`
-	checks := after[checkSeconds+"count"+images+"}"] - before[checkSeconds+"count"+images+"}"]
-	if checks < float64(requests) {
-		t.Fatalf("%g checks in %scount for %d refused pods", checks, checkSeconds, requests)
+	after, all, within := n.metrics(), 0.0, 0.0
+	for policy := range refusedByEach {
+		name := "kubeop-" + policy
+		labels := fmt.Sprintf(`{enforcement_action="deny",error_type="invalid_error",policy=%q,policy_binding=%[1]q`, name)
+		grown := func(series string) float64 { return after[checkSeconds+series] - before[checkSeconds+series] }
+		checks, soon := grown("count"+labels+"}"), grown("bucket"+labels+`,le="0.001"}`)
+		if checks < float64(requests) {
+			n.t.Fatalf("%g checks of %s in %scount for %d refusals", checks, name, checkSeconds, requests)
+		}
+		n.t.Logf("%-28s %6g checks, %5.1f %% within 1 ms, mean %.3f ms", name, checks, 100*soon/checks, 1000*grown("sum"+labels+"}")/checks)
+		all, within = all+checks, within+soon
 	}
-	within := after[checkSeconds+"bucket"+images+`,le="0.001"}`] - before[checkSeconds+"bucket"+images+`,le="0.001"}`]
-	t.Logf("%g refusals of images: %g checks within 1 ms, mean %.3f ms", checks, within, 1000*(after[checkSeconds+"sum"+images+"}"]-before[checkSeconds+"sum"+images+"}"])/checks)
-	if within < 0.99*checks {
-		t.Errorf("only %g of %g checks take at most 1 ms", within, checks)
+	n.t.Logf("all policies: %g of %g checks within 1 ms", within, all)
+	if within < 0.99*all {
+		n.t.Errorf("the 99th percentile of the checks of all policies is above 1 ms: only %g of %g take at most that", within, all)
 	}
 }
 

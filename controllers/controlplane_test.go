@@ -67,9 +67,10 @@ func TestNoRightIsEnoughForWhatTheControlPlaneWrites(t *testing.T) {
 			return by.Patch(ctx, namespace(n.namespace()), annotated(v1alpha1.AllowDeletionAnnotation, n.namespace()+"/with-data"), client.DryRunAll)
 		}, want: "PlatformObject: Namespace/" + n.namespace()},
 	}
+	sibling := n.sibling()
 	for name, r := range requests {
 		t.Run(name, func(t *testing.T) {
-			for _, by := range []client.Client{bot, n.as("jane-of-planes")} {
+			for _, by := range []client.Client{bot, n.as("jane-of-planes"), sibling} {
 				n.denied(func() error { return r.do(t.Context(), by) }, r.want)
 			}
 			if r.by == "-" {
@@ -101,6 +102,18 @@ func TestNoRightIsEnoughForWhatTheControlPlaneWrites(t *testing.T) {
 
 // unlabelled takes a namespace away from the policies that select it.
 const unlabelled = `{"metadata":{"labels":{"paas.kubeop.io/tenant":null,"paas.kubeop.io/guardrails":null}}}`
+
+// sibling is an account of another project of the tenant with every right in the project's namespace. Nobody but the operator can give it that.
+func (n *team) sibling() client.Client {
+	n.t.Helper()
+	user := "system:serviceaccount:" + v1alpha1.ProjectNamespace(n.name, "other") + ":bot"
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "sibling"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user, APIGroup: rbacv1.GroupName}}}
+	if err := n.masterful(operatorAccount).Create(n.t.Context(), binding); err != nil {
+		n.t.Fatal(err)
+	}
+	return n.as(user)
+}
 
 // cloudController is a user who has some rights in the whole cluster, as the controllers of cloud providers have, and every right in the project's namespace.
 func (n *team) cloudController() client.Client {
