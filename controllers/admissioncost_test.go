@@ -65,22 +65,24 @@ func TestAdmissionTakesLittleTime(t *testing.T) {
 	n.checksTakeLittleTime(bot, requests)
 }
 
+const refusedPod = "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {"
+
 // refusedByEach are objects that an account of the project may not write, by the policy that refuses them. The names of the policies are without "kubeop-".
 var refusedByEach = map[string]string{
-	"guardrails-deny":    "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {containers: [{name: a, image: evil.org/a}]}}",
+	"guardrails-deny":    refusedPod + strings.Replace(podSpec, "image: a", "image: evil.org/a", 1) + "}}",
 	"control-plane":      "{apiVersion: v1, kind: Endpoints, metadata: {name: x}, subsets: [{addresses: [{ip: 10.9.9.9}], ports: [{port: 80}]}]}",
 	"disruption-budget":  "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: x}, spec: {maxUnavailable: 0, selector: {matchLabels: {app: a}}}}",
 	"external-service":   "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {ports: [{port: 80}], externalIPs: [192.0.2.1]}}",
 	"foreign-subject":    "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [{kind: ServiceAccount, namespace: default, name: a}]}",
 	"forged-mark":        "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {paas.kubeop.io/tenant: a}}}",
-	"grace-period":       "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {terminationGracePeriodSeconds: 90000, containers: [{name: a, image: nginx}]}}",
+	"grace-period":       refusedPod + "terminationGracePeriodSeconds: 90000, " + podSpec + "}}",
 	"ingress-annotation": "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x, annotations: {nginx.ingress.kubernetes.io/server-snippet: a}}, spec: {ingressClassName: public, rules: [{host: web.costly.example}]}}",
 	"object-size":        "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: " + strings.Repeat("a", 40_000) + "}}",
-	"placement":          "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {tolerations: [{operator: Exists}], containers: [{name: a, image: nginx}]}}",
-	"platform-identity":  "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {serviceAccountName: kubeop-deployer, containers: [{name: a, image: nginx}]}}",
+	"placement":          refusedPod + "tolerations: [{operator: Exists}], " + podSpec + "}}",
+	"platform-identity":  refusedPod + "serviceAccountName: kubeop-deployer, " + podSpec + "}}",
 	"platform-token":     "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: x, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}",
 	"reserved-name":      "{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-x}}",
-	"volumes":            "{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {team: a}}, spec: {volumes: [{name: v, nfs: {server: 10.0.0.1, path: /}}], containers: [{name: a, image: nginx}]}}",
+	"volumes":            refusedPod + "volumes: [{name: v, csi: {driver: nfs.csi.k8s.io}}], " + podSpec + "}}",
 }
 
 // checksTakeLittleTime has each of these policies refuse an object as often as there are requests, and wants the 99th percentile of all their checks in the buckets up to 1 ms of
