@@ -85,6 +85,8 @@ func TestNoRightIsEnoughForWhatTheControlPlaneWrites(t *testing.T) {
 			}
 		})
 	}
+	n.writesEndpoints(requests["Endpoints"].do, bot, sibling)
+	n.denied(func() error { return requests["an EndpointSlice"].do(t.Context(), bot) }, "Endpoints: EndpointSlice/other is refused")
 	controller := n.cloudController()
 	for _, name := range []string{"a binding", "the status of a pod", "an annotation of a Service"} {
 		n.eventually(func() error { return requests[name].do(t.Context(), controller) })
@@ -102,6 +104,20 @@ func TestNoRightIsEnoughForWhatTheControlPlaneWrites(t *testing.T) {
 
 // unlabelled takes a namespace away from the policies that select it.
 const unlabelled = `{"metadata":{"labels":{"paas.kubeop.io/tenant":null,"paas.kubeop.io/guardrails":null}}}`
+
+// writesEndpoints checks that an account that the Tenant lists may write Endpoints, and that nobody else may.
+func (n *team) writesEndpoints(write func(context.Context, client.Client) error, bot, sibling client.Client) {
+	n.t.Helper()
+	refused := func(by client.Client) {
+		n.denied(func() error { return write(n.t.Context(), by) }, "Endpoints: Endpoints/other is refused")
+	}
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.EndpointsWriters = []string{"other/bot", "shop/bot"} })
+	n.eventually(func() error { return write(n.t.Context(), bot) })
+	refused(sibling)
+	refused(n.as("jane-of-planes"))
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.EndpointsWriters = []string{"other/bot", "shop/bo", "shop/bot2"} })
+	refused(bot)
+}
 
 // sibling is an account of another project of the tenant with every right in the project's namespace. Nobody but the operator can give it that.
 func (n *team) sibling() client.Client {

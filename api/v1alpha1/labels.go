@@ -99,6 +99,8 @@ const (
 	IngressAnnotationsAnnotation = "paas.kubeop.io/ingress-annotations"
 	// CSIDriversAnnotation is spec.csiDrivers, sorted and separated by commas.
 	CSIDriversAnnotation = "paas.kubeop.io/csi-drivers"
+	// EndpointsWritersAnnotation is spec.endpointsWriters, sorted and separated by commas.
+	EndpointsWritersAnnotation = "paas.kubeop.io/endpoints-writers"
 )
 
 // Label of the namespace of a project in which the chart's admission policies enforce the Guardrails.

@@ -69,6 +69,13 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$`
 	// +listType=set
 	CSIDrivers []string `json:"csiDrivers,omitempty"`
+	// EndpointsWriters are accounts, as <project>/<service account>, that may write Endpoints in the namespace of their project, such as those of databases that
+	// keep their leader there. With Endpoints they lead a Service to any address. Default: none.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +listType=set
+	EndpointsWriters []string `json:"endpointsWriters,omitempty"`
 	// Egress are the address ranges outside the cluster that the tenant's pods may connect to, if egress of its policies allows them too.
 	// Default: what its policies allow, and none if they have no egress.
 	// +kubebuilder:validation:MaxItems=64

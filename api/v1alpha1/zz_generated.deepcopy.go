@@ -3834,6 +3834,11 @@ func (in *TenantSpec) DeepCopyInto(out *TenantSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.EndpointsWriters != nil {
+		in, out := &in.EndpointsWriters, &out.EndpointsWriters
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Egress != nil {
 		in, out := &in.Egress, &out.Egress
 		*out = make([]string, len(*in))

@@ -210,10 +210,10 @@ func TestLimitsOfATenantAreAnnotationsWhereTheyAreSet(t *testing.T) {
 		"nothing is set": {v1alpha1.TenantSpec{}, map[string]string{}, time.Hour, 32768},
 		"everything is set": {
 			v1alpha1.TenantSpec{MaxObjectSize: &size, MaxTerminationGracePeriod: &grace, PriorityClasses: []string{"low", "high"}, Taints: []string{"gpu", "arm"}, IngressAnnotations: []string{"b/x", "a/x"},
-				CSIDrivers: []string{"secrets.example.com", "cache.example.com"}},
+				CSIDrivers: []string{"secrets.example.com", "cache.example.com"}, EndpointsWriters: []string{"shop/db", "blog/db"}},
 			map[string]string{v1alpha1.MaxObjectSizeAnnotation: "65536", v1alpha1.MaxGracePeriodAnnotation: "90", v1alpha1.PriorityClassesAnnotation: "high,low",
 				v1alpha1.TaintsAnnotation: "arm,gpu", v1alpha1.IngressAnnotationsAnnotation: "a/x,b/x",
-				v1alpha1.CSIDriversAnnotation: "cache.example.com,secrets.example.com"},
+				v1alpha1.CSIDriversAnnotation: "cache.example.com,secrets.example.com", v1alpha1.EndpointsWritersAnnotation: "blog/db,shop/db"},
 			90 * time.Second, 65536,
 		},
 	} {

@@ -59,7 +59,7 @@ func LimitsOf(tenant *v1alpha1.Tenant) map[string]string {
 	}
 	for annotation, names := range map[string][]string{
 		v1alpha1.PriorityClassesAnnotation: spec.PriorityClasses, v1alpha1.TaintsAnnotation: spec.Taints, v1alpha1.IngressAnnotationsAnnotation: spec.IngressAnnotations,
-		v1alpha1.CSIDriversAnnotation: spec.CSIDrivers,
+		v1alpha1.CSIDriversAnnotation: spec.CSIDrivers, v1alpha1.EndpointsWritersAnnotation: spec.EndpointsWriters,
 	} {
 		if len(names) > 0 {
 			limits[annotation] = strings.Join(slices.Sorted(slices.Values(names)), ",")
