@@ -213,7 +213,7 @@ func TestAnAppHasTheTermsOfItsTenantAndProject(t *testing.T) {
 	if err := w.finder(t).Find(t.Context(), s, nil); err != nil {
 		t.Fatal(err)
 	}
-	want := subject.Exceptions{Taints: []string{"gpu"}, IngressAnnotations: []string{"c"}, CSIDrivers: []string{"d"}, PriorityClasses: []string{"low", "usual"}, GracePeriod: time.Hour, Usual: classes.Usual{Priority: "usual"}}
+	want := subject.Exceptions{Taints: []string{"gpu"}, IngressAnnotations: []string{"c"}, CSIDrivers: []string{"d"}, PriorityClasses: []string{"low", "usual"}, GracePeriod: time.Hour, Usual: classes.Usual{Priority: "usual", NoIngress: true}}
 	if diff := gocmp.Diff(want, s.Exceptions); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
