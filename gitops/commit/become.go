@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"bytes"
 	"maps"
 	"reflect"
 	"slices"
@@ -43,18 +44,22 @@ func merged(seen, patch map[string]any) map[string]any {
 	return all
 }
 
-// The bounds of changing fields by themselves, because each one reads the file again: how many, in how large a file in bytes, and how often it is tried with others. Beyond them, the
+// The bounds of changing fields by themselves, because each one parses the file again: how many, in how large a file in bytes, and how many bytes are parsed for it. Beyond them, the
 // fields at the top of the file are written anew.
 const (
 	maxFields = 50
 	maxText   = 64 << 10
-	maxTries  = 10
+	maxParsed = 256 << 10
 )
 
 func (e Become) changes(base, newest *folder.Folder) ([]draft.Change, error) {
+	now, err := read(newest, e.File)
+	if err != nil {
+		return nil, err
+	}
 	text, err := read(base, e.File)
 	if err == nil && text == nil {
-		text, err = read(newest, e.File)
+		text = now
 	}
 	if err != nil {
 		return nil, err
@@ -62,39 +67,58 @@ func (e Become) changes(base, newest *folder.Folder) ([]draft.Change, error) {
 	if text == nil {
 		return nil, failure.New(ErrMissing, "%s does not exist", e.File)
 	}
-	value, _, err := edit.Get(text, nil)
+	was, err := edit.Read(text)
 	if err != nil {
 		return nil, failure.Because(ErrInvalidEdit, err, "%s: %s", e.File, err)
 	}
+	value, _ := was.Get(nil)
 	seen, _ := value.(map[string]any)
-	return Set{File: e.File, Fields: e.fields(text, seen, e.Wanted(seen))}.changes(base, newest)
+	// What is wanted is made what it will be when it is written, once: so all that follows compares and does not parse.
+	made, err := edit.Normal(e.Wanted(seen))
+	if err != nil {
+		return nil, failure.Because(ErrInvalidEdit, err, "%s: %s", e.File, err)
+	}
+	wanted, _ := made.(map[string]any)
+	fields, done := e.fields(was, seen, wanted)
+	if done != nil && bytes.Equal(now, text) {
+		return changed(e.File, text, done), nil
+	}
+	return Set{File: e.File, Fields: fields}.changes(base, newest)
 }
 
-// fields returns those to set in a text, so that its object becomes the wanted one.
-func (e Become) fields(text []byte, seen, wanted map[string]any) []Field {
+// fields returns those to set in a file, so that its object becomes the wanted one, and the file with them if it was made.
+func (e Become) fields(was *edit.File, seen, wanted map[string]any) ([]Field, *edit.File) {
 	fields := difference(nil, seen, wanted)
-	if len(fields) <= maxFields && len(text) <= maxText {
-		for range maxTries {
-			failed := e.impossible(text, fields)
-			if failed < 0 {
-				return fields
-			}
-			fields = coarser(fields, failed, wanted)
+	left := maxParsed
+	for len(fields) <= maxFields && len(was.Text()) <= maxText && left > 0 {
+		done, failed := e.set(was, fields, &left)
+		if failed < 0 {
+			return fields, done
 		}
+		fields = coarser(fields, failed, wanted)
 	}
-	return differentKeys(nil, seen, wanted, func(at edit.Path, _, value any) []Field { return []Field{{Path: at, Value: value, Anew: true}} })
+	return differentKeys(nil, seen, wanted, func(at edit.Path, before, value any) []Field {
+		if reflect.DeepEqual(before, value) {
+			return nil
+		}
+		return []Field{{Path: at, Value: value, Anew: true}}
+	}), nil
 }
 
-// impossible returns the first field that cannot be set in a text, -1 if all can be.
-func (e Become) impossible(text []byte, fields []Field) int {
-	now := text
+// set sets fields in a file, and returns the first one that cannot be set, or for which too much would be parsed; -1 if all are. left is how many bytes may be parsed.
+func (e Become) set(was *edit.File, fields []Field, left *int) (now *edit.File, failed int) {
+	now = was
 	for i, f := range fields {
-		var err error
-		if now, err = f.set(e.File, text, now); err != nil {
-			return i
+		next, err := f.set(e.File, was, now)
+		if err != nil {
+			next = now
 		}
+		if *left -= max(len(now.Text()), len(next.Text())); err != nil || *left < 0 {
+			return nil, i
+		}
+		now = next
 	}
-	return -1
+	return now, -1
 }
 
 // coarser has in place of a field that cannot be set one that is written anew: itself, or what holds it.
@@ -124,11 +148,8 @@ func valueAt(value any, path edit.Path) any {
 	return value
 }
 
-// difference returns the fields by which a value becomes the wanted one: the innermost ones.
+// difference returns the fields by which a value becomes the wanted one: the innermost ones. Both are as edit.Normal returns them.
 func difference(at edit.Path, seen, wanted any) (fields []Field) {
-	if edit.Same(seen, wanted) {
-		return nil
-	}
 	switch wanted := wanted.(type) {
 	case map[string]any:
 		if before, is := seen.(map[string]any); is && len(wanted) > 0 {
@@ -138,6 +159,9 @@ func difference(at edit.Path, seen, wanted any) (fields []Field) {
 		if before, is := seen.([]any); is && len(wanted) > 0 {
 			return differentItems(at, before, wanted)
 		}
+	}
+	if reflect.DeepEqual(seen, wanted) {
+		return nil
 	}
 	return []Field{{Path: at, Value: wanted}}
 }
@@ -151,11 +175,11 @@ func differentItems(at edit.Path, seen, wanted []any) (fields []Field) {
 		return fields
 	}
 	first := 0
-	for first < min(len(seen), len(wanted)) && edit.Same(seen[first], wanted[first]) {
+	for first < min(len(seen), len(wanted)) && reflect.DeepEqual(seen[first], wanted[first]) {
 		first++
 	}
 	last := 0
-	for last < min(len(seen), len(wanted))-first && edit.Same(seen[len(seen)-1-last], wanted[len(wanted)-1-last]) {
+	for last < min(len(seen), len(wanted))-first && reflect.DeepEqual(seen[len(seen)-1-last], wanted[len(wanted)-1-last]) {
 		last++
 	}
 	switch {
@@ -173,15 +197,13 @@ func differentItems(at edit.Path, seen, wanted []any) (fields []Field) {
 	return fields
 }
 
-// differentKeys returns the fields by which an object becomes the wanted one. of returns those of a key that both have, with different values.
+// differentKeys returns the fields by which an object becomes the wanted one. of returns those of a key that both have.
 func differentKeys(at edit.Path, seen, wanted map[string]any, of func(at edit.Path, seen, wanted any) []Field) (fields []Field) {
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		before, had := seen[key]
-		switch {
-		case !had:
-			fields = append(fields, Field{Path: below(at, key), Value: wanted[key]})
-		case !edit.Same(before, wanted[key]):
+		if before, had := seen[key]; had {
 			fields = append(fields, of(below(at, key), before, wanted[key])...)
+		} else {
+			fields = append(fields, Field{Path: below(at, key), Value: wanted[key]})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(seen)) {

@@ -42,6 +42,8 @@ type Request struct {
 	Edits  []Edit
 	// Check, if set, is called before the commit is made, with the files before and after it, in Folder. Its error is that of the request, and nothing of it is pushed.
 	Check func(before, after *folder.Folder) error
+	// Alone, if set, is called when the commit is in the branch and nobody waited for it to the end, in a goroutine of its own.
+	Alone func(Result)
 	// Branch is pushed to. If New, it is created, for a pull request; git.ErrMoved means that it exists.
 	Branch string
 	New    bool

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -85,47 +86,63 @@ func (e Set) changes(base, newest *folder.Folder) ([]draft.Change, error) {
 		return nil, failure.New(ErrConflict, "%s was deleted by another commit", e.File)
 	case text == nil:
 		return nil, failure.New(ErrMissing, "%s does not exist", e.File)
+	case len(e.Fields) == 0:
+		return nil, nil
 	}
-	now := text
+	now, err := edit.Read(text)
+	if err != nil {
+		return nil, failure.Because(ErrInvalidEdit, err, "%s: reading %s: %s", e.File, e.Fields[0].Path, err)
+	}
+	seen := now
+	if !bytes.Equal(was, text) {
+		if seen, err = edit.Read(was); err != nil {
+			seen = nil // What cannot be read has nothing that could be undone.
+		}
+	}
 	for _, f := range e.Fields {
-		if now, err = f.set(e.File, was, now); err != nil {
+		if now, err = f.set(e.File, seen, now); err != nil {
 			return nil, err
 		}
 	}
-	if bytes.Equal(now, text) {
-		return nil, nil
-	}
-	return []draft.Change{{Path: e.File, Content: now}}, nil
+	return changed(e.File, text, now), nil
 }
 
-// set sets the field in the newest text of a file. was is the text that the requester saw; nil if there was none.
-func (f Field) set(file string, was, now []byte) ([]byte, error) {
-	at, has, err := edit.Get(now, f.Path)
-	if err != nil {
-		return nil, failure.Because(ErrInvalidEdit, err, "%s: %s", file, err)
+// changed is what changes in a file, nothing if its text is the same.
+func changed(file string, text []byte, now *edit.File) []draft.Change {
+	if bytes.Equal(now.Text(), text) {
+		return nil
 	}
+	return []draft.Change{{Path: file, Content: now.Text()}}
+}
+
+// set sets the field in the newest text of a file. was is what the requester saw; nil if there was none.
+func (f Field) set(file string, was, now *edit.File) (*edit.File, error) {
+	at, has := now.Get(f.Path)
 	before, had := any(nil), false
 	if was != nil {
-		if before, had, err = edit.Get(was, f.Path); err != nil {
-			before, had = at, has // What cannot be read has nothing that could be undone.
-		}
+		before, had = was.Get(f.Path)
 	}
 	if f.Was != nil {
-		was, before, had = now, f.Was, true
+		var err error
+		if before, err = edit.Normal(f.Was); err != nil {
+			return nil, failure.Because(ErrInvalidEdit, err, "%s: %s", file, err)
+		}
+		was, had = now, true
 	}
 	switch {
 	case f.Delete && !has && had, !f.Delete && has && edit.Same(at, f.Value):
 		return now, nil
-	case was != nil && (had != has || !edit.Same(at, before)):
+	case was != nil && (had != has || !reflect.DeepEqual(at, before)):
 		return nil, failure.New(ErrConflict, "%s: another commit changed %s from %s to %s: look at it, and change it again", file, f.Path, shown(before, had), shown(at, has))
 	}
+	var err error
 	switch {
 	case f.Delete:
-		now, err = edit.Delete(now, f.Path)
+		now, err = now.Delete(f.Path)
 	case f.Anew:
-		now, err = edit.Replace(now, f.Path, f.Value)
+		now, err = now.Replace(f.Path, f.Value)
 	default:
-		now, err = edit.Set(now, f.Path, f.Value)
+		now, err = now.Set(f.Path, f.Value)
 	}
 	if err != nil {
 		return nil, failure.Because(ErrInvalidEdit, err, "%s: %s", file, err)

@@ -2,15 +2,18 @@ package commit
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/gitops/edit"
 )
 
 // fileOf is a folder with the file a.yaml; "" for none.
@@ -147,5 +150,52 @@ func TestAnObjectBecomesTheWantedOne(t *testing.T) {
 	changes, err := Changes(fileOf("a:\n  b: 1 # lost\nc: 1 # kept\n"), fileOf("a:\n  b: 1 # lost\nc: 1 # kept\n"), []Edit{Become{File: "a.yaml", Wanted: Merge(map[string]any{"a": many})}})
 	if err != nil || len(changes) != 1 || !strings.Contains(string(changes[0].Content), "c: 1 # kept") || strings.Count(string(changes[0].Content), "\n") != maxFields+4 || !strings.Contains(string(changes[0].Content), "b: 1\n") {
 		t.Errorf("many fields: %v %v", err, changes)
+	}
+}
+
+// TestParsingIsBounded: each field that changes by itself parses the file again, so only few do in a large file, and the others are written anew together.
+func TestParsingIsBounded(t *testing.T) {
+	text := "a: # kept\n"
+	for i := range 400 {
+		text += fmt.Sprintf("  k%d: %s # kept\n", i, strings.Repeat("x", 100))
+	}
+	for fields, kept := range map[int]int{2: 401, 20: 1} {
+		patch := map[string]any{}
+		for i := range fields {
+			patch[fmt.Sprintf("k%d", i)] = "new"
+		}
+		changes, err := Changes(fileOf(text), fileOf(text), []Edit{Become{File: "a.yaml", Wanted: Merge(map[string]any{"a": patch})}})
+		if err != nil || len(changes) != 1 {
+			t.Fatal(changes, err)
+		}
+		got := string(changes[0].Content)
+		if n := strings.Count(got, "# kept"); n != kept || strings.Count(got, ": new") != fields {
+			t.Errorf("%d fields: %d comments are kept", fields, n)
+		}
+	}
+}
+
+// TestADeepSpecIsReadOnce, and not again at each of its levels.
+func TestADeepSpecIsReadOnce(t *testing.T) {
+	var deep any = map[string]any{"text": strings.Split(strings.Repeat("x ", 500), " ")}
+	for range 50 {
+		deep = map[string]any{"a": deep}
+	}
+	text, err := yaml.Marshal(map[string]any{"spec": deep, "other": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	once := testing.AllocsPerRun(1, func() {
+		if _, err := edit.Normal(deep); err != nil {
+			t.Error(err)
+		}
+	})
+	whole := testing.AllocsPerRun(1, func() {
+		if _, err := Changes(fileOf(string(text)), fileOf(string(text)), []Edit{Become{File: "a.yaml", Wanted: Merge(map[string]any{"spec": deep, "other": 2})}}); err != nil {
+			t.Error(err)
+		}
+	})
+	if whole > 10*once {
+		t.Errorf("a change allocates %.0f times, and reading what is wanted %.0f", whole, once)
 	}
 }

@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
@@ -26,10 +28,9 @@ import (
 type held struct {
 	Branch
 	*Writer
-	// ended is closed if the push ends before it is let go.
-	begun, free, ended chan struct{}
-	pushes             int
-	first              *answers
+	begun, free chan struct{}
+	pushes      int
+	first       *answers
 }
 
 // answers are those to requests, in their order.
@@ -41,8 +42,12 @@ type answers struct {
 
 // hold begins to push a first request to a branch, so that those that enter afterwards are one group.
 func hold(ctx context.Context, to Branch) *held {
-	h := &held{Branch: to, Writer: &Writer{Clock: clock.RealClock{}}, begun: make(chan struct{}), free: make(chan struct{}), ended: make(chan struct{})}
-	h.first = h.enter(ctx, request("first", Create{"first", []byte("1")}))
+	return holdRequest(ctx, to, request("first", Create{"first", []byte("1")}))
+}
+
+func holdRequest(ctx context.Context, to Branch, r Request) *held {
+	h := &held{Branch: to, Writer: &Writer{Clock: clock.RealClock{}}, begun: make(chan struct{}), free: make(chan struct{})}
+	h.first = h.enter(ctx, r)
 	<-h.begun
 	return h
 }
@@ -54,7 +59,6 @@ func (h *held) Push(ctx context.Context, p git.Proposed) ([]string, error) {
 		select {
 		case <-h.free:
 		case <-ctx.Done():
-			close(h.ended)
 			return nil, ctx.Err()
 		}
 	}
@@ -79,7 +83,7 @@ func (h *held) callers() (n int) {
 	defer h.mu.Unlock()
 	for _, q := range h.queues {
 		for _, p := range q.requests {
-			n += p.callers
+			n += int(p.callers.Load())
 		}
 	}
 	return n
@@ -295,23 +299,116 @@ func TestACallerThatWaitsNoLonger(t *testing.T) {
 	}
 }
 
-// TestAPushThatNobodyWaitsFor ends, and the next request is pushed.
+// TestAPushThatNobodyWaitsFor goes on, because it may have arrived. What became of it is told to the request.
 func TestAPushThatNobodyWaitsFor(t *testing.T) {
 	s := serve(t)
 	ctx, end := context.WithCancelCause(t.Context())
-	h := hold(ctx, s.remote())
+	r := request("first", Create{"first", []byte("1")})
+	told := make(chan Result, 1)
+	r.Alone = func(done Result) { told <- done }
+	h := holdRequest(ctx, s.remote(), r)
 	end(errors.New("the caller hung up"))
 	h.first.all.Wait()
-	<-h.ended
 	if err := h.first.errs[0]; err == nil || err.Error() != "the commit could not be pushed in time: the caller hung up after 1 attempts" {
 		t.Errorf("got %v", err)
+	}
+	h.let()
+	if done := <-told; done.Hash != s.bare("rev-parse", "main") || done.Unchanged {
+		t.Errorf("told is %+v", done)
 	}
 	if _, err := h.Write(t.Context(), h, request("next", Create{"next", []byte("1")})); err != nil {
 		t.Error(err)
 	}
-	if ids := s.ids(); ids["first"] != 0 || ids["next"] != 1 {
+	if ids := s.ids(); ids["first"] != 1 || ids["next"] != 1 {
 		t.Errorf("the branch has %v", ids)
 	}
+}
+
+// fetching is a branch of which the first fetch waits until it is let go.
+type fetching struct {
+	scripted
+	begun, free chan struct{}
+	once        sync.Once
+}
+
+// Fetch implements Branch.
+func (f *fetching) Fetch(ctx context.Context) (git.Commit, error) {
+	f.once.Do(func() {
+		close(f.begun)
+		select {
+		case <-f.free:
+		case <-ctx.Done():
+		}
+	})
+	if ctx.Err() != nil {
+		return git.Commit{}, ctx.Err()
+	}
+	return f.scripted.Fetch(ctx)
+}
+
+// counted counts how often it is made.
+type counted struct{ made *atomic.Int32 }
+
+func (e counted) changes(_, _ *folder.Folder) ([]draft.Change, error) {
+	e.made.Add(1)
+	return nil, nil
+}
+
+// TestNothingIsMadeForCallersThatLeft while a turn was fetching: neither for one of several, nor if all left, which ends the turn.
+func TestNothingIsMadeForCallersThatLeft(t *testing.T) {
+	for name, stays := range map[string]bool{"one stays": true, "all left": false} {
+		t.Run(name, func(t *testing.T) {
+			var made atomic.Int32
+			to := &fetching{begun: make(chan struct{}), free: make(chan struct{})}
+			h := &held{Branch: to, Writer: &Writer{Clock: clock.RealClock{}}, begun: make(chan struct{}), free: make(chan struct{})}
+			ctx, leave := context.WithCancel(t.Context())
+			gone := h.enter(ctx, request("gone", counted{&made}))
+			<-to.begun
+			left := &answers{}
+			if stays {
+				left = h.enter(t.Context(), request("stays", counted{&made}))
+			}
+			leave()
+			gone.all.Wait()
+			sources.WantError(t, gone.errs[0], context.Canceled, "the commit could not be pushed in time")
+			if stays {
+				close(to.free)
+			}
+			left.all.Wait()
+			for h.queued() > 0 {
+				time.Sleep(time.Millisecond)
+			}
+			if err := errors.Join(left.errs...); err != nil || made.Load() != int32(len(left.errs)) {
+				t.Errorf("%d requests were made, %v", made.Load(), err)
+			}
+		})
+	}
+}
+
+func (h *held) queued() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.queues)
+}
+
+// TestMakingCommitsIsBounded: those that take too long are left to the next push, so that the first are answered.
+func TestMakingCommitsIsBounded(t *testing.T) {
+	c := clocktesting.NewFakePassiveClock(time.Now())
+	k, first := &known{commits: map[string]string{}}, &waiting{Request: request("slow", slow{c})}
+	first.callers.Add(1)
+	took, err := k.chain(t.Context(), draft.New(), git.Commit{Root: fileOf("")}, c, []*waiting{first, {}})
+	if len(took) != 1 || err != nil {
+		t.Errorf("%d requests, %v", len(took), err)
+	}
+}
+
+type slow struct {
+	*clocktesting.FakePassiveClock
+}
+
+func (e slow) changes(_, _ *folder.Folder) ([]draft.Change, error) {
+	e.SetTime(e.Now().Add(2 * maxMaking))
+	return nil, nil
 }
 
 // TestWhatIsInARestoredFolder is known to the requests after it.

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
@@ -17,8 +19,10 @@ import (
 type waiting struct {
 	Request
 	to Branch
-	// callers is how many wait for the answer. The mutex of the Writer guards it.
-	callers int
+	// callers is how many wait for the answer. It changes under the mutex of the Writer, as do taken and settled.
+	callers atomic.Int32
+	// taken: a turn has the request. settled: its answer is there, or about to be.
+	taken, settled bool
 	// attempts is how many commits were made, and failures how many times in a row the server failed.
 	attempts atomic.Int32
 	failures int
@@ -30,10 +34,11 @@ type waiting struct {
 	answered chan struct{}
 }
 
-// The bounds of one push. Another one takes what is beyond them.
+// The bounds of one push: how many requests, how many bytes, and how long their commits are made. Another one takes what is beyond them.
 const (
 	maxRequests = 500
 	maxBytes    = 16 << 20
+	maxMaking   = 5 * time.Second
 )
 
 // lookBack is among how many of the newest commits a request is looked for that was made before.
@@ -79,13 +84,16 @@ func (k *known) add(commits []draft.Commit, hashes []string) {
 	}
 }
 
+// errGone means that nobody waits for a request any more, so it is not made.
+var errGone = errors.New("nobody waits for the commit")
+
 // errSplit means that the server refused the commits of several requests: fewer of them may succeed.
 var errSplit = errors.New("several requests were refused together")
 
 // turn tries to make the requests of a group at once: it fetches, makes a commit of each upon the one before, and pushes them together. It
 // returns those that it took part of the group. Without an error they have their answers. A request that cannot be made fails alone; but its
-// error may come from a commit before it, so it is an answer only if those are pushed.
-func (k *known) turn(ctx context.Context, now time.Time, group []*waiting) (took []*waiting, err error) {
+// error may come from a commit before it, so it is an answer only if those are pushed. pushing is called before the push, and refuses it if nobody waits.
+func (k *known) turn(ctx context.Context, c clock.PassiveClock, group []*waiting, pushing func() error) (took []*waiting, err error) {
 	to, first := group[0].to, group[0].Request
 	newest, err := to.Fetch(ctx)
 	if err == nil && !first.New { // A new branch exists if the request was made before.
@@ -95,10 +103,12 @@ func (k *known) turn(ctx context.Context, now time.Time, group []*waiting) (took
 		return group, err
 	}
 	chain := draft.New()
-	took = k.chain(chain, newest, now, group)
+	if took, err = k.chain(ctx, chain, newest, c, group); err != nil {
+		return took, err
+	}
 	hashes := []string{newest.Hash}
 	if len(chain.Commits) > 0 {
-		pushed, err := to.Push(ctx, git.Proposed{Upon: newest, Draft: chain, Branch: first.Branch, New: first.New})
+		pushed, err := k.push(ctx, to, git.Proposed{Upon: newest, Draft: chain, Branch: first.Branch, New: first.New}, pushing)
 		if len(took) > 1 && (errors.Is(err, git.ErrRefused) || errors.Is(err, failure.ErrTooLarge)) {
 			err = errors.Join(errSplit, err)
 		}
@@ -106,7 +116,6 @@ func (k *known) turn(ctx context.Context, now time.Time, group []*waiting) (took
 			return took, err
 		}
 		hashes = append(hashes, pushed...)
-		k.add(chain.Commits, pushed)
 	}
 	for _, p := range took {
 		if p.result.Hash == "" && p.err == nil {
@@ -116,31 +125,49 @@ func (k *known) turn(ctx context.Context, now time.Time, group []*waiting) (took
 	return took, nil
 }
 
-// chain makes the commits of a group until there are enough for one push, and returns the requests up to there.
-func (k *known) chain(chain *draft.Draft, newest git.Commit, now time.Time, group []*waiting) []*waiting {
-	files, at := newest.Root, newest.Root.Over(chain)
+func (k *known) push(ctx context.Context, to Branch, p git.Proposed, pushing func() error) ([]string, error) {
+	if err := pushing(); err != nil {
+		return nil, err
+	}
+	pushed, err := to.Push(ctx, p)
+	if err == nil {
+		k.add(p.Draft.Commits, pushed)
+	}
+	return pushed, err
+}
+
+// chain makes the commits of a group until there are enough for one push, and returns the requests up to there. Requests for which nobody waits are not made.
+func (k *known) chain(ctx context.Context, chain *draft.Draft, newest git.Commit, c clock.PassiveClock, group []*waiting) ([]*waiting, error) {
+	files, at, begin := newest.Root, newest.Root.Over(chain), c.Now()
 	for i, p := range group {
+		if ctx.Err() != nil {
+			return group, ctx.Err()
+		}
 		if p.Base == nil {
 			p.Base = newest.Root
 		}
 		p.result, p.err = Result{Hash: k.commits[p.ID]}, nil
 		var changes []draft.Change
-		if p.result.Hash == "" {
+		switch {
+		case p.result.Hash != "":
+		case p.callers.Load() == 0:
+			p.err = errGone
+		default:
 			changes, p.err = changesOf(p.Request, files)
 			p.result.Unchanged = p.err == nil && len(changes) == 0
 		}
 		if len(changes) > 0 {
 			p.attempts.Add(1)
-			if p.err = chain.Add(files, draft.Commit{Message: p.message(), Author: p.Author, Committer: p.Committer, At: now}, changes); p.err == nil {
+			if p.err = chain.Add(files, draft.Commit{Message: p.message(), Author: p.Author, Committer: p.Committer, At: begin}, changes); p.err == nil {
 				files = at(chain.Commits[len(chain.Commits)-1].Tree)
 			}
 		}
 		p.result.Attempts, p.made = int(p.attempts.Load()), len(chain.Commits)
 		// What a restored folder has is known after the next fetch only.
 		restored := slices.ContainsFunc(changes, func(c draft.Change) bool { return c.Tree != "" })
-		if restored || chain.Bytes() > maxBytes {
-			return group[:i+1]
+		if restored || chain.Bytes() > maxBytes || c.Since(begin) > maxMaking {
+			return group[:i+1], nil
 		}
 	}
-	return group
+	return group, nil
 }

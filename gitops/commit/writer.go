@@ -45,8 +45,9 @@ type queueKey struct{ name, branch, id string }
 // queue are the requests to a branch, the oldest first; those of the push under way are among them. It lasts while there are some.
 type queue struct {
 	requests []*waiting
-	// end ends the push under way, when nobody waits any more.
-	end context.CancelFunc
+	// end ends the turn under way when nobody waits any more, unless it is pushing: a push that has begun may arrive, and what became of it has to be known.
+	end     context.CancelFunc
+	pushing bool
 	// most is how many requests the next push takes, and tries how many turns in a row have to be repeated.
 	most, tries int
 	known       known
@@ -69,7 +70,10 @@ func (w *Writer) Write(ctx context.Context, to Branch, r Request) (Result, error
 	case <-p.answered:
 		return p.result, p.err
 	case <-ctx.Done():
-		w.leave(key, p)
+		if w.leave(key, p) {
+			<-p.answered
+			return p.result, p.err
+		}
 		tried := int(p.attempts.Load())
 		return Result{Attempts: tried}, fmt.Errorf("the commit could not be pushed in time: %w after %d attempts", context.Cause(ctx), tried)
 	}
@@ -95,29 +99,45 @@ func (w *Writer) enter(ctx context.Context, key queueKey, to Branch, r Request) 
 		at = len(q.requests)
 		q.requests = append(q.requests, &waiting{Request: r, to: to, answered: make(chan struct{})})
 	}
-	q.requests[at].callers++
+	q.requests[at].callers.Add(1)
 	return q.requests[at]
 }
 
-// leave takes a caller away from a request, and the request from its queue when it was the last one.
-func (w *Writer) leave(key queueKey, p *waiting) {
+// leave takes a caller away from a request, and the request from its queue when it was the last one, unless a turn has it: then the turn settles it. It reports
+// whether the request is settled, so that its answer is there.
+func (w *Writer) leave(key queueKey, p *waiting) (settled bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if p.callers--; p.callers > 0 {
-		return
+	if p.settled {
+		return true
 	}
-	if q := w.queues[key]; q != nil {
+	q := w.queues[key]
+	if p.callers.Add(-1) > 0 || q == nil || !slices.Contains(q.requests, p) {
+		return false
+	}
+	if !p.taken {
 		w.remove(key, q, p)
 	}
+	if !q.pushing && !slices.ContainsFunc(q.requests, func(p *waiting) bool { return p.callers.Load() > 0 }) {
+		w.close(key, q)
+	}
+	return false
 }
 
 // remove removes requests from a queue, and ends it after the last one. The lock is held.
 func (w *Writer) remove(key queueKey, q *queue, done ...*waiting) {
 	q.requests = slices.DeleteFunc(q.requests, func(p *waiting) bool { return slices.Contains(done, p) })
-	if len(q.requests) == 0 && w.queues[key] == q {
-		delete(w.queues, key)
-		q.end()
+	if len(q.requests) == 0 {
+		w.close(key, q)
 	}
+}
+
+// close ends a queue. Requests that come afterwards have another one. The lock is held.
+func (w *Writer) close(key queueKey, q *queue) {
+	if w.queues[key] == q {
+		delete(w.queues, key)
+	}
+	q.end()
 }
 
 // push pushes until the queue is empty.
@@ -125,11 +145,19 @@ func (w *Writer) push(ctx context.Context, key queueKey, q *queue) {
 	for {
 		w.mu.Lock()
 		group := slices.Clone(q.requests[:min(len(q.requests), q.most)])
+		for _, p := range group {
+			p.taken = true
+		}
 		w.mu.Unlock()
 		if len(group) == 0 {
 			return
 		}
-		took, err := q.known.turn(ctx, w.Clock.Now(), group)
+		took, err := q.known.turn(ctx, w.Clock, group, func() error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			q.pushing = ctx.Err() == nil
+			return ctx.Err()
+		})
 		w.settle(key, q, took, err)
 		if q.tries > 0 {
 			w.pause(ctx, q.tries)
@@ -139,6 +167,9 @@ func (w *Writer) push(ctx context.Context, key queueKey, q *queue) {
 
 // settle answers the requests that a turn took, unless they are to be tried again.
 func (w *Writer) settle(key queueKey, q *queue, took []*waiting, err error) {
+	w.mu.Lock()
+	q.pushing = false
+	w.mu.Unlock()
 	q.tries++
 	switch {
 	case errors.Is(err, errSplit):
@@ -161,14 +192,33 @@ func (w *Writer) settle(key queueKey, q *queue, took []*waiting, err error) {
 	if err == nil {
 		q.most = min(2*q.most, maxRequests)
 	}
+	w.answer(key, q, took, err)
+}
+
+// answer answers requests, whose results are there unless err says why there are none.
+func (w *Writer) answer(key queueKey, q *queue, took []*waiting, err error) {
 	w.mu.Lock()
+	took = slices.DeleteFunc(slices.Clone(took), func(p *waiting) bool { // Somebody waits for it again.
+		return err == nil && errors.Is(p.err, errGone) && p.callers.Load() > 0
+	})
 	w.remove(key, q, took...)
+	var alone []*waiting
+	for _, p := range took {
+		if p.settled = true; p.callers.Load() == 0 {
+			alone = append(alone, p)
+		}
+	}
 	w.mu.Unlock()
 	for _, p := range took {
 		if err != nil {
 			p.result, p.err = Result{Attempts: int(p.attempts.Load())}, err
 		}
 		close(p.answered)
+	}
+	for _, p := range alone {
+		if p.err == nil && p.Alone != nil {
+			go p.Alone(p.result)
+		}
 	}
 }
 

@@ -18,48 +18,81 @@ import (
 // ErrNoField is in the chain of errors of fields that the file does not have.
 var ErrNoField = errors.New("the file has no such field")
 
-// Get returns the value of a field, as JSON has it, and whether the file has the field.
+// File is the text of a YAML file with what it holds, so that several edits parse it once each.
+type File struct {
+	text   []byte
+	object any
+}
+
+// Read parses the text of a file.
+func Read(text []byte) (*File, error) {
+	object, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return &File{text, object}, nil
+}
+
+// Text returns the text of the file. It may not be changed.
+func (f *File) Text() []byte { return f.text }
+
+// Get returns the value of a field, as JSON has it, and whether the file has the field. Without a field it is the whole object.
+func (f *File) Get(field Path) (value any, has bool) { return field.get(f.object) }
+
+// Get returns the value of a field of a text as File.Get does.
 func Get(data []byte, field Path) (value any, has bool, err error) {
-	object, err := parse(data)
+	f, err := Read(data)
 	if err != nil {
 		return nil, false, fmt.Errorf("reading %s: %w", field, err)
 	}
-	value, has = field.get(object)
+	value, has = f.Get(field)
 	return value, has, nil
 }
 
 // Same reports whether a value that Get returned is the value that Set would write.
 func Same(got, wanted any) bool {
-	wanted, err := normal(wanted)
+	wanted, err := Normal(wanted)
 	return err == nil && reflect.DeepEqual(got, wanted)
 }
 
-// Set returns the text with a field set to a value of JSON: nil, bool, a number, string, []any or map[string]any. It creates the objects around
+// Set returns the file with a field set to a value of JSON: nil, bool, a number, string, []any or map[string]any. It creates the objects around
 // the field that are not there. A float without a fraction is written as an integer. An index that equals the length of a list appends to it.
-func Set(data []byte, field Path, value any) ([]byte, error) {
-	value, err := normal(value)
+func (f *File) Set(field Path, value any) (*File, error) {
+	value, err := Normal(value)
+	if err == nil {
+		f, err = f.set(field, value)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("setting %s: %w", field, err)
 	}
-	got, err := change(data, func(root *yaml.Node, t text) (splice, error) { return set(root, t, field, value) },
+	return f, nil
+}
+
+func (f *File) set(field Path, value any) (*File, error) {
+	return f.change(func(root *yaml.Node, t text) (splice, error) { return set(root, t, field, value) },
 		func(before any) (any, error) { return field.set(before, value) })
+}
+
+// Set returns the text with a field set as File.Set does.
+func Set(data []byte, field Path, value any) ([]byte, error) {
+	f, err := Read(data)
 	if err != nil {
 		return nil, fmt.Errorf("setting %s: %w", field, err)
 	}
-	return got, nil
+	return textOf(f.Set(field, value))
 }
 
 // Replace is Set for any value that is there: an object or list of several lines is written anew, without the comments within it.
-func Replace(data []byte, field Path, value any) ([]byte, error) {
-	got, err := Set(data, field, value)
+func (f *File) Replace(field Path, value any) (*File, error) {
+	wanted, err := Normal(value)
+	if err != nil {
+		return nil, fmt.Errorf("setting %s: %w", field, err)
+	}
+	got, err := f.set(field, wanted)
 	if err == nil {
 		return got, nil
 	}
-	wanted, unusable := normal(value)
-	if unusable != nil {
-		return nil, err
-	}
-	got, again := change(data, func(root *yaml.Node, t text) (splice, error) {
+	got, again := f.change(func(root *yaml.Node, t text) (splice, error) {
 		at, err := find(root, field)
 		if err == nil && (at.index < 0 || len(at.rest) > 1) {
 			err = ErrNoField
@@ -70,18 +103,43 @@ func Replace(data []byte, field Path, value any) ([]byte, error) {
 		return rewrite(t, at, wanted)
 	}, func(before any) (any, error) { return field.set(before, wanted) })
 	if again != nil {
-		return nil, err
+		return nil, fmt.Errorf("setting %s: %w", field, err)
 	}
 	return got, nil
 }
 
-// Delete returns the text without a field. Comments above the field stay. A field that is not there is ErrNoField.
-func Delete(data []byte, field Path) ([]byte, error) {
-	got, err := change(data, func(root *yaml.Node, t text) (splice, error) { return remove(root, t, field) }, field.remove)
+// Replace returns the text with a field replaced as File.Replace does.
+func Replace(data []byte, field Path, value any) ([]byte, error) {
+	f, err := Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("setting %s: %w", field, err)
+	}
+	return textOf(f.Replace(field, value))
+}
+
+// Delete returns the file without a field. Comments above the field stay. A field that is not there is ErrNoField.
+func (f *File) Delete(field Path) (*File, error) {
+	got, err := f.change(func(root *yaml.Node, t text) (splice, error) { return remove(root, t, field) }, field.remove)
 	if err != nil {
 		return nil, fmt.Errorf("deleting %s: %w", field, err)
 	}
 	return got, nil
+}
+
+// Delete returns the text without a field as File.Delete does.
+func Delete(data []byte, field Path) ([]byte, error) {
+	f, err := Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("deleting %s: %w", field, err)
+	}
+	return textOf(f.Delete(field))
+}
+
+func textOf(f *File, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Clone(f.text), nil
 }
 
 // splice is the one range of the text that an edit replaces.
@@ -91,24 +149,20 @@ type splice struct {
 }
 
 // change edits the text, and compares the result with the wanted value.
-func change(data []byte, edit func(*yaml.Node, text) (splice, error), wanted func(any) (any, error)) ([]byte, error) {
-	before, err := parse(data)
+func (f *File) change(edit func(*yaml.Node, text) (splice, error), wanted func(any) (any, error)) (*File, error) {
+	want, err := wanted(f.object)
 	if err != nil {
 		return nil, err
 	}
-	want, err := wanted(before)
-	if err != nil {
-		return nil, err
+	if reflect.DeepEqual(f.object, want) {
+		return f, nil
 	}
-	if reflect.DeepEqual(before, want) {
-		return bytes.Clone(data), nil
-	}
-	t, err := newText(data)
+	t, err := newText(f.text)
 	if err != nil {
 		return nil, err
 	}
 	var n yaml.Node
-	if err := yaml.Unmarshal(data, &n); err != nil {
+	if err := yaml.Unmarshal(f.text, &n); err != nil {
 		return nil, fmt.Errorf("parsing the file: %w", err)
 	}
 	if n.Kind != yaml.DocumentNode || n.Content[0].Kind != yaml.MappingNode {
@@ -118,12 +172,12 @@ func change(data []byte, edit func(*yaml.Node, text) (splice, error), wanted fun
 	if err != nil {
 		return nil, err
 	}
-	result := append(append(bytes.Clone(data[:s.start]), s.text...), data[s.end:]...)
-	after, err := parse(result)
-	if err != nil || !reflect.DeepEqual(after, want) {
+	result := append(append(bytes.Clone(f.text[:s.start]), s.text...), f.text[s.end:]...)
+	after, err := Read(result)
+	if err != nil || !reflect.DeepEqual(after.object, want) {
 		return nil, errors.New("the field is written in a way that cannot be edited without changing others, such as by an anchor; edit the file by hand")
 	}
-	return result, nil
+	return after, nil
 }
 
 // parse returns the value of a file, which must hold one document without errors.
@@ -142,8 +196,8 @@ func parse(data []byte) (any, error) {
 	return d.Value, nil
 }
 
-// normal returns the value as document.Parse reads it.
-func normal(value any) (any, error) {
+// Normal returns a value as Get returns it once it is written. It costs as much as writing and reading the value, so compare normal values with reflect.DeepEqual.
+func Normal(value any) (any, error) {
 	data, err := yaml.Marshal(map[string]any{"value": value})
 	if err != nil {
 		return nil, fmt.Errorf("writing the value: %w", err)

@@ -345,7 +345,7 @@ func FuzzAnEditChangesWhatItSays(f *testing.F) {
 		if object, err := parse([]byte("v: " + value + "\n")); err == nil {
 			v = object.(map[string]any)["v"]
 		}
-		if v, err = normal(v); err != nil { // A float without a fraction is written as an integer.
+		if v, err = Normal(v); err != nil { // A float without a fraction is written as an integer.
 			return
 		}
 		original := bytes.Clone(data)
