@@ -407,7 +407,7 @@ func TestRowsOfAWatch(t *testing.T) {
 	want("nothing", s.Resync())
 	packed, err := s.Transformer()(record("e", "1", "web", "shop"))
 	want("a packed one", errors.Join(err, s.Add(packed)), "e of web")
-	for name, err := range map[string]error{"added": s.Add(7), "deleted": s.Delete(7), "listed": s.Replace([]any{7}, "")} {
+	for name, err := range map[string]error{"added": s.Add(7), "updated": s.Update(7), "deleted": s.Delete(7), "listed": s.Replace([]any{7}, "")} {
 		if err == nil || !strings.Contains(err.Error(), "reading the metadata of what was watched") {
 			t.Errorf("%s: got %v", name, err)
 		}
