@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -125,6 +126,10 @@ func TestTagsAndBlobsComeFromAMirror(t *testing.T) {
 	}
 	if got := strings.Join(tags, " "); !strings.Contains(got, "mirror") || strings.Contains(got, "host") {
 		t.Errorf("the tags are %s", got)
+	}
+	many := errors.New("too many tags")
+	if err := m.Tags(t.Context(), "", func([]string) error { return many }); !errors.Is(err, many) {
+		t.Errorf("the error of who reads the tags is lost: %v", err)
 	}
 	for digest, content := range m.mirror.Blobs {
 		m.host.Blobs[digest] = content
