@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +62,14 @@ func accounts(t *testing.T) (admin client.Client, manager *rest.Config) {
 	manager = rest.AnonymousClientConfig(env.Config)
 	manager.BearerToken = token.Status.Token
 	return admin, manager
+}
+
+// TestAClusterThatCannotBeConnectedToIsAnError: the manager would serve an empty index.
+func TestAClusterThatCannotBeConnectedToIsAnError(t *testing.T) {
+	config := &rest.Config{Host: "https://127.0.0.1", TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(t.TempDir(), "none")}}
+	if c, err := NewCluster(t.Context(), config); c != nil || err == nil || !strings.HasPrefix(err.Error(), "making the caches: ") {
+		t.Errorf("got %v, %v", c, err)
+	}
 }
 
 // follow starts a Cluster, and returns it when it was read.
