@@ -54,6 +54,33 @@ const (
 	Removed FileDiffChange = "removed"
 )
 
+// Defines values for JWKAlg.
+const (
+	EdDSA JWKAlg = "EdDSA"
+)
+
+// Defines values for JWKCrv.
+const (
+	Ed25519 JWKCrv = "Ed25519"
+)
+
+// Defines values for JWKKty.
+const (
+	OKP JWKKty = "OKP"
+)
+
+// Defines values for JWKUse.
+const (
+	Sig JWKUse = "sig"
+)
+
+// Defines values for JwtInputBodyRole.
+const (
+	Deploy JwtInputBodyRole = "deploy"
+	Edit   JwtInputBodyRole = "edit"
+	View   JwtInputBodyRole = "view"
+)
+
 // Defines values for PlannedObjectAction.
 const (
 	Change PlannedObjectAction = "change"
@@ -215,7 +242,7 @@ type ConfirmationNeeded string
 type Created struct {
 	Created time.Time `json:"created"`
 
-	// CreatedBy The id of the token that created this one, or setup.
+	// CreatedBy The id of the caller who created it, or setup; empty for a JWT.
 	CreatedBy string    `json:"createdBy"`
 	Expires   time.Time `json:"expires"`
 	ID        string    `json:"id"`
@@ -276,7 +303,7 @@ type Event struct {
 	// Examples: createToken
 	Action string `json:"action"`
 
-	// Actor The id of the caller's token, or setup.
+	// Actor The id of the caller's token, jwt: with the id of a JWT, user: with the name of a person, or setup.
 	Actor string `json:"actor"`
 
 	// Address Where the request came from.
@@ -355,6 +382,70 @@ type History struct {
 
 	// Items The last deliveries, the newest first. The operator keeps ten.
 	Items []Delivery `json:"items"`
+}
+
+// JWK defines model for JWK.
+type JWK struct {
+	Alg JWKAlg `json:"alg"`
+	Crv JWKCrv `json:"crv"`
+
+	// Kid The id of the key, which a JWT has in its header.
+	Kid string `json:"kid"`
+	Kty JWKKty `json:"kty"`
+	Use JWKUse `json:"use"`
+
+	// X The public key.
+	X string `json:"x"`
+}
+
+// JWKAlg defines model for JWK.Alg.
+type JWKAlg string
+
+// JWKCrv defines model for JWK.Crv.
+type JWKCrv string
+
+// JWKKty defines model for JWK.Kty.
+type JWKKty string
+
+// JWKUse defines model for JWK.Use.
+type JWKUse string
+
+// JWT defines model for JWT.
+type JWT struct {
+	Audience string    `json:"audience"`
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires"`
+	ID       string    `json:"id"`
+
+	// Jwt The JWT. It is shown only here, and the manager does not keep it.
+	Jwt  string `json:"jwt"`
+	Name string `json:"name"`
+
+	// Scope Examples: project:acme/shop:deploy
+	Scope string `json:"scope"`
+}
+
+// JwtInputBody defines model for JwtInputBody.
+type JwtInputBody struct {
+	// Audience Who verifies it. Default: the manager. It takes no JWT for another audience.
+	Audience string `json:"audience,omitempty,omitzero"`
+
+	// Name What it is for.
+	Name string `json:"name"`
+
+	// Role What it may in the project.
+	Role JwtInputBodyRole `json:"role"`
+
+	// Seconds How long it is valid.
+	Seconds int64 `json:"seconds,omitempty,omitzero"`
+}
+
+// JwtInputBodyRole What it may in the project.
+type JwtInputBodyRole string
+
+// KeySet defines model for KeySet.
+type KeySet struct {
+	Keys []JWK `json:"keys"`
 }
 
 // ListApp defines model for ListApp.
@@ -591,7 +682,7 @@ type TenantReady string
 type Token struct {
 	Created time.Time `json:"created"`
 
-	// CreatedBy The id of the token that created this one, or setup.
+	// CreatedBy The id of the caller who created it, or setup; empty for a JWT.
 	CreatedBy string    `json:"createdBy"`
 	Expires   time.Time `json:"expires"`
 	ID        string    `json:"id"`
@@ -750,6 +841,9 @@ type ListAuditParams struct {
 
 	// Cursor The field next of the page before.
 	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+
+	// Tenant The tenant. Default: the only one of the caller; all, for administrators.
+	Tenant string `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
 }
 
 // ExportAuditParams defines parameters for ExportAudit.
@@ -759,6 +853,9 @@ type ExportAuditParams struct {
 
 	// Cursor The header X-Next-Cursor of the part before.
 	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+
+	// Tenant The tenant. Default: the only one of the caller; all, for administrators.
+	Tenant string `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
 
 	// Since Answer only events with a greater id, such as the greatest one that the caller has.
 	Since int64 `form:"since,omitempty" json:"since,omitempty,omitzero"`
@@ -897,6 +994,9 @@ type ListTokensParams struct {
 
 	// Cursor The field next of the page before.
 	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+
+	// Tenant The tenant. Default: the only one of the caller; all, for administrators.
+	Tenant string `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
 }
 
 // CreateAppJSONRequestBody defines body for CreateApp for application/json ContentType.
@@ -920,6 +1020,9 @@ type PatchProjectJSONRequestBody = ObjectSpec
 // ReplaceProjectJSONRequestBody defines body for ReplaceProject for application/json ContentType.
 type ReplaceProjectJSONRequestBody = ObjectSpec
 
+// CreateJWTJSONRequestBody defines body for CreateJWT for application/json ContentType.
+type CreateJWTJSONRequestBody = JwtInputBody
+
 // ClaimSetupJSONRequestBody defines body for ClaimSetup for application/json ContentType.
 type ClaimSetupJSONRequestBody = ClaimInputBody
 
@@ -934,6 +1037,12 @@ type ReplaceTenantJSONRequestBody = ObjectSpec
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = Wanted
+
+// ListJWTKeys calls GET /.well-known/jwks.json: The public keys that verify JWTs of projects (RFC 7517).
+func (c *Client) ListJWTKeys(ctx context.Context) (*Answer[KeySet], error) {
+	r := c.request(http.MethodGet, "/.well-known/jwks.json")
+	return send[KeySet](ctx, r)
+}
 
 // GetHealth calls GET /healthz: Whether the process answers.
 func (c *Client) GetHealth(ctx context.Context) (*Answer[State], error) {
@@ -1050,7 +1159,8 @@ func (c *Client) RollbackApp(ctx context.Context, tenant string, project string,
 func (c *Client) ListAudit(ctx context.Context, params ListAuditParams) (*Answer[ListEvent], error) {
 	r := c.request(http.MethodGet, "/v1/audit").
 		query("limit", params.Limit).
-		query("cursor", params.Cursor)
+		query("cursor", params.Cursor).
+		query("tenant", params.Tenant)
 	return send[ListEvent](ctx, r)
 }
 
@@ -1059,6 +1169,7 @@ func (c *Client) ExportAudit(ctx context.Context, params ExportAuditParams) (*An
 	r := c.request(http.MethodGet, "/v1/audit/export").
 		query("limit", params.Limit).
 		query("cursor", params.Cursor).
+		query("tenant", params.Tenant).
 		query("since", params.Since)
 	return sendForLines(ctx, r)
 }
@@ -1143,6 +1254,13 @@ func (c *Client) GetProjectFile(ctx context.Context, tenant string, project stri
 	r := c.request(http.MethodGet, fmt.Sprintf("/v1/projects/%s/%s/file", url.PathEscape(tenant), url.PathEscape(project))).
 		header("If-None-Match", params.IfNoneMatch)
 	return send[File](ctx, r)
+}
+
+// CreateJWT calls POST /v1/projects/{tenant}/{project}/jwt: A JWT for a project, which is valid for a short time and needs no store.
+func (c *Client) CreateJWT(ctx context.Context, tenant string, project string, body CreateJWTJSONRequestBody) (*Answer[JWT], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/projects/%s/%s/jwt", url.PathEscape(tenant), url.PathEscape(project))).
+		json(body)
+	return send[JWT](ctx, r)
 }
 
 // ClaimSetup calls POST /v1/setup: The token of the first administrator, for the code that the manager printed.
@@ -1232,7 +1350,8 @@ func (c *Client) GetTenantFile(ctx context.Context, tenant string, params GetTen
 func (c *Client) ListTokens(ctx context.Context, params ListTokensParams) (*Answer[ListToken], error) {
 	r := c.request(http.MethodGet, "/v1/tokens").
 		query("limit", params.Limit).
-		query("cursor", params.Cursor)
+		query("cursor", params.Cursor).
+		query("tenant", params.Tenant)
 	return send[ListToken](ctx, r)
 }
 

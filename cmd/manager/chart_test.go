@@ -92,7 +92,7 @@ manager:
 		t.Fatal(err)
 	}
 	proxies, err := c.Proxies()
-	if err != nil || len(proxies) != 2 || c.DrainDelay.Seconds() != 60 || c.GracefulTimeout.Seconds() != 120 || c.TLSCertDir != "/tls" || c.KeyFile != "/keys/keys" || c.Burst != 7 {
+	if err != nil || len(proxies) != 2 || c.DrainDelay.Seconds() != 60 || c.GracefulTimeout.Seconds() != 120 || c.TLSCertDir != "/tls" || c.KeyFile != "/keys/keys" || c.PublicURL != "https://kubeop-manager.kubeop-system.svc:8443" || c.Burst != 7 {
 		t.Errorf("%v: the manager reads %+v", err, c)
 	}
 	service := decode[corev1.Service](t, rendered, "Service")
@@ -158,6 +158,8 @@ func TestTheChartWantsTLSOrToBeToldOtherwise(t *testing.T) {
 		"another grace":     {`{enabled: true, tlsSecret: x, extraEnv: [{name: DRAIN_DELAY, value: 1m}]}`, "set manager.drainDelaySeconds"},
 		"no grace":          {`{enabled: true, tlsSecret: x, gracefulTimeoutSeconds: 15}`, "gracefulTimeoutSeconds"},
 		"a misspelt value":  {`{enabled: true, tlsSecret: x, plainHttp: true}`, "plainHttp"},
+		"another address":   {`{enabled: true, tlsSecret: x, url: "https://kubeop.example.com"}`, `{name: PUBLIC_URL, value: "https://kubeop.example.com"}`},
+		"a slash too many":  {`{enabled: true, tlsSecret: x, url: "https://kubeop.example.com/"}`, "/manager/url"},
 		"it is not enabled": {`{enabled: false}`, "could not find template"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,5 +167,43 @@ func TestTheChartWantsTLSOrToBeToldOtherwise(t *testing.T) {
 				t.Errorf("want %q in\n%s", c.want, out)
 			}
 		})
+	}
+}
+
+// TestTheChartSaysHowPeopleSignIn compares what the chart sets with what the manager reads.
+func TestTheChartSaysHowPeopleSignIn(t *testing.T) {
+	rendered := render(t, `
+manager:
+  enabled: true
+  plainHTTP: true
+  oidc:
+    issuers:
+    - {url: "https://a.example.com", audience: kubeop, usernamePrefix: "a:"}
+    - {url: "https://b.example.com", audience: other, usernameClaim: email, usernamePrefix: "b:", groupsClaim: groups, groupsPrefix: "b:", caConfigMap: issuers}
+    admins: {users: ["a:root"], groups: ["CN=sre,OU=b"]}
+    ports: [8443]
+`)
+	pod := decode[appsv1.Deployment](t, rendered, "Deployment").Spec.Template.Spec
+	for _, v := range pod.Containers[0].Env {
+		t.Setenv(v.Name, v.Value)
+	}
+	c, err := config.LoadManager(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.OIDC{Issuers: []config.Issuer{
+		{URL: "https://a.example.com", Audience: "kubeop", UsernameClaim: "sub", UsernamePrefix: "a:"},
+		{URL: "https://b.example.com", Audience: "other", UsernameClaim: "email", UsernamePrefix: "b:", GroupsClaim: "groups", GroupsPrefix: "b:", CAFile: "/issuers/1/ca.crt"},
+	}}
+	want.Admins.Users, want.Admins.Groups = []string{"a:root"}, []string{"CN=sre,OU=b"}
+	if diff := gocmp.Diff(want, c.OIDC); diff != "" {
+		t.Errorf("-want +read:\n%s", diff)
+	}
+	mounted := slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "issuer-1" && m.MountPath == "/issuers/1" })
+	if !mounted || !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "issuer-1" && v.ConfigMap.Name == "issuers" }) {
+		t.Errorf("the certificates are not there: %+v, %+v", pod.Volumes, pod.Containers[0].VolumeMounts)
+	}
+	if policy := decode[networkingv1.NetworkPolicy](t, rendered, "NetworkPolicy"); len(policy.Spec.Egress) != 3 || policy.Spec.Egress[1].Ports[0].Port.IntValue() != 8443 {
+		t.Errorf("it may connect to %+v", policy.Spec.Egress)
 	}
 }

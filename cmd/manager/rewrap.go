@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +48,7 @@ func rewrap() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := sqlite.Open(cmd.Context(), filepath.Join(c.DataDir, "manager.db"))
+			s, err := openStore(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
@@ -61,6 +62,34 @@ func rewrap() *cobra.Command {
 		},
 	}
 }
+
+func openStore(ctx context.Context, c *config.Manager) (store.Store, error) {
+	return sqlite.Open(ctx, filepath.Join(c.DataDir, "manager.db"))
+}
+
+func revokeJWTs() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke-jwts", Short: "Delete the keys that sign JWTs, so that no JWT is valid any more", Args: cobra.NoArgs,
+		Long: "revoke-jwts deletes the keys that sign the JWTs of projects. A manager that runs notices it within a minute, and makes a new key: then no JWT from before is valid. " +
+			"Others who verify JWTs take them until they read the public keys again. It reads the environment of the manager, so run it in its container.",
+		Example: "  kubectl exec -n kubeop-system deploy/kubeop-manager -- /manager revoke-jwts",
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			c, err := config.LoadManager(cmd.Context())
+			if err != nil {
+				return err
+			}
+			s, err := openStore(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			return s.DropSigningKeys(cmd.Context(), endOfTime)
+		},
+	}
+}
+
+// endOfTime is later than any key signs.
+var endOfTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // rewrapPage is how many secrets are read at once.
 const rewrapPage = 100

@@ -195,3 +195,14 @@ func TestASecretThatCannotBeReadIsNamed(t *testing.T) {
 		t.Errorf("without a file: %v", err)
 	}
 }
+
+func TestRevokingJWTsDeletesTheKeysThatSign(t *testing.T) {
+	s := newSealedStore(t)
+	s.add(s.keys(s.key("k")), 0)
+	if _, err := s.run("revoke-jwts"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := s.ListSigningKeys(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
@@ -27,13 +28,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/manager/api"
 	"github.com/kubeop/kubeop/internal/manager/live"
+	"github.com/kubeop/kubeop/internal/manager/oidc"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/server"
+	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/manager/tokens"
 	"github.com/kubeop/kubeop/internal/store"
-	"github.com/kubeop/kubeop/internal/store/sqlite"
 )
 
 // manager is a manager that listens.
@@ -44,20 +47,33 @@ type manager struct {
 	store        store.Store
 	cluster      *live.Cluster
 	repositories *repositories.Repositories
+	signing      *signing.Keys
+	issuers      *oidc.Issuers
 	certificates *certwatcher.CertWatcher
 }
 
 // listen opens the store and the addresses, so that a wrong setting is found before anything runs.
 func listen(ctx context.Context, c *config.Manager, cluster *rest.Config) (_ *manager, err error) {
 	m := &manager{config: c, checks: readiness.New(ctrl.Log.WithName("readiness"), time.Now)}
+	if m.issuers, err = openIssuers(c); err != nil {
+		return nil, err
+	}
 	if m.cluster, err = live.NewCluster(ctx, cluster); err != nil {
 		return nil, err
 	}
+	m.cluster.Owners.Administer(c.OIDC.Admins.Users, c.OIDC.Admins.Groups)
 	if m.repositories, err = openRepositories(c, cluster, m.cluster); err != nil {
 		return nil, err
 	}
-	if m.store, err = sqlite.Open(ctx, filepath.Join(c.DataDir, "manager.db")); err != nil {
+	if m.store, err = openStore(ctx, c); err != nil {
 		return nil, err
+	}
+	m.signing = &signing.Keys{Issuer: cmp.Or(c.PublicURL, "kubeop-manager"), File: c.KeyFile, Store: m.store, Now: time.Now}
+	if c.KeyFile != "" {
+		if _, err := kms.Read(c.KeyFile); err != nil {
+			return nil, errors.Join(fmt.Errorf("KEY_FILE: %w", err), m.store.Close())
+		}
+		m.checks.Add("signing-keys", m.signing.Check)
 	}
 	if err := m.listen(); err != nil {
 		return nil, errors.Join(err, m.store.Close())
@@ -69,6 +85,9 @@ func (m *manager) listen() error {
 	c := m.config
 	m.checks.Add("store", m.store.Ping)
 	m.checks.Add("caches", m.cluster.Following)
+	for _, url := range m.issuers.URLs() {
+		m.checks.Add("issuer "+url, func(context.Context) error { return m.issuers.Check(url) })
+	}
 	registry := prometheus.NewRegistry()
 	behind := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kubeop_manager_caches_behind_seconds", Help: "How long the caches do not follow the API server, so that reads are answered as it was then; 0 while they follow it.",
@@ -79,7 +98,7 @@ func (m *manager) listen() error {
 		return err
 	}
 	handler, err := api.New(api.Options{
-		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Live: &live.Operations{Index: m.cluster.Index, Synced: m.cluster.Synced}, Repositories: m.repositories,
+		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Signing: m.signing, Issuers: m.issuers, Owners: m.cluster.Owners, Live: &live.Operations{Index: m.cluster.Index, Synced: m.cluster.Synced}, Repositories: m.repositories,
 		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Proxies: proxies, Now: time.Now,
 	})
 	if err != nil {
@@ -97,6 +116,19 @@ func (m *manager) listen() error {
 		return errors.Join(fmt.Errorf("listening on HEALTH_ADDR %s: %w", c.HealthAddr, err), m.api.Listener.Close())
 	}
 	return nil
+}
+
+// openIssuers returns the issuers of ID tokens. They are asked later, so that nothing depends on them but who signs in by them.
+func openIssuers(c *config.Manager) (*oidc.Issuers, error) {
+	var all []oidc.Settings
+	for _, issuer := range c.OIDC.Issuers {
+		all = append(all, oidc.Settings(issuer))
+	}
+	issuers, err := oidc.New(all, time.Now)
+	if err != nil {
+		return nil, fmt.Errorf("OIDC: %w", err)
+	}
+	return issuers, nil
 }
 
 // openRepositories returns the repositories of a cluster. Their credentials are read when they are needed.
@@ -204,6 +236,8 @@ func (m *manager) serve(ctx context.Context) (err error) {
 		return m.cluster.Start(finished)
 	})
 	group.Go(func() error { return m.sweep(finished) })
+	group.Go(func() error { return m.signing.Run(logr.NewContext(finished, ctrl.Log.WithName("signing"))) })
+	group.Go(func() error { return m.issuers.Run(logr.NewContext(finished, ctrl.Log.WithName("oidc"))) })
 	if m.certificates != nil {
 		group.Go(func() error {
 			defer cancel()

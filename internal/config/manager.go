@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/sethvargo/go-envconfig"
@@ -17,6 +19,7 @@ const OperationTimeout = 15 * time.Second
 // Manager is the configuration of cmd/manager, from the environment.
 type Manager struct {
 	Logging
+	Signing
 	// APIAddr serves the management API. HealthAddr serves /healthz, /readyz, /version and /metrics without TLS, for probes and Prometheus.
 	APIAddr    string `env:"API_ADDR, default=:8443"`
 	HealthAddr string `env:"HEALTH_ADDR, default=:8081"`
@@ -26,8 +29,6 @@ type Manager struct {
 	// DataDir has the store, manager.db. It has to outlive the process. CacheDir has what was fetched of Git repositories, and need not; "" is a folder in DataDir.
 	DataDir  string `env:"DATA_DIR, default=/data"`
 	CacheDir string `env:"CACHE_DIR"`
-	// KeyFile has the key-encryption keys of what the store keeps encrypted, as internal/kms reads them. "": the manager keeps nothing that it would have to encrypt.
-	KeyFile string `env:"KEY_FILE"`
 	// Namespace is the operator's, which has the credentials of repositories.
 	Namespace string `env:"OPERATOR_NAMESPACE, default=kubeop-system"`
 	// AllowedAddresses are those that the URLs of repositories may lead to although the SSRF guard refuses them by default, as for the operator.
@@ -41,6 +42,16 @@ type Manager struct {
 	// GracefulTimeout is how long it then waits for answers that have begun: longer than an operation may take.
 	DrainDelay      time.Duration `env:"DRAIN_DELAY, default=5s"`
 	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=20s"`
+}
+
+// Signing is who signs what callers show besides tokens.
+type Signing struct {
+	// KeyFile has the key-encryption keys of what the store keeps encrypted, as internal/kms reads them. "": the manager keeps nothing that it would have to encrypt.
+	KeyFile string `env:"KEY_FILE"`
+	// PublicURL is where callers reach the API. It is the issuer of the JWTs of projects; "" is kubeop-manager.
+	PublicURL string `env:"PUBLIC_URL"`
+	// OIDC is how people sign in, as JSON. Tokens work without it.
+	OIDC OIDC `env:"OIDC"`
 }
 
 // LoadManager reads and checks the configuration. Errors name the variable and its valid values.
@@ -72,7 +83,18 @@ func (c *Manager) check() error {
 	}
 	_, proxies := c.Proxies()
 	_, allowed := c.Allowed()
-	return errors.Join(proxies, allowed)
+	return errors.Join(c.checkURL(), c.OIDC.check(c.PublicURL), proxies, allowed)
+}
+
+func (c *Signing) checkURL() error {
+	u, err := url.Parse(c.PublicURL)
+	switch {
+	case c.PublicURL == "":
+		return nil
+	case err != nil, u.Host == "", u.Scheme != "https" && u.Scheme != "http", strings.HasSuffix(c.PublicURL, "/"), u.RawQuery+u.Fragment != "", u.User != nil:
+		return fmt.Errorf("PUBLIC_URL is %q; it may be a URL such as https://kubeop.example.com, without a slash at its end", c.PublicURL)
+	}
+	return nil
 }
 
 // Allowed parses AllowedAddresses. A single address becomes a network that contains only it.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -29,11 +30,43 @@ func TestLoadManager(t *testing.T) {
 		"everyone is a proxy":     {"TRUSTED_PROXIES", "10.0.0.5, ::/0", "TRUSTED_PROXIES holds ::/0; whoever is a proxy names the caller, so it may not be everyone"},
 		"IPv4 as IPv6":            {"TRUSTED_PROXIES", "::ffff:10.0.0.5", "TRUSTED_PROXIES holds ::ffff:10.0.0.5/128, an IPv4 address in the form of IPv6, which no connection has; write it as IPv4"},
 		"an address by its name":  {"ALLOWED_ADDRESSES", "git", `ALLOWED_ADDRESSES holds "git"; it may be addresses and networks such as 10.0.0.5 and 127.0.0.0/8, with commas between them`},
+		"a URL with a slash":      {"PUBLIC_URL", "https://kubeop.example.com/", `PUBLIC_URL is "https://kubeop.example.com/"; it may be a URL such as https://kubeop.example.com, without a slash at its end`},
+		"a name for a URL":        {"PUBLIC_URL", "kubeop.example.com", `PUBLIC_URL is "kubeop.example.com"; it may be a URL such as https://kubeop.example.com, without a slash at its end`},
 		"a negative drain":        {"DRAIN_DELAY", "-1s", "DRAIN_DELAY is -1s; it may be 0s to 5m"},
 		"a stop without patience": {"GRACEFUL_TIMEOUT", "15s", "GRACEFUL_TIMEOUT is 15s; it must be more than the 15s that an operation may take, and at most 5m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := loadManager(t.Context(), envconfig.MapLookuper(map[string]string{c.variable: c.value})); err == nil || err.Error() != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestIssuersThatCouldTakeEachOthersNamesAreRefused(t *testing.T) {
+	const a, b = `{"url":"https://a","audience":"x","usernamePrefix":"a:","groupsClaim":"g","groupsPrefix":"a:"}`, `{"url":"https://b","audience":"x","usernamePrefix":"b:","groupsClaim":"g","groupsPrefix":"b:"}`
+	for name, c := range map[string]struct{ oidc, want string }{
+		"two":                         {`{"issuers":[` + a + `,` + b + `],"admins":{"users":["a:root"]}}`, ""},
+		"one without a prefix":        {`{"issuers":[{"url":"https://a/realms/x","audience":"x"}]}`, ""},
+		"none":                        {``, ""},
+		"no JSON":                     {`https://a`, "it may be JSON"},
+		"a misspelt field":            {`{"issuers":[{"url":"https://a","clientID":"x"}]}`, "clientID"},
+		"an issuer twice":             {`{"issuers":[` + a + `,` + a + `]}`, "https://a twice"},
+		"names with one prefix":       {`{"issuers":[` + a + `,` + strings.Replace(b, `"usernamePrefix":"b:"`, `"usernamePrefix":"a:"`, 1) + `]}`, "usernamePrefix"},
+		"a prefix of the other":       {`{"issuers":[` + a + `,` + strings.Replace(b, `"usernamePrefix":"b:"`, `"usernamePrefix":"a:b:"`, 1) + `]}`, "usernamePrefix"},
+		"names without a prefix":      {`{"issuers":[` + a + `,` + strings.Replace(b, `"usernamePrefix":"b:"`, `"usernamePrefix":""`, 1) + `]}`, "usernamePrefix"},
+		"groups without a prefix":     {`{"issuers":[` + a + `,` + strings.Replace(b, `"groupsPrefix":"b:"`, `"groupsPrefix":""`, 1) + `]}`, "groupsPrefix"},
+		"plain HTTP":                  {`{"issuers":[{"url":"http://a","audience":"x"}]}`, "must be an https URL"},
+		"a query":                     {`{"issuers":[{"url":"https://a?x=1","audience":"x"}]}`, "must be an https URL"},
+		"a password":                  {`{"issuers":[{"url":"https://u:p@a","audience":"x"}]}`, "must be an https URL"},
+		"no audience":                 {`{"issuers":[{"url":"https://a"}]}`, "without an audience"},
+		"the manager itself":          {`{"issuers":[{"url":"https://kubeop.example.com","audience":"x"}]}`, "PUBLIC_URL"},
+		"a group of Kubernetes":       {`{"issuers":[` + a + `],"admins":{"groups":["system:masters"]}}`, "system:masters"},
+		"an administrator of no name": {`{"admins":{"users":[""]}}`, "the administrator"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := loadManager(t.Context(), envconfig.MapLookuper(map[string]string{"OIDC": c.oidc, "PUBLIC_URL": "https://kubeop.example.com"}))
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})

@@ -99,6 +99,16 @@ func (g Grant) Tenant() (string, bool) {
 	return g[0].Tenant, true
 }
 
+// Tenants returns the tenants that the scopes are of, each once; one of them is "" for Admin.
+func (g Grant) Tenants() (all []string) {
+	for _, scope := range g {
+		if !slices.Contains(all, scope.Tenant) {
+			all = append(all, scope.Tenant)
+		}
+	}
+	return all
+}
+
 // May reports whether the caller may do something at a place.
 func (g Grant) May(resource Resource, verb Verb, tenant, project string) bool {
 	for _, scope := range g {

@@ -10,6 +10,7 @@ type Verb string
 const (
 	Caller Resource = "caller"
 	Tokens Resource = "tokens"
+	JWTs   Resource = "jwts"
 	Audit  Resource = "audit"
 
 	Tenants  Resource = "tenants"
@@ -46,6 +47,8 @@ var table = map[Resource]map[Verb]roles{
 		Create: only(Admin, TenantAdmin),
 		Delete: only(Admin, TenantAdmin),
 	},
+	// A JWT has a role in one project.
+	JWTs: {Create: only(Admin, TenantAdmin)},
 	// What was written, by whom and from where.
 	Audit: {Read: only(Admin, TenantAdmin)},
 	// A tenant's settings limit the tenant, so it does not write them.

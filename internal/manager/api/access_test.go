@@ -20,7 +20,10 @@ import (
 
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/manager/live"
+	"github.com/kubeop/kubeop/internal/manager/oidc"
+	"github.com/kubeop/kubeop/internal/manager/owners"
 	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/manager/token"
 	"github.com/kubeop/kubeop/internal/store"
 	"github.com/kubeop/kubeop/internal/store/sqlite"
@@ -45,6 +48,9 @@ type manager struct {
 	*testing.T
 	http.Handler
 	store    store.Store
+	signing  *signing.Keys
+	issuers  *oidc.Issuers
+	owners   *owners.Owners
 	registry *prometheus.Registry
 	now      time.Time
 }
@@ -52,8 +58,10 @@ type manager struct {
 func newManager(t *testing.T) *manager {
 	t.Helper()
 	m := &manager{T: t, store: newStore(t), now: time.Date(2026, 11, 28, 13, 0, 0, 987, time.FixedZone("", 3600))}
+	m.signing = &signing.Keys{Issuer: "https://kubeop.example.com", File: filepath.Join(t.TempDir(), "keys"), Store: m.store, Now: func() time.Time { return m.now }}
+	m.takesPeople()
 	handler, err := New(Options{
-		Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 10_000, Burst: 10_000,
+		Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, Signing: m.signing, Issuers: m.issuers, Owners: m.owners, RequestsPerSecond: 10_000, Burst: 10_000,
 		Now: func() time.Time { return m.now },
 	})
 	if err != nil {
@@ -123,7 +131,7 @@ func TestWhoHasNoValidTokenIsRefusedEverywhere(t *testing.T) {
 	document := read[struct {
 		Paths map[string]map[string]struct{ Security []any }
 	}](m, m.as("", "GET", "/openapi.json", ""), http.StatusOK)
-	open := []string{"/healthz", "/readyz", "/v1/setup", "/version"}
+	open := []string{"/.well-known/jwks.json", "/healthz", "/readyz", "/v1/setup", "/version"}
 	tried := 0
 	for path, methods := range document.Paths {
 		for method, operation := range methods {
@@ -159,13 +167,19 @@ func TestWhoHasNoValidTokenIsRefusedEverywhere(t *testing.T) {
 
 // TestEveryRoleMayWhatTheTableSays tries each role on each operation, on what is of its own tenant and of another one.
 func TestEveryRoleMayWhatTheTableSays(t *testing.T) {
-	for role, administers := range map[string]string{
+	for who, administers := range map[string]string{
 		"admin": "all", "tenant:acme:admin": "own", "tenant:acme:edit": "", "tenant:acme:view": "",
 		"project:acme/shop:view": "", "project:acme/shop:edit": "", "project:acme/shop:deploy": "",
+		"a person with admin": "all", "a person with tenant:acme:admin": "own", "a person with tenant:acme:edit": "", "a person with tenant:acme:view": "",
 	} {
-		t.Run(role, func(t *testing.T) {
+		t.Run(who, func(t *testing.T) {
 			m := newManager(t)
-			caller := m.holder("caller", role)
+			var caller string
+			if role, is := strings.CutPrefix(who, "a person with "); is {
+				caller = m.personWith(role)
+			} else {
+				caller = m.holder("caller", who)
+			}
 			m.holder("own", "tenant:acme:view")
 			m.holder("foreign", "tenant:beta:view")
 			m.holder("platform", "admin")

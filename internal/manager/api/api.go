@@ -22,10 +22,13 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/history"
 	"github.com/kubeop/kubeop/internal/manager/live"
+	"github.com/kubeop/kubeop/internal/manager/oidc"
+	"github.com/kubeop/kubeop/internal/manager/owners"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/ratelimit"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/request"
+	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/manager/tokens"
 	"github.com/kubeop/kubeop/internal/manager/writes"
 	"github.com/kubeop/kubeop/internal/store"
@@ -41,6 +44,11 @@ type Options struct {
 	Registry prometheus.Registerer
 	Checks   *readiness.Checks
 	Store    store.Store
+	// Signing signs the JWTs of projects; nil signs none.
+	Signing *signing.Keys
+	// Issuers knows the ID tokens of people, nil if there are none, and Owners their scopes.
+	Issuers *oidc.Issuers
+	Owners  *owners.Owners
 	// Live reads the cluster.
 	Live *live.Operations
 	// Repositories are written to, and have the history of apps.
@@ -60,13 +68,17 @@ type Repositories interface {
 
 // New returns the handler of the API.
 func New(o Options) (http.Handler, error) {
+	if o.Signing == nil {
+		o.Signing = &signing.Keys{Now: o.Now}
+	}
 	mux := http.NewServeMux()
 	operations := humago.New(mux, settings())
 	registerServer(operations, o.Checks)
 	auth.Describe(operations.OpenAPI())
 	perToken := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
-	operations.UseMiddleware(limitTime, (&auth.Authenticator{Tokens: o.Store, Limit: perToken.Refuse, Now: o.Now}).Middleware(operations))
-	(&tokens.Operations{Store: o.Store, Now: o.Now}).Register(operations)
+	authenticator := &auth.Authenticator{Tokens: o.Store, Projects: o.Signing, Issuers: o.Issuers, Owners: o.Owners, Limit: perToken.Refuse, Now: o.Now}
+	operations.UseMiddleware(limitTime, authenticator.Middleware(operations))
+	(&tokens.Operations{Store: o.Store, Project: o.Live.Project, Signing: o.Signing, Now: o.Now}).Register(operations)
 	audit.Register(operations, o.Store)
 	o.Live.Register(operations)
 	changes := &writes.Operations{Repositories: o.Repositories, Live: o.Live, Store: o.Store, Now: o.Now}

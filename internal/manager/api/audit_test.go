@@ -50,7 +50,7 @@ func TestTheAuditLogIsExportedInParts(t *testing.T) {
 			t.Errorf("since %s (-want +got):\n%s", since, diff)
 		}
 	}
-	for query, code := range map[string]problem.Code{"cursor=%25": problem.BadRequest, "cursor=bmFtZQ": problem.BadRequest, "limit=10001": problem.Invalid, "since=-1": problem.Invalid, "tenant=acme": problem.Invalid} {
+	for query, code := range map[string]problem.Code{"cursor=%25": problem.BadRequest, "cursor=bmFtZQ": problem.BadRequest, "limit=10001": problem.Invalid, "since=-1": problem.Invalid, "tenants=acme": problem.Invalid} {
 		if p := problemOf(t, m.as(admin, "GET", "/v1/audit/export?"+query, "")); p.Code != code {
 			t.Errorf("%s: %+v", query, p)
 		}

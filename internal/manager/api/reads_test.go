@@ -42,7 +42,7 @@ func newCluster(t *testing.T) (m *manager, cluster *index.Index, synced *error) 
 		apply(t, cluster, object)
 	}
 	handler, err := New(Options{
-		Log: logr.Discard(), Registry: m.registry, Checks: noChecks(), Store: m.store, RequestsPerSecond: 10_000, Burst: 10_000, Now: func() time.Time { return m.now },
+		Log: logr.Discard(), Registry: m.registry, Checks: noChecks(), Store: m.store, Signing: m.signing, Issuers: m.issuers, Owners: m.owners, RequestsPerSecond: 10_000, Burst: 10_000, Now: func() time.Time { return m.now },
 		Live: &live.Operations{Index: cluster, Synced: func(context.Context) error { return *synced }},
 	})
 	if err != nil {
@@ -99,48 +99,53 @@ func TestEachRoleSeesWhatItsScopesReach(t *testing.T) {
 		"project:acme/shop:edit":   {"", "shop", []string{"projects/acme/shop", "apps/acme/shop/web"}},
 		"project:acme/shop:deploy": {"", "shop", []string{"projects/acme/shop", "apps/acme/shop/web"}},
 	} {
-		t.Run(role, func(t *testing.T) {
-			caller := m.holder(role, role)
-			if got := names(m, caller, "/v1/tenants"); got != c.tenants {
-				t.Errorf("tenants: %s", got)
-			}
-			if got := names(m, caller, "/v1/projects/acme"); got != c.projects {
-				t.Errorf("projects: %s", got)
-			}
-			if got := names(m, caller, "/v1/apps/acme/shop"); got != "db web" {
-				t.Errorf("apps: %s", got)
-			}
-			missing := problemOf(t, m.as(caller, "GET", "/v1/apps/acme/shop/missing", ""))
-			missing.RequestID = ""
-			found := map[string]bool{}
-			for _, path := range c.found {
-				found[path] = true
-			}
-			for _, path := range []string{
-				"tenants/acme", "tenants/beta", "tenants/none", "tenants/platform", "projects/acme/shop", "projects/acme/blog", "projects/acme/none", "projects/beta/shop", "projects/none/shop",
-				"apps/acme/shop/web", "apps/acme/blog/web", "apps/acme/none/web", "apps/beta/shop/web", "apps/platform/kubeop-acme-shop/web", "apps/beta/none/web",
-			} {
-				answer := m.as(caller, "GET", "/v1/"+path, "")
-				if found[path] {
-					if answer.Code != http.StatusOK {
-						t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+		callers := map[string]string{"a program": m.holder(role, role)}
+		if !strings.HasPrefix(role, "project:") {
+			callers["a person"] = m.personWith(role)
+		}
+		for who, caller := range callers {
+			t.Run(role+" of "+who, func(t *testing.T) {
+				if got := names(m, caller, "/v1/tenants"); got != c.tenants {
+					t.Errorf("tenants: %s", got)
+				}
+				if got := names(m, caller, "/v1/projects/acme"); got != c.projects {
+					t.Errorf("projects: %s", got)
+				}
+				if got := names(m, caller, "/v1/apps/acme/shop"); got != "db web" {
+					t.Errorf("apps: %s", got)
+				}
+				missing := problemOf(t, m.as(caller, "GET", "/v1/apps/acme/shop/missing", ""))
+				missing.RequestID = ""
+				found := map[string]bool{}
+				for _, path := range c.found {
+					found[path] = true
+				}
+				for _, path := range []string{
+					"tenants/acme", "tenants/beta", "tenants/none", "tenants/platform", "projects/acme/shop", "projects/acme/blog", "projects/acme/none", "projects/beta/shop", "projects/none/shop",
+					"apps/acme/shop/web", "apps/acme/blog/web", "apps/acme/none/web", "apps/beta/shop/web", "apps/platform/kubeop-acme-shop/web", "apps/beta/none/web",
+				} {
+					answer := m.as(caller, "GET", "/v1/"+path, "")
+					if found[path] {
+						if answer.Code != http.StatusOK {
+							t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+						}
+						continue
 					}
-					continue
-				}
-				p := problemOf(t, answer)
-				p.RequestID = ""
-				if diff := cmp.Diff(missing, p); diff != "" {
-					t.Errorf("%s is told apart from what does not exist (-missing +got):\n%s", path, diff)
-				}
-			}
-			if role != "admin" {
-				for _, path := range []string{"/v1/projects/beta", "/v1/projects/none", "/v1/apps/beta/shop"} {
-					if p := problemOf(t, m.as(caller, "GET", path, "")); p.Code != problem.NotFound {
-						t.Errorf("%s: %+v", path, p)
+					p := problemOf(t, answer)
+					p.RequestID = ""
+					if diff := cmp.Diff(missing, p); diff != "" {
+						t.Errorf("%s is told apart from what does not exist (-missing +got):\n%s", path, diff)
 					}
 				}
-			}
-		})
+				if role != "admin" {
+					for _, path := range []string{"/v1/projects/beta", "/v1/projects/none", "/v1/apps/beta/shop"} {
+						if p := problemOf(t, m.as(caller, "GET", path, "")); p.Code != problem.NotFound {
+							t.Errorf("%s: %+v", path, p)
+						}
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -198,15 +198,19 @@ func TestAStreamEndsWithTheRightToReadIt(t *testing.T) {
 	s := serve(m)
 	revoked, deleted, rest := s.watch(m.holder("revoked", "admin"), "/v1/tenants?watch=1", ""), s.watch(m.holder("a", "tenant:acme:view"), "/v1/apps/acme/blog?watch=1", ""),
 		s.watch(m.holder("b", "tenant:acme:view"), "/v1/apps/acme/shop?watch=1", "")
+	changed := s.watch(m.personWith("tenant:acme:view"), "/v1/projects/acme?watch=1", "")
+	changed.want("resync", "put blog", "put shop", "synced")
 	revoked.want("resync", "put acme", "put beta", "synced")
 	deleted.want("resync", "put db", "put web", "synced")
 	rest.want("resync", "put db", "put web", "synced")
 	if err := m.store.RevokeToken(t.Context(), "", "revoked", store.Event{At: m.now}); err != nil {
 		t.Fatal(err)
 	}
+	m.personWith("tenant:acme:edit") // The rights of a person are another role's now.
 	live.Forget(cluster, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "blog"}})
 	revoked.want("end unauthenticated", "")
 	deleted.want("end not-found", "")
+	changed.want("delete blog", "end unauthenticated", "")
 	s.stop()
 	rest.want("")
 }

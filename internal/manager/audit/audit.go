@@ -24,16 +24,16 @@ func Register(api huma.API, log store.Audit) {
 		OperationID: "listAudit", Method: http.MethodGet, Path: "/v1/audit", Summary: "What was written, by whom and from where, the newest first",
 		Tags: []string{"Audit"}, Security: auth.Required,
 		Errors: problem.Statuses(http.StatusBadRequest, http.StatusForbidden),
-	}, func(ctx context.Context, q *page.Query) (*answer, error) {
-		caller := auth.Of(ctx)
-		if !caller.Grant.May(access.Audit, access.Read, caller.Token.Tenant, "") {
-			return nil, problem.New(problem.Forbidden, "")
+	}, func(ctx context.Context, q *page.OfTenant) (*answer, error) {
+		tenant, refused := auth.Of(ctx).Place(q.Tenant, access.Audit)
+		if refused != nil {
+			return nil, refused
 		}
-		before, err := position(q)
+		before, err := position(q.Query)
 		if err != nil {
 			return nil, err
 		}
-		found, err := log.ListEvents(ctx, caller.Token.Tenant, before, q.Limit+1)
+		found, err := log.ListEvents(ctx, tenant, before, q.Limit+1)
 		if err != nil {
 			return nil, problem.FromStore(ctx, err)
 		}
@@ -41,6 +41,6 @@ func Register(api huma.API, log store.Audit) {
 		for _, e := range found {
 			all = append(all, Event(e))
 		}
-		return &answer{page.Of(*q, all, func(e Event) string { return strconv.FormatInt(e.ID, 10) })}, nil
+		return &answer{page.Of(q.Query, all, func(e Event) string { return strconv.FormatInt(e.ID, 10) })}, nil
 	})
 }

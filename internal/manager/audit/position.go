@@ -8,7 +8,7 @@ import (
 )
 
 // position returns the id of the event that the page before ended with, 0 for none.
-func position(q *page.Query) (int64, error) {
+func position(q page.Query) (int64, error) {
 	key, err := q.Key()
 	if err != nil || key == "" {
 		return 0, err

@@ -2,6 +2,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -12,8 +13,11 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/kubeop/kubeop/internal/manager/access"
+	"github.com/kubeop/kubeop/internal/manager/oidc"
+	"github.com/kubeop/kubeop/internal/manager/owners"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/request"
+	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/manager/token"
 	"github.com/kubeop/kubeop/internal/store"
 )
@@ -32,6 +36,10 @@ type Caller struct {
 	Token store.Token
 	Grant access.Grant
 	again func(context.Context) *problem.Problem
+	// email is "" for programs.
+	email string
+	// share is whose limit of requests counts, "" for one of its own.
+	share string
 }
 
 // Again asks the store again, for an answer that goes on for long. It returns why the caller may not get more of it.
@@ -58,7 +66,12 @@ func (c Caller) Event(ctx context.Context, now time.Time, action, object string)
 // Authenticator knows the tokens.
 type Authenticator struct {
 	Tokens store.Tokens
-	// Limit returns what to answer to a token that sent too many requests, with the value of Retry-After; nil if it did not.
+	// Projects knows the JWTs of projects.
+	Projects *signing.Keys
+	// Issuers knows the ID tokens of people, nil if there are none, and Owners their scopes.
+	Issuers *oidc.Issuers
+	Owners  *owners.Owners
+	// Limit returns what to answer to a caller who sent too many requests, with the value of Retry-After; nil if it did not.
 	Limit func(id string) (refused *problem.Problem, after string)
 	Now   func() time.Time
 
@@ -71,7 +84,7 @@ func Describe(document *huma.OpenAPI) {
 		document.Components.SecuritySchemes = map[string]*huma.SecurityScheme{}
 	}
 	document.Components.SecuritySchemes[scheme] = &huma.SecurityScheme{
-		Type: "http", Scheme: "bearer", BearerFormat: token.Prefix + "…", Description: "A token, in the header Authorization.",
+		Type: "http", Scheme: "bearer", BearerFormat: token.Prefix + "…", Description: "A token, the JWT of a project, or the ID token of a person, in the header Authorization.",
 	}
 }
 
@@ -91,7 +104,7 @@ func (a *Authenticator) Middleware(api huma.API) func(huma.Context, func(huma.Co
 			_ = huma.WriteErr(api, ctx, refused.Status, refused.Detail)
 			return
 		}
-		if refused, after := a.Limit(caller.Token.ID); refused != nil {
+		if refused, after := a.Limit(cmp.Or(caller.share, caller.Token.ID)); refused != nil {
 			ctx.SetHeader("Retry-After", after)
 			_ = huma.WriteErr(api, ctx, refused.Status, refused.Detail)
 			return
@@ -104,11 +117,29 @@ func (a *Authenticator) Middleware(api huma.API) func(huma.Context, func(huma.Co
 // caller returns who holds the token of a header. Only its holder learns that a token expired or was revoked.
 func (a *Authenticator) caller(ctx context.Context, header string) (Caller, *problem.Problem) {
 	kind, text, _ := strings.Cut(header, " ")
-	if !strings.EqualFold(kind, "Bearer") || !token.IsToken(text) {
-		return Caller{}, problem.New(problem.Unauthenticated, "The header Authorization has no token of kubeop.")
+	if !strings.EqualFold(kind, "Bearer") {
+		return Caller{}, problem.New(problem.Unauthenticated, noToken)
 	}
-	return a.callerOf(ctx, token.Hash(text))
+	if token.IsToken(text) {
+		return a.callerOf(ctx, token.Hash(text))
+	}
+	issuer, is := token.Issuer(text)
+	switch {
+	case !is:
+		return Caller{}, problem.New(problem.Unauthenticated, noToken)
+	case issuer == a.Projects.Issuer:
+		return a.ofProject(text)
+	case a.Issuers.Has(issuer):
+		return a.ofPerson(ctx, issuer, text)
+	}
+	return Caller{}, problem.New(problem.Unauthenticated, invalidJWT)
 }
+
+// What is told to who has no valid token. Why a JWT is invalid would help only to forge one.
+const (
+	noToken    = "The header Authorization has no token of kubeop."
+	invalidJWT = "The JWT is not one that the manager takes, or it is not valid."
+)
 
 func (a *Authenticator) callerOf(ctx context.Context, hash []byte) (Caller, *problem.Problem) {
 	held, fromStore, err := a.held(ctx, hash)

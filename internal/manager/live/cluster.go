@@ -17,12 +17,15 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/manager/index"
+	"github.com/kubeop/kubeop/internal/manager/owners"
 )
 
 // Cluster follows the tenants, projects, apps and repositories of a cluster.
 type Cluster struct {
 	// Index has what was read.
-	Index  *index.Index
+	Index *index.Index
+	// Owners has the owners of the tenants.
+	Owners *owners.Owners
 	caches cache.Cache
 	filled []toolscache.ResourceEventHandlerRegistration
 
@@ -41,7 +44,8 @@ func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind), meta.RESTScopeRoot)
-	c := &Cluster{Index: index.New()}
+	c := &Cluster{Index: index.New(), Owners: owners.New()}
+	c.Owners.Synced, c.Owners.Behind = c.Synced, c.Behind
 	config = rest.CopyConfig(config)
 	config.Wrap(c.following.wrap)
 	caches, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper, DefaultTransform: slim, ReaderFailOnMissingInformer: true})
@@ -76,6 +80,9 @@ func (c *Cluster) handler() toolscache.ResourceEventHandler {
 				ctrl.Log.WithName("live").Error(err, "Reading an object of the cluster")
 			}
 		}
+		if t, is := object.(*v1alpha1.Tenant); is {
+			c.Owners.Put(t.Name, t.Spec.Owners)
+		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    apply,
@@ -87,6 +94,9 @@ func (c *Cluster) handler() toolscache.ResourceEventHandler {
 			}
 			if o, is := object.(client.Object); is {
 				Forget(c.Index, o)
+			}
+			if t, is := object.(*v1alpha1.Tenant); is {
+				c.Owners.Forget(t.Name)
 			}
 		},
 	}
@@ -110,7 +120,7 @@ func slim(object any) (any, error) {
 	o.SetAnnotations(kept)
 	switch o := object.(type) {
 	case *v1alpha1.Tenant:
-		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{}, v1alpha1.Inventory{}
+		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{Owners: o.Spec.Owners}, v1alpha1.Inventory{}
 	case *v1alpha1.Project:
 		o.Spec, o.Status.Inventory = v1alpha1.ProjectSpec{}, v1alpha1.Inventory{}
 	case *v1alpha1.App:

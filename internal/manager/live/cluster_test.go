@@ -115,6 +115,7 @@ func TestTheClusterIsFollowedWithTheRightsOfTheChart(t *testing.T) {
 	raw := app("raw", v1alpha1.AppSpec{Type: v1alpha1.AppRaw, Raw: &v1alpha1.RawSource{Manifests: []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"a":"` + secret + `"}}`)}}}})
 	chart := app("chart", v1alpha1.AppSpec{Type: v1alpha1.AppHelm, Helm: &v1alpha1.HelmSource{Path: "chart", Values: &apiextensionsv1.JSON{Raw: []byte(`{"password":"` + secret + `"}`)}}})
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "cached", Labels: map[string]string{v1alpha1.TenantLabel: "cached"}, Annotations: map[string]string{"paas.kubeop.io/allow-deletion": "cached"}}}
+	tenant.Spec.Owners = []v1alpha1.Owner{{Kind: "User", Name: "ann", Role: "edit"}}
 	create(t, admin,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-cached"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-cached-shop"}},
 		tenant, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-cached", Name: "shop"}}, raw, chart)
@@ -139,6 +140,16 @@ func TestTheClusterIsFollowedWithTheRightsOfTheChart(t *testing.T) {
 	if c.Index.Get("tenants", "cached") == nil {
 		t.Error("the list of all tenants lacks it")
 	}
+	scopes := func() string {
+		grant, err := c.Owners.Grant(ctx, "ann", nil)
+		if err != nil {
+			t.Error(err)
+		}
+		return fmt.Sprint(grant)
+	}
+	if got := scopes(); got != "[tenant:cached:edit]" {
+		t.Errorf("an owner has %s", got)
+	}
 	before := c.Index.Get("apps/cached/shop", "raw")
 	raw.Status.Conditions = []metav1.Condition{{Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Succeeded", LastTransitionTime: metav1.Now(), ObservedGeneration: raw.Generation}}
 	if err := admin.Status().Update(ctx, raw); err != nil {
@@ -154,7 +165,7 @@ func TestTheClusterIsFollowedWithTheRightsOfTheChart(t *testing.T) {
 		}
 	}
 	eventually(t, func() bool {
-		return strings.Join(names("apps/cached/shop"), " ") == "raw" && c.Index.Get("tenants", "cached") == nil && len(names("tenants/cached")) == 0
+		return strings.Join(names("apps/cached/shop"), " ") == "raw" && c.Index.Get("tenants", "cached") == nil && len(names("tenants/cached")) == 0 && scopes() == "[]"
 	})
 }
 

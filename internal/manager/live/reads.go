@@ -168,6 +168,12 @@ func (o *Operations) Tenant(ctx context.Context, name string) error {
 	return err
 }
 
+// Project returns nil if there is a project that the caller may read, and what to answer if not.
+func (o *Operations) Project(ctx context.Context, tenant, name string) error {
+	_, err := o.projectNamed(ctx, access.Projects, tenant, name)
+	return err
+}
+
 // Read returns what to answer while nothing was read of the cluster, and nil then.
 func (o *Operations) Read(ctx context.Context) error { return o.ready(ctx) }
 

@@ -13,6 +13,12 @@ type Query struct {
 	Cursor string `query:"cursor" maxLength:"512" doc:"The field next of the page before."`
 }
 
+// OfTenant is what lists take that are of one tenant, or of all.
+type OfTenant struct {
+	Query
+	Tenant string `query:"tenant" maxLength:"63" doc:"The tenant. Default: the only one of the caller; all, for administrators."`
+}
+
 // List is what every list answers.
 type List[T any] struct {
 	Items []T    `json:"items" nullable:"false"`

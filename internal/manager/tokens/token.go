@@ -1,9 +1,11 @@
 package tokens
 
 import (
+	"context"
 	"time"
 
 	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/store"
 )
 
@@ -18,7 +20,7 @@ type Token struct {
 	Name      string     `json:"name"`
 	Scopes    []string   `json:"scopes" nullable:"false"`
 	Created   time.Time  `json:"created"`
-	CreatedBy string     `json:"createdBy" doc:"The id of the token that created this one, or setup."`
+	CreatedBy string     `json:"createdBy" doc:"The id of the caller who created it, or setup; empty for a JWT."`
 	Expires   time.Time  `json:"expires"`
 	LastUsed  *time.Time `json:"lastUsed,omitempty" doc:"When it was last used, to the minute."`
 	Revoked   *time.Time `json:"revoked,omitempty" doc:"When it was revoked. It is not valid any more."`
@@ -33,7 +35,11 @@ type Created struct {
 // Operations are those of this package.
 type Operations struct {
 	Store store.Store
-	Now   func() time.Time
+	// Project returns what to answer if there is no such project for the caller, and nil if there is.
+	Project func(ctx context.Context, tenant, project string) error
+	// Signing signs JWTs.
+	Signing *signing.Keys
+	Now     func() time.Time
 }
 
 // now is as exact as the store, so that an answer has the times that a list will have.

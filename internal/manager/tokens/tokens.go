@@ -33,16 +33,16 @@ func (o *Operations) caller(ctx context.Context, _ *struct{}) (*answer[Token], e
 	return &answer[Token]{told(auth.Of(ctx).Token)}, nil
 }
 
-func (o *Operations) list(ctx context.Context, q *page.Query) (*answer[page.List[Token]], error) {
-	caller := auth.Of(ctx)
-	if !caller.Grant.May(access.Tokens, access.Read, caller.Token.Tenant, "") {
-		return nil, problem.New(problem.Forbidden, "")
+func (o *Operations) list(ctx context.Context, q *page.OfTenant) (*answer[page.List[Token]], error) {
+	tenant, refused := auth.Of(ctx).Place(q.Tenant, access.Tokens)
+	if refused != nil {
+		return nil, refused
 	}
 	after, err := q.Key()
 	if err != nil {
 		return nil, err
 	}
-	found, err := o.Store.ListTokens(ctx, caller.Token.Tenant, after, q.Limit+1)
+	found, err := o.Store.ListTokens(ctx, tenant, after, q.Limit+1)
 	if err != nil {
 		return nil, problem.FromStore(ctx, err)
 	}
@@ -50,7 +50,7 @@ func (o *Operations) list(ctx context.Context, q *page.Query) (*answer[page.List
 	for _, t := range found {
 		all = append(all, told(t))
 	}
-	return &answer[page.List[Token]]{page.Of(*q, all, func(t Token) string { return t.ID })}, nil
+	return &answer[page.List[Token]]{page.Of(q.Query, all, func(t Token) string { return t.ID })}, nil
 }
 
 func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Created], error) {
@@ -92,12 +92,19 @@ func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Creat
 
 func (o *Operations) revoke(ctx context.Context, in *oneInput) (*struct{}, error) {
 	caller := auth.Of(ctx)
-	if !caller.Grant.May(access.Tokens, access.Delete, caller.Token.Tenant, "") {
-		return nil, problem.New(problem.Forbidden, "")
+	refused := problem.New(problem.Forbidden, "")
+	for _, tenant := range caller.Grant.Tenants() {
+		if !caller.Grant.May(access.Tokens, access.Delete, tenant, "") {
+			continue
+		}
+		// The tokens of other tenants are not found.
+		err := o.Store.RevokeToken(ctx, tenant, in.ID, caller.Event(ctx, o.now(), "revokeToken", "token/"+in.ID))
+		if err == nil {
+			return nil, nil
+		}
+		if refused = problem.FromStore(ctx, err); !errors.Is(err, store.ErrNotFound) {
+			break
+		}
 	}
-	// The tokens of other tenants are not found.
-	if err := o.Store.RevokeToken(ctx, caller.Token.Tenant, in.ID, caller.Event(ctx, o.now(), "revokeToken", "token/"+in.ID)); err != nil {
-		return nil, problem.FromStore(ctx, err)
-	}
-	return nil, nil
+	return nil, refused
 }

@@ -108,8 +108,7 @@ func (o *Operations) write(ctx context.Context, w wanted) (Written, error) {
 	if deeper(w.Spec, maxDepth) {
 		return Written{}, problem.New(problem.Invalid, "The spec is nested too deeply.", problem.Fault{Location: "body.spec", Message: fmt.Sprintf("has more than %d levels", maxDepth)})
 	}
-	caller := auth.Of(ctx).Token
-	w.OfPlatform, w.ID, w.Author = OfPlatform(ctx), request.ID(ctx), authorOf(caller)
+	w.OfPlatform, w.ID, w.Author = OfPlatform(ctx), request.ID(ctx), authorOf(auth.Of(ctx))
 	switch {
 	case w.DryRun:
 		return o.made(ctx, w.Change)
@@ -150,8 +149,9 @@ func (o *Operations) event(ctx context.Context, c Change, w Written) store.Event
 }
 
 // authorOf names the caller in Git, whose commits need a name.
-func authorOf(caller store.Token) Person {
-	return Person{Name: caller.Name, Email: caller.ID + "@token.kubeop"}
+func authorOf(caller auth.Caller) Person {
+	name, email := caller.Author()
+	return Person{Name: name, Email: email}
 }
 
 // maxDepth is how many levels a spec may have. The text of each level is indented, so it would become as large as the square of the body.

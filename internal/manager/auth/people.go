@@ -1,0 +1,73 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-logr/logr"
+
+	"github.com/kubeop/kubeop/internal/manager/access"
+	"github.com/kubeop/kubeop/internal/manager/oidc"
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// UserPrefix begins the ID of a person, so that it is told apart from those of tokens.
+const UserPrefix = "user:"
+
+// ofPerson returns the person whose ID token it is. It needs no store.
+func (a *Authenticator) ofPerson(ctx context.Context, issuer, text string) (Caller, *problem.Problem) {
+	who, err := a.Issuers.Verify(ctx, issuer, text)
+	switch {
+	case errors.Is(err, oidc.ErrUnavailable):
+		return Caller{}, problem.New(problem.Unavailable, "The issuer of the ID token does not answer, so the manager cannot verify the token.")
+	case errors.Is(err, oidc.ErrExpired):
+		return Caller{}, problem.New(problem.Unauthenticated, "The ID token expired.")
+	case err != nil:
+		return Caller{}, problem.New(problem.Unauthenticated, invalidJWT)
+	}
+	grant, err := a.Owners.Grant(ctx, who.User, who.Groups)
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Info("Answering that the rights of a person are not known", "why", err.Error())
+		return Caller{}, problem.New(problem.Unavailable, "The manager does not follow the cluster, whose Tenants have their owners.")
+	}
+	held := store.Token{ID: UserPrefix + who.User, Name: who.User, Scopes: []string{}, Created: who.Issued, Expires: who.Expires}
+	for _, scope := range grant {
+		held.Scopes = append(held.Scopes, scope.String())
+	}
+	if tenant, one := grant.Tenant(); one {
+		held.Tenant = tenant
+	}
+	again := func(ctx context.Context) *problem.Problem {
+		now, refused := a.ofPerson(ctx, issuer, text)
+		if refused == nil && !slices.Equal(now.Grant, grant) {
+			return problem.New(problem.Unauthenticated, "The rights of the caller changed. Connect again.")
+		}
+		return refused
+	}
+	return Caller{Token: held, Grant: grant, again: again, email: who.Email}, nil
+}
+
+// Author returns the name and the address of the caller, for a commit.
+func (c Caller) Author() (name, email string) {
+	if c.email != "" {
+		return c.Token.Name, c.email
+	}
+	return c.Token.Name, c.Token.ID + "@token.kubeop"
+}
+
+// Place returns the tenant that a list of a resource is of: the one that is named, or the only one of the caller. It is "" for all tenants, if the caller is an administrator.
+func (c Caller) Place(named string, resource access.Resource) (string, *problem.Problem) {
+	tenant, one := c.Grant.Tenant()
+	switch {
+	case named != "":
+		tenant = named
+	case len(c.Grant) > 0 && !one:
+		return "", problem.New(problem.Invalid, "The caller has rights in several tenants.", problem.Fault{Location: "query.tenant", Message: "has to name one of them"})
+	}
+	if !c.Grant.May(resource, access.Read, tenant, "") {
+		return "", problem.New(problem.Forbidden, "")
+	}
+	return tenant, nil
+}

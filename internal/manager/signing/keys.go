@@ -1,0 +1,212 @@
+// Package signing signs and verifies the JWTs of projects, and replaces the keys that sign them. A key is published before it signs, and stays so until the last JWT that it signed expired, so
+// who verifies JWTs with the published keys never meets one without its key.
+package signing
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-logr/logr"
+
+	"github.com/kubeop/kubeop/internal/kms"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+const (
+	// MaxLife is how long a JWT is valid at most.
+	MaxLife = 24 * time.Hour
+	// signs is how long a key signs. The next one is made and published so long before.
+	signs           = 30 * 24 * time.Hour
+	publishedBefore = 24 * time.Hour
+	// leeway is by how much the clocks of two managers may differ.
+	leeway = 30 * time.Second
+	// kept is how long a key stays after it signed last.
+	kept = MaxLife + 2*leeway
+	// refreshEvery is how often the keys are read again: others may have added or revoked one.
+	refreshEvery = time.Minute
+)
+
+// Keys are those that sign.
+type Keys struct {
+	// Issuer is the iss of the JWTs, and the aud of those for the manager itself.
+	Issuer string
+	// File has the keys that encrypt, "" if there are none: then nothing is signed.
+	File  string
+	Store store.SigningKeys
+	Now   func() time.Time
+
+	mu   sync.RWMutex
+	keys []key
+	why  error
+}
+
+type key struct {
+	id          string
+	private     ed25519.PrivateKey
+	from, until time.Time
+}
+
+// Run reads the keys again and again, until the context ends.
+func (k *Keys) Run(ctx context.Context) error {
+	again := time.NewTicker(refreshEvery)
+	defer again.Stop()
+	for {
+		before := k.Check(ctx)
+		k.Refresh(ctx)
+		if why := k.Check(ctx); why != nil && before == nil && ctx.Err() == nil {
+			logr.FromContextOrDiscard(ctx).Error(why, "Reading the keys that sign JWTs")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
+	}
+}
+
+// Check returns why the keys could not be read completely when they were read last.
+func (k *Keys) Check(context.Context) error {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.why
+}
+
+// Refresh reads the keys, adds the next one if it is time, and drops those of which no JWT is valid any more. If it fails, those that were read before stay.
+func (k *Keys) Refresh(ctx context.Context) {
+	if k.File == "" {
+		return
+	}
+	read, err := k.refresh(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.why = err; len(read) > 0 {
+		k.keys = read
+	}
+}
+
+func (k *Keys) refresh(ctx context.Context) ([]key, error) {
+	wrapping, err := kms.Read(k.File)
+	if err != nil {
+		return nil, err
+	}
+	now := k.Now().UTC().Truncate(time.Microsecond)
+	stored, err := k.Store.ListSigningKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(stored) > 0 && !stored[0].Until.After(now.Add(-kept)) {
+		if err := k.Store.DropSigningKeys(ctx, now.Add(-kept)); err != nil {
+			return nil, err
+		}
+		return k.refresh(ctx)
+	}
+	if len(stored) == 0 || now.Add(publishedBefore).After(stored[len(stored)-1].Until) {
+		from := now
+		if len(stored) > 0 && stored[len(stored)-1].Until.After(now) {
+			from = stored[len(stored)-1].Until
+		}
+		if err := k.add(ctx, wrapping, now, from); err != nil {
+			return nil, err
+		}
+		if stored, err = k.Store.ListSigningKeys(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return open(wrapping, stored)
+}
+
+func (k *Keys) add(ctx context.Context, wrapping *kms.Keys, now, from time.Time) error {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	id := idOf(public)
+	sealed, err := wrapping.Seal(kms.Place{Table: store.KindSigningKey, ID: id}, private.Seed())
+	if err != nil {
+		return err
+	}
+	_, err = k.Store.AddSigningKey(ctx, store.SigningKey{
+		Private: store.Sealed{Kind: store.KindSigningKey, ID: id, Key: sealed.Key, Data: sealed.Data}, Created: now, From: from, Until: from.Add(signs),
+	})
+	return err
+}
+
+// idOf makes the ID of a key of the key itself.
+func idOf(public ed25519.PublicKey) string {
+	sum := sha256.Sum256(public)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// open decrypts keys. Those that cannot be decrypted are the error. A public key is always made of the private one: what else says which keys are valid would be as good as a private key to
+// who can write to the database.
+func open(wrapping *kms.Keys, stored []store.SigningKey) (all []key, err error) {
+	var failed []error
+	for _, s := range stored {
+		seed, err := wrapping.Open(kms.Place{Table: s.Private.Kind, ID: s.Private.ID}, kms.Sealed{Key: s.Private.Key, Data: s.Private.Data})
+		if err == nil && len(seed) != ed25519.SeedSize {
+			err = fmt.Errorf("the record %s of %s is no private key", s.Private.ID, s.Private.Kind)
+		}
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		all = append(all, key{s.Private.ID, ed25519.NewKeyFromSeed(seed), s.From, s.Until})
+	}
+	if len(failed) > 0 {
+		failed = append(failed, errors.New("an administrator of the cluster puts the missing key into KEY_FILE, or, if it is lost, has new ones made by: manager revoke-jwts"))
+	}
+	return all, errors.Join(failed...)
+}
+
+// JWK is a public key as RFC 8037 writes it.
+type JWK struct {
+	Type      string `json:"kty" enum:"OKP"`
+	Curve     string `json:"crv" enum:"Ed25519"`
+	X         string `json:"x" doc:"The public key."`
+	ID        string `json:"kid" doc:"The id of the key, which a JWT has in its header."`
+	Algorithm string `json:"alg" enum:"EdDSA"`
+	Use       string `json:"use" enum:"sig"`
+}
+
+// Published returns the public keys, for others who verify JWTs.
+func (k *Keys) Published() []JWK {
+	all := []JWK{}
+	for _, one := range k.valid() {
+		public := base64.RawURLEncoding.EncodeToString(one.private.Public().(ed25519.PublicKey))
+		all = append(all, JWK{Type: "OKP", Curve: "Ed25519", X: public, ID: one.id, Algorithm: string(jose.EdDSA), Use: "sig"})
+	}
+	return all
+}
+
+// valid returns the keys of which JWTs may be valid, in the order in which they sign.
+func (k *Keys) valid() (all []key) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for _, one := range k.keys {
+		if k.Now().Before(one.until.Add(kept)) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// current returns the key that signs now, nil if there is none.
+func (k *Keys) current() *key {
+	now := k.Now()
+	var found *key
+	for _, one := range k.valid() {
+		// If the clock went back, the first key has not begun to sign.
+		if now.Before(one.until) && (found == nil || !one.from.After(now)) {
+			found = &one
+		}
+	}
+	return found
+}
