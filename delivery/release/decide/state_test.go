@@ -97,6 +97,8 @@ func TestTally(t *testing.T) {
 		"another input's":         {history(record(1, helm.StatusFailed, "old", inputFailed(3))), Tally{}},
 		"this input's":            {history(record(1, helm.StatusFailed, "new", inputFailed(3))), Tally{attempts: 3, inputFailures: 3, at: noon}},
 		"interrupted since":       {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", interruptedly)), Tally{attempts: 3, inputFailures: 3}},
+		"without its count":       {history(record(1, helm.StatusFailed, "new", label(AttemptLabel, ""))), Tally{attempts: 1, at: noon}},
+		"without, interrupted":    {history(record(1, helm.StatusFailed, "new", label(AttemptLabel, "")), record(2, helm.StatusFailed, "new", interruptedly)), Tally{attempts: 1}},
 		"succeeded since":         {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusDeployed, "old")), Tally{}},
 		"failed by hand since":    {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", label(RevisionLabel, "1"))), Tally{}},
 		"a rollback failed since": {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", label(ActionLabel, ActionRollback))), Tally{}},
