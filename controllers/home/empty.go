@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,13 +14,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
-// longestPause is the longest pause between two checks of what holds a namespace.
-const longestPause = 30 * time.Second
-
 // empty waits until the namespace contains nothing that would hold its deletion, because the deployer, who can delete such objects, is
 // deleted with the namespace. Meanwhile only the deployer may create objects. Pods that take longer than the grace period are deleted
 // without waiting. Finalizers are removed by force if administrators allowed it.
-func (h Home) empty(ctx context.Context, d Removal) error {
+func (h Home) empty(ctx context.Context, ns *corev1.Namespace, d Removal) error {
 	if d.Deployer == nil {
 		return nil
 	}
@@ -43,7 +39,7 @@ func (h Home) empty(ctx context.Context, d Removal) error {
 	if err != nil || len(done.Left) == 0 {
 		return err
 	}
-	why := step.Wait(v1alpha1.DeletingReason, h.pause(10), "waits for what would hold the deletion of namespace %s: %s", h.Name, step.Few(done.Left))
+	why := step.Wait(v1alpha1.DeletingReason, h.pause(ns, 10), "waits for what would hold the deletion of namespace %s: %s", h.Name, step.Few(done.Left))
 	if !forced && slices.ContainsFunc(done.Left, finalizer.Terminating.Foreign) {
 		why = step.Add(why, command.ForceRemoval(h.resource(), h.Of))
 	}

@@ -59,3 +59,16 @@ func (h Home) Make(ctx context.Context, made *apply.Ledger, terms namespace.Term
 	}
 	return nil
 }
+
+// longestPause is the longest pause between two looks at what holds a namespace.
+const longestPause = 30 * time.Second
+
+// pause is how long to wait before the next look at what holds a namespace: a part of the time since its deletion, or before that since the owner's, and
+// at least a second. The watch reports sooner that the namespace is gone.
+func (h Home) pause(ns *corev1.Namespace, parts time.Duration) time.Duration {
+	since := h.Of.GetDeletionTimestamp()
+	if ns.DeletionTimestamp != nil {
+		since = ns.DeletionTimestamp
+	}
+	return min(max(h.Steps.Clock.Since(since.Time)/parts, time.Second), longestPause)
+}

@@ -58,7 +58,7 @@ func (h Home) Remove(ctx context.Context, d Removal) error {
 		if len(stay) > 0 {
 			return h.retain(ctx, ns, stay)
 		}
-		if err := h.empty(ctx, d); err != nil {
+		if err := h.empty(ctx, ns, d); err != nil {
 			return err
 		}
 	}
@@ -66,14 +66,7 @@ func (h Home) Remove(ctx context.Context, d Removal) error {
 	if err != nil {
 		return err
 	}
-	return step.Wait(v1alpha1.DeletingReason, h.pause(5), "%s", left)
-}
-
-// pause is how long to wait before the next look at what holds the namespace: a part of the time since the deletion, and at least a second. The watch
-// reports sooner that the namespace is gone.
-func (h Home) pause(parts time.Duration) time.Duration {
-	waited := h.Steps.Clock.Now().Sub(h.Of.GetDeletionTimestamp().Time)
-	return min(max(waited/parts, time.Second), longestPause)
+	return step.Wait(v1alpha1.DeletingReason, h.pause(ns, 5), "%s", left)
 }
 
 // clear deletes the claims that may be deleted, and then returns those that stay.

@@ -248,7 +248,7 @@ func TestANamespaceThatIsBeingDeletedIsReadOnlyWhenThatTakesLong(t *testing.T) {
 	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: deletedAt}, []string{"example.com/held"}
 	going.Status.Conditions = []corev1.NamespaceCondition{{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Message: "held by x"}}
 	for after, want := range map[time.Duration]string{
-		0: "waits Deleting: namespace kubeop-acme-shop is being deleted, after 10s", 9 * time.Second: "waits Deleting: namespace kubeop-acme-shop is being deleted, after 1s",
+		-time.Hour: "waits Deleting: namespace kubeop-acme-shop is being deleted, after 10s", 0: "waits Deleting: namespace kubeop-acme-shop is being deleted, after 10s", 9 * time.Second: "waits Deleting: namespace kubeop-acme-shop is being deleted, after 1s",
 		10 * time.Second: "waits Deleting: namespace kubeop-acme-shop is being deleted: held by x, after 2s",
 		time.Hour:        "waits Deleting: namespace kubeop-acme-shop is being deleted: held by x, after 30s",
 	} {
@@ -270,6 +270,12 @@ func TestANamespaceThatIsBeingDeletedIsReadOnlyWhenThatTakesLong(t *testing.T) {
 	project := shop(deletedProject, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = v1alpha1.DeletionOrphan })
 	if got := steptest.Outcome(t, orphaned.removeNamespace(t.Context(), orphaned.newScope(project))); got != "done" {
 		t.Errorf("under the policy Orphan: got %q", got)
+	}
+	going.DeletionTimestamp = &metav1.Time{Time: deletedAt.Add(-time.Second)}
+	going.Annotations[v1alpha1.TenantUIDAnnotation] = "uid-of-before"
+	earlier := newFixture(t, acme(), going)
+	if got := steptest.Outcome(t, earlier.removeNamespace(t.Context(), earlier.newScope(shop(deletedProject)))); got != "done" {
+		t.Errorf("of an earlier tenant: got %q", got)
 	}
 }
 

@@ -89,15 +89,19 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 // normalRemoval is how long Kubernetes usually takes at most to remove a namespace. Until then nothing asks what holds it.
 const normalRemoval = 10 * time.Second
 
-// awaitNamespace waits while the watch shows that the namespace is being deleted and has been for only a short time. The deletion of each object in it
-// wakes the project, which would read the namespace some twenty times.
+// awaitNamespace waits while the watch shows that the namespace is being deleted and has been for only a short time. The deletion of each object
+// in it wakes the project, which would read the namespace some twenty times.
 func (r *Reconciler) awaitNamespace(ctx context.Context, s *scope) error {
 	live, _, err := r.Applier.Live(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: s.namespace})
 	if err != nil || live == nil || live.GetDeletionTimestamp() == nil || s.project.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
 		return err
 	}
+	if live.GetDeletionTimestamp().Before(s.project.DeletionTimestamp) {
+		return nil // Others deleted it, and it may be one of an earlier tenant.
+	}
+	// The time is the API server's, whose clock may be ahead.
 	if left := normalRemoval - r.Steps.Clock.Since(live.GetDeletionTimestamp().Time); left > 0 {
-		return step.Wait(v1alpha1.DeletingReason, left, "namespace %s is being deleted", s.namespace)
+		return step.Wait(v1alpha1.DeletingReason, min(left, normalRemoval), "namespace %s is being deleted", s.namespace)
 	}
 	return nil
 }
