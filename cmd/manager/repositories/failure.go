@@ -19,7 +19,10 @@ func (p *place) failed(ctx context.Context, err error, edits []commit.Edit) erro
 	if refused, is := isRefusal(err); is {
 		return refused.problem()
 	}
+	var said *problem.Problem
 	switch {
+	case errors.As(err, &said):
+		return said
 	case errors.Is(err, commit.ErrExists), errors.Is(err, commit.ErrConflict):
 		return p.conflict(ctx, err, edits)
 	case errors.Is(err, commit.ErrMissing):

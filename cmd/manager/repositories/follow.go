@@ -36,7 +36,7 @@ type object interface {
 }
 
 // Progress implements writes.Repositories.
-func (r *Repositories) Progress(ctx context.Context, of writes.Object, commit string, ofPlatform bool) (progress.Report, error) {
+func (r *Repositories) Progress(ctx context.Context, of writes.Object, commit string, sees writes.Sees) (progress.Report, error) {
 	p, err := r.find(ctx, of)
 	if err != nil {
 		return progress.Report{}, err
@@ -53,7 +53,7 @@ func (r *Repositories) Progress(ctx context.Context, of writes.Object, commit st
 	case err != nil:
 		return progress.Report{}, fmt.Errorf("reading %s: %w", p.ref, err)
 	}
-	c := progress.Commit{Hash: commit, Reached: reached, File: p.path(), Object: p.ref.String(), Quiet: p.ofPlatform() && !ofPlatform}
+	c := progress.Commit{Hash: commit, Reached: reached, File: p.path(), Object: p.ref.String(), Quiet: p.ofPlatform() && !sees.Platform || !sees.Tenant}
 	return progress.Of(c, p.repository, now), nil
 }
 

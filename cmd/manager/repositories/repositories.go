@@ -133,6 +133,12 @@ func (r *Repositories) Write(ctx context.Context, c writes.Change) (writes.Writt
 	if request.Branch, err = p.remote.Branch(ctx); err != nil {
 		return writes.Written{}, p.failed(ctx, err, nil)
 	}
+	written := func(done commit.Result) writes.Written {
+		return writes.Written{Commit: done.Hash, Changed: !done.Unchanged, Repository: p.repository.Name, File: p.path()}
+	}
+	if c.Alone != nil {
+		request.Alone = func(done commit.Result) { c.Alone(written(done)) }
+	}
 	done, err := r.commits.Write(ctx, p.remote, request)
 	if err == nil && done.Unchanged && c.How == writes.Delete {
 		err = commit.ErrMissing
@@ -140,14 +146,19 @@ func (r *Repositories) Write(ctx context.Context, c writes.Change) (writes.Writt
 	if err != nil {
 		return writes.Written{}, p.failed(ctx, err, request.Edits)
 	}
-	return writes.Written{Commit: done.Hash, Changed: !done.Unchanged, Repository: p.repository.Name, File: p.path()}, nil
+	return written(done), nil
 }
 
 // request returns the commit to make.
 func (r *Repositories) request(ctx context.Context, p *place, c writes.Change) (commit.Request, error) {
 	request := commit.Request{
 		ID: c.ID, Title: titles[c.How] + " " + p.name(), Author: draft.Person(c.Author), Committer: committer, Folder: p.folder(),
-		Check: func(before, after *folder.Folder) error { return r.check(p, before, after) },
+		Check: func(before, after *folder.Folder) error {
+			if err := r.check(p, before, after); err != nil || c.Allowed == nil {
+				return err
+			}
+			return c.Allowed()
+		},
 	}
 	if c.How == writes.Rollback {
 		return request, r.restore(ctx, p, c.To, &request)

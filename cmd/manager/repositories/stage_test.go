@@ -92,6 +92,7 @@ type stage struct {
 	live           *live.Operations
 	store          store.Store
 	now            time.Time
+	log            logr.Logger
 }
 
 func newStage(t *testing.T) *stage {
@@ -154,7 +155,7 @@ func (s *stage) start(on store.Store) {
 	repositories := New(s.objects, s.objects, "kubeop-system", git.NewStore(s.TempDir(), network))
 	var err error
 	s.Handler, err = api.New(api.Options{
-		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: readiness.New(logr.Discard(), time.Now), Store: on, Live: s.live, Repositories: repositories,
+		Log: s.log, Registry: prometheus.NewRegistry(), Checks: readiness.New(logr.Discard(), time.Now), Store: on, Live: s.live, Repositories: repositories,
 		RequestsPerSecond: 10_000, Burst: 10_000, Now: func() time.Time { return s.now },
 	})
 	if err != nil {
@@ -219,4 +220,8 @@ func (s *stage) refused(secret, operation, body string, status int, headers ...h
 		s.Fatal(err)
 	}
 	return p
+}
+
+func notReady(why string) metav1.Condition {
+	return metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "Held", Message: why}
 }

@@ -2,6 +2,7 @@
 package progress
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -66,7 +67,7 @@ func Of(c Commit, repository *v1alpha1.Repository, of object) Report {
 	status := repository.Status
 	switch {
 	case !c.Reached && status.HeldRevision != "":
-		r.State, r.Message = Held, c.messageOf(repository)
+		r.State, r.Message = Held, cmp.Or(c.messageOf(repository), "The repository holds its commits until a person confirms them.")
 		return r
 	case !c.Reached:
 		r.Message = "The operator has not read the commit yet."

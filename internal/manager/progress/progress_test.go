@@ -43,7 +43,7 @@ func TestWhatBecameOfACommit(t *testing.T) {
 	}{
 		"it was not read":     {unread: true, of: appOf("old", ready), want: Report{State: Pending, Message: "The operator has not read the commit yet."}},
 		"a later one is held": {unread: true, status: v1alpha1.RepositoryStatus{HeldRevision: "main@sha1:f"}, of: appOf("old", ready), want: Report{State: Held, Message: "why"}},
-		"a later one is held, and why is not for the caller": {unread: true, quiet: true, status: v1alpha1.RepositoryStatus{HeldRevision: "main@sha1:f"}, want: Report{State: Held}},
+		"a later one is held, and why is not for the caller": {unread: true, quiet: true, status: v1alpha1.RepositoryStatus{HeldRevision: "main@sha1:f"}, want: Report{State: Held, Message: "The repository holds its commits until a person confirms them."}},
 		"its file is wrong": {status: v1alpha1.RepositoryStatus{Problems: []string{"projects/blog/project.yaml:1:1: other [x]", webFile + ":7:5: unknown field: spec.imag [unknown-field]"}}, of: appOf("old", ready),
 			want: Report{State: Refused, Message: "The version of this commit, or of a later one, is not used.", Problems: []FileProblem{{webFile, 7, 5, "unknown field: spec.imag", "unknown-field"}}}},
 		"a file beside it is wrong": {status: v1alpha1.RepositoryStatus{Problems: []string{"projects/shop/apps/web/Chart.yaml: too large [too-large]"}},

@@ -63,7 +63,14 @@ type Change struct {
 	Author Person
 	// OfPlatform: the caller may change the platform repository.
 	OfPlatform bool
+	// Allowed, if set, asks again whether the caller may write, right before the commit is pushed. Its error is that of the change.
+	Allowed func() error
+	// Alone, if set, is called when the commit was pushed and the caller had left before. Its argument has no Request and Follow.
+	Alone func(Written)
 }
+
+// Sees is of what a caller may read what a Repository says about itself: it names files of all projects.
+type Sees struct{ Platform, Tenant bool }
 
 // Person is the author of a commit.
 type Person struct{ Name, Email string }
@@ -96,7 +103,7 @@ type Repositories interface {
 	// File reads the file of an object.
 	File(ctx context.Context, of Object, ofPlatform bool) (File, error)
 	// Progress returns what became of a commit, as far as it is about an object.
-	Progress(ctx context.Context, of Object, commit string, ofPlatform bool) (progress.Report, error)
+	Progress(ctx context.Context, of Object, commit string, sees Sees) (progress.Report, error)
 }
 
 // keyLife is how long the answer for an Idempotency-Key is kept.

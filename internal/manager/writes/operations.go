@@ -1,6 +1,7 @@
 package writes
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-logr/logr"
 
@@ -94,47 +98,94 @@ func (o *Operations) commit(ctx context.Context, w wanted) (*commitAnswer, error
 	if err := o.Allowed(ctx, access.Read, w.Of); err != nil {
 		return nil, err
 	}
-	report, err := o.Repositories.Progress(ctx, w.Of, w.commit, OfPlatform(ctx))
+	sees := Sees{Platform: OfPlatform(ctx), Tenant: auth.Of(ctx).Grant.May(access.Tenants, access.Read, w.Of.Tenant, "")}
+	report, err := o.Repositories.Progress(ctx, w.Of, w.commit, sees)
 	if err != nil {
 		return nil, err
 	}
 	return &commitAnswer{report}, nil
 }
 
+// write makes a change, and logs why it is refused. The log has the caller and the id of the request in each line.
 func (o *Operations) write(ctx context.Context, w wanted) (Written, error) {
+	written, err := o.attempt(ctx, w)
+	var refused *problem.Problem
+	if errors.As(err, &refused) && refused.Status < http.StatusInternalServerError {
+		e := o.event(ctx, w.Change, Written{})
+		at := ""
+		if len(refused.Errors) > 0 {
+			at = refused.Errors[0].Location
+		}
+		logr.FromContextOrDiscard(ctx).Info("Refusing a write", "action", e.Action, "object", e.Object, "status", refused.Status, "code", refused.Code, "why", refused.Detail, "at", at, "from", e.Address)
+	}
+	return written, err
+}
+
+func (o *Operations) attempt(ctx context.Context, w wanted) (Written, error) {
 	if err := o.Allowed(ctx, verbs[w.How], w.Of); err != nil {
 		return Written{}, err
 	}
 	if deeper(w.Spec, maxDepth) {
 		return Written{}, problem.New(problem.Invalid, "The spec is nested too deeply.", problem.Fault{Location: "body.spec", Message: fmt.Sprintf("has more than %d levels", maxDepth)})
 	}
-	w.OfPlatform, w.ID, w.Author = OfPlatform(ctx), request.ID(ctx), authorOf(auth.Of(ctx))
+	caller := auth.Of(ctx)
+	w.OfPlatform, w.ID, w.Author = OfPlatform(ctx), request.ID(ctx), authorOf(caller)
+	w.Allowed = func() error {
+		limited, cancel := detached(ctx)
+		defer cancel()
+		if refused := caller.Again(limited); refused != nil {
+			return refused
+		}
+		return nil
+	}
 	switch {
 	case w.DryRun:
 		return o.made(ctx, w.Change)
 	case w.key != "":
 		return o.once(ctx, w)
 	}
+	w.Alone = func(written Written) { o.record(ctx, w.Change, written) }
 	written, err := o.made(ctx, w.Change)
-	if err != nil || !written.Changed {
-		return written, err
+	if err == nil {
+		o.record(ctx, w.Change, written)
 	}
-	// The commit is made, and has the caller and the request in it. So its answer does not depend on the store.
-	if err := o.Store.RecordEvent(ctx, o.event(ctx, w.Change, written)); err != nil {
+	return written, err
+}
+
+// recordTimeout is how long the store may take for what has to be asked or recorded when the caller may have left.
+const recordTimeout = 5 * time.Second
+
+// detached returns a context that does not end with the request.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+}
+
+// record records a commit. It is made, and has the caller and the request in it: so its answer does not depend on the store.
+func (o *Operations) record(ctx context.Context, c Change, written Written) {
+	if !written.Changed {
+		return
+	}
+	limited, cancel := detached(ctx)
+	defer cancel()
+	if err := o.Store.RecordEvent(limited, o.event(ctx, c, written)); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "Recording a write", "commit", written.Commit)
 	}
-	return written, nil
 }
 
 // made makes the change, and says where to follow it.
 func (o *Operations) made(ctx context.Context, c Change) (Written, error) {
 	written, err := o.Repositories.Write(ctx, c)
+	return c.told(written), err
+}
+
+// told is what the caller is told of a change that was made.
+func (c Change) told(written Written) Written {
 	written.Request = c.ID
 	if c.DryRun {
-		return written, err
+		return written
 	}
 	written.Follow = "/v1/" + string(c.Of.Resource()) + "/" + c.Of.Path() + "/commits/" + written.Commit
-	return written, err
+	return written
 }
 
 // event is the record of a write.
@@ -148,10 +199,19 @@ func (o *Operations) event(ctx context.Context, c Change, w Written) store.Event
 	return e
 }
 
-// authorOf names the caller in Git, whose commits need a name.
+// authorOf names the caller in Git, whose commits need a name. What is not printed, such as marks that turn the direction of a text, is left out: logs show
+// the name beside others.
 func authorOf(caller auth.Caller) Person {
+	printed := func(text string) string {
+		return strings.TrimSpace(strings.Map(func(r rune) rune {
+			if !unicode.IsPrint(r) {
+				return -1
+			}
+			return r
+		}, text))
+	}
 	name, email := caller.Author()
-	return Person{Name: name, Email: email}
+	return Person{Name: cmp.Or(printed(name), caller.Token.ID), Email: printed(email)}
 }
 
 // maxDepth is how many levels a spec may have. The text of each level is indented, so it would become as large as the square of the body.
@@ -205,8 +265,10 @@ func (o *Operations) once(ctx context.Context, w wanted) (Written, error) {
 		var before Written
 		return before, json.Unmarshal(kept.Answer, &before)
 	}
-	id := sha256.Sum256(append([]byte(caller+"\x00"+w.key+"\x00"), hash[:]...))
+	// The time is that of the first request with the key: once the store has forgotten it, the key is for another commit.
+	id := sha256.Sum256(append([]byte(caller+"\x00"+w.key+"\x00"+strconv.FormatInt(kept.Created.UnixMicro(), 10)+"\x00"), hash[:]...))
 	w.ID = "key-" + hex.EncodeToString(id[:16])
+	w.Alone = func(written Written) { o.settle(ctx, w, kept, w.told(written), nil) }
 	written, err := o.made(ctx, w.Change)
 	o.settle(ctx, w, kept, written, err)
 	return written, err
@@ -216,13 +278,15 @@ func (o *Operations) once(ctx context.Context, w wanted) (Written, error) {
 func (o *Operations) settle(ctx context.Context, w wanted, kept store.Request, written Written, failed error) {
 	var err error
 	var refused *problem.Problem
+	limited, cancel := detached(ctx)
+	defer cancel()
 	switch {
 	case failed == nil:
 		if kept.Answer, err = json.Marshal(written); err == nil {
-			err = o.Store.FinishRequest(ctx, kept, o.event(ctx, w.Change, written))
+			err = o.Store.FinishRequest(limited, kept, o.event(ctx, w.Change, written))
 		}
 	case errors.As(failed, &refused) && refused.Status < http.StatusInternalServerError:
-		err = o.Store.ForgetRequest(ctx, kept)
+		err = o.Store.ForgetRequest(limited, kept)
 	}
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "Keeping the answer for an Idempotency-Key", "commit", written.Commit)
