@@ -152,8 +152,14 @@ func withoutErrors(format string, values ...any) string {
 	return fmt.Sprintf(format, values...)
 }
 
+// maxValues is how many values a body may have: as many as a file of a repository. In memory each takes far more than in the text.
+const maxValues = 100_000
+
 // JSON reads bodies. Its errors say where a body is wrong, and not what is there.
 var JSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(data []byte, into any) error {
+	if values(data) > maxValues {
+		return fmt.Errorf("has more than %d values", maxValues)
+	}
 	err := huma.DefaultJSONFormat.Unmarshal(data, into)
 	var syntax *json.SyntaxError
 	var unfit *json.UnmarshalTypeError
@@ -167,3 +173,19 @@ var JSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(
 	}
 	return errors.New("has a value that cannot be read")
 }}
+
+// values returns at most how many values a text of JSON has: each but the first is behind one of the characters "[", "{" and ",".
+func values(data []byte) int {
+	n, text := 1, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			text = !text
+		case text && c == '\\':
+			i++
+		case !text && (c == '[' || c == '{' || c == ','):
+			n++
+		}
+	}
+	return n
+}

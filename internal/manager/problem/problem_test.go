@@ -125,3 +125,18 @@ func TestWhatHumaRefusesIsAProblem(t *testing.T) {
 		}
 	}
 }
+
+// TestABodyOfManyValuesIsRefused before they are in memory, and characters in texts are none.
+func TestABodyOfManyValuesIsRefused(t *testing.T) {
+	var into any
+	for text, refused := range map[string]bool{
+		"[" + strings.Repeat("{},", maxValues) + "0]":                                true,
+		`["` + strings.Repeat(`,[{\"`, maxValues) + `"]`:                             false,
+		"[" + strings.Repeat("0,", maxValues-2) + "0]":                               false,
+		`{"a":"` + strings.Repeat("\\\\", 3) + `",` + strings.Repeat(`,`, maxValues): true,
+	} {
+		if err := JSON.Unmarshal([]byte(text), &into); (err != nil && strings.Contains(err.Error(), "more than 100000 values")) != refused {
+			t.Errorf("%.20s: %v", text, err)
+		}
+	}
+}

@@ -12,8 +12,10 @@ import (
 
 // Register registers the operations.
 func (o *Operations) Register(api huma.API) {
+	// The bodies are small, and anyone may send that of the code.
+	const maxBody = 16 << 10
 	op := func(id, method, path, summary string, status int, errs ...int) huma.Operation {
-		return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: status, Tags: []string{"Tokens"}, Security: auth.Required,
+		return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: status, Tags: []string{"Tokens"}, Security: auth.Required, MaxBodyBytes: maxBody,
 			Errors: problem.Statuses(append(errs, http.StatusForbidden)...)}
 	}
 	huma.Register(api, op("getCaller", http.MethodGet, "/v1/caller", "The token of this request", http.StatusOK), o.caller)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -18,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/inflight"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/progress"
@@ -32,6 +34,9 @@ type Operations struct {
 	Live  *live.Operations
 	Store store.Store
 	Now   func() time.Time
+
+	mu   sync.Mutex
+	held *inflight.Limiter
 }
 
 // wanted is what an operation is about.

@@ -53,6 +53,7 @@ func register[In any, P requesting[In]](k kind, method, verb, summary string) {
 	}
 	op := k.operation(verb+k.name, method, path, summary, http.StatusForbidden, http.StatusConflict)
 	op.DefaultStatus = http.StatusAccepted
+	op.Middlewares = huma.Middlewares{k.o.limit(k.api)}
 	op.Description = "It is a commit in the repository that declares the object, by the caller, checked before as kubeop validate checks it. " + notes[verb]
 	k.mayDryRun(&op)
 	huma.Register(k.api, op, func(ctx context.Context, in *In) (*accepted, error) { return k.answer(ctx, P(in).request()) })

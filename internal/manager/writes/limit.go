@@ -1,0 +1,56 @@
+package writes
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/inflight"
+)
+
+// inFlight is how much of the bodies of writes is held at once. In memory, and with what is made of it, a body may be twenty times as large, and the container of the
+// manager has 512 MiB.
+var inFlight = inflight.Limits{Tenant: 4 << 20, All: 16 << 20, Waiting: 256, Wait: 5 * time.Second}
+
+const (
+	// smallBody is what a write counts at least, for what it holds beside its body.
+	smallBody = 16 << 10
+	// unknownBody is what one counts that does not say how large it is: as much as it may be.
+	unknownBody = 1 << 20
+)
+
+// limit lets a write wait before its body is read while others of its tenant, or of all tenants, hold too much. The caller is known by then.
+func (o *Operations) limit(api huma.API) func(huma.Context, func(huma.Context)) {
+	limiter := o.limiter()
+	return func(ctx huma.Context, next func(huma.Context)) {
+		leave, ok := limiter.Enter(ctx.Context(), auth.Of(ctx.Context()).Token.Tenant, weightOf(ctx))
+		if !ok {
+			ctx.SetHeader("Retry-After", "1")
+			// It writes the problem that is made of the status, see problem.
+			_ = huma.WriteErr(api, ctx, http.StatusTooManyRequests, "Too many writes are in progress, of the tenant or of all. Nothing was written: send the request again.")
+			return
+		}
+		defer leave()
+		next(ctx)
+	}
+}
+
+func (o *Operations) limiter() *inflight.Limiter {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.held == nil {
+		o.held = inflight.New(inFlight)
+	}
+	return o.held
+}
+
+func weightOf(ctx huma.Context) int64 {
+	r, _ := humago.Unwrap(ctx)
+	if r.ContentLength < 0 {
+		return unknownBody
+	}
+	return max(r.ContentLength, smallBody)
+}
