@@ -169,7 +169,7 @@ func openGit(dir string, network *transport.Network) *git.Store {
 	return store
 }
 
-// sweep removes what was fetched and not used for days, until the context ends.
+// sweep removes what was fetched and not used for days, and what ended in the store, until the context ends.
 func (m *manager) sweep(ctx context.Context) error {
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
@@ -180,6 +180,9 @@ func (m *manager) sweep(ctx context.Context) error {
 		case <-hourly.C:
 			if err := m.repositories.Git.Disk.Sweep(ctx); err != nil && ctx.Err() == nil {
 				ctrl.Log.Error(err, "Removing what was fetched and is not used")
+			}
+			if err := m.store.Sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				ctrl.Log.Error(err, "Removing what ended from the store")
 			}
 		}
 	}

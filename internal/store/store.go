@@ -15,10 +15,20 @@ var (
 	ErrAdministrated = errors.New("there is a token with the scope admin")
 	// ErrTooMany is returned for a token of a tenant that has MaxTokensOfTenant valid ones.
 	ErrTooMany = errors.New("the tenant has too many valid tokens")
+	// ErrTooOften is returned for a token of a tenant that got MaxTokensOfDay in the day before.
+	ErrTooOften = errors.New("the tenant got too many tokens in a day")
 )
 
-// MaxTokensOfTenant is how many valid tokens a tenant may have.
-const MaxTokensOfTenant = 500
+// The bounds of what callers can make a store keep: how many valid tokens a tenant has, how many are made for it in a day, also if they are revoked at once, and how many
+// requests of a token are kept that have no answer.
+const (
+	MaxTokensOfTenant = 500
+	MaxTokensOfDay    = 1000
+	MaxUnanswered     = 1000
+)
+
+// KeepEnded is how long a token is kept after it expired or was revoked, with the events of its creation and revocation.
+const KeepEnded = 30 * 24 * time.Hour
 
 // Token is a token of a program. The token itself is never stored.
 type Token struct {
@@ -71,7 +81,8 @@ type Request struct {
 
 // Requests keeps requests with an Idempotency-Key.
 type Requests interface {
-	// BeginRequest keeps a request, unless there is one with its key that has not expired at r.Created. It returns the one that is kept.
+	// BeginRequest keeps a request, unless there is one with its key that has not expired at r.Created. It returns the one that is kept. Of those of its caller that have no
+	// answer it forgets the oldest beyond MaxUnanswered.
 	BeginRequest(ctx context.Context, r Request) (Request, error)
 	// FinishRequest keeps the answer to a request, and its event, in one transaction. If there is an answer, it keeps that, and records nothing.
 	FinishRequest(ctx context.Context, r Request, e Event) error
@@ -81,7 +92,7 @@ type Requests interface {
 
 // Tokens keeps tokens. Each write records its event in the same transaction.
 type Tokens interface {
-	// CreateToken returns ErrTooMany if the tenant may have no more that are valid at t.Created.
+	// CreateToken returns ErrTooMany if the tenant may have no more that are valid at t.Created, and ErrTooOften if it may get no more in the day before.
 	CreateToken(ctx context.Context, t Token, e Event) error
 	// TokenByHash returns ErrNotFound if there is none. It also returns those that expired or were revoked.
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
@@ -124,6 +135,14 @@ type Store interface {
 type Records interface {
 	Requests
 	Audit
+	Sweeper
+}
+
+// Sweeper removes what is of no use any more.
+type Sweeper interface {
+	// Sweep removes tokens that ended KeepEnded before, with the events about them, and requests that expired or whose caller's token ended. Events about tenants, projects and
+	// apps stay.
+	Sweep(ctx context.Context, now time.Time) error
 }
 
 // Database is where a Store keeps what it has.

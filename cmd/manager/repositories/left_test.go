@@ -84,7 +84,9 @@ func TestARevokedTokenPushesNothing(t *testing.T) {
 	callers.Go(func() { s.written(admin, "PATCH", "/v1/apps/acme/shop/web", `{"spec":{"image":{"replicas":3}}}`) })
 	<-begun
 	answer := httptest.NewRecorder()
-	callers.Go(func() { answer = s.send(revoked, "PATCH", "/v1/apps/acme/shop/web", `{"spec":{"image":{"reference":"registry.example.com/evil:1"}}}`) })
+	callers.Go(func() {
+		answer = s.send(revoked, "PATCH", "/v1/apps/acme/shop/web", `{"spec":{"image":{"reference":"registry.example.com/evil:1"}}}`)
+	})
 	time.Sleep(200 * time.Millisecond) // It is in the queue, or refused later anyway.
 	if err := s.store.RevokeToken(t.Context(), "", "ci", store.Event{At: s.now}); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,10 @@ func (s *Store) BeginRequest(ctx context.Context, r store.Request) (kept store.R
 			r.Caller, r.Key, r.Hash, micros(r.Created), micros(r.Expires)); err != nil {
 			return err
 		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM requests WHERE caller = ? AND answer IS NULL AND key NOT IN
+			(SELECT key FROM requests WHERE caller = ? AND answer IS NULL ORDER BY created DESC, key = ? DESC LIMIT ?)`, r.Caller, r.Caller, r.Key, store.MaxUnanswered); err != nil {
+			return err
+		}
 		var created, expires int64
 		kept = store.Request{Caller: r.Caller, Key: r.Key}
 		err := tx.QueryRowContext(ctx, `SELECT hash, created, expires, answer FROM requests WHERE caller = ? AND key = ?`, r.Caller, r.Key).

@@ -35,7 +35,7 @@ func insertRecorded(ctx context.Context, tx *sql.Tx, t store.Token, e store.Even
 	return insertEvent(ctx, tx, e)
 }
 
-// roomFor returns ErrTooMany if the tenant of a token may have no more.
+// roomFor returns ErrTooMany or ErrTooOften if the tenant of a token may have no more.
 func roomFor(ctx context.Context, tx *sql.Tx, t store.Token) error {
 	if t.Tenant == "" {
 		return nil
@@ -46,6 +46,12 @@ func roomFor(ctx context.Context, tx *sql.Tx, t store.Token) error {
 	}
 	if valid >= store.MaxTokensOfTenant {
 		return store.ErrTooMany
+	}
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM tokens WHERE tenant = ? AND created > ?`, t.Tenant, micros(t.Created.Add(-24*time.Hour))).Scan(&valid); err != nil {
+		return fmt.Errorf("counting the tokens of a day: %w", err)
+	}
+	if valid >= store.MaxTokensOfDay {
+		return store.ErrTooOften
 	}
 	return nil
 }

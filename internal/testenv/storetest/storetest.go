@@ -34,6 +34,9 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"a write that is made elsewhere is recorded":     recorded,
 		"keys that sign follow each other":               signingKeys,
 		"a secret is replaced as it was read":            sealed,
+		"what ended long ago is removed":                 sweep,
+		"a tenant gets at most so many tokens in a day":  tokensOfDay,
+		"of requests without an answer the newest stay":  unanswered,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)

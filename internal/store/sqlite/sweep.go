@@ -1,0 +1,58 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+const (
+	// swept is how many rows one transaction removes: others write between two of them.
+	swept = 500
+	// settling is how long after the end of its token a request may still get its answer.
+	settling = time.Hour
+)
+
+// Sweep implements store.Sweeper.
+func (s *Store) Sweep(ctx context.Context, now time.Time) error {
+	ended, settled := micros(now.Add(-store.KeepEnded)), micros(now.Add(-settling))
+	const endedTokens = `SELECT id FROM tokens WHERE revoked > 0 AND revoked <= ?1 OR expires <= ?1`
+	for _, statements := range [][]string{
+		{`DELETE FROM events WHERE object IN (SELECT 'token/' || id FROM (` + endedTokens + ` ORDER BY id LIMIT ?2))`, `DELETE FROM tokens WHERE id IN (` + endedTokens + ` ORDER BY id LIMIT ?2)`},
+		{`DELETE FROM requests WHERE rowid IN (SELECT rowid FROM requests WHERE expires <= ?1 OR caller IN (` + endedTokens + `) LIMIT ?2)`},
+	} {
+		before := ended
+		if len(statements) == 1 {
+			before = settled
+		}
+		if err := s.sweep(ctx, before, statements); err != nil {
+			return fmt.Errorf("removing what ended: %w", err)
+		}
+	}
+	return nil
+}
+
+// sweep runs statements in one transaction, again until the last one removes fewer rows than it may.
+func (s *Store) sweep(ctx context.Context, before int64, statements []string) error {
+	for removed := int64(swept); removed == swept; {
+		err := s.write(ctx, func(tx *sql.Tx) error {
+			for _, statement := range statements {
+				done, err := tx.ExecContext(ctx, statement, before, swept)
+				if err != nil {
+					return err
+				}
+				if removed, err = done.RowsAffected(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
