@@ -782,7 +782,7 @@ type DeleteAppParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	// IfMatch ETags of the file that the caller saw, or *. If it is none of them any more, the answer is 409. For DELETE nothing else in the folder may have changed either.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
@@ -797,7 +797,7 @@ type PatchAppParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	// IfMatch ETags of the file that the caller saw, or *. If it is none of them any more, the answer is 409. For DELETE nothing else in the folder may have changed either.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
@@ -806,7 +806,7 @@ type ReplaceAppParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	// IfMatch ETags of the file that the caller saw, or *. If it is none of them any more, the answer is 409. For DELETE nothing else in the folder may have changed either.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
@@ -890,7 +890,7 @@ type DeleteProjectParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	// IfMatch ETags of the file that the caller saw, or *. If it is none of them any more, the answer is 409. For DELETE nothing else in the folder may have changed either.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
@@ -905,7 +905,7 @@ type PatchProjectParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	// IfMatch ETags of the file that the caller saw, or *. If it is none of them any more, the answer is 409. For DELETE nothing else in the folder may have changed either.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
@@ -914,7 +914,7 @@ type ReplaceProjectParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	// IfMatch ETags of the file that the caller saw, or *. If it is none of them any more, the answer is 409. For DELETE nothing else in the folder may have changed either.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
@@ -953,7 +953,7 @@ type DeleteTenantParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	// IfMatch ETags of the file that the caller saw, or *. If it is none of them any more, the answer is 409. For DELETE nothing else in the folder may have changed either.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
@@ -968,7 +968,7 @@ type PatchTenantParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	// IfMatch ETags of the file that the caller saw, or *. If it is none of them any more, the answer is 409. For DELETE nothing else in the folder may have changed either.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 
@@ -977,7 +977,7 @@ type ReplaceTenantParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IfMatch The ETag of the file that the caller saw. If it has changed, the answer is 409.
+	// IfMatch ETags of the file that the caller saw, or *. If it is none of them any more, the answer is 409. For DELETE nothing else in the folder may have changed either.
 	IfMatch string `json:"If-Match,omitempty,omitzero"`
 }
 

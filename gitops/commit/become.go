@@ -216,10 +216,11 @@ func differentKeys(at edit.Path, seen, wanted map[string]any, of func(at edit.Pa
 
 func below(at edit.Path, step any) edit.Path { return append(slices.Clone(at), step) }
 
-// Matching is an edit of a file that the requester saw, by its digest: whatever another commit changed in the file is a conflict.
+// Matching is an edit of a file or folder that the requester saw, by its digests: whatever another commit changed in it is a conflict. Any of the digests may be that of what was seen.
 type Matching struct {
 	Edit
-	File, Digest string
+	File    string
+	Digests []string
 }
 
 func (e Matching) changes(base, newest *folder.Folder) ([]draft.Change, error) {
@@ -227,7 +228,7 @@ func (e Matching) changes(base, newest *folder.Folder) ([]draft.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if now != e.Digest {
+	if !slices.Contains(e.Digests, now) {
 		return nil, failure.New(ErrConflict, "%s is not the version that was seen: look at it, and change it again", e.File)
 	}
 	return e.Edit.changes(base, newest)

@@ -62,14 +62,9 @@ type Result struct {
 	Attempts int
 }
 
-// changesOf returns what a request changes in the newest files, after its Check. It turns a panic into an error: the parser reads files of tenants, and only the
-// request fails that is about them.
+// changesOf returns what a request changes in the newest files, after its Check. A panic of the check is an error, as those of edits are.
 func changesOf(r Request, newest *folder.Folder) (all []draft.Change, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			all, err = nil, failure.New(ErrInvalidEdit, "the files of the edit cannot be handled: %v", cause)
-		}
-	}()
+	defer func() { err = recovered(recover(), err) }()
 	base, err := within(r.Base, r.Folder)
 	if err != nil {
 		return nil, err
@@ -117,8 +112,10 @@ func within(files *folder.Folder, dir string) (*folder.Folder, error) {
 
 // Changes returns what edits change in the newest files, in the order of the paths; nothing if they have it all. base are the files that the
 // requester saw. Errors: ErrConflict, ErrExists, ErrMissing, ErrInvalidEdit.
-func Changes(base, newest *folder.Folder, edits []Edit) ([]draft.Change, error) {
-	var all []draft.Change
+//
+// A panic is an error: the parser reads files of tenants, and only the request fails that is about them.
+func Changes(base, newest *folder.Folder, edits []Edit) (all []draft.Change, err error) {
+	defer func() { err = recovered(recover(), err) }()
 	for _, e := range edits {
 		changes, err := e.changes(base, newest)
 		if err != nil {
@@ -133,6 +130,13 @@ func Changes(base, newest *folder.Folder, edits []Edit) ([]draft.Change, error) 
 		}
 	}
 	return all, nil
+}
+
+func recovered(cause any, err error) error {
+	if cause != nil {
+		return failure.New(ErrInvalidEdit, "the files of the edit cannot be handled: %v", cause)
+	}
+	return err
 }
 
 // message is the message of the commit.

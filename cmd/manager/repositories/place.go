@@ -58,8 +58,12 @@ func (p *place) edits(c writes.Change) ([]commit.Edit, error) {
 	case writes.Delete:
 		edit = commit.Delete{Path: path.Dir(p.file)}
 	}
-	if digest := digestOf(c.Match); digest != "" {
-		edit = commit.Matching{Edit: edit, File: p.file, Digest: digest}
+	if c.Match != nil {
+		of, part := p.file, 0
+		if c.How == writes.Delete {
+			of, part = path.Dir(p.file), 1
+		}
+		edit = commit.Matching{Edit: edit, File: of, Digests: digestsOf(c.Match, part)}
 	}
 	return []commit.Edit{edit}, nil
 }
@@ -76,10 +80,15 @@ func withSpec(spec map[string]any) func(map[string]any) map[string]any {
 	}
 }
 
-// digestOf returns the digest in an ETag of File, "" for one of any version. What is no ETag of File is the digest of no file.
-func digestOf(etag string) string {
-	if etag == "*" {
-		return ""
+// etagOf returns the ETag of a file: its digest, and that of the folder, which a deletion deletes.
+func etagOf(file, folder string) string { return `"` + file + "-" + folder + `"` }
+
+// digestsOf returns the digests in ETags of File: of the file, part 0, or of its folder, part 1. What is no ETag of File has none.
+func digestsOf(etags []string, part int) (all []string) {
+	for _, etag := range etags {
+		if parts := strings.Split(etag, "-"); len(parts) == 2 && parts[part] != "" {
+			all = append(all, parts[part])
+		}
 	}
-	return strings.Trim(strings.TrimPrefix(etag, "W/"), `"`)
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -183,8 +184,9 @@ func (r *Repositories) File(ctx context.Context, of writes.Object, ofPlatform bo
 		return writes.File{}, p.failed(ctx, commit.ErrMissing, nil)
 	}
 	digest, noDigest := newest.Root.Digest(p.path())
-	if err := errors.Join(err, noDigest); err != nil {
+	around, noFolder := newest.Root.Digest(path.Dir(p.path()))
+	if err := errors.Join(err, noDigest, noFolder); err != nil {
 		return writes.File{}, fmt.Errorf("reading %s: %w", p.path(), err)
 	}
-	return writes.File{Repository: p.repository.Name, Path: p.path(), Commit: newest.Hash, Text: string(text), ETag: `"` + digest + `"`}, nil
+	return writes.File{Repository: p.repository.Name, Path: p.path(), Commit: newest.Hash, Text: string(text), ETag: etagOf(digest, around)}, nil
 }

@@ -55,8 +55,8 @@ type Change struct {
 	To string
 	// DryRun: nothing is committed.
 	DryRun bool
-	// Match is the ETag of the file that the caller saw, "" for any.
-	Match string
+	// Match has the ETags of the file that the caller saw, without quotes; nil for any.
+	Match []string
 	// ID names the request in the trailer of the commit. A change with the ID of an earlier one is that one.
 	ID string
 	// Author is who requested it.

@@ -35,19 +35,14 @@ type (
 		Dry
 		IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]*$" doc:"Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer."`
 	}
-	// Matched is what may be made only upon a version of the file.
-	Matched struct {
-		Dry
-		IfMatch string `header:"If-Match" maxLength:"128" doc:"The ETag of the file that the caller saw. If it has changed, the answer is 409."`
-	}
 	// NewObject is a new object.
 	NewObject struct {
-		Name string         `json:"name" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" example:"web"`
-		Spec map[string]any `json:"spec,omitempty" doc:"As in the file: docs/spec has the fields."`
+		Name string `json:"name" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" example:"web"`
+		Spec Spec   `json:"spec,omitempty" doc:"As in the file: docs/spec has the fields."`
 	}
 	// ObjectSpec is the spec of an object.
 	ObjectSpec struct {
-		Spec map[string]any `json:"spec" nullable:"false" doc:"As in the file: docs/spec has the fields."`
+		Spec Spec `json:"spec" nullable:"false" doc:"As in the file: docs/spec has the fields."`
 	}
 	// Commit is the hash of one.
 	Commit struct {
@@ -56,7 +51,7 @@ type (
 )
 
 func (m Matched) change(how string, of Object, spec ObjectSpec) wanted {
-	return wanted{Change: Change{How: how, Of: of, Spec: spec.Spec, DryRun: m.DryRun, Match: m.IfMatch}}
+	return wanted{Change: Change{How: how, Of: of, Spec: spec.Spec, DryRun: m.DryRun, Match: m.etags}}
 }
 
 func (k Keyed) create(of Object, body NewObject) wanted {

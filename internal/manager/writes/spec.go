@@ -1,0 +1,68 @@
+package writes
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+)
+
+// Spec is that of a file. Its integers are int64 and not floats, so that they are written as they were sent.
+type Spec map[string]any
+
+// UnmarshalJSON implements json.Unmarshaler. An integer of more than 64 bits is an error: a file would not keep its digits.
+func (s *Spec) UnmarshalJSON(data []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil {
+		return err
+	}
+	for key, value := range object {
+		exact, err := withNumbers(value)
+		if err != nil {
+			return err
+		}
+		object[key] = exact
+	}
+	*s = object
+	return nil
+}
+
+// withNumbers returns a value with numbers of Go in place of those of JSON, in the same lists and objects.
+func withNumbers(value any) (_ any, err error) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if v[key], err = withNumbers(inner); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i, inner := range v {
+			if v[i], err = withNumbers(inner); err != nil {
+				return nil, err
+			}
+		}
+	case json.Number:
+		return number(v)
+	}
+	return value, nil
+}
+
+// maxExact is up to where a float has every integer.
+const maxExact = 1 << 53
+
+func number(n json.Number) (any, error) {
+	if i, err := n.Int64(); err == nil {
+		return i, nil
+	}
+	f, err := n.Float64()
+	if err != nil || !strings.ContainsAny(n.String(), ".eE") {
+		return nil, &json.UnmarshalTypeError{Value: "number"}
+	}
+	if f == math.Trunc(f) && math.Abs(f) <= maxExact {
+		return int64(f), nil
+	}
+	return f, nil
+}
