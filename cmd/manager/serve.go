@@ -181,6 +181,9 @@ func (m *manager) sweep(ctx context.Context) error {
 			if err := m.repositories.Git.Disk.Sweep(ctx); err != nil && ctx.Err() == nil {
 				ctrl.Log.Error(err, "Removing what was fetched and is not used")
 			}
+			if err := m.repositories.Forget(ctx); err != nil && ctx.Err() == nil {
+				ctrl.Log.Error(err, "Forgetting repositories that are gone")
+			}
 			if err := m.store.Sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
 				ctrl.Log.Error(err, "Removing what ended from the store")
 			}

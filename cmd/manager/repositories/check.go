@@ -27,24 +27,19 @@ func (r *refusal) Error() string { return r.problems[0].String() }
 // check refuses a change after which the file is wrong, or with which something becomes wrong that was not: by the same reading as that of the operator, and of kubeop validate. What
 // is wrong elsewhere is no reason: whoever pushes by hand is not kept from it either.
 func (r *Repositories) check(p *place, before, after *folder.Folder) error {
-	reader, err := r.reader()
+	reader, err := r.readerOf(p)
 	if err != nil {
 		return err
 	}
 	scope := tree.Scope{Repository: p.repository.Name, Tenant: p.repository.Spec.Tenant, Path: p.folder()}
-	r.mu.Lock()
-	last := r.trees[scope]
-	r.mu.Unlock()
-	was := reader.Read(files{before}, scope, last)
+	was := reader.Read(files{before}, scope, r.memory.tree(scope))
 	now := reader.Read(files{after}, scope, was)
 	for _, t := range []*tree.Tree{was, now} {
 		if file, err := t.Unread(); err != nil {
 			return fmt.Errorf("reading %s: %w", file, err)
 		}
 	}
-	r.mu.Lock()
-	r.trees[scope] = now
-	r.mu.Unlock()
+	r.memory.keep(scope, now, r.clock.Now())
 	type wrong struct {
 		file string
 		code code.Code
@@ -66,6 +61,15 @@ func (r *Repositories) check(p *place, before, after *folder.Folder) error {
 		return &refusal{found}
 	}
 	return nil
+}
+
+// readerOf returns the reader of a repository. The limits for that of a tenant are in its Tenant, as for the operator; in the platform repository each tenant.yaml has them.
+func (r *Repositories) readerOf(p *place) (*tree.Reader, error) {
+	reader, err := r.reader()
+	if err != nil || p.ofPlatform() {
+		return reader, err
+	}
+	return reader.Within(reader.Limits.With(&p.limits)), nil
 }
 
 // maxProblems is how many problems an answer has.

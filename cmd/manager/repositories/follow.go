@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,8 @@ type reaching struct{ repository, revision, commit string }
 const (
 	// lookBack is among how many of the newest commits one is looked for.
 	lookBack = 1000
+	// lookEvery is how often the log is read for commits of which nothing is known.
+	lookEvery = 5 * time.Second
 	// attempts is how often the log is read while others push.
 	attempts = 3
 	// maxReached bounds the memory of answers.
@@ -74,10 +77,7 @@ func (r *Repositories) reaches(ctx context.Context, p *place, of writes.Object, 
 		return true, nil
 	}
 	question := reaching{p.repository.Name, read, commit}
-	r.mu.Lock()
-	reached, known := r.reached[question]
-	r.mu.Unlock()
-	if known {
+	if reached, known := r.memory.answered(question); known {
 		return reached, nil
 	}
 	// Its credentials are read for the log alone, so it does not matter who may write.
@@ -85,46 +85,61 @@ func (r *Repositories) reaches(ctx context.Context, p *place, of writes.Object, 
 	if err != nil {
 		return false, err
 	}
-	for range attempts {
-		if reached, err = to.leads(ctx, commit, read); !errors.Is(err, git.ErrMoved) {
-			break
-		}
-	}
+	reached, err := r.ask(ctx, to, question)
 	switch {
 	case errors.Is(err, errUnknown):
 		return false, problem.New(problem.NotFound, fmt.Sprintf("None of the last %d commits of the repository is this one.", lookBack))
 	case err != nil:
 		return false, to.failed(ctx, err, nil)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.reached) >= maxReached {
-		clear(r.reached)
-	}
-	r.reached[question] = reached
+	r.memory.answer(question, reached)
 	return reached, nil
+}
+
+// ask reads the log. For commits of which nothing is known, which anyone can invent, it is read at lookEvery only, by one at a time.
+func (r *Repositories) ask(ctx context.Context, to *place, q reaching) (reached bool, err error) {
+	if has, _ := r.memory.hasCommit(q.repository, q.commit); !has {
+		unlock, err := r.asking.Lock(ctx, q.repository)
+		if err != nil {
+			return false, err
+		}
+		defer unlock()
+		if has, read := r.memory.hasCommit(q.repository, q.commit); !has && r.clock.Since(read) < lookEvery {
+			return false, errUnknown
+		}
+	}
+	for range attempts {
+		var log map[string]string
+		reached, log, err = to.leads(ctx, q.commit, q.revision)
+		if log != nil {
+			r.memory.log(q.repository, log, r.clock.Now())
+		}
+		if !errors.Is(err, git.ErrMoved) {
+			break
+		}
+	}
+	return reached, err
 }
 
 // errUnknown means that a branch does not have a commit.
 var errUnknown = errors.New("the branch does not have the commit")
 
-// leads reports whether a commit of the branch leads to a later one; "" for none.
-func (p *place) leads(ctx context.Context, commit, to string) (bool, error) {
+// leads reports whether a commit of the branch leads to a later one, "" for none, and returns the log that was read.
+func (p *place) leads(ctx context.Context, commit, to string) (later bool, log map[string]string, err error) {
 	newest, err := p.remote.Fetch(ctx)
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
-	all, err := p.remote.Messages(ctx, newest, "", lookBack)
-	if err != nil {
-		return false, err
+	if log, err = p.remote.Messages(ctx, newest, "", lookBack); err != nil {
+		return false, nil, err
 	}
-	if _, has := all[commit]; !has {
-		return false, errUnknown
+	if _, has := log[commit]; !has {
+		return false, log, errUnknown
 	}
 	if to == "" || newest.Hash == commit {
-		return false, nil
+		return false, log, nil
 	}
-	later, err := p.remote.Messages(ctx, newest, commit, lookBack)
-	_, is := later[to]
-	return is, err
+	since, err := p.remote.Messages(ctx, newest, commit, lookBack)
+	_, is := since[to]
+	return is, log, err
 }

@@ -20,6 +20,8 @@ type place struct {
 	// file is relative to the folder with kubeop.yaml.
 	file   string
 	remote commit.Remote
+	// limits are those that the Tenant of the repository sets.
+	limits v1alpha1.TenantLimits
 }
 
 // ofPlatform reports whether the object is declared in the platform repository.

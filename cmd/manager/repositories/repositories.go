@@ -16,8 +16,10 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/delivery/fetch/keymutex"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/identity"
@@ -39,11 +41,11 @@ type Repositories struct {
 	// reader is made when it is needed first, because it compiles the rules of all kinds.
 	reader func() (*tree.Reader, error)
 
+	clock  clock.PassiveClock
+	asking keymutex.Mutexes
+	memory memory
+
 	mu sync.Mutex
-	// trees are those that were read last, so that only what changed is read again.
-	trees map[tree.Scope]*tree.Tree
-	// reached has which revisions have which commits.
-	reached map[reaching]bool
 	// logs are the last commits of repositories, by their names.
 	logs map[string]branchLog
 }
@@ -52,7 +54,7 @@ type Repositories struct {
 func New(objects, secrets client.Reader, namespace string, store *git.Store) *Repositories {
 	return &Repositories{
 		Objects: objects, Secrets: secrets, Namespace: namespace, Git: store, commits: commit.Writer{Clock: clock.RealClock{}}, reader: sync.OnceValues(newReader),
-		trees: map[tree.Scope]*tree.Tree{}, reached: map[reaching]bool{}, logs: map[string]branchLog{},
+		clock: clock.RealClock{}, memory: newMemory(), logs: map[string]branchLog{},
 	}
 }
 
@@ -104,6 +106,13 @@ func (r *Repositories) open(ctx context.Context, of writes.Object, ofPlatform bo
 	if spec.Verify != nil {
 		return nil, problem.New(problem.Conflict, "The repository accepts signed commits only (spec.verify), and those of the manager have no signature: push a signed commit.")
 	}
+	if !p.ofPlatform() {
+		tenant := &v1alpha1.Tenant{}
+		if err := r.Objects.Get(ctx, client.ObjectKey{Name: spec.Tenant}, tenant); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading the limits of tenant %s: %w", spec.Tenant, err)
+		}
+		p.limits = tenant.Spec.Limits
+	}
 	auth, err := transport.ReadAuth(ctx, r.Secrets, r.Namespace, spec.SecretRef)
 	if err != nil {
 		return nil, unreachable(ctx, err, "The manager cannot read the Git credentials of the repository: an administrator lists their Secret in manager.git.secrets of the chart's values.")
@@ -141,6 +150,9 @@ func (r *Repositories) Write(ctx context.Context, c writes.Change) (writes.Writt
 		request.Alone = func(done commit.Result) { c.Alone(written(done)) }
 	}
 	done, err := r.commits.Write(ctx, p.remote, request)
+	if err == nil {
+		r.memory.has(p.repository.Name, done.Hash)
+	}
 	if err == nil && done.Unchanged && c.How == writes.Delete {
 		err = commit.ErrMissing
 	}
@@ -179,9 +191,15 @@ func (r *Repositories) File(ctx context.Context, of writes.Object, ofPlatform bo
 	if err != nil {
 		return writes.File{}, p.failed(ctx, err, nil)
 	}
+	if info, err := newest.Root.Stat(p.path()); err == nil && !info.Mode().IsRegular() {
+		return writes.File{}, problem.New(problem.Conflict, p.path()+" is no file, but a folder, a link or a submodule. Only a commit by hand can change that.")
+	}
 	text, err := newest.Root.ReadFile(p.path())
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return writes.File{}, p.failed(ctx, commit.ErrMissing, nil)
+	case errors.Is(err, failure.ErrTooLarge), errors.Is(err, folder.ErrSymlink), errors.Is(err, folder.ErrSubmodule):
+		return writes.File{}, problem.New(problem.Conflict, p.path()+" cannot be read: it is too large, or below a link or a submodule. Only a commit by hand can change that.")
 	}
 	digest, noDigest := newest.Root.Digest(p.path())
 	around, noFolder := newest.Root.Digest(path.Dir(p.path()))

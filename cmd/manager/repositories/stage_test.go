@@ -93,6 +93,7 @@ type stage struct {
 	store          store.Store
 	now            time.Time
 	log            logr.Logger
+	repositories   *Repositories
 }
 
 func newStage(t *testing.T) *stage {
@@ -152,10 +153,10 @@ func newStage(t *testing.T) *stage {
 func (s *stage) start(on store.Store) {
 	s.Helper()
 	network := &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	repositories := New(s.objects, s.objects, "kubeop-system", git.NewStore(s.TempDir(), network))
+	s.repositories = New(s.objects, s.objects, "kubeop-system", git.NewStore(s.TempDir(), network))
 	var err error
 	s.Handler, err = api.New(api.Options{
-		Log: s.log, Registry: prometheus.NewRegistry(), Checks: readiness.New(logr.Discard(), time.Now), Store: on, Live: s.live, Repositories: repositories,
+		Log: s.log, Registry: prometheus.NewRegistry(), Checks: readiness.New(logr.Discard(), time.Now), Store: on, Live: s.live, Repositories: s.repositories,
 		RequestsPerSecond: 10_000, Burst: 10_000, Now: func() time.Time { return s.now },
 	})
 	if err != nil {

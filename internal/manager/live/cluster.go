@@ -120,7 +120,7 @@ func slim(object any) (any, error) {
 	o.SetAnnotations(kept)
 	switch o := object.(type) {
 	case *v1alpha1.Tenant:
-		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{Owners: o.Spec.Owners}, v1alpha1.Inventory{}
+		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{Owners: o.Spec.Owners, Limits: o.Spec.Limits}, v1alpha1.Inventory{} // Writes are checked within the limits.
 	case *v1alpha1.Project:
 		o.Spec, o.Status.Inventory = v1alpha1.ProjectSpec{}, v1alpha1.Inventory{}
 	case *v1alpha1.App:

@@ -2,37 +2,45 @@ package live
 
 import "sync"
 
-// How many streams there may be at once.
+// How many streams there may be at once: of a caller, of all callers of a tenant, and of all. So one tenant cannot take those of the others.
 const (
 	maxStreamsOfCaller = 20
+	maxStreamsOfTenant = maxStreams / 4
 	maxStreams         = 1000
 )
 
-// streams counts the streams of each caller.
+// streams counts the streams of each caller and tenant.
 type streams struct {
-	mu  sync.Mutex
-	of  map[string]int
-	all int
+	mu      sync.Mutex
+	callers map[string]int
+	tenants map[string]int
+	all     int
 }
 
-// begin counts a stream of a caller, until end is called. It reports false if there are too many.
-func (s *streams) begin(caller string) (end func(), ok bool) {
+// begin counts a stream of a caller, until end is called. It reports false if there are too many. Administrators are of the tenant "".
+func (s *streams) begin(caller, tenant string) (end func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of[caller] >= maxStreamsOfCaller || s.all >= maxStreams {
+	if s.callers[caller] >= maxStreamsOfCaller || s.tenants[tenant] >= maxStreamsOfTenant || s.all >= maxStreams {
 		return nil, false
 	}
-	if s.of == nil {
-		s.of = map[string]int{}
+	if s.callers == nil {
+		s.callers, s.tenants = map[string]int{}, map[string]int{}
 	}
-	s.of[caller]++
+	s.callers[caller]++
+	s.tenants[tenant]++
 	s.all++
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.all--
-		if s.of[caller]--; s.of[caller] == 0 {
-			delete(s.of, caller)
-		}
+		less(s.callers, caller)
+		less(s.tenants, tenant)
 	}, true
+}
+
+func less(of map[string]int, key string) {
+	if of[key]--; of[key] == 0 {
+		delete(of, key)
+	}
 }

@@ -49,9 +49,10 @@ type stream struct {
 
 // watch answers a stream. It counts as one of its caller's until it ends.
 func (o *Operations) watch(ctx context.Context, last string, of func(context.Context) (view, error), now view) (*answer, error) {
-	end, ok := o.streams.begin(auth.Of(ctx).Token.ID)
+	caller := auth.Of(ctx).Token
+	end, ok := o.streams.begin(caller.ID, caller.Tenant)
 	if !ok {
-		return nil, huma.ErrorWithHeaders(problem.New(problem.TooManyRequests, "The caller has too many streams, or all callers together have."), map[string][]string{"Retry-After": {"5"}})
+		return nil, huma.ErrorWithHeaders(problem.New(problem.TooManyRequests, "The caller has too many streams, or its tenant has, or all callers together have."), map[string][]string{"Retry-After": {"5"}})
 	}
 	s := &stream{o: o, view: of, now: now, checked: time.Now()}
 	after, known := o.Index.Number(last)
