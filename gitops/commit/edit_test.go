@@ -199,3 +199,10 @@ func TestADeepSpecIsReadOnce(t *testing.T) {
 		t.Errorf("a change allocates %.0f times, and reading what is wanted %.0f", whole, once)
 	}
 }
+
+// TestAnEditThatPanicsIsInvalid also for callers that make no commit of it, such as to show a conflict.
+func TestAnEditThatPanicsIsInvalid(t *testing.T) {
+	if changes, err := Changes(fileOf(""), fileOf(""), []Edit{panicking{}}); !errors.Is(err, ErrInvalidEdit) || changes != nil {
+		t.Errorf("got %v, %v", changes, err)
+	}
+}
