@@ -27,7 +27,7 @@ const (
 	MaxUnanswered     = 1000
 )
 
-// KeepEnded is how long a token is kept after it expired or was revoked, with the events of its creation and revocation.
+// KeepEnded is how long a token is kept after it expired or was revoked, and the events of its creation and revocation if it wrote nothing.
 const KeepEnded = 30 * 24 * time.Hour
 
 // Token is a token of a program. The token itself is never stored.

@@ -62,7 +62,8 @@ var migrations = []string{
 		used_from  INTEGER NOT NULL,
 		used_until INTEGER NOT NULL
 	) STRICT;`,
-	`CREATE INDEX events_by_object ON events (object);`,
+	`CREATE INDEX events_by_object ON events (object);
+	CREATE INDEX events_by_actor ON events (actor);`,
 }
 
 // migrate applies what the database does not have yet. Two programs that start at once wait for each other at the first statement that writes.

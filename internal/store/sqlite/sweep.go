@@ -21,7 +21,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	ended, settled := micros(now.Add(-store.KeepEnded)), micros(now.Add(-settling))
 	const endedTokens = `SELECT id FROM tokens WHERE revoked > 0 AND revoked <= ?1 OR expires <= ?1`
 	for _, statements := range [][]string{
-		{`DELETE FROM events WHERE object IN (SELECT 'token/' || id FROM (` + endedTokens + ` ORDER BY id LIMIT ?2))`, `DELETE FROM tokens WHERE id IN (` + endedTokens + ` ORDER BY id LIMIT ?2)`},
+		{`DELETE FROM events WHERE object IN (SELECT 'token/' || id FROM (` + endedTokens + ` ORDER BY id LIMIT ?2) ended WHERE NOT EXISTS (SELECT 1 FROM events WHERE actor = ended.id))`, `DELETE FROM tokens WHERE id IN (` + endedTokens + ` ORDER BY id LIMIT ?2)`},
 		{`DELETE FROM requests WHERE rowid IN (SELECT rowid FROM requests WHERE expires <= ?1 OR caller IN (` + endedTokens + `) LIMIT ?2)`},
 	} {
 		before := ended
@@ -38,21 +38,27 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 // sweep runs statements in one transaction, again until the last one removes fewer rows than it may.
 func (s *Store) sweep(ctx context.Context, before int64, statements []string) error {
 	for removed := int64(swept); removed == swept; {
-		err := s.write(ctx, func(tx *sql.Tx) error {
-			for _, statement := range statements {
-				done, err := tx.ExecContext(ctx, statement, before, swept)
-				if err != nil {
-					return err
-				}
-				if removed, err = done.RowsAffected(); err != nil {
-					return err
-				}
-			}
-			return nil
+		err := s.write(ctx, func(tx *sql.Tx) (err error) {
+			removed, err = removedBy(ctx, tx, before, statements)
+			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// removedBy runs statements, and returns how many rows the last one removed.
+func removedBy(ctx context.Context, tx *sql.Tx, before int64, statements []string) (removed int64, err error) {
+	for _, statement := range statements {
+		done, err := tx.ExecContext(ctx, statement, before, swept)
+		if err != nil {
+			return 0, err
+		}
+		if removed, err = done.RowsAffected(); err != nil {
+			return 0, err
+		}
+	}
+	return removed, nil
 }

@@ -12,7 +12,8 @@ import (
 
 const day = 24 * time.Hour
 
-// sweep: more tokens than one transaction removes, created and revoked in a loop, leave nothing; those that are valid, or ended lately, and the events of writes stay.
+// sweep: more tokens than one transaction removes, created and revoked in a loop, leave nothing; those that are valid, or ended lately, the events of writes, and those
+// about tokens that wrote stay.
 func sweep(t *testing.T, s store.Store) {
 	for i := range 600 {
 		id := fmt.Sprint("gone", i)
@@ -30,7 +31,7 @@ func sweep(t *testing.T, s store.Store) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.RecordEvent(t.Context(), store.Event{At: now, Action: "createApp", Object: "app/acme/shop/web", Tenant: "acme"}); err != nil {
+	if err := s.RecordEvent(t.Context(), store.Event{At: now, Actor: "gone2", Action: "createApp", Object: "app/acme/shop/web", Tenant: "acme"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, caller := range []string{"gone1", "valid"} {
@@ -40,7 +41,7 @@ func sweep(t *testing.T, s store.Store) {
 	}
 	wantTokens(t, s, now.Add(29*day), 603)
 	wantTokens(t, s, now.Add(31*day), 2)
-	if got := objects(t, s, ""); !slices.Equal(sorted(got), []string{"createApp app/acme/shop/web", "createToken token/lately", "createToken token/valid"}) {
+	if got := objects(t, s, ""); !slices.Equal(sorted(got), []string{" token/gone2", "createApp app/acme/shop/web", "createToken token/gone2", "createToken token/lately", "createToken token/valid"}) {
 		t.Errorf("the events are about %q", got)
 	}
 	for caller, kept := range map[string]bool{"gone1": false, "valid": true} {
