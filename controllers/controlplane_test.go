@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -146,5 +147,67 @@ func (n *team) cloudController() client.Client {
 	} {
 		n.create(o)
 	}
+	return n.as(user)
+}
+
+// TestCloudControllersAddressServices: a controller with the right in the whole cluster says which address a Service takes, and creates Services without a class of load
+// balancers. The deployer, an account of the tenant and a person, each with every right in the namespace only, may not. Of what else such a controller writes all is judged.
+func TestCloudControllersAddressServices(t *testing.T) {
+	n, bot := limited(t, "clouds")
+	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "inside"}, Spec: v1alpha1.PolicySpec{
+		PolicyRules: v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{LoadBalancerClasses: []string{"internal.example.com/lb"}}},
+	}})
+	service := n.object(n.namespace(), "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {ports: [{port: 80}]}}")
+	n.create(service)
+	patch := func(text string) func(client.Client) error {
+		return func(by client.Client) error {
+			return by.Patch(t.Context(), service.DeepCopyObject().(client.Object), merging(text), client.DryRunAll)
+		}
+	}
+	create := func(text string) func(client.Client) error {
+		return func(by client.Client) error {
+			err := by.Create(t.Context(), n.object(n.namespace(), "{apiVersion: v1, kind: Service, metadata: {name: made}, spec: {ports: [{port: 80}], "+text+"}}"), client.DryRunAll)
+			if err != nil && strings.Contains(err.Error(), "exceeded quota: kubeop") {
+				return nil // Every policy allows it.
+			}
+			return err
+		}
+	}
+	deployer := n.as("system:serviceaccount:" + n.namespace() + ":" + v1alpha1.Deployer)
+	controller := n.everywhere("system:serviceaccount:kube-system:cloud-of-clouds")
+	tries := map[string]struct {
+		do   func(client.Client) error
+		want string
+	}{
+		"an address":                       {patch(`{"spec":{"loadBalancerIP":"192.0.2.7"}}`), "ExternalService: Service/x has spec.loadBalancerIP"},
+		"an address of kube-vip":           {patch(`{"metadata":{"annotations":{"kube-vip.io/loadbalancerIPs":"192.0.2.7"}}}`), "IngressAnnotation: Service/x has the annotation kube-vip.io/loadbalancerIPs"},
+		"a load balancer of DigitalOcean":  {patch(`{"metadata":{"annotations":{"kubernetes.digitalocean.com/load-balancer-id":"a"}}}`), "IngressAnnotation: Service/x has the annotation kubernetes.digitalocean.com/load-balancer-id"},
+		"a load balancer without a class":  {create("type: LoadBalancer"), "Services: Service/made names no loadBalancerClass"},
+		"a load balancer with its address": {create("type: LoadBalancer, loadBalancerClass: internal.example.com/lb, loadBalancerIP: 192.0.2.7"), "ExternalService: Service/made has spec.loadBalancerIP"},
+	}
+	for name, try := range tries {
+		t.Run(name, func(t *testing.T) {
+			for _, by := range []client.Client{bot, n.as("jane-of-clouds"), deployer} {
+				n.denied(func() error { return try.do(by) }, try.want)
+			}
+			n.eventually(func() error { return try.do(controller) })
+		})
+	}
+	n.denied(func() error { return create("type: LoadBalancer, loadBalancerClass: example.com/other")(controller) }, "Services: Service/made has loadBalancerClass example.com/other")
+	n.denied(func() error { return patch(`{"spec":{"externalIPs":["192.0.2.7"]}}`)(controller) }, "ExternalService: Service/x has spec.externalIPs")
+	n.denied(func() error {
+		return patch(`{"metadata":{"annotations":{"haproxy.org/backend-config-snippet":"a"}}}`)(controller)
+	}, "IngressAnnotation: Service/x has the annotation haproxy.org/backend-config-snippet")
+}
+
+// everywhere is a user who may create and update Services in the whole cluster, as the controllers of clouds and of Gateways may.
+func (n *team) everywhere(user string) client.Client {
+	n.t.Helper()
+	name := "services-of-" + n.name
+	n.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"create", "patch", "update"}}}})
+	n.create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user, APIGroup: rbacv1.GroupName}},
+	})
 	return n.as(user)
 }

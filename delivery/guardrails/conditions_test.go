@@ -1,6 +1,7 @@
 package guardrails_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,9 +19,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	plugin "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 
@@ -113,7 +117,8 @@ func (c *conditional) compare(t *testing.T, object, old *unstructured.Unstructur
 		Kind: metav1.GroupVersionKind(object.GroupVersionKind()), Namespace: "shop", Name: "x", Operation: admissionv1.Create,
 	}
 	request.UserInfo.Username = "system:serviceaccount:shop:kubeop-deployer"
-	attributes := &admission.VersionedAttributes{VersionedKind: object.GroupVersionKind(), VersionedObject: admission.NewLazyObject(object)}
+	by := admission.NewAttributesRecord(nil, nil, object.GroupVersionKind(), "shop", "x", schema.GroupVersionResource{}, "", admission.Create, nil, true, &user.DefaultInfo{Name: request.UserInfo.Username})
+	attributes := &admission.VersionedAttributes{Attributes: by, VersionedKind: object.GroupVersionKind(), VersionedObject: admission.NewLazyObject(object)}
 	if old != nil {
 		request.Operation, attributes.VersionedOldObject = admissionv1.Update, admission.NewLazyObject(old)
 	}
@@ -121,7 +126,7 @@ func (c *conditional) compare(t *testing.T, object, old *unstructured.Unstructur
 	if err != nil {
 		t.Fatal(err)
 	}
-	bindings := plugin.OptionalVariableBindings{VersionedParams: &unstructured.Unstructured{Object: content}}
+	bindings := plugin.OptionalVariableBindings{VersionedParams: &unstructured.Unstructured{Object: content}, Authorizer: authorizer.AuthorizerFunc(nobody)}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{"paas.kubeop.io/max-grace-period": "40"}}}
 	refused := func(by plugin.ConditionEvaluator) string {
 		results, _, err := by.ForInput(t.Context(), attributes, request, bindings, namespace, celconfig.RuntimeCELCostBudget)
@@ -149,6 +154,11 @@ func (c *conditional) compare(t *testing.T, object, old *unstructured.Unstructur
 	case why != "":
 		c.refused++
 	}
+}
+
+// nobody has a right in the whole cluster.
+func nobody(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	return authorizer.DecisionNoOpinion, "", nil
 }
 
 // conditionals compiles the policies of the chart that have such conditions, as the API server does. Those of package guardrails have the rules to deny.
@@ -199,7 +209,7 @@ func compile(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPo
 	if err != nil {
 		t.Fatal(err)
 	}
-	declared := plugin.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil}
+	declared := plugin.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil, HasAuthorizer: true}
 	for _, v := range policy.Spec.Variables {
 		if r := compiler.CompileAndStoreVariable(expression{v.Name, v.Expression, cel.AnyType}, declared, environment.StoredExpressions); r.Error != nil {
 			t.Fatalf("%s: variable %s: %v", policy.Name, v.Name, r.Error)

@@ -34,7 +34,7 @@ var naming = []string{
 var referring = []string{"custom-headers", "auth-proxy-set-headers", "server-ca", "server-crt", "policies", "app-protect-policy", "app-protect-security-log"}
 
 // addressing are names of annotations with which a Service takes an address of load balancers, or shares the load balancer or the address of another Service: of MetalLB, Cilium, kube-vip,
-// AWS, Google, Azure and OpenStack. They have the place of spec.loadBalancerIP, which is always refused.
+// AWS, Google, Azure and OpenStack. They have the place of spec.loadBalancerIP, which no app may have.
 var addressing = []string{
 	"loadbalancerips", "allow-shared-ip", "lb-ipam-ips", "ips", "sharing-key", "lb-ipam-sharing-key", "aws-load-balancer-eip-allocations", "aws-load-balancer-private-ipv4-addresses",
 	"aws-load-balancer-ipv6-addresses", "load-balancer-ip-addresses", "azure-load-balancer-ipv4", "azure-load-balancer-ipv6", "azure-pip-name", "azure-pip-name-ipv6", "azure-pip-prefix-id",
