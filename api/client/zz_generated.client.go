@@ -825,6 +825,24 @@ type GetAppFileParams struct {
 	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
 }
 
+// GetAppLogsParams defines parameters for GetAppLogs.
+type GetAppLogsParams struct {
+	// Follow Also what is written from now on. Pods that start later are not followed.
+	Follow bool `form:"follow,omitempty" json:"follow,omitempty,omitzero"`
+
+	// Previous Of the containers' previous run, such as the one that crashed.
+	Previous bool `form:"previous,omitempty" json:"previous,omitempty,omitzero"`
+
+	// Container Only of containers of this name.
+	Container string `form:"container,omitempty" json:"container,omitempty,omitzero"`
+
+	// Tail At most so many last lines of each container.
+	Tail int64 `form:"tail,omitempty" json:"tail,omitempty,omitzero"`
+
+	// Since Only lines that are not older than so many seconds; 0 for all.
+	Since int64 `form:"since,omitempty" json:"since,omitempty,omitzero"`
+}
+
 // RollbackAppParams defines parameters for RollbackApp.
 type RollbackAppParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
@@ -1144,6 +1162,17 @@ func (c *Client) GetAppFile(ctx context.Context, tenant string, project string, 
 func (c *Client) GetAppHistory(ctx context.Context, tenant string, project string, app string) (*Answer[History], error) {
 	r := c.request(http.MethodGet, fmt.Sprintf("/v1/apps/%s/%s/%s/history", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app)))
 	return send[History](ctx, r)
+}
+
+// GetAppLogsEvents calls GET /v1/apps/{tenant}/{project}/{app}/logs for a stream: What the pods of an app write, and each change.
+func (c *Client) GetAppLogsEvents(ctx context.Context, tenant string, project string, app string, params GetAppLogsParams) iter.Seq2[StreamEvent, error] {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/apps/%s/%s/%s/logs", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(app))).
+		query("follow", params.Follow).
+		query("previous", params.Previous).
+		query("container", params.Container).
+		query("tail", params.Tail).
+		query("since", params.Since)
+	return events(ctx, r)
 }
 
 // RollbackApp calls POST /v1/apps/{tenant}/{project}/{app}/rollback: A commit that restores an app as it was at an earlier commit.

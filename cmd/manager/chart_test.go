@@ -138,6 +138,18 @@ func TestTheChartLetsTheManagerReadNamedSecretsOnly(t *testing.T) {
 	}
 }
 
+// TestTheChartLetsTheManagerReadLogsOnlyIfItIsTold: RBAC cannot leave out the pods of others.
+func TestTheChartLetsTheManagerReadLogsOnlyIfItIsTold(t *testing.T) {
+	rules := decode[rbacv1.ClusterRole](t, render(t, "manager: {enabled: true, plainHTTP: true, logs: {enabled: true}}"), "ClusterRole").Rules
+	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}, {APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get"}}}
+	if diff := gocmp.Diff(want, rules[len(rules)-2:]); diff != "" {
+		t.Errorf("the rights of the manager (-want +got):\n%s", diff)
+	}
+	if without := render(t, "manager: {enabled: true, plainHTTP: true}"); strings.Contains(without, "pods") {
+		t.Errorf("without the setting:\n%s", without)
+	}
+}
+
 // TestWhatIsFetchedFitsIntoItsFolder: a pod whose folder is too large would be evicted.
 func TestWhatIsFetchedFitsIntoItsFolder(t *testing.T) {
 	limits := openGit(t.TempDir(), nil).Disk.Limits

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -49,6 +50,7 @@ type manager struct {
 	repositories *repositories.Repositories
 	signing      *signing.Keys
 	issuers      *oidc.Issuers
+	pods         corev1client.PodsGetter
 	certificates *certwatcher.CertWatcher
 }
 
@@ -62,6 +64,9 @@ func listen(ctx context.Context, c *config.Manager, cluster *rest.Config) (_ *ma
 		return nil, err
 	}
 	m.cluster.Owners.Administer(c.OIDC.Admins.Users, c.OIDC.Admins.Groups)
+	if m.pods, err = corev1client.NewForConfig(cluster); err != nil {
+		return nil, fmt.Errorf("making the client for logs: %w", err)
+	}
 	if m.repositories, err = openRepositories(c, cluster, m.cluster); err != nil {
 		return nil, err
 	}
@@ -98,7 +103,7 @@ func (m *manager) listen() error {
 		return err
 	}
 	handler, err := api.New(api.Options{
-		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Signing: m.signing, Issuers: m.issuers, Owners: m.cluster.Owners, Live: &live.Operations{Index: m.cluster.Index, Synced: m.cluster.Synced}, Repositories: m.repositories,
+		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Signing: m.signing, Issuers: m.issuers, Owners: m.cluster.Owners, Live: &live.Operations{Index: m.cluster.Index, Synced: m.cluster.Synced}, Repositories: m.repositories, Pods: m.pods,
 		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Proxies: proxies, Now: time.Now,
 	})
 	if err != nil {

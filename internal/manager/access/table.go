@@ -16,6 +16,7 @@ const (
 	Tenants  Resource = "tenants"
 	Projects Resource = "projects"
 	Apps     Resource = "apps"
+	Logs     Resource = "logs"
 
 	Read   Verb = "read"
 	Create Verb = "create"
@@ -71,4 +72,6 @@ var table = map[Resource]map[Verb]roles{
 		Update: only(Admin, TenantEdit, TenantAdmin, ProjectEdit, ProjectDeploy),
 		Delete: only(Admin, TenantEdit, TenantAdmin, ProjectEdit),
 	},
+	// What the pods of an app write.
+	Logs: {Read: only(Roles...)},
 }

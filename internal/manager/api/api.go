@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/manager/access"
@@ -22,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/history"
 	"github.com/kubeop/kubeop/internal/manager/live"
+	"github.com/kubeop/kubeop/internal/manager/logs"
 	"github.com/kubeop/kubeop/internal/manager/oidc"
 	"github.com/kubeop/kubeop/internal/manager/owners"
 	"github.com/kubeop/kubeop/internal/manager/problem"
@@ -53,6 +55,8 @@ type Options struct {
 	Live *live.Operations
 	// Repositories are written to, and have the history of apps.
 	Repositories Repositories
+	// Pods are read for their logs; nil: the manager may not.
+	Pods corev1client.PodsGetter
 	// RequestsPerSecond and Burst limit each address, and each token.
 	RequestsPerSecond float64
 	Burst             int
@@ -87,6 +91,7 @@ func New(o Options) (http.Handler, error) {
 		return changes.Allowed(ctx, verb, writes.Object(of))
 	}
 	(&history.Operations{Repositories: o.Repositories, Allowed: allowed, OfPlatform: writes.OfPlatform}).Register(operations)
+	(&logs.Operations{Pods: o.Pods, Allowed: o.Live.Logs}).Register(operations)
 	if err := serveDocument(mux, operations.OpenAPI()); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/index"
 	"github.com/kubeop/kubeop/internal/manager/page"
 	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/streams"
 )
 
 // Operations are those of this package.
@@ -19,7 +20,7 @@ type Operations struct {
 	// Synced returns why the cluster was not read yet.
 	Synced func(context.Context) error
 
-	streams streams
+	streams streams.Count
 }
 
 type (
@@ -171,6 +172,15 @@ func (o *Operations) Tenant(ctx context.Context, name string) error {
 // Project returns nil if there is a project that the caller may read, and what to answer if not.
 func (o *Operations) Project(ctx context.Context, tenant, name string) error {
 	_, err := o.projectNamed(ctx, access.Projects, tenant, name)
+	return err
+}
+
+// Logs returns nil if the caller may read what an app of the cluster writes, and what to answer if not.
+func (o *Operations) Logs(ctx context.Context, tenant, project, app string) error {
+	if _, err := o.projectNamed(ctx, access.Logs, tenant, project); err != nil {
+		return err
+	}
+	_, err := o.get(ctx, appsOf(tenant, project), app)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/index"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/server"
+	"github.com/kubeop/kubeop/internal/manager/streams"
 )
 
 const (
@@ -29,6 +30,9 @@ const (
 	writeTimeout = 10 * time.Second
 	chunk        = 100
 )
+
+// streamLimits are how many streams there may be at once.
+var streamLimits = streams.Limits{OfCaller: 20, OfTenant: 250, All: 1000}
 
 // stream is a list that a client follows. It has no queue: it reads the changes that the index remembers when the client has taken those before, and begins anew
 // if the client was too slow for them.
@@ -50,7 +54,7 @@ type stream struct {
 // watch answers a stream. It counts as one of its caller's until it ends.
 func (o *Operations) watch(ctx context.Context, last string, of func(context.Context) (view, error), now view) (*answer, error) {
 	caller := auth.Of(ctx).Token
-	end, ok := o.streams.begin(caller.ID, caller.Tenant)
+	end, ok := o.streams.Begin(caller.ID, caller.Tenant, streamLimits)
 	if !ok {
 		return nil, huma.ErrorWithHeaders(problem.New(problem.TooManyRequests, "The caller has too many streams, or its tenant has, or all callers together have."), map[string][]string{"Retry-After": {"5"}})
 	}
