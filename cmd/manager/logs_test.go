@@ -276,7 +276,8 @@ func (m *logsOf) follows(more chan<- string, path string) {
 	}
 	until("event: end")
 	until("revoked")
-	if events.Scan() && events.Scan() {
+	one := events.Scan()
+	if another := events.Scan(); one && another {
 		m.Errorf("it goes on: %s", events.Text())
 	}
 }
