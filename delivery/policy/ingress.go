@@ -26,19 +26,20 @@ var ledElsewhere = []string{
 // naming are names of annotations with which an object serves host names that are not in its rules, or gets a certificate for one: of ingress-nginx, HAProxy Ingress and
 // its successors, Kong, cert-manager and Gardener. HostnameClaims are about rules, listeners and tls only.
 var naming = []string{
-	"server-alias", "server-alias-regex", "host-alias", "host-alias-regex", "host-aliases", "redirect-from", "redirect-from-regex", "from-to-www-redirect",
+	"server-alias", "server-alias-regex", "host-alias", "host-alias-regex", "host-aliases", "redirect-from", "redirect-from-regex",
 	"common-name", "commonname", "alt-names", "ip-sans", "uri-sans", "email-sans", "dnsnames",
 }
 
 // referring are names of annotations, besides those that end with -secret and -configmap, with a value "<namespace>/<name>" of an object that the controller reads.
-var referring = []string{"custom-headers", "auth-proxy-set-headers", "server-ca", "server-crt", "policies", "app-protect-policy", "app-protect-security-log"}
+var referring = []string{"custom-headers", "auth-proxy-set-headers", "server-ca", "server-crt", "policies", "app-protect-policy", "app-protect-security-log", "cr-backend"}
 
 // addressing are names of annotations with which a Service takes an address of load balancers, or shares the load balancer or the address of another Service: of MetalLB, Cilium, kube-vip,
-// AWS, Google, Azure and OpenStack. They have the place of spec.loadBalancerIP, which no app may have.
+// AWS, Google, Azure, OpenStack, Alibaba, Tencent and Huawei. They have the place of spec.loadBalancerIP, which no app may have.
 var addressing = []string{
 	"loadbalancerips", "allow-shared-ip", "lb-ipam-ips", "ips", "sharing-key", "lb-ipam-sharing-key", "aws-load-balancer-eip-allocations", "aws-load-balancer-private-ipv4-addresses",
 	"aws-load-balancer-ipv6-addresses", "load-balancer-ip-addresses", "azure-load-balancer-ipv4", "azure-load-balancer-ipv6", "azure-pip-name", "azure-pip-name-ipv6", "azure-pip-prefix-id",
-	"load-balancer-id", "load-balancer-address",
+	"load-balancer-id", "load-balancer-address", "ingress.global-static-ip-name", "ingress.regional-static-ip-name", "alibaba-cloud-loadbalancer-id", "tke-existed-lbid", "elb.id",
+	"vra-load-balancer-address",
 }
 
 // traefiks are names of annotations of Traefik with values "<namespace>-<name>@kubernetescrd".
@@ -54,7 +55,14 @@ func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace s
 		return ""
 	}
 	metadata, _ := object.Object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
+	spec, _ := object.Object["spec"].(map[string]any)
+	infrastructure, _ := spec["infrastructure"].(map[string]any) // The controller of a Gateway writes its annotations into the Service that it makes.
+	return cmp.Or(b.annotated(metadata["annotations"], namespace), b.annotated(infrastructure["annotations"], namespace))
+}
+
+// annotated says which of some annotations reaches beyond the app; "" if none does.
+func (b Bounds) annotated(some any, namespace string) string {
+	annotations, _ := some.(map[string]any)
 	for _, key := range sortedKeys(annotations) {
 		value, _ := annotations[key].(string)
 		why := cmp.Or(namesDNS(key), reachesBeyond(key, value, namespace))
@@ -65,6 +73,20 @@ func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace s
 			oneLine(key), why, command.OfTenant("spec.ingressAnnotations"))
 	}
 	return ""
+}
+
+// pathMatchers are what router.pathmatcher of Traefik may be. Traefik writes its text into the rule of the route, in which a host could be, too.
+var pathMatchers = []string{"Path", "PathPrefix", "PathRegexp", "PathStrip", "PathStripRegex", "PathPrefixRegexp", "PathPrefixStrip", "PathPrefixStripRegex"}
+
+// servesOthers reports whether an annotation has the object serve host names that are not in its rules, or gets a certificate for one.
+func servesOthers(name, value string) bool {
+	switch name {
+	case "from-to-www-redirect":
+		return !strings.EqualFold(value, "false")
+	case "router.pathmatcher":
+		return !slices.Contains(pathMatchers, value)
+	}
+	return slices.Contains(naming, name) || strings.HasPrefix(name, "conditions.") || strings.HasPrefix(name, "router.tls.domains.")
 }
 
 // namesDNS returns how an annotation of external-dns reaches beyond its app; "" if it does not. HostnameClaims are about hosts in objects, not in annotations.
@@ -92,10 +114,10 @@ func reachesBeyond(key, value, namespace string) string {
 		return "writes configuration of the Ingress controller, which all tenants share"
 	case slices.Contains(ledElsewhere, name), strings.HasPrefix(name, "actions."), domain == "higress.io" && name == "destination":
 		return "leads the Ingress controller to what is not the app's"
-	case slices.Contains(naming, name), strings.HasPrefix(name, "conditions."), strings.HasPrefix(name, "router.tls.domains."):
+	case servesOthers(name, value):
 		return "names a host that is not in the rules of the Ingress, which kubeop checks"
 	}
-	if slices.Contains(addressing, name) && (name != "ips" && name != "sharing-key" || domain == "lbipam.cilium.io") {
+	if slices.Contains(addressing, name) && (name != "ips" && name != "sharing-key" || domain == "lbipam.cilium.io") && (name != "elb.id" || domain == "kubernetes.io") {
 		return "takes an address of load balancers that may be meant for others"
 	}
 	if other := otherNamespace(name, value, namespace); other != "" {

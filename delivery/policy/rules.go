@@ -173,10 +173,13 @@ func reservedName(object *unstructured.Unstructured, _ string) string {
 // externalService: the Service sends traffic out of the project, catches traffic to others (CVE-2020-8554), or asks for an address of load balancers.
 func externalService(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
+	spec, _ := object.Object["spec"].(map[string]any)
+	if kind.Group == "gateway.networking.k8s.io" && kind.Kind == "Gateway" {
+		return addressedGateway(spec)
+	}
 	if kind.Group != "" || kind.Kind != "Service" {
 		return ""
 	}
-	spec, _ := object.Object["spec"].(map[string]any)
 	if spec["type"] == string(corev1.ServiceTypeExternalName) || notEmpty(spec["externalName"]) {
 		return "is of type ExternalName, which leads out of the project; connect to the name itself"
 	}
@@ -185,6 +188,19 @@ func externalService(object *unstructured.Unstructured, _ string) string {
 	}
 	if notEmpty(spec["loadBalancerIP"]) {
 		return "has spec.loadBalancerIP, which can take an address meant for others; leave it out, and the load balancer has one of its own"
+	}
+	return ""
+}
+
+// addressedGateway says how a Gateway asks for an address of load balancers; "" if it does not. Its controller makes a Service with spec.addresses, and Istio's also with
+// what a ConfigMap says.
+func addressedGateway(spec map[string]any) string {
+	if notEmpty(spec["addresses"]) {
+		return "has spec.addresses, which can take an address meant for others; leave them out, and the Gateway has one of its own"
+	}
+	infrastructure, _ := spec["infrastructure"].(map[string]any)
+	if reference, _ := infrastructure["parametersRef"].(map[string]any); reference["kind"] == "ConfigMap" {
+		return "has spec.infrastructure.parametersRef to a ConfigMap, of which Istio makes a Service that can take an address meant for others"
 	}
 	return ""
 }

@@ -74,6 +74,8 @@ var objects = map[string]string{
 	"Service":     "{apiVersion: v1, kind: Service, " + named + ", spec: {ports: [{port: 80}], FIELD}}",
 	"Annotated":   "{apiVersion: v1, kind: Service, metadata: {name: x, annotations: {FIELD}}, spec: {ports: [{port: 80}]}}",
 	"Routed":      "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: x, annotations: {FIELD}}, spec: {hostnames: [" + Host + "]}}",
+	"Gateway":     "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, " + named + ", spec: {gatewayClassName: x, listeners: [{name: a, port: 80, protocol: HTTP, hostname: " + Host + "}], FIELD}}",
+	"Provided":    "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, " + named + ", spec: {gatewayClassName: x, listeners: [{name: a, port: 80, protocol: HTTP, hostname: " + Host + "}], infrastructure: {annotations: {FIELD}}}}",
 	"Subjects":    "{" + rbacV1 + ", kind: RoleBinding, " + named + ", " + roleOf + ", subjects: [FIELD]}",
 	"Token":       "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: x, annotations: {FIELD}}}",
 	"Account":     "{apiVersion: v1, kind: ServiceAccount, metadata: {FIELD}}",
