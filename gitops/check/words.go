@@ -14,7 +14,8 @@ import (
 // inWords is for the message about an invalid file: it describes in words what each pattern of the CustomResourceDefinitions requires,
 // because most people cannot read a pattern.
 var inWords = map[string]string{
-	`^[a-z0-9*][-a-z0-9*]*/[a-z0-9*][-a-z0-9*]*$`:  "must be a pattern <project>/<app> such as shop/* or */web",
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`: "must be <project>/<account>, a project of the tenant and a service account in it, such as db/patroni",
+	`^[a-z0-9*][-a-z0-9*]*/[a-z0-9*][-a-z0-9*]*$`:                    "must be a pattern <project>/<app> such as shop/* or */web",
 	`^https?://[^\s]+$`:                            "must begin with https:// or http://",
 	`^[A-Za-z0-9]([A-Za-z0-9/._ -]*[A-Za-z0-9])?$`: "must be a name such as kubeop/acme: letters and digits, and between them also slashes, dots, dashes, underscores and spaces",
 	`^(https?|ssh)://[^\s]+$`:                      "must begin with https://, http:// or ssh:// (write git@host:a/b as ssh://git@host/a/b)",
