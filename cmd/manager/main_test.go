@@ -252,6 +252,13 @@ func TestTheFirstAdministratorIsAskedForUntilThereIsOne(t *testing.T) {
 		}
 		return code
 	}
+	people := config.OIDC{Issuers: []config.Issuer{{URL: "https://127.0.0.1:1", Audience: "x", UsernameClaim: "sub"}}}
+	people.Admins.Users = []string{"ann"}
+	c.OIDC = people
+	if code := offered(); code != "" {
+		t.Errorf("an issuer has an administrator, and the log has %s", code)
+	}
+	c.OIDC.Admins.Users = nil
 	if offered() == "" {
 		t.Errorf("the log has no code: %s", log.String())
 	}

@@ -64,7 +64,7 @@ func listen(ctx context.Context, c *config.Manager, cluster *rest.Config) (_ *ma
 		return nil, err
 	}
 	m.cluster.Owners.Administer(c.OIDC.Admins.Users, c.OIDC.Admins.Groups)
-	if m.pods, err = corev1client.NewForConfig(cluster); err != nil {
+	if m.pods, err = corev1client.NewForConfig(forLogs(cluster)); err != nil {
 		return nil, fmt.Errorf("making the client for logs: %w", err)
 	}
 	if m.repositories, err = openRepositories(c, cluster, m.cluster); err != nil {
@@ -196,8 +196,20 @@ func (m *manager) sweep(ctx context.Context) error {
 	}
 }
 
-// offerSetup logs the code for the first administrator, unless there is one.
+// forLogs returns the configuration of the client that reads logs. A stream of HTTP/2 takes up to 4 MiB before anybody reads it, and there are up to fifty for one
+// caller. The kubelets and the API server answer only so many reads of logs a second.
+func forLogs(cluster *rest.Config) *rest.Config {
+	of := rest.CopyConfig(cluster)
+	of.NextProtos = []string{"http/1.1"}
+	of.QPS, of.Burst = 50, 200
+	return of
+}
+
+// offerSetup logs the code for the first administrator, unless there is one: the holder of a token, or people of an issuer.
 func (m *manager) offerSetup(ctx context.Context) error {
+	if admins := m.config.OIDC.Admins; len(m.issuers.URLs()) > 0 && len(admins.Users)+len(admins.Groups) > 0 {
+		return nil
+	}
 	code, expires, err := (&tokens.Operations{Store: m.store, Now: time.Now}).OfferSetup(ctx)
 	if err != nil || code == "" {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
@@ -58,7 +59,8 @@ func (r *Repositories) logOnce(ctx context.Context, p *place) (found branchLog, 
 		return branchLog{}, err
 	}
 	for hash, c := range found.commits {
-		c.Message = c.Message[:min(len(c.Message), maxMessage)]
+		// A part of a text would keep all of it.
+		c.Message, c.Author = strings.Clone(c.Message[:min(len(c.Message), maxMessage)]), strings.Clone(c.Author[:min(len(c.Author), maxMessage)])
 		found.commits[hash] = c
 	}
 	r.mu.Lock()

@@ -82,7 +82,7 @@ func New(o Options) (http.Handler, error) {
 	perToken := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
 	authenticator := &auth.Authenticator{Tokens: o.Store, Projects: o.Signing, Issuers: o.Issuers, Owners: o.Owners, Limit: perToken.Refuse, Now: o.Now}
 	operations.UseMiddleware(limitTime, authenticator.Middleware(operations))
-	(&tokens.Operations{Store: o.Store, Project: o.Live.Project, Signing: o.Signing, Now: o.Now}).Register(operations)
+	(&tokens.Operations{Store: o.Store, Project: o.Live.Project, Signing: o.Signing, JWTs: tokens.NewJWTLimit(o.Now), Now: o.Now}).Register(operations)
 	audit.Register(operations, o.Store)
 	o.Live.Register(operations)
 	changes := &writes.Operations{Repositories: o.Repositories, Live: o.Live, Store: o.Store, Now: o.Now}

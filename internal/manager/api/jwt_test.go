@@ -42,6 +42,26 @@ func (m *manager) signs() {
 
 type madeJWT struct{ ID, JWT, Scope, Audience, Expires string }
 
+// TestATenantGetsSoManyJWTsInADay: each is an event, which stays.
+func TestATenantGetsSoManyJWTsInADay(t *testing.T) {
+	m, _, _ := newCluster(t)
+	m.signs()
+	admin, made := m.holder("root", "admin"), 0
+	for ; made < 2*store.MaxTokensOfDay; made++ {
+		m.now = m.now.Add(100 * time.Millisecond)
+		answer := m.as(admin, "POST", "/v1/projects/acme/shop/jwt", `{"name":"x","role":"view"}`)
+		if answer.Code == http.StatusTooManyRequests && answer.Header().Get("Retry-After") != "" {
+			break
+		}
+		if answer.Code != http.StatusCreated {
+			t.Fatalf("%d: %d %s", made, answer.Code, answer.Body)
+		}
+	}
+	if made < store.MaxTokensOfDay || made > store.MaxTokensOfDay+10 {
+		t.Errorf("it got %d", made)
+	}
+}
+
 func TestAJWTOfAProjectIsUsedLikeAToken(t *testing.T) {
 	m, _, _ := newCluster(t)
 	m.signs()

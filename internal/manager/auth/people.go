@@ -49,6 +49,15 @@ func (a *Authenticator) ofPerson(ctx context.Context, issuer, text string) (Call
 	return Caller{Token: held, Grant: grant, again: again, email: who.Email}, nil
 }
 
+// Share names whose share of what the manager holds at once the caller uses: that of its tenant, or "" for administrators. Who is of no tenant, or of several,
+// has a share alone.
+func (c Caller) Share() string {
+	if c.Token.Tenant == "" && !slices.ContainsFunc(c.Grant, func(s access.Scope) bool { return s.Role == access.Admin }) {
+		return c.Token.ID
+	}
+	return c.Token.Tenant
+}
+
 // Author returns the name and the address of the caller, for a commit.
 func (c Caller) Author() (name, email string) {
 	if c.email != "" {

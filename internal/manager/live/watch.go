@@ -53,8 +53,8 @@ type stream struct {
 
 // watch answers a stream. It counts as one of its caller's until it ends.
 func (o *Operations) watch(ctx context.Context, last string, of func(context.Context) (view, error), now view) (*answer, error) {
-	caller := auth.Of(ctx).Token
-	end, ok := o.streams.Begin(caller.ID, caller.Tenant, streamLimits)
+	caller := auth.Of(ctx)
+	end, ok := o.streams.Begin(caller.Token.ID, caller.Share(), streamLimits)
 	if !ok {
 		return nil, huma.ErrorWithHeaders(problem.New(problem.TooManyRequests, "The caller has too many streams, or its tenant has, or all callers together have."), map[string][]string{"Retry-After": {"5"}})
 	}

@@ -155,6 +155,9 @@ func (i *issuer) identity(claims map[string]json.RawMessage) (Identity, error) {
 	if email, is := text(claims["email"]); is && verified == "true" && proper(email) {
 		who.Email = email
 	}
+	if i.GroupsClaim == "" { // A claim may have an empty name.
+		return who, nil
+	}
 	groups, is := texts(claims[i.GroupsClaim])
 	if !is {
 		return Identity{}, ErrInvalid

@@ -229,6 +229,20 @@ func TestATokenThatIsNotForTheManagerIsNotTaken(t *testing.T) {
 }
 
 // TestNamesOfKubernetesAreNobodys, if an issuer without a prefix says them.
+// TestAnIssuerWithoutAClaimForGroupsGivesNone, also not by a claim with an empty name: another issuer's prefix would not be before them.
+func TestAnIssuerWithoutAClaimForGroupsGivesNone(t *testing.T) {
+	s := newStage(t)
+	settings := s.settings()
+	settings.GroupsClaim, settings.GroupsPrefix = "", ""
+	var err error
+	if s.Issuers, err = New([]Settings{settings}, func() time.Time { return s.now }); err != nil {
+		t.Fatal(err)
+	}
+	if who, err := s.verify(s.sign(s.key, claims{"": []string{"corp-platform"}})); err != nil || who.User != "corp:ann" || len(who.Groups) > 0 {
+		t.Errorf("%v: %+v", err, who)
+	}
+}
+
 func TestNamesOfKubernetesAreNobodys(t *testing.T) {
 	s := newStage(t)
 	from := s.all[s.URL]

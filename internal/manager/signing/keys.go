@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,16 +80,27 @@ func (k *Keys) Check(context.Context) error {
 	return k.why
 }
 
-// Refresh reads the keys, adds the next one if it is time, and drops those of which no JWT is valid any more. If it fails, those that were read before stay.
+// Refresh reads the keys, adds the next one if it is time, and drops those of which no JWT is valid any more. If it fails, those that were read before stay,
+// unless the store has them no more.
 func (k *Keys) Refresh(ctx context.Context) {
 	if k.File == "" {
 		return
 	}
 	read, err := k.refresh(ctx)
+	var stored []store.SigningKey
+	var unlisted error
+	if err != nil {
+		stored, unlisted = k.Store.ListSigningKeys(ctx)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.why = err; len(read) > 0 {
+	switch k.why = err; {
+	case len(read) > 0:
 		k.keys = read
+	case err != nil && unlisted == nil: // What was revoked goes, whatever else fails.
+		k.keys = slices.DeleteFunc(slices.Clone(k.keys), func(of key) bool {
+			return !slices.ContainsFunc(stored, func(s store.SigningKey) bool { return s.Private.ID == of.id })
+		})
 	}
 }
 

@@ -257,6 +257,26 @@ func TestADatabaseIsUselessWithoutItsKey(t *testing.T) {
 	}
 }
 
+// TestWhatIsRevokedGoesAlsoIfTheFileOfKeysIsBroken meanwhile.
+func TestWhatIsRevokedGoesAlsoIfTheFileOfKeysIsBroken(t *testing.T) {
+	s := newStage(t)
+	leaked := s.sign(time.Hour)
+	if err := os.WriteFile(s.File, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Refresh(t.Context())
+	if _, err := s.Verify(leaked); err != nil {
+		t.Errorf("before: %v", err)
+	}
+	if err := s.store.DropSigningKeys(t.Context(), s.now.Add(1000*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	s.Refresh(t.Context())
+	if _, err := s.Verify(leaked); !errors.Is(err, ErrInvalid) || s.Check(t.Context()) == nil {
+		t.Errorf("after the revocation: %v, %v", err, s.Check(t.Context()))
+	}
+}
+
 // TestClocksMayDiffer: one that goes back an hour still signs.
 func TestClocksMayDiffer(t *testing.T) {
 	s := newStage(t)

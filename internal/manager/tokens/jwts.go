@@ -3,16 +3,27 @@ package tokens
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"strconv"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/google/uuid"
 
 	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/ratelimit"
 	"github.com/kubeop/kubeop/internal/manager/signing"
+	"github.com/kubeop/kubeop/internal/store"
 )
+
+// NewJWTLimit returns the limit of the JWTs that each tenant gets in a day.
+func NewJWTLimit(now func() time.Time) *ratelimit.Limiter {
+	return ratelimit.New(store.MaxTokensOfDay/(24*time.Hour).Seconds(), store.MaxTokensOfDay, now)
+}
 
 type jwtInput struct {
 	Tenant  string `path:"tenant" maxLength:"63"`
@@ -53,6 +64,11 @@ func (o *Operations) createJWT(ctx context.Context, in *jwtInput) (*answer[JWT],
 	}
 	if !caller.Grant.May(access.JWTs, access.Create, in.Tenant, in.Project) {
 		return nil, problem.New(problem.Forbidden, "")
+	}
+	// Each of them is an event, which stays, so a tenant has as many in a day as tokens.
+	if wait, ok := o.JWTs.Take(in.Tenant); !ok {
+		return nil, huma.ErrorWithHeaders(problem.New(problem.TooManyRequests, fmt.Sprintf("The tenant got %d JWTs in a day. Use each for as long as it is valid.", store.MaxTokensOfDay)),
+			map[string][]string{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}})
 	}
 	scope := access.Scope{Role: access.Role("project:" + in.Body.Role), Tenant: in.Tenant, Project: in.Project}.String()
 	made := JWT{ID: uuid.NewString(), Name: in.Body.Name, Scope: scope, Audience: in.Body.Audience, Created: now, Expires: now.Add(time.Duration(in.Body.Seconds) * time.Second)}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/ratelimit"
 	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/store"
 )
@@ -37,6 +38,8 @@ type Operations struct {
 	Store store.Store
 	// Project returns what to answer if there is no such project for the caller, and nil if there is.
 	Project func(ctx context.Context, tenant, project string) error
+	// JWTs limits how many JWTs a tenant gets, see NewJWTLimit.
+	JWTs *ratelimit.Limiter
 	// Signing signs JWTs.
 	Signing *signing.Keys
 	Now     func() time.Time

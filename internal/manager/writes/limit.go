@@ -26,7 +26,7 @@ const (
 func (o *Operations) limit(api huma.API) func(huma.Context, func(huma.Context)) {
 	limiter := o.limiter()
 	return func(ctx huma.Context, next func(huma.Context)) {
-		leave, ok := limiter.Enter(ctx.Context(), auth.Of(ctx.Context()).Token.Tenant, weightOf(ctx))
+		leave, ok := limiter.Enter(ctx.Context(), auth.Of(ctx.Context()).Share(), weightOf(ctx))
 		if !ok {
 			ctx.SetHeader("Retry-After", "1")
 			// It writes the problem that is made of the status, see problem.

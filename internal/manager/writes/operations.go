@@ -288,7 +288,11 @@ func (o *Operations) settle(ctx context.Context, w wanted, kept store.Request, w
 	switch {
 	case failed == nil:
 		if kept.Answer, err = json.Marshal(written); err == nil {
-			err = o.Store.FinishRequest(limited, kept, o.event(ctx, w.Change, written))
+			event := store.Event{}
+			if written.Changed {
+				event = o.event(ctx, w.Change, written)
+			}
+			err = o.Store.FinishRequest(limited, kept, event)
 		}
 	case errors.As(failed, &refused) && refused.Status < http.StatusInternalServerError:
 		err = o.Store.ForgetRequest(limited, kept)

@@ -23,6 +23,8 @@ func (in *rollbackApp) request() wanted {
 func registerRollback(k kind) {
 	op := k.operation("rollbackApp", http.MethodPost, k.parent+k.one+"/rollback", "A commit that restores an app as it was at an earlier commit", http.StatusForbidden, http.StatusConflict)
 	op.DefaultStatus = http.StatusAccepted
+	op.Middlewares = huma.Middlewares{k.o.limit(k.api)}
+	op.MaxBodyBytes = smallBody
 	op.Description = "It restores the app's folder, and nothing else, as kubeop rollback does, and is checked as any write. If another commit has changed the app since the one that the operator applied or refused, the answer is 409. " +
 		"An app whose content is in another Git repository is brought back there."
 	k.mayDryRun(&op)

@@ -42,11 +42,23 @@ func (s *Store) FinishRequest(ctx context.Context, r store.Request, e store.Even
 		if err != nil {
 			return fmt.Errorf("keeping the answer to a request: %w", err)
 		}
-		if n, err := done.RowsAffected(); err != nil || n == 0 {
+		if n, err := done.RowsAffected(); err != nil || n > 0 && e.Action == "" {
 			return err
+		} else if n > 0 {
+			return insertEvent(ctx, tx, e)
 		}
-		return insertEvent(ctx, tx, e)
+		return insertUnlessAnswered(ctx, tx, r, e)
 	})
+}
+
+// insertUnlessAnswered records the event of a request that was forgotten before its end, as one of very many. One with an answer has its event.
+func insertUnlessAnswered(ctx context.Context, tx *sql.Tx, r store.Request, e store.Event) error {
+	var answered int
+	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM requests WHERE caller = ? AND key = ? AND hash = ? AND answer IS NOT NULL`, r.Caller, r.Key, r.Hash).Scan(&answered)
+	if err != nil || answered > 0 || e.Action == "" {
+		return err
+	}
+	return insertEvent(ctx, tx, e)
 }
 
 // ForgetRequest implements store.Requests.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +48,21 @@ func TestOnlyTheOwnerMayReadTheFile(t *testing.T) {
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v %v", file, info.Mode(), err)
+		}
+	}
+}
+
+// TestListsOfATenantUseItsIndex: otherwise a list of a small tenant would read those of all others.
+func TestListsOfATenantUseItsIndex(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "manager.db"))
+	defer s.Close()
+	for _, table := range []string{"tokens", "events"} {
+		where, arguments := ofTenant("acme")
+		var plan string
+		var number int
+		err := s.db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN SELECT * FROM `+table+` WHERE `+where+`id > ? ORDER BY id LIMIT 10`, append(arguments, 0)...).Scan(&number, &number, &number, &plan)
+		if err != nil || !strings.Contains(plan, table+"_by_tenant (tenant=? AND ") {
+			t.Errorf("%s: %v: %s", table, err, plan)
 		}
 	}
 }

@@ -76,7 +76,8 @@ func (s *Store) TokenByHash(ctx context.Context, hash []byte) (store.Token, erro
 
 // ListTokens implements store.Tokens.
 func (s *Store) ListTokens(ctx context.Context, of, after string, limit int) ([]store.Token, error) {
-	return s.tokens(ctx, `WHERE (? = '' OR tenant = ?) AND id > ? ORDER BY id LIMIT ?`, of, of, after, limit)
+	where, arguments := ofTenant(of)
+	return s.tokens(ctx, `WHERE `+where+`id > ? ORDER BY id LIMIT ?`, append(arguments, after, limit)...)
 }
 
 func (s *Store) tokens(ctx context.Context, where string, arguments ...any) (all []store.Token, err error) {

@@ -106,6 +106,22 @@ func unanswered(t *testing.T, s store.Store) {
 	for i := range store.MaxUnanswered + 1 {
 		begin(fmt.Sprint(i), now.Add(time.Duration(i)*time.Second), "h")
 	}
+	event := store.Event{At: now, Action: "patchApp", Object: "app/acme/shop/web", Tenant: "acme"}
+	for range 2 { // Of the one that is answered already, nothing is recorded.
+		if err := s.FinishRequest(t.Context(), answered, event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := objects(t, s, "acme"); len(got) > 0 {
+		t.Errorf("there are events about %q", got)
+	}
+	forgotten := store.Request{Caller: "a", Key: "0", Hash: []byte("h"), Answer: []byte("late")}
+	if err := s.FinishRequest(t.Context(), forgotten, event); err != nil {
+		t.Fatal(err)
+	}
+	if got := objects(t, s, "acme"); !slices.Equal(got, []string{"patchApp app/acme/shop/web"}) {
+		t.Errorf("of one that was forgotten before its end there are events about %q", got)
+	}
 	later := now.Add(time.Hour)
 	if kept := begin("answered", later, "other"); string(kept.Answer) != "yes" {
 		t.Errorf("the one with an answer is %+v", kept)
