@@ -67,7 +67,7 @@ func (o *Operations) createJWT(ctx context.Context, in *jwtInput) (*answer[JWT],
 	}
 	// Each of them is an event, which stays, so a tenant has as many in a day as tokens.
 	if wait, ok := o.JWTs.Take(in.Tenant); !ok {
-		return nil, huma.ErrorWithHeaders(problem.New(problem.TooManyRequests, fmt.Sprintf("The tenant got %d JWTs in a day. Use each for as long as it is valid.", store.MaxTokensOfDay)),
+		return nil, huma.ErrorWithHeaders(problem.New(problem.TooManyRequests, fmt.Sprintf("The tenant got %d JWTs in a day, which is all that it may have. The header Retry-After says after how many seconds it gets the next one.", store.MaxTokensOfDay)),
 			map[string][]string{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}})
 	}
 	scope := access.Scope{Role: access.Role("project:" + in.Body.Role), Tenant: in.Tenant, Project: in.Project}.String()
