@@ -231,6 +231,9 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
+// mostForPolicies is how much more processor time planning a commit may take with 50 policies.
+const mostForPolicies = 100 * time.Millisecond
+
 // TestFiftyPoliciesCostLittle plans a commit that changes the quotas of 1,000 projects, without policies and with 50, and then one that changes a single policy.
 func TestFiftyPoliciesCostLittle(t *testing.T) {
 	if testing.Short() {
@@ -256,7 +259,9 @@ func TestFiftyPoliciesCostLittle(t *testing.T) {
 	}
 	without, with := platform(false), platform(true)
 	least := [2][2]time.Duration{{time.Hour, time.Hour}, {time.Hour, time.Hour}}
-	for range 7 {
+	more := func(i int) time.Duration { return least[1][i] - least[0][i] }
+	// What else the machine does makes a round slower, never faster, so further rounds come closer to what planning takes.
+	for round := 0; round < 7 || round < 40 && max(more(0), more(1)) > mostForPolicies; round++ {
 		for i, p := range []*planning{without, with} {
 			written, took := p.planned()
 			if n := len(written[0]); n != 1000 {
@@ -274,8 +279,8 @@ func TestFiftyPoliciesCostLittle(t *testing.T) {
 	}
 	t.Logf("processor time for 1,000 projects: %s without policies, %s with 50; for the commit after it, %s and %s", least[0][0], least[1][0], least[0][1], least[1][1])
 	for i, which := range []string{"of 1,000 projects", "of one policy"} {
-		if more := least[1][i] - least[0][i]; more > 100*time.Millisecond {
-			t.Errorf("with 50 policies, planning a commit %s takes %s more of processor time, want 100ms at most", which, more)
+		if more(i) > mostForPolicies {
+			t.Errorf("with 50 policies, planning a commit %s takes %s more of processor time, want %s at most", which, more(i), mostForPolicies)
 		}
 	}
 }

@@ -63,16 +63,46 @@ func sourcesOf(rule *v1alpha1.SourceRules) []allowed {
 // orNone returns rules, and empty ones for nil.
 func orNone[T any](rules *T) *T { return cmp.Or(rules, new(T)) }
 
+// Comparison compares policies that tenants are under. It compares each two of them once, however many tenants are under both. The zero value is ready, and policies
+// of the same name have to be the same.
+type Comparison struct {
+	demands map[string]*demand
+	pairs   map[[2]string][]string
+}
+
+// of returns what a policy requires.
+func (c *Comparison) of(policy *v1alpha1.Policy) *demand {
+	known := c.demands[policy.Name]
+	if known == nil {
+		known = &demand{policy.Name, listsOf(policy), byAction(&policy.Spec.PolicyRules)[v1alpha1.DenyAction]}
+		if c.demands == nil {
+			c.demands, c.pairs = map[string]*demand{}, map[[2]string][]string{}
+		}
+		c.demands[policy.Name] = known
+	}
+	return known
+}
+
+// pair returns how two policies contradict each other.
+func (c *Comparison) pair(earlier, later *demand) []string {
+	key := [2]string{earlier.policy, later.policy}
+	why, known := c.pairs[key]
+	if !known {
+		why = slices.Concat(earlier.contradicts(later), earlier.refusedBy(later), later.refusedBy(earlier))
+		c.pairs[key] = why
+	}
+	return why
+}
+
 // Contradictions returns how policies of one tenant contradict each other: two lists of what is allowed have nothing in common, or one policy refuses all that another
 // lists, so that nothing is allowed; pods would need two values of one label of nodes, or a label that is forbidden; a default class is not allowed; or they do not agree about
 // what is added. The policies are sorted by name.
-func Contradictions(policies []v1alpha1.Policy) (all []string) {
-	demands := make([]demand, len(policies))
+func (c *Comparison) Contradictions(policies []v1alpha1.Policy) (all []string) {
+	demands := make([]*demand, len(policies))
 	for j := range policies {
-		demands[j] = demand{policies[j].Name, listsOf(&policies[j]), byAction(&policies[j].Spec.PolicyRules)[v1alpha1.DenyAction]}
+		demands[j] = c.of(&policies[j])
 		for _, earlier := range demands[:j] {
-			all = append(all, earlier.contradicts(demands[j])...)
-			all = append(all, slices.Concat(earlier.refusedBy(demands[j]), demands[j].refusedBy(earlier))...)
+			all = append(all, c.pair(earlier, demands[j])...)
 		}
 	}
 	_, added := Added(policies)
@@ -108,9 +138,9 @@ func (a allowed) meets(other []string) bool {
 }
 
 // contradicts returns how two policies contradict each other.
-func (a demand) contradicts(b demand) (all []string) {
-	for i, one := range a.lists {
-		other := b.lists[i]
+func (a *demand) contradicts(b *demand) (all []string) {
+	for i := range a.lists {
+		one, other := &a.lists[i], &b.lists[i]
 		if len(one.list) == 0 || len(other.list) == 0 || one.meets(other.list) {
 			continue
 		}
@@ -127,9 +157,9 @@ func (a demand) contradicts(b demand) (all []string) {
 }
 
 // refusedBy returns what a policy wants and another one refuses: all that it lists, or a label that workloads need.
-func (a demand) refusedBy(b demand) (all []string) {
-	for i, one := range a.lists {
-		denied := b.lists[i].denied
+func (a *demand) refusedBy(b *demand) (all []string) {
+	for i := range a.lists {
+		one, denied := &a.lists[i], b.lists[i].denied
 		if len(one.list) == 0 || slices.ContainsFunc(one.list, func(entry string) bool {
 			return !slices.ContainsFunc(denied, func(d string) bool { return one.within(d, entry) })
 		}) {
@@ -149,7 +179,7 @@ func (a demand) refusedBy(b demand) (all []string) {
 }
 
 // defaultsRefused returns the default classes that another policy does not allow. Of several policies with one, that of the first counts.
-func defaultsRefused(demands []demand) (all []string) {
+func defaultsRefused(demands []*demand) (all []string) {
 	for _, of := range []struct {
 		class   string
 		written func(*v1alpha1.ClassDefaults) string
@@ -160,11 +190,14 @@ func defaultsRefused(demands []demand) (all []string) {
 		{"priority", func(d *v1alpha1.ClassDefaults) string { return d.Priority }, func(c *v1alpha1.ClassRules) []string { return c.Priority }},
 		{"runtime", func(d *v1alpha1.ClassDefaults) string { return d.Runtime }, func(c *v1alpha1.ClassRules) []string { return c.Runtime }},
 	} {
-		written := func(d demand) string { return of.written(orNone(orNone(d.deny.Classes).Defaults)) }
-		first := slices.IndexFunc(demands, func(d demand) bool { return written(d) != "" })
+		written := func(d *demand) string { return of.written(orNone(orNone(d.deny.Classes).Defaults)) }
+		first := slices.IndexFunc(demands, func(d *demand) bool { return written(d) != "" })
+		if first < 0 {
+			continue
+		}
 		for _, d := range demands {
 			list := of.listed(orNone(d.deny.Classes))
-			if first >= 0 && len(list) > 0 && !slices.Contains(list, written(demands[first])) {
+			if len(list) > 0 && !slices.Contains(list, written(demands[first])) {
 				all = append(all, fmt.Sprintf("spec.classes.defaults.%s of policies/%s.yaml has %s, and spec.classes.%[1]s of policies/%[4]s.yaml has %[5]s, so what names no class is refused",
 					of.class, demands[first].policy, written(demands[first]), d.policy, listed(list)))
 			}

@@ -95,7 +95,7 @@ func TestPoliciesThatTogetherAllowNothingContradictEachOther(t *testing.T) {
 				}
 				policies = append(policies, policy)
 			}
-			if got := strings.Join(Contradictions(policies), "; "); got != c.want {
+			if got := strings.Join(new(Comparison).Contradictions(policies), "; "); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

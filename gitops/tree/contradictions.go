@@ -20,6 +20,7 @@ import (
 func (p *pass) tellContradictions(t, before *Tree) {
 	declared := sync.OnceValue(t.DeclaredPolicies)
 	t.contradictions = map[string]string{}
+	compared := guardrails.Comparison{}
 	for _, tenant := range t.Tenants {
 		of := tenant.fromFolder()
 		if tenant.implicit {
@@ -29,7 +30,7 @@ func (p *pass) tellContradictions(t, before *Tree) {
 		if _, told := t.contradictions[key]; key != "" || !told { // What the defaults contradict is told once.
 			why := t.contradictory(before, key, of.policies, func() []string {
 				under := guardrails.Under(of.policies, declared())
-				return append(guardrails.Contradictions(under), limitrange.Of(under, v1alpha1.ContainerLimits{}).Conflicts...)
+				return append(compared.Contradictions(under), limitrange.Of(under, v1alpha1.ContainerLimits{}).Conflicts...)
 			})
 			p.tellContradiction(t, of, "spec.policies", why)
 		}
