@@ -68,7 +68,7 @@ generate: $(BIN)/controller-gen $(BIN)/oapi-codegen ## write the deepcopy functi
 	$(CLIENT) -o api/client/zz_generated.client.go docs/api/openapi.json
 
 ##@ Before a commit
-test: prerequisites $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## run the unit, fuzz-seed and integration tests against a real API server; RACE=1 with the race detector
+test: prerequisites curl $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## run the unit, fuzz-seed and integration tests against a real API server; RACE=1 with the race detector
 	$(if $(RACE),CGO_ENABLED=1 go test -race -short -timeout 60m,go test -timeout 20m) -trimpath $(TESTFLAGS) $(PACKAGES)
 	$(if $(RACE),,go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...)
 
@@ -161,6 +161,10 @@ compiler: # the race detector is a C library
 	@command -v gcc >/dev/null || { [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev; } || { echo "gcc is missing: apt-get install gcc libc6-dev"; exit 1; }
 
+curl: # the examples of the API in docs are run as they are
+	@command -v curl >/dev/null || { [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends curl; } || { echo "curl is missing: apt-get install curl"; exit 1; }
+
 npm: # yaml-language-server is a program for Node.js
 	@command -v npm >/dev/null || { [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; } || { echo "npm is missing: apt-get install nodejs npm"; exit 1; }
@@ -175,4 +179,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test race e2e versions attack gitea alertmanager editor property bench bench-admission bench-api bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler npm
+.PHONY: help run run-clean build generate test race e2e versions attack gitea alertmanager editor property bench bench-admission bench-api bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler curl npm

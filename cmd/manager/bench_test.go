@@ -21,11 +21,8 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"golang.org/x/sync/errgroup"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -91,17 +88,7 @@ func benchCluster(t *testing.T, plane *testenv.Env) *rest.Config {
 	if _, err := plane.InstallChart(t.Context(), "manager.enabled=true", "manager.plainHTTP=true"); err != nil {
 		t.Fatal(err)
 	}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	if err := corev1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	admin, err := client.New(plane.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := adminOf(t, plane)
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-acme"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-acme-shop"}},
 		&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}},
@@ -118,17 +105,7 @@ func benchCluster(t *testing.T, plane *testenv.Env) *rest.Config {
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	accounts, err := kubernetes.NewForConfig(plane.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := accounts.CoreV1().ServiceAccounts(testenv.Namespace).CreateToken(t.Context(), "kubeop-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := rest.AnonymousClientConfig(plane.Config)
-	config.BearerToken = token.Status.Token
-	return config
+	return accountOf(t, plane)
 }
 
 // benchApp makes an app with the conditions of one that is ready.

@@ -16,12 +16,9 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,16 +65,7 @@ func logsCluster(t *testing.T, plane *testenv.Env, at *corev1.Node, values ...st
 	if _, err := plane.InstallChart(t.Context(), append([]string{"manager.enabled=true", "manager.plainHTTP=true"}, values...)...); err != nil {
 		t.Fatal(err)
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	admin, err := client.New(plane.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := adminOf(t, plane)
 	objects := []client.Object{at}
 	for _, tenant := range []string{"acme", "beta"} {
 		home, project := v1alpha1.HomeNamespace(tenant), v1alpha1.ProjectNamespace(tenant, "shop")
@@ -106,17 +94,7 @@ func logsCluster(t *testing.T, plane *testenv.Env, at *corev1.Node, values ...st
 			}
 		}
 	}
-	accounts, err := kubernetes.NewForConfig(plane.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := accounts.CoreV1().ServiceAccounts(testenv.Namespace).CreateToken(t.Context(), "kubeop-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	account := rest.AnonymousClientConfig(plane.Config)
-	account.BearerToken = made.Status.Token
-	return account
+	return accountOf(t, plane)
 }
 
 // logsOf is a manager whose logs are read.

@@ -36,11 +36,7 @@ func rewrap() *cobra.Command {
 		Long: "rewrap encrypts each secret in the store anew, by the first key of KEY_FILE. The manager may run meanwhile. It may be interrupted, and then goes on where it was. " +
 			"Once it says that all are encrypted by the first key, the other keys are needed for backups only. It reads the environment of the manager, so run it in its container.",
 		Example: "  kubectl exec -n kubeop-system deploy/kubeop-manager -- /manager rewrap",
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			c, err := config.LoadManager(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: onStore(func(cmd *cobra.Command, c *config.Manager, s store.Store) error {
 			if c.KeyFile == "" {
 				return errors.New("set KEY_FILE to the file with the keys")
 			}
@@ -48,18 +44,28 @@ func rewrap() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := openStore(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, s.Close()) }()
 			made, all, err := rewrapAll(cmd.Context(), s, keys)
 			if err != nil {
 				return fmt.Errorf("%w\n%d were encrypted anew before that. Run it again", err, made)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d of %d secrets were encrypted anew. All are encrypted by the key %s.\n", made, all, keys.First())
 			return err
-		},
+		}),
+	}
+}
+
+// onStore runs a command with the store that the environment of the manager names.
+func onStore(do func(*cobra.Command, *config.Manager, store.Store) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		c, err := config.LoadManager(cmd.Context())
+		if err != nil {
+			return err
+		}
+		s, err := openStore(cmd.Context(), c)
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(cmd, c, s), s.Close())
 	}
 }
 
@@ -73,18 +79,9 @@ func revokeJWTs() *cobra.Command {
 		Long: "revoke-jwts deletes the keys that sign the JWTs of projects. A manager that runs notices it within a minute, and makes a new key: then no JWT from before is valid. " +
 			"Others who verify JWTs take them until they read the public keys again. It reads the environment of the manager, so run it in its container.",
 		Example: "  kubectl exec -n kubeop-system deploy/kubeop-manager -- /manager revoke-jwts",
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			c, err := config.LoadManager(cmd.Context())
-			if err != nil {
-				return err
-			}
-			s, err := openStore(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, s.Close()) }()
+		RunE: onStore(func(cmd *cobra.Command, _ *config.Manager, s store.Store) error {
 			return s.DropSigningKeys(cmd.Context(), endOfTime)
-		},
+		}),
 	}
 }
 
@@ -94,43 +91,66 @@ var endOfTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 // rewrapPage is how many secrets are read at once.
 const rewrapPage = 100
 
-// rewrapAll rewraps all secrets, each in a write of its own. Those that cannot be decrypted do not keep others from it; they are the error.
+// maxPasses is how often all secrets are read while the manager writes some by another key.
+const maxPasses = 10
+
+// rewrapAll rewraps all secrets, each in a write of its own, until it finds none of another key: a manager with an older KEY_FILE may have written some meanwhile. Those that
+// cannot be decrypted do not keep others from it; they are the error.
 func rewrapAll(ctx context.Context, secrets store.Secrets, keys *kms.Keys) (made, all int, err error) {
+	for range maxPasses {
+		pass := rewrapping{secrets: secrets, keys: keys}
+		err := pass.run(ctx)
+		made, all = made+pass.made, pass.all
+		if err != nil || pass.others == 0 {
+			return made, all, err
+		}
+	}
+	return made, all, errors.New("something keeps writing secrets by another key: the manager has to run with the new KEY_FILE")
+}
+
+// rewrapping is one pass over all secrets. others are those of another key than the first, and made those of them that were encrypted anew.
+type rewrapping struct {
+	secrets           store.Secrets
+	keys              *kms.Keys
+	made, all, others int
+}
+
+func (r *rewrapping) run(ctx context.Context) error {
 	var failed []error
 	var after store.Sealed
 	for {
-		page, err := secrets.ListSealed(ctx, after, rewrapPage)
+		page, err := r.secrets.ListSealed(ctx, after, rewrapPage)
 		if err != nil {
-			return made, all, errors.Join(append(failed, err)...)
+			return errors.Join(append(failed, err)...)
 		}
 		if len(page) == 0 {
-			return made, all, errors.Join(failed...)
+			return errors.Join(failed...)
 		}
 		for _, was := range page {
-			done, err := rewrapOne(ctx, secrets, keys, was)
-			if ctx.Err() != nil {
-				return made, all, errors.Join(append(failed, ctx.Err())...)
-			}
-			if err != nil {
+			if err := r.one(ctx, was); ctx.Err() != nil {
+				return errors.Join(append(failed, ctx.Err())...)
+			} else if err != nil {
 				failed = append(failed, err)
 			}
-			if done {
-				made++
-			}
-			all++
 		}
 		after = page[len(page)-1]
 	}
 }
 
-func rewrapOne(ctx context.Context, secrets store.Secrets, keys *kms.Keys, was store.Sealed) (bool, error) {
-	if was.Key == keys.First() {
-		return false, nil
+func (r *rewrapping) one(ctx context.Context, was store.Sealed) error {
+	r.all++
+	if was.Key == r.keys.First() {
+		return nil
 	}
-	made, err := keys.Rewrap(kms.Place{Table: was.Kind, ID: was.ID}, kms.Sealed{Key: was.Key, Data: was.Data})
+	r.others++
+	made, err := r.keys.Rewrap(kms.Place{Table: was.Kind, ID: was.ID}, kms.Sealed{Key: was.Key, Data: was.Data})
 	if err != nil {
-		return false, err
+		return err
 	}
-	// If it is not as it was any more, the manager wrote or deleted it meanwhile.
-	return secrets.ReplaceSealed(ctx, was, store.Sealed{Kind: was.Kind, ID: was.ID, Key: made.Key, Data: made.Data})
+	// If it is not as it was any more, the manager wrote or deleted it meanwhile, and the next pass looks again.
+	replaced, err := r.secrets.ReplaceSealed(ctx, was, store.Sealed{Kind: was.Kind, ID: was.ID, Key: made.Key, Data: made.Data})
+	if replaced {
+		r.made++
+	}
+	return err
 }

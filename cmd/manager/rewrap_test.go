@@ -76,7 +76,12 @@ func (s *sealedStore) keys(lines ...string) *kms.Keys {
 // add stores the secret of a number.
 func (s *sealedStore) add(keys *kms.Keys, number int) {
 	s.Helper()
-	id := fmt.Sprintf("id-%03d", number)
+	s.addAs(keys, fmt.Sprintf("id-%03d", number), number)
+}
+
+// addAs stores a secret that counts from later than those with smaller numbers.
+func (s *sealedStore) addAs(keys *kms.Keys, id string, number int) {
+	s.Helper()
 	sealed, err := keys.Seal(kms.Place{Table: store.KindSigningKey, ID: id}, []byte("secret of "+id))
 	if err != nil {
 		s.Fatal(err)
@@ -139,6 +144,48 @@ func (i *interrupted) ReplaceSealed(ctx context.Context, was, is store.Sealed) (
 		i.end()
 	}
 	return replaced, err
+}
+
+// writing lets a manager with an older file of keys write a secret when another one was replaced.
+type writing struct {
+	store.Secrets
+	once func()
+}
+
+// ReplaceSealed implements store.Secrets.
+func (w *writing) ReplaceSealed(ctx context.Context, was, is store.Sealed) (bool, error) {
+	replaced, err := w.Secrets.ReplaceSealed(ctx, was, is)
+	w.once()
+	return replaced, err
+}
+
+// TestWhatIsWrittenMeanwhileByAnOlderKeyIsRewrappedToo, also before the place where rewrap is: otherwise the older key would be thrown away with a secret that needs it.
+func TestWhatIsWrittenMeanwhileByAnOlderKeyIsRewrappedToo(t *testing.T) {
+	s := newSealedStore(t)
+	older, newer := s.key("old"), s.key("new")
+	old := s.keys(older)
+	for i := range 3 {
+		s.add(old, i+1)
+	}
+	keys, written := s.keys(newer, older), false
+	made, all, err := rewrapAll(t.Context(), &writing{s, func() {
+		if !written {
+			written = true
+			s.addAs(old, "id-000", 4)
+		}
+	}}, keys)
+	if err != nil || made != 4 || all != 4 || s.read(s.keys(newer), "new") != 4 {
+		t.Errorf("%d of %d, %v", made, all, err)
+	}
+	number := 100
+	again := func() {
+		number++
+		s.addAs(old, fmt.Sprintf("id-%03d", 999-number), number)
+	}
+	again()
+	if _, _, err := rewrapAll(t.Context(), &writing{s, again}, keys); err == nil || !strings.Contains(err.Error(), "KEY_FILE") {
+		t.Errorf("secrets keep being written, and it says %v", err)
+	}
 }
 
 func TestAnInterruptedRewrapLosesNothingAndGoesOn(t *testing.T) {

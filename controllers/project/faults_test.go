@@ -19,17 +19,23 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
+// leavingPlatform returns a project of the platform that is being deleted, the namespace that it is declared in, and its own, which existed before it.
+func leavingPlatform() (leaving *v1alpha1.Project, home, adopted *corev1.Namespace) {
+	leaving = platformProject("monitoring")
+	deletedProject(leaving)
+	home = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaving.Namespace}}
+	adopted = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring", UID: "ns-1", Labels: map[string]string{
+		v1alpha1.TenantLabel: v1alpha1.PlatformTenant, v1alpha1.ProjectLabel: "monitoring", v1alpha1.AdoptedLabel: "true",
+	}}}
+	return leaving, home, adopted
+}
+
 // TestEachStepReturnsTheErrorOfEachRequest: a step that passes over an error would report the project Ready, or removed, when it is not.
 func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 	owners := func(a *v1alpha1.Tenant) {
 		a.Spec.Owners = []v1alpha1.Owner{{Kind: "User", Name: "lea", Role: "admin"}}
 	}
-	leaving := platformProject("monitoring")
-	deletedProject(leaving)
-	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaving.Namespace}}
-	adopted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring", UID: "ns-1", Labels: map[string]string{
-		v1alpha1.TenantLabel: v1alpha1.PlatformTenant, v1alpha1.ProjectLabel: "monitoring", v1alpha1.AdoptedLabel: "true",
-	}}}
+	leaving, home, adopted := leavingPlatform()
 	for name, c := range map[string]struct {
 		project *v1alpha1.Project
 		tenant  *v1alpha1.Tenant
@@ -96,12 +102,7 @@ func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 
 // TestNoStepGoesOnWithoutTheRightsOfTheDeployer: what it would stop, delete or leave is not touched by the operator's own rights.
 func TestNoStepGoesOnWithoutTheRightsOfTheDeployer(t *testing.T) {
-	leaving := platformProject("monitoring")
-	deletedProject(leaving)
-	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaving.Namespace}}
-	adopted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring", UID: "ns-1", Labels: map[string]string{
-		v1alpha1.TenantLabel: v1alpha1.PlatformTenant, v1alpha1.ProjectLabel: "monitoring", v1alpha1.AdoptedLabel: "true",
-	}}}
+	leaving, home, adopted := leavingPlatform()
 	for name, c := range map[string]struct {
 		project *v1alpha1.Project
 		tenant  *v1alpha1.Tenant

@@ -27,7 +27,7 @@ func (r *Repositories) dryRun(ctx context.Context, p *place, c writes.Change, re
 		if err := checked(before, after); err != nil {
 			return err
 		}
-		return r.tell(p, told, before, after)
+		return r.tell(ctx, p, told, [2]*folder.Folder{before, after})
 	}
 	changed, err := commit.DryRun(newest, request)
 	if err == nil && !changed && c.How == writes.Delete {
@@ -47,8 +47,9 @@ const (
 )
 
 // tell says what differs between the files before a commit and after it.
-func (r *Repositories) tell(p *place, told *writes.Plan, before, after *folder.Folder) (err error) {
-	if told.Diff, err = filediff.Of(before, after, p.folder()); err != nil {
+func (r *Repositories) tell(ctx context.Context, p *place, told *writes.Plan, of [2]*folder.Folder) (err error) {
+	before, after := of[0], of[1]
+	if told.Diff, err = filediff.Of(ctx, before, after, p.folder()); err != nil {
 		return fmt.Errorf("comparing files: %w", err)
 	}
 	reader, err := r.reader()

@@ -96,7 +96,7 @@ func (r *Repositories) Diff(ctx context.Context, of history.App, from, to string
 		return history.Comparison{}, problem.New(problem.NotFound, "Neither commit has "+p.folderOf()+".")
 	}
 	told := history.Comparison{From: from, To: to}
-	if told.Diff, err = filediff.Of(sides[0], sides[1], p.folderOf()); err != nil {
+	if told.Diff, err = filediff.Of(ctx, sides[0], sides[1], p.folderOf()); err != nil {
 		return history.Comparison{}, fmt.Errorf("comparing %s: %w", p.folderOf(), err)
 	}
 	return told, nil

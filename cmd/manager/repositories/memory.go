@@ -18,8 +18,8 @@ type memory struct {
 	trees map[tree.Scope]kept
 	// reached has which revisions have which commits.
 	reached map[reaching]bool
-	// logs are the commits that the branch of a repository had, by its name.
-	logs map[string]*seenLog
+	// seen are the commits that the branch of a repository had, by its name.
+	seen map[string]*seenLog
 }
 
 type kept struct {
@@ -36,7 +36,7 @@ type seenLog struct {
 const treeLife = time.Hour
 
 func newMemory() memory {
-	return memory{mu: &sync.Mutex{}, trees: map[tree.Scope]kept{}, reached: map[reaching]bool{}, logs: map[string]*seenLog{}}
+	return memory{mu: &sync.Mutex{}, trees: map[tree.Scope]kept{}, reached: map[reaching]bool{}, seen: map[string]*seenLog{}}
 }
 
 func (m *memory) tree(scope tree.Scope) *tree.Tree {
@@ -71,10 +71,10 @@ func (m *memory) answer(q reaching, reached bool) {
 func (m *memory) has(repository, commit string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := m.logs[repository]
+	h := m.seen[repository]
 	if h == nil || len(h.commits) > 10*lookBack {
 		h = &seenLog{commits: map[string]bool{}}
-		m.logs[repository] = h
+		m.seen[repository] = h
 	}
 	h.commits[commit] = true
 }
@@ -87,14 +87,14 @@ func (m *memory) log(repository string, messages map[string]string, now time.Tim
 	for hash := range messages {
 		h.commits[hash] = true
 	}
-	m.logs[repository] = h
+	m.seen[repository] = h
 }
 
 // hasCommit reports whether a branch had a commit, and when its log was read.
 func (m *memory) hasCommit(repository, commit string) (has bool, read time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if h := m.logs[repository]; h != nil {
+	if h := m.seen[repository]; h != nil {
 		return h.commits[commit], h.read
 	}
 	return false, time.Time{}
@@ -115,6 +115,6 @@ func (r *Repositories) Forget(ctx context.Context) error {
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.trees, func(scope tree.Scope, t kept) bool { return !there[scope.Repository] || now.Sub(t.used) > treeLife })
 	maps.DeleteFunc(m.reached, func(q reaching, _ bool) bool { return !there[q.repository] })
-	maps.DeleteFunc(m.logs, func(name string, _ *seenLog) bool { return !there[name] })
+	maps.DeleteFunc(m.seen, func(name string, _ *seenLog) bool { return !there[name] })
 	return nil
 }

@@ -114,8 +114,8 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 		if err := s.repositories.Forget(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(m.trees) != trees || len(m.logs) != logs || len(m.reached) != reached {
-			t.Errorf("left are %d trees, %d logs and %d answers", len(m.trees), len(m.logs), len(m.reached))
+		if len(m.trees) != trees || len(m.seen) != logs || len(m.reached) != reached {
+			t.Errorf("left are %d trees, %d logs and %d answers", len(m.trees), len(m.seen), len(m.reached))
 		}
 	}
 	forget(2, 2, 1)

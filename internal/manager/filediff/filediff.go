@@ -3,7 +3,7 @@ package filediff
 
 import (
 	"bytes"
-	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"path"
@@ -50,6 +50,8 @@ type digested interface{ Digest() string }
 
 // comparison is a comparison of two folders.
 type comparison struct {
+	// check returns why to go no further.
+	check         func() error
 	before, after fs.FS
 	// prefix is where the folders are.
 	prefix string
@@ -57,9 +59,9 @@ type comparison struct {
 	found  Diff
 }
 
-// Of compares two folders. Nil is an empty one. prefix is where they are, for the paths. The error is one of reading them.
-func Of(before, after fs.FS, prefix string) (Diff, error) {
-	c := comparison{before: before, after: after, prefix: prefix, found: Diff{Files: []FileDiff{}}}
+// Of compares two folders. Nil is an empty one. prefix is where they are, for the paths. The error is one of reading them, or of a context that ended.
+func Of(ctx context.Context, before, after fs.FS, prefix string) (Diff, error) {
+	c := comparison{check: ctx.Err, before: before, after: after, prefix: prefix, found: Diff{Files: []FileDiff{}}}
 	err := c.folder(".", before != nil, after != nil)
 	if errors.Is(err, errEnough) {
 		c.found.More, err = true, nil
@@ -96,6 +98,9 @@ func (c *comparison) folder(dir string, before, after bool) error {
 	all := slices.Concat(names, further)
 	slices.Sort(all)
 	for _, name := range slices.Compact(all) {
+		if err := c.check(); err != nil {
+			return err
+		}
 		if err := c.entry(path.Join(dir, name), was[name], is[name]); err != nil {
 			return err
 		}
@@ -134,42 +139,55 @@ func same(a, b fs.DirEntry) bool {
 	return known && too && x.Digest() == y.Digest() && a.Type() == b.Type()
 }
 
+// tooLarge is why a file has no patch after maxPatch bytes of patches. What comes later is not even read.
+const tooLarge = "all patches together would be too large"
+
 // file records how a file differs.
-func (c *comparison) file(name string, was, is fs.DirEntry) error {
-	before, omitted, err := read(c.before, name, was)
-	if err != nil {
-		return err
+func (c *comparison) file(name string, was, is fs.DirEntry) (err error) {
+	if len(c.found.Files) == maxFiles {
+		return errEnough
 	}
-	after, further, err := read(c.after, name, is)
-	if err != nil {
-		return err
-	}
-	f := FileDiff{Path: path.Join(c.prefix, name), Change: Changed, Omitted: cmp.Or(omitted, further)}
+	f := FileDiff{Path: path.Join(c.prefix, name), Change: Changed}
 	switch {
 	case was == nil:
 		f.Change = Added
 	case is == nil:
 		f.Change = Removed
-	case f.Omitted == "" && bytes.Equal(before, after):
-		f.Omitted = "only its mode differs"
 	}
-	if len(c.found.Files) == maxFiles {
-		return errEnough
-	}
-	if strings.ContainsFunc(f.Path, unicode.IsControl) {
+	switch {
+	case strings.ContainsFunc(f.Path, unicode.IsControl):
 		f.Omitted = "its name has a control character"
-	}
-	if f.Omitted == "" {
-		f.Patch = patch(f, before, after)
+	case c.size > maxPatch:
+		f.Omitted = tooLarge
+	default:
+		if f.Patch, f.Omitted, err = c.compare(f, name, was, is); err != nil {
+			return err
+		}
 	}
 	if c.size += len(f.Patch); c.size > maxPatch {
-		f.Patch, f.Omitted = "", "all patches together would be too large"
+		f.Patch, f.Omitted = "", tooLarge
 	}
 	c.found.Files = append(c.found.Files, f)
 	return nil
 }
 
-// secret finds the kind Secret in YAML and JSON. It rather finds too much.
+// compare returns the patch of a file, or why it is not shown.
+func (c *comparison) compare(f FileDiff, name string, was, is fs.DirEntry) (text, omitted string, err error) {
+	before, omitted, err := read(c.before, name, was)
+	if omitted != "" || err != nil {
+		return "", omitted, err
+	}
+	after, omitted, err := read(c.after, name, is)
+	if omitted != "" || err != nil {
+		return "", omitted, err
+	}
+	if f.Change == Changed && bytes.Equal(before, after) {
+		return "", "only its mode differs", nil
+	}
+	return patch(f, before, after), "", nil
+}
+
+// secret finds the kind Secret as YAML and JSON are usually written, and some other texts. YAML has further spellings, which it does not find.
 var secret = regexp.MustCompile(`(?i)["']?\bkind["']?\s*:\s*(?:&\S+\s+|!\S+\s+)*["']?Secret(?:List)?\b`)
 
 // read returns the text of a file, or why it is not shown.

@@ -1,6 +1,8 @@
 package filediff
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,7 +20,7 @@ func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(tex
 func TestOnlyWhatDiffersIsTold(t *testing.T) {
 	before := fstest.MapFS{"same": file("x"), "changed": file("a\nb\n"), "gone/deep": file("x\n"), "was-folder/in": file("x\n"), "was-file": file("x\n"), "binary": file("a\x00b"), "exec": file("x")}
 	after := fstest.MapFS{"same": file("x"), "changed": file("a\nc\n"), "new/deep": file("y"), "was-folder": file("y\n"), "was-file/in": file("y\n"), "binary": file("a\x00c"), "link": {Data: []byte("x"), Mode: fs.ModeSymlink}}
-	got, err := Of(before, after, "apps/web")
+	got, err := Of(t.Context(), before, after, "apps/web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,7 @@ func TestGitAppliesThePatches(t *testing.T) {
 		}
 		return all
 	}
-	got, err := Of(side(before), side(after), "a b")
+	got, err := Of(t.Context(), side(before), side(after), "a b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +98,43 @@ func TestSecretsAreNotShown(t *testing.T) {
 		"a tag": "kind: !!str Secret\na: hunter2", "an anchor": "kind: &k Secret\na: hunter2", "the next line": "kind:\n  Secret\na: hunter2", "a list": "kind: SecretList\nitems: [hunter2]",
 	} {
 		for _, sides := range [][2]fs.FS{{fstest.MapFS{"f": file(text)}, fstest.MapFS{"f": file("x\n")}}, {nil, fstest.MapFS{"f": file(text)}}, {fstest.MapFS{"f": file(text)}, nil}} {
-			got, err := Of(sides[0], sides[1], "")
+			got, err := Of(t.Context(), sides[0], sides[1], "")
 			if err != nil || len(got.Files) != 1 || got.Files[0].Omitted == "" || strings.Contains(got.Files[0].Patch, "hunter2") {
 				t.Errorf("%s: %v %+v", name, err, got)
 			}
 		}
+	}
+}
+
+// unreadable fails the test when one of its files is read.
+type unreadable struct {
+	fstest.MapFS
+	t    *testing.T
+	name string
+}
+
+// ReadFile implements fs.ReadFileFS.
+func (u unreadable) ReadFile(name string) ([]byte, error) {
+	if name == u.name {
+		u.t.Errorf("%s is read", name)
+	}
+	return u.MapFS.ReadFile(name)
+}
+
+// TestNothingIsReadAfterTheLimitOfPatchesOrTheEndOfTheRequest: who asks often would otherwise cost much for nothing.
+func TestNothingIsReadAfterTheLimitOfPatchesOrTheEndOfTheRequest(t *testing.T) {
+	large := fstest.MapFS{"last": file("x\n")}
+	for _, name := range []string{"a", "b", "c"} {
+		large[name] = file(strings.Repeat("line\n", maxFile/6))
+	}
+	got, err := Of(t.Context(), nil, unreadable{large, t, "last"}, "")
+	if err != nil || len(got.Files) != 4 || got.Files[3].Omitted != tooLarge {
+		t.Errorf("%v: %+v", err, got.Files[len(got.Files)-1])
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := Of(ended, nil, unreadable{large, t, "a"}, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the request: %v", err)
 	}
 }
 
@@ -110,10 +144,10 @@ func TestHostileFilesAreBounded(t *testing.T) {
 	for i := range maxFiles + 10 {
 		many["f"+strings.Repeat("x", i)] = file("x\n")
 	}
-	if got, err := Of(nil, many, ""); err != nil || len(got.Files) != maxFiles || !got.More {
+	if got, err := Of(t.Context(), nil, many, ""); err != nil || len(got.Files) != maxFiles || !got.More {
 		t.Errorf("many files: %v %d %v", err, len(got.Files), got.More)
 	}
-	got, err := Of(nil, fstest.MapFS{"a": file(strings.Repeat("x", maxFile+1)), "b": file("x"), "c\n+++ d": file("x")}, "")
+	got, err := Of(t.Context(), nil, fstest.MapFS{"a": file(strings.Repeat("x", maxFile+1)), "b": file("x"), "c\n+++ d": file("x")}, "")
 	if err != nil || len(got.Files) != 3 || got.Files[0].Omitted != "the file is too large" || got.Files[1].Omitted != "" || got.Files[2].Omitted != "its name has a control character" {
 		t.Errorf("%v %+v", err, got)
 	}
@@ -121,12 +155,12 @@ func TestHostileFilesAreBounded(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		large[name] = file(strings.Repeat("line\n", maxFile/6))
 	}
-	if got, err = Of(nil, large, ""); err != nil || len(got.Files) != 4 || got.Files[0].Omitted != "" || !strings.Contains(got.Files[3].Omitted, "too large") {
+	if got, err = Of(t.Context(), nil, large, ""); err != nil || len(got.Files) != 4 || got.Files[0].Omitted != "" || !strings.Contains(got.Files[3].Omitted, "too large") {
 		t.Errorf("%v %+v", err, got)
 	}
 	// Lines that repeat are the worst case of most algorithms.
 	began := time.Now()
-	if _, err := Of(fstest.MapFS{"f": file(strings.Repeat("a\nb\nc\n", maxFile/6))}, fstest.MapFS{"f": file(strings.Repeat("b\na\nc\n", maxFile/6))}, ""); err != nil {
+	if _, err := Of(t.Context(), fstest.MapFS{"f": file(strings.Repeat("a\nb\nc\n", maxFile/6))}, fstest.MapFS{"f": file(strings.Repeat("b\na\nc\n", maxFile/6))}, ""); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(began); took > 5*time.Second {

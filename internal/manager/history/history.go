@@ -92,7 +92,7 @@ func (o *Operations) Register(api huma.API) {
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "getAppDiff", Method: http.MethodGet, Path: "/v1/apps/{tenant}/{project}/{app}/diff", Summary: "How the files of an app differ between two commits",
-		Description: "Who may change the app may read its files. Both commits have to be among the last 1,000 of the branch. Files that may have a Secret are named, and not shown.",
+		Description: "Who may change the app may read its files. Both commits have to be among the last 1,000 of the branch. Files with kind: Secret, as it is usually written, are named and not shown.",
 		Tags:        []string{"Apps"}, Security: auth.Required, Errors: problem.Statuses(http.StatusNotFound, http.StatusForbidden, http.StatusConflict),
 	}, func(ctx context.Context, in *diffInput) (*diffAnswer, error) {
 		if err := o.Allowed(ctx, access.Update, in.App); err != nil {

@@ -362,7 +362,7 @@ func TestOnlyKeysThatVerifyAreUsed(t *testing.T) {
 	s := newStage(t)
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
-		t.Skip("this Go makes no small keys:", err)
+		t.Fatal(err)
 	}
 	weak := jose.JSONWebKey{Key: small, KeyID: "weak", Algorithm: "RS256"}
 	encrypts := newKey(t, "enc")
