@@ -2,15 +2,18 @@ package tenant
 
 import (
 	"context"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -30,7 +33,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(tenantOf), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, stoppedChanged))).
+		Watches(&v1alpha1.Project{}, onProject, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, stoppedChanged))).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.withDomains), builder.WithPredicates(domainsChanged)).
 		Watches(&v1alpha1.Policy{}, handler.EnqueueRequestsFromMapFunc(r.underPolicy), changed).
 		Watches(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, handler.EnqueueRequestsFromMapFunc(r.withGuards), builder.WithPredicates(guards.Changed)).
@@ -47,6 +50,24 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 	}
 	home.WakeOnChange(r.Watch, c, madeFor)
 	return nil
+}
+
+// onProject wakes the tenant of a project: at once, but only after rollup.Pause if the project is gone. One commit often removes many, and each time the tenant has to write its
+// FlowSchemas and its status.
+var onProject = handler.Funcs{
+	CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(q, tenantOf(ctx, e.Object), 0) },
+	UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { wake(q, tenantOf(ctx, e.ObjectNew), 0) },
+	DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+		wake(q, tenantOf(ctx, e.Object), rollup.Pause)
+	},
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func wake(q queue, requests []reconcile.Request, after time.Duration) {
+	for _, r := range requests {
+		q.AddAfter(r, after)
+	}
 }
 
 // withKey maps a Secret of the operator's namespace to the tenant whose key it has.

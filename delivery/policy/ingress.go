@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,6 +59,30 @@ func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace s
 	spec, _ := object.Object["spec"].(map[string]any)
 	infrastructure, _ := spec["infrastructure"].(map[string]any) // The controller of a Gateway writes its annotations into the Service that it makes.
 	return cmp.Or(b.annotated(metadata["annotations"], namespace), b.annotated(infrastructure["annotations"], namespace))
+}
+
+// ingressPath: a path of the Ingress has a character with which Ingress controllers end a text of their configuration: Traefik writes paths in backquotes into the rule of a route, in which
+// hosts are, too, NGINX in quotes, and HAProxy before white space.
+func ingressPath(object *unstructured.Unstructured, _ string) string {
+	if kind := object.GroupVersionKind(); kind.Group != networkingv1.GroupName || kind.Kind != "Ingress" {
+		return ""
+	}
+	rules, _, _ := unstructured.NestedSlice(object.Object, "spec", "rules") // The API server refuses other types.
+	for _, rule := range rules {
+		fields, _ := rule.(map[string]any)
+		paths, _, _ := unstructured.NestedSlice(fields, "http", "paths")
+		for _, one := range paths {
+			fields, _ := one.(map[string]any)
+			if path, _ := fields["path"].(string); strings.ContainsFunc(path, endsText) {
+				return fmt.Sprintf("has the path %s, in which quotes, white space or control characters could end it in the configuration of the Ingress controller, which all tenants share: write them as in a URL, such as %%20", oneLine(path))
+			}
+		}
+	}
+	return ""
+}
+
+func endsText(r rune) bool {
+	return strings.ContainsRune("`'\"", r) || unicode.IsSpace(r) || unicode.IsControl(r)
 }
 
 // annotated says which of some annotations reaches beyond the app; "" if none does.

@@ -38,6 +38,7 @@ var (
 		{"ForeignAffinity", foreignAffinity},
 		{"ForeignVolume", foreignVolume},
 		{"BlockedDrain", blockedDrain},
+		{"IngressPath", ingressPath},
 	}, everyApp...)
 )
 

@@ -53,6 +53,7 @@ const (
 	named   = "metadata: {name: x}"
 	marked  = "metadata: {labels: {x: z, FIELD}}"
 	rbacV1  = "apiVersion: rbac.authorization.k8s.io/v1"
+	serves  = "pathType: ImplementationSpecific, backend: {service: {name: a, port: {number: 80}}}"
 	roleOf  = "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: little}"
 )
 
@@ -82,6 +83,7 @@ var objects = map[string]string{
 	"Role":        "{" + rbacV1 + ", kind: Role, metadata: {FIELD}}",
 	"RoleBinding": "{" + rbacV1 + ", kind: RoleBinding, metadata: {FIELD}, " + roleOf + "}",
 	"ConfigMap":   "{apiVersion: v1, kind: ConfigMap, metadata: {FIELD}}",
+	"Path":        "{apiVersion: networking.k8s.io/v1, kind: Ingress, " + named + ", spec: {rules: [{host: " + Host + "}, {host: " + Host + ", http: {paths: [{path: /, " + serves + "}, {FIELD, " + serves + "}]}}]}}",
 	"Ingress":     "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x, annotations: {FIELD}}, spec: {rules: [{host: " + Host + "}]}}",
 
 	"Marked":            "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {x: z, FIELD}}}",
