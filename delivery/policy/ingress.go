@@ -74,7 +74,7 @@ func ingressPath(object *unstructured.Unstructured, _ string) string {
 		for _, one := range paths {
 			fields, _ := one.(map[string]any)
 			if path, _ := fields["path"].(string); strings.ContainsFunc(path, endsText) {
-				return fmt.Sprintf("has the path %s, in which quotes, white space or control characters could end it in the configuration of the Ingress controller, which all tenants share: write them as in a URL, such as %%20", oneLine(path))
+				return fmt.Sprintf("has the path %s, in which quotes, white space or control characters could end it in the configuration of the Ingress controller, which all tenants share; in spec.rules they are written as in a URL, such as %%20", oneLine(path))
 			}
 		}
 	}
