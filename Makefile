@@ -68,11 +68,11 @@ generate: $(BIN)/controller-gen $(BIN)/oapi-codegen ## write the deepcopy functi
 	$(CLIENT) -o api/client/zz_generated.client.go docs/api/openapi.json
 
 ##@ Before a commit
-test: prerequisites curl $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## run the unit, fuzz-seed and integration tests against a real API server; RACE=1 with the race detector
+test: prerequisites curl postgresql $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## run the unit, fuzz-seed and integration tests against a real API server; RACE=1 with the race detector
 	$(if $(RACE),CGO_ENABLED=1 go test -race -short -timeout 60m,go test -timeout 20m) -trimpath $(TESTFLAGS) $(PACKAGES)
 	$(if $(RACE),,go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...)
 
-race: prerequisites compiler ## run the tests of what goroutines share with the race detector, which is the part of `make test RACE=1` that CI has time for
+race: prerequisites compiler postgresql ## run the tests of what goroutines share with the race detector, which is the part of `make test RACE=1` that CI has time for
 	CGO_ENABLED=1 go test -race -short -trimpath -timeout 20m $(TESTFLAGS) $(RACE_PACKAGES)
 
 e2e: prerequisites $(STAGE) ## run the user stories, the accidents, charts of all kinds and the checks of benchmarks for tenancy on clusters of their own, the operator installed by its chart
@@ -165,6 +165,12 @@ curl: # the examples of the API in docs are run as they are
 	@command -v curl >/dev/null || { [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends curl; } || { echo "curl is missing: apt-get install curl"; exit 1; }
 
+# Its package would start a server of its own, which nobody needs: the tests start theirs. 14 and newer have all that the manager uses.
+postgresql: # the tests of the manager's store run on a real PostgreSQL, too
+	@compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null || { [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	  export DEBIAN_FRONTEND=noninteractive && apt-get install -y -qq --no-install-recommends postgresql-common && sed -i 's/^#\?create_main_cluster *=.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf && \
+	  apt-get install -y -qq --no-install-recommends postgresql; } || { echo "PostgreSQL is missing: apt-get install postgresql"; exit 1; }
+
 npm: # yaml-language-server is a program for Node.js
 	@command -v npm >/dev/null || { [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; } || { echo "npm is missing: apt-get install nodejs npm"; exit 1; }
@@ -179,4 +185,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test race e2e versions attack gitea alertmanager editor property bench bench-admission bench-api bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler curl npm
+.PHONY: help run run-clean build generate test race e2e versions attack gitea alertmanager editor property bench bench-admission bench-api bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler curl postgresql npm

@@ -40,7 +40,7 @@ var answeredElsewhere = map[string]string{
 	"delivery/podsecurity/judge.go":    "each text ends with the field, and stands before what otherLevel says",
 	"delivery/fetch/transport/auth.go": "AuthFromSecret adds who may write the Secret, and how",
 	"delivery/fetch/transport/http.go": "Auth.NameSecret adds who may write the Secret, and how",
-	"internal/store/sqlite/":           "statements of SQL, which ask the database",
+	"internal/store/":                  "statements of SQL, which ask the database, and what the commands of the manager say to the administrator who runs them",
 	"internal/testenv/":                "for those who run the tests",
 	"internal/fence/":                  "names an act of the operator, and asks for none",
 	"internal/config/":                 "printed when the operator starts, by whose manifest the variables are set",

@@ -219,3 +219,29 @@ manager:
 		t.Errorf("it may connect to %+v", policy.Spec.Egress)
 	}
 }
+
+// TestTheChartRunsManagersOnADatabase compares what the chart sets with one manager and with several.
+func TestTheChartRunsManagersOnADatabase(t *testing.T) {
+	one := render(t, "manager: {enabled: true, plainHTTP: true}")
+	if file := decode[appsv1.Deployment](t, one, "Deployment"); *file.Spec.Replicas != 1 || file.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType || !strings.Contains(one, "kind: PersistentVolumeClaim\n") || strings.Contains(one, "kind: PodDisruptionBudget\n") {
+		t.Errorf("with a file:\n%s", one)
+	}
+	many := render(t, "manager: {enabled: true, plainHTTP: true, replicas: 3, database: {existingSecret: db, key: uri, caConfigMap: db-ca, ports: [6432]}}")
+	deployment := decode[appsv1.Deployment](t, many, "Deployment")
+	container := deployment.Spec.Template.Spec.Containers[0]
+	at := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == "DATABASE_URL" })
+	if *deployment.Spec.Replicas != 3 || deployment.Spec.Strategy.Type != "" || at < 0 || container.Env[at].ValueFrom.SecretKeyRef.Name != "db" || container.Env[at].ValueFrom.SecretKeyRef.Key != "uri" {
+		t.Errorf("with a database: %+v", deployment.Spec)
+	}
+	if strings.Contains(many, "kind: PersistentVolumeClaim\n") || strings.Contains(many, "/data}") || !strings.Contains(many, "kind: PodDisruptionBudget\n") {
+		t.Errorf("with a database:\n%s", many)
+	}
+	if policy := decode[networkingv1.NetworkPolicy](t, many, "NetworkPolicy"); len(policy.Spec.Egress) != 3 || policy.Spec.Egress[1].Ports[0].Port.IntValue() != 6432 {
+		t.Errorf("they may connect to %+v", policy.Spec.Egress)
+	}
+	for values, want := range map[string]string{"replicas: 2": "manager.database.existingSecret", "extraEnv: [{name: DATABASE_URL, value: x}]": "set manager.database.existingSecret"} {
+		if out := render(t, "manager: {enabled: true, plainHTTP: true, "+values+"}"); !strings.Contains(out, want) {
+			t.Errorf("%s: want %q in\n%s", values, want, out)
+		}
+	}
+}

@@ -31,7 +31,7 @@ func command() *cobra.Command {
 		Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context()) },
 	}
-	root.AddCommand(healthcheck(), newKey(), rewrap(), revokeJWTs())
+	root.AddCommand(healthcheck(), newKey(), rewrap(), revokeJWTs(), backUp(), restore())
 	return root
 }
 

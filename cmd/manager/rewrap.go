@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +11,6 @@ import (
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/store"
-	"github.com/kubeop/kubeop/internal/store/sqlite"
 )
 
 func newKey() *cobra.Command {
@@ -52,25 +50,6 @@ func rewrap() *cobra.Command {
 			return err
 		}),
 	}
-}
-
-// onStore runs a command with the store that the environment of the manager names.
-func onStore(do func(*cobra.Command, *config.Manager, store.Store) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
-		c, err := config.LoadManager(cmd.Context())
-		if err != nil {
-			return err
-		}
-		s, err := openStore(cmd.Context(), c)
-		if err != nil {
-			return err
-		}
-		return errors.Join(do(cmd, c, s), s.Close())
-	}
-}
-
-func openStore(ctx context.Context, c *config.Manager) (store.Store, error) {
-	return sqlite.Open(ctx, filepath.Join(c.DataDir, "manager.db"))
 }
 
 func revokeJWTs() *cobra.Command {

@@ -14,12 +14,13 @@ import (
 	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/store"
 	"github.com/kubeop/kubeop/internal/store/sqlite"
+	"github.com/kubeop/kubeop/internal/store/sqlstore"
 )
 
 // sealedStore is a store with secrets, and the folder with its file and the file of keys.
 type sealedStore struct {
 	*testing.T
-	*sqlite.Store
+	*sqlstore.Store
 	dir string
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/manager/api"
+	"github.com/kubeop/kubeop/internal/manager/leader"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/oidc"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
@@ -50,6 +51,7 @@ type manager struct {
 	repositories *repositories.Repositories
 	signing      *signing.Keys
 	issuers      *oidc.Issuers
+	leader       *leader.Elector
 	pods         corev1client.PodsGetter
 	certificates *certwatcher.CertWatcher
 }
@@ -73,6 +75,7 @@ func listen(ctx context.Context, c *config.Manager, cluster *rest.Config) (_ *ma
 	if m.store, err = openStore(ctx, c); err != nil {
 		return nil, err
 	}
+	m.leader = &leader.Elector{Leads: m.store, Log: ctrl.Log.WithName("leader")}
 	m.signing = &signing.Keys{Issuer: cmp.Or(c.PublicURL, "kubeop-manager"), File: c.KeyFile, Store: m.store, Now: time.Now}
 	if c.KeyFile != "" {
 		if _, err := kms.Read(c.KeyFile); err != nil {
@@ -174,26 +177,32 @@ func openGit(dir string, network *transport.Network) *git.Store {
 	return store
 }
 
-// sweep removes what was fetched and not used for days, and what ended in the store, until the context ends.
-func (m *manager) sweep(ctx context.Context) error {
-	hourly := time.NewTicker(time.Hour)
-	defer hourly.Stop()
+// hourly runs do every hour, until the context ends. Its errors are logged.
+func hourly(ctx context.Context, what string, do func(context.Context) error) error {
+	again := time.NewTicker(time.Hour)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-hourly.C:
-			if err := m.repositories.Git.Disk.Sweep(ctx); err != nil && ctx.Err() == nil {
-				ctrl.Log.Error(err, "Removing what was fetched and is not used")
-			}
-			if err := m.repositories.Forget(ctx); err != nil && ctx.Err() == nil {
-				ctrl.Log.Error(err, "Forgetting repositories that are gone")
-			}
-			if err := m.store.Sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
-				ctrl.Log.Error(err, "Removing what ended from the store")
+		case <-again.C:
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				ctrl.Log.Error(err, what)
 			}
 		}
 	}
+}
+
+// sweep removes what was fetched and not used for days, of this manager's.
+func (m *manager) sweep(ctx context.Context) error {
+	return hourly(ctx, "Removing what was fetched and is not used", func(ctx context.Context) error {
+		return errors.Join(m.repositories.Git.Disk.Sweep(ctx), m.repositories.Forget(ctx))
+	})
+}
+
+// sweepStore removes what ended from the store.
+func (m *manager) sweepStore(ctx context.Context) error {
+	return hourly(ctx, "Removing what ended from the store", func(ctx context.Context) error { return m.store.Sweep(ctx, time.Now()) })
 }
 
 // forLogs returns the configuration of the client that reads logs. A stream of HTTP/2 takes up to 4 MiB before anybody reads it, and there are up to fifty for one
@@ -259,6 +268,7 @@ func (m *manager) serve(ctx context.Context) (err error) {
 		return m.cluster.Start(finished)
 	})
 	group.Go(func() error { return m.sweep(finished) })
+	group.Go(func() error { return m.leader.Run(finished, "sweep", m.sweepStore) })
 	group.Go(func() error { return m.signing.Run(logr.NewContext(finished, ctrl.Log.WithName("signing"))) })
 	group.Go(func() error { return m.issuers.Run(logr.NewContext(finished, ctrl.Log.WithName("oidc"))) })
 	if m.certificates != nil {

@@ -26,9 +26,9 @@ type Manager struct {
 	// TLSCertDir is the folder with tls.crt and tls.key, which are read again when they change. "" serves plain HTTP: something before the
 	// manager, such as an ingress controller, has to end TLS, because callers send tokens.
 	TLSCertDir string `env:"TLS_CERT_DIR"`
-	// DataDir has the store, manager.db. It has to outlive the process. CacheDir has what was fetched of Git repositories, and need not; "" is a folder in DataDir.
-	DataDir  string `env:"DATA_DIR, default=/data"`
-	CacheDir string `env:"CACHE_DIR"`
+	// DataDir has the store, manager.db, and has to outlive the process, unless DatabaseURL is set.
+	DataDir string `env:"DATA_DIR, default=/data"`
+	Storage
 	// Namespace is the operator's, which has the credentials of repositories.
 	Namespace string `env:"OPERATOR_NAMESPACE, default=kubeop-system"`
 	// AllowedAddresses are those that the URLs of repositories may lead to although the SSRF guard refuses them by default, as for the operator.
@@ -42,6 +42,25 @@ type Manager struct {
 	// GracefulTimeout is how long it then waits for answers that have begun: longer than an operation may take.
 	DrainDelay      time.Duration `env:"DRAIN_DELAY, default=5s"`
 	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=20s"`
+}
+
+// Storage is where the manager keeps what it has, besides DataDir.
+type Storage struct {
+	// DatabaseURL is the URL of a PostgreSQL database that has the store, for one manager or several. "": the file manager.db in DataDir has it, for one.
+	DatabaseURL Secret `env:"DATABASE_URL"`
+	// CacheDir has what was fetched of Git repositories, which may be lost. "" is a folder in DataDir.
+	CacheDir string `env:"CACHE_DIR"`
+}
+
+// Secret is a text that is never printed by mistake.
+type Secret string
+
+// String hides it.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "(hidden)"
 }
 
 // Signing is who signs what callers show besides tokens.

@@ -145,8 +145,16 @@ type Sweeper interface {
 	Sweep(ctx context.Context, now time.Time) error
 }
 
+// Leads are who of several managers on one database does what only one should do at a time.
+type Leads interface {
+	// Lead runs do unless another one leads in what is named so, and reports whether it did. The context of do ends when the lead is lost, as when the database does not answer. In a
+	// database of one manager, that one always leads.
+	Lead(ctx context.Context, name string, do func(context.Context) error) (led bool, err error)
+}
+
 // Database is where a Store keeps what it has.
 type Database interface {
+	Leads
 	Ping(ctx context.Context) error
 	Close() error
 }

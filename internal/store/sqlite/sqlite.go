@@ -1,4 +1,4 @@
-// Package sqlite is a store in one file.
+// Package sqlite opens a store in one file, for one process.
 package sqlite
 
 import (
@@ -15,13 +15,9 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/kubeop/kubeop/internal/store"
+	"github.com/kubeop/kubeop/internal/store/database"
+	"github.com/kubeop/kubeop/internal/store/sqlstore"
 )
-
-// Store is an open database.
-type Store struct{ db *sql.DB }
-
-var _ store.Store = (*Store)(nil)
 
 // connections is how many there are at once. SQLite has one writer, whom the others wait for; readers do not wait.
 const connections = 8
@@ -33,7 +29,28 @@ const (
 )
 
 // Open opens the file, creates it if it is not there, and migrates it. Only its owner may read a new file.
-func Open(ctx context.Context, path string) (_ *Store, err error) {
+func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
+	db, err := Connect(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sqlstore.Open(ctx, db)
+	// While another program turns the journal of a new file into a WAL, SQLite does not wait for it, but fails.
+	for end := time.Now().Add(busyTimeout); isBusy(err) && ctx.Err() == nil && time.Now().Before(end); {
+		time.Sleep(busyPause)
+		s, err = sqlstore.Open(ctx, db)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", path, err), db.Close())
+	}
+	return s, nil
+}
+
+// Connect opens the file as it is, and creates an empty one if it is not there.
+func Connect(path string) (*database.DB, error) { return connect(path) }
+
+// connect sets more pragmas of each connection.
+func connect(path string, pragmas ...string) (*database.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w", path, err)
@@ -43,26 +60,16 @@ func Open(ctx context.Context, path string) (_ *Store, err error) {
 	}
 	source := url.URL{Scheme: "file", Path: absolute, RawQuery: url.Values{
 		// FULL: a revocation that was answered is still there after a power failure.
-		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
+		"_pragma": append([]string{"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"}, pragmas...),
 		// A transaction that reads before it writes would fail if another one wrote in between.
 		"_txlock": {"immediate"},
 	}.Encode()}
-	db, err := sql.Open("sqlite", source.String())
+	pool, err := sql.Open("sqlite", source.String())
 	if err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w", path, err)
 	}
-	db.SetMaxOpenConns(connections)
-	s := &Store{db}
-	// While another program turns the journal of a new file into a WAL, SQLite does not wait for it, but fails.
-	for end := time.Now().Add(busyTimeout); ; time.Sleep(busyPause) {
-		if err = s.migrate(ctx); !isBusy(err) || ctx.Err() != nil || time.Now().After(end) {
-			break
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("migrating the store %s: %w", path, err), db.Close())
-	}
-	return s, nil
+	pool.SetMaxOpenConns(connections)
+	return database.New(pool, dialect), nil
 }
 
 // create makes an empty file unless there is one. One that is there is not opened: whoever closes a file gives up all locks that its process has on it.
@@ -81,15 +88,3 @@ func isBusy(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY // The rest of the code says more about it.
 }
-
-// Ping implements store.Store. It reads, because a file may be open and not readable.
-func (s *Store) Ping(ctx context.Context) error {
-	var version int
-	if err := s.db.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM migrations`).Scan(&version); err != nil {
-		return fmt.Errorf("reading the store: %w", err)
-	}
-	return nil
-}
-
-// Close implements store.Store.
-func (s *Store) Close() error { return s.db.Close() }

@@ -1,22 +1,21 @@
-package sqlite
+package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/kubeop/kubeop/internal/store"
+	"github.com/kubeop/kubeop/internal/store/database"
 )
 
-// OfferSetup implements store.Setup.
+// OfferSetup implements store.Setup. Its lock is that of the tokens of no tenant, which are those of administrators.
 func (s *Store) OfferSetup(ctx context.Context, hash []byte, now, expires time.Time) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
+	return s.db.Write(ctx, tokensOf(""), func(ctx context.Context, tx *database.Tx) error {
 		if err := withoutAdministrator(ctx, tx, now); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO setup (only_row, hash, expires) VALUES (1, ?, ?)`, hash, micros(expires)); err != nil {
+		if _, err := tx.Exec(ctx, `INSERT INTO setup (only_row, hash, expires) VALUES (1, ?, ?) ON CONFLICT (only_row) DO UPDATE SET hash = excluded.hash, expires = excluded.expires`, hash, micros(expires)); err != nil {
 			return fmt.Errorf("storing the code for the first administrator: %w", err)
 		}
 		return nil
@@ -25,16 +24,16 @@ func (s *Store) OfferSetup(ctx context.Context, hash []byte, now, expires time.T
 
 // ClaimSetup implements store.Setup.
 func (s *Store) ClaimSetup(ctx context.Context, hash []byte, t store.Token, e store.Event) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
+	return s.db.Write(ctx, tokensOf(""), func(ctx context.Context, tx *database.Tx) error {
 		if err := withoutAdministrator(ctx, tx, t.Created); err != nil {
 			return err
 		}
-		claimed, err := tx.ExecContext(ctx, `DELETE FROM setup WHERE hash = ? AND expires > ?`, hash, micros(t.Created))
+		n, err := tx.Exec(ctx, `DELETE FROM setup WHERE hash = ? AND expires > ?`, hash, micros(t.Created))
 		if err != nil {
 			return fmt.Errorf("claiming the code for the first administrator: %w", err)
 		}
-		if n, err := claimed.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(store.ErrNotFound, err)
+		if n == 0 {
+			return store.ErrNotFound
 		}
 		if err := insertRecorded(ctx, tx, t, e); err != nil {
 			return fmt.Errorf("storing the token of the first administrator: %w", err)
@@ -44,9 +43,9 @@ func (s *Store) ClaimSetup(ctx context.Context, hash []byte, t store.Token, e st
 }
 
 // withoutAdministrator returns ErrAdministrated if a token with the scope admin is valid. Only these are of no tenant.
-func withoutAdministrator(ctx context.Context, tx *sql.Tx, now time.Time) error {
+func withoutAdministrator(ctx context.Context, tx *database.Tx, now time.Time) error {
 	var valid int
-	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM tokens WHERE tenant = '' AND revoked = 0 AND expires > ?`, micros(now)).Scan(&valid); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT count(*) FROM tokens WHERE tenant = '' AND revoked = 0 AND expires > ?`, micros(now)).Scan(&valid); err != nil {
 		return fmt.Errorf("looking for an administrator: %w", err)
 	}
 	if valid > 0 {

@@ -1,12 +1,12 @@
-package sqlite
+package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
 	"github.com/kubeop/kubeop/internal/store"
+	"github.com/kubeop/kubeop/internal/store/database"
 )
 
 const (
@@ -22,7 +22,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	const endedTokens = `SELECT id FROM tokens WHERE revoked > 0 AND revoked <= ?1 OR expires <= ?1`
 	for _, statements := range [][]string{
 		{`DELETE FROM events WHERE object IN (SELECT 'token/' || id FROM (` + endedTokens + ` ORDER BY id LIMIT ?2) ended WHERE NOT EXISTS (SELECT 1 FROM events WHERE actor = ended.id))`, `DELETE FROM tokens WHERE id IN (` + endedTokens + ` ORDER BY id LIMIT ?2)`},
-		{`DELETE FROM requests WHERE rowid IN (SELECT rowid FROM requests WHERE expires <= ?1 OR caller IN (` + endedTokens + `) LIMIT ?2)`},
+		{`DELETE FROM requests WHERE (caller, key) IN (SELECT caller, key FROM requests WHERE expires <= ?1 OR caller IN (` + endedTokens + `) LIMIT ?2)`},
 	} {
 		before := ended
 		if len(statements) == 1 {
@@ -38,7 +38,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 // sweep runs statements in one transaction, again until the last one removes fewer rows than it may.
 func (s *Store) sweep(ctx context.Context, before int64, statements []string) error {
 	for removed := int64(swept); removed == swept; {
-		err := s.write(ctx, func(tx *sql.Tx) (err error) {
+		err := s.db.Write(ctx, "sweep", func(ctx context.Context, tx *database.Tx) (err error) {
 			removed, err = removedBy(ctx, tx, before, statements)
 			return err
 		})
@@ -50,13 +50,9 @@ func (s *Store) sweep(ctx context.Context, before int64, statements []string) er
 }
 
 // removedBy runs statements, and returns how many rows the last one removed.
-func removedBy(ctx context.Context, tx *sql.Tx, before int64, statements []string) (removed int64, err error) {
+func removedBy(ctx context.Context, tx *database.Tx, before int64, statements []string) (removed int64, err error) {
 	for _, statement := range statements {
-		done, err := tx.ExecContext(ctx, statement, before, swept)
-		if err != nil {
-			return 0, err
-		}
-		if removed, err = done.RowsAffected(); err != nil {
+		if removed, err = tx.Exec(ctx, statement, before, swept); err != nil {
 			return 0, err
 		}
 	}

@@ -1,0 +1,121 @@
+// Package database runs statements and transactions on the database of the manager: a file of SQLite, or PostgreSQL. Statements are written once, for both.
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// timeout is how long a statement by itself, or a transaction, may take, also if the caller would wait for longer.
+	timeout = 20 * time.Second
+	// tries is how often a transaction runs that the database ends for the sake of others.
+	tries = 5
+	// pause is how long the second run waits; each one after that waits twice as long.
+	pause = 5 * time.Millisecond
+)
+
+// DB is an open database.
+type DB struct {
+	pool    *sql.DB
+	dialect *Dialect
+	leads   sync.Map
+}
+
+// New returns the database behind a pool of connections.
+func New(pool *sql.DB, dialect *Dialect) *DB { return &DB{pool: pool, dialect: dialect} }
+
+// Close closes all connections.
+func (db *DB) Close() error { return db.pool.Close() }
+
+// Exec runs a statement by itself, and returns how many rows it changed.
+func (db *DB) Exec(ctx context.Context, statement string, arguments ...any) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return changed(db.pool.ExecContext(ctx, db.dialect.say(statement), clean(arguments)...))
+}
+
+// Write runs a transaction, which is rolled back unless do returns nil. Transactions on the same thing follow each other: whatever one reads, and then decides by, no other
+// transaction on it changes meanwhile. on is "" for those that decide nothing. do runs again if the database ended the transaction for the sake of another one. After an error
+// of a statement do has to return.
+func (db *DB) Write(ctx context.Context, on string, do func(context.Context, *Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return db.write(ctx, func(ctx context.Context, tx *Tx) error {
+		if on != "" {
+			if err := tx.lock(ctx, lockOn, on); err != nil {
+				return err
+			}
+		}
+		return do(ctx, tx)
+	})
+}
+
+// WriteLong is Write for a transaction that may take as long as the context lasts. It does not run again.
+func (db *DB) WriteLong(ctx context.Context, on string, do func(context.Context, *Tx) error) error {
+	return db.transaction(ctx, &sql.TxOptions{Isolation: db.dialect.Isolation}, func(ctx context.Context, tx *Tx) error {
+		if err := tx.patient(ctx); err != nil {
+			return err
+		}
+		if err := tx.lock(ctx, lockOn, on); err != nil {
+			return err
+		}
+		return do(ctx, tx)
+	})
+}
+
+func (db *DB) write(ctx context.Context, do func(context.Context, *Tx) error) error {
+	for try := 1; ; try++ {
+		err := db.transaction(ctx, &sql.TxOptions{Isolation: db.dialect.Isolation}, do)
+		if err == nil || try == tries || db.dialect.Again == nil || !db.dialect.Again(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(pause << (try - 1)):
+		}
+	}
+}
+
+// Snapshot runs a transaction that only reads, and sees nothing of what others write meanwhile. It may take as long as the context lasts.
+func (db *DB) Snapshot(ctx context.Context, do func(context.Context, *Tx) error) error {
+	options := &sql.TxOptions{ReadOnly: true}
+	if db.dialect.Isolation != sql.LevelDefault {
+		options.Isolation = sql.LevelRepeatableRead
+	}
+	return db.transaction(ctx, options, func(ctx context.Context, tx *Tx) error {
+		if err := tx.patient(ctx); err != nil {
+			return err
+		}
+		return do(ctx, tx)
+	})
+}
+
+func (db *DB) transaction(ctx context.Context, options *sql.TxOptions, do func(context.Context, *Tx) error) error {
+	begun, err := db.pool.BeginTx(ctx, options)
+	if err != nil {
+		return err
+	}
+	if err := do(ctx, &Tx{tx: begun, dialect: db.dialect}); err != nil {
+		// If the context ended, or the connection, it is rolled back already.
+		if undone := begun.Rollback(); undone != nil && !errors.Is(undone, sql.ErrTxDone) {
+			err = fmt.Errorf("%w; and rolling back: %w", err, undone)
+		}
+		return err
+	}
+	return begun.Commit()
+}
+
+func (db *DB) query(ctx context.Context, statement string, arguments []any) (*sql.Rows, context.CancelFunc, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	rows, err := db.pool.QueryContext(ctx, db.dialect.say(statement), clean(arguments)...)
+	if err != nil {
+		cancel()
+	}
+	return rows, cancel, err
+}

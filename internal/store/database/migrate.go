@@ -1,0 +1,110 @@
+package database
+
+import (
+	"context"
+	"fmt"
+)
+
+// Migration is a step of the schema. It only ever adds to it, so that an older program works with the database of a newer one, and a rollback needs nothing. None is changed once it was
+// released. Up may have several statements.
+type Migration struct{ Name, Up string }
+
+// Migrating is the lock of those who migrate.
+const Migrating = "migrations"
+
+// Migrate applies what the database does not have yet, in one transaction. Programs that start at once follow each other. A database that a newer program migrated further is
+// left as it is; one whose migrations are others than these is refused.
+func (db *DB) Migrate(ctx context.Context, all []Migration) error {
+	return db.WriteLong(ctx, Migrating, func(ctx context.Context, tx *Tx) error { return tx.Migrate(ctx, all) })
+}
+
+// Migrate is DB.Migrate within a transaction.
+func (tx *Tx) Migrate(ctx context.Context, all []Migration) error {
+	if err := tx.migrations(ctx); err != nil {
+		return err
+	}
+	applied, err := tx.History(ctx)
+	if err != nil {
+		return err
+	}
+	if err := compare(applied, all); err != nil {
+		return err
+	}
+	for i := len(applied); i < len(all); i++ {
+		up := all[i].Up
+		if tx.dialect.Types != nil {
+			up = tx.dialect.Types.Replace(up)
+		}
+		if _, err := tx.tx.ExecContext(ctx, up); err != nil {
+			return fmt.Errorf("migration %d (%s): %w", i+1, all[i].Name, err)
+		}
+		if _, err := tx.Exec(ctx, `INSERT INTO migrations (version, name) VALUES (?, ?)`, i+1, all[i].Name); err != nil {
+			return fmt.Errorf("migration %d (%s): %w", i+1, all[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// migrations makes the table of migrations. Before it had names, it had versions only.
+func (tx *Tx) migrations(ctx context.Context) error {
+	columns, err := tx.columnsOfMigrations(ctx)
+	if err != nil {
+		return err
+	}
+	up := `CREATE TABLE migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT`
+	switch columns {
+	case 1:
+		up = `ALTER TABLE migrations ADD COLUMN name TEXT NOT NULL DEFAULT ''`
+	case 2:
+		return nil
+	}
+	if tx.dialect.Types != nil {
+		up = tx.dialect.Types.Replace(up)
+	}
+	_, err = tx.Exec(ctx, up)
+	return err
+}
+
+func (tx *Tx) columnsOfMigrations(ctx context.Context) (int, error) {
+	tables, err := tx.Tables(ctx)
+	for _, t := range tables {
+		if t.Name == "migrations" {
+			return len(t.Columns), err
+		}
+	}
+	return 0, err
+}
+
+// History returns the names of the migrations that the database has, "" for those that were applied before migrations had names.
+func (tx *Tx) History(ctx context.Context) ([]string, error) {
+	columns, err := tx.columnsOfMigrations(ctx)
+	if err != nil || columns == 0 {
+		return nil, err
+	}
+	name := "name"
+	if columns == 1 {
+		name = "''"
+	}
+	next := 1
+	return All(ctx, tx, func(scan Scan) (string, error) {
+		version, name := 0, ""
+		if err := scan(&version, &name); err != nil {
+			return "", err
+		}
+		if version != next {
+			return "", fmt.Errorf("the database has the migration %d and not %d, so no version of this program made it as it is. Restore a backup into an empty one", version, next)
+		}
+		next++
+		return name, nil
+	}, `SELECT version, `+name+` FROM migrations ORDER BY version`)
+}
+
+// compare refuses a database in which another migration stands in the place of one of all.
+func compare(applied []string, all []Migration) error {
+	for i, name := range applied {
+		if i < len(all) && name != "" && name != all[i].Name {
+			return fmt.Errorf("the migration %d of the database is %q, and of this program %q: a program with another history migrated it. Use that one, or restore a backup into an empty database", i+1, name, all[i].Name)
+		}
+	}
+	return nil
+}

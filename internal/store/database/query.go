@@ -1,0 +1,61 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// Scan reads the columns of a row.
+type Scan func(columns ...any) error
+
+// Querier is what can be asked: a DB, or a Tx.
+type Querier interface {
+	query(ctx context.Context, statement string, arguments []any) (*sql.Rows, context.CancelFunc, error)
+}
+
+// Each has read read each row, one after the other.
+func Each(ctx context.Context, of Querier, read func(Scan) error, statement string, arguments ...any) (err error) {
+	rows, cancel, err := of.query(ctx, statement, arguments)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := read(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// All returns what read makes of each row.
+func All[T any](ctx context.Context, of Querier, read func(Scan) (T, error), statement string, arguments ...any) (all []T, err error) {
+	err = Each(ctx, of, func(scan Scan) error {
+		one, err := read(scan)
+		all = append(all, one)
+		return err
+	}, statement, arguments...)
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// One returns what read makes of the first row, or store.ErrNotFound if there is none.
+func One[T any](ctx context.Context, of Querier, read func(Scan) (T, error), statement string, arguments ...any) (one T, err error) {
+	all, err := All(ctx, of, read, statement, arguments...)
+	if err == nil && len(all) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return one, err
+	}
+	return all[0], nil
+}
+
+// Int64 reads the one column of a row.
+func Int64(scan Scan) (n int64, err error) { return n, scan(&n) }

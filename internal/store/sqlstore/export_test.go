@@ -1,0 +1,4 @@
+package sqlstore
+
+// OfTenant is ofTenant for tests.
+var OfTenant = ofTenant

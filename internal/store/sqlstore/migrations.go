@@ -1,0 +1,72 @@
+package sqlstore
+
+import "github.com/kubeop/kubeop/internal/store/database"
+
+// Migrations returns the steps of the schema, as SQLite takes them: only TEXT, INTEGER, BLOB and REAL, and tables that are STRICT, so that PostgreSQL gets the same with types of its own. Times are
+// microseconds since 1970, 0 for none.
+func Migrations() []database.Migration {
+	all := make([]database.Migration, len(migrations))
+	for i, m := range migrations {
+		all[i] = database.Migration{Name: m[0], Up: m[1]}
+	}
+	return all
+}
+
+// migrations are names and statements. A new one stands at the end.
+var migrations = [][2]string{
+	{"tokens", `CREATE TABLE tokens (
+		id         TEXT PRIMARY KEY,
+		name       TEXT NOT NULL,
+		hash       BLOB NOT NULL UNIQUE,
+		scopes     TEXT NOT NULL,
+		tenant     TEXT NOT NULL,
+		created    INTEGER NOT NULL,
+		created_by TEXT NOT NULL,
+		expires    INTEGER NOT NULL,
+		last_used  INTEGER NOT NULL DEFAULT 0,
+		revoked    INTEGER NOT NULL DEFAULT 0
+	) STRICT;
+	CREATE INDEX tokens_by_tenant ON tokens (tenant, id);
+	CREATE TABLE setup (
+		only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+		hash     BLOB NOT NULL,
+		expires  INTEGER NOT NULL
+	) STRICT;
+	CREATE TABLE events (
+		id         INTEGER PRIMARY KEY AUTOINCREMENT,
+		at         INTEGER NOT NULL,
+		actor      TEXT NOT NULL,
+		action     TEXT NOT NULL,
+		object     TEXT NOT NULL,
+		tenant     TEXT NOT NULL,
+		address    TEXT NOT NULL,
+		request_id TEXT NOT NULL
+	) STRICT;
+	CREATE INDEX events_by_tenant ON events (tenant, id);`},
+	{"requests", `ALTER TABLE events ADD COLUMN commit_hash TEXT NOT NULL DEFAULT '';
+	CREATE TABLE requests (
+		caller  TEXT NOT NULL,
+		key     TEXT NOT NULL,
+		hash    BLOB NOT NULL,
+		created INTEGER NOT NULL,
+		expires INTEGER NOT NULL,
+		answer  BLOB,
+		PRIMARY KEY (caller, key)
+	) STRICT;
+	CREATE INDEX requests_by_expiry ON requests (expires);`},
+	{"keys", `CREATE TABLE sealed (
+		kind TEXT NOT NULL,
+		id   TEXT NOT NULL,
+		key  TEXT NOT NULL,
+		data BLOB NOT NULL,
+		PRIMARY KEY (kind, id)
+	) STRICT;
+	CREATE TABLE signing_keys (
+		id         TEXT PRIMARY KEY,
+		created    INTEGER NOT NULL,
+		used_from  INTEGER NOT NULL,
+		used_until INTEGER NOT NULL
+	) STRICT;`},
+	{"events-by-object", `CREATE INDEX events_by_object ON events (object);
+	CREATE INDEX events_by_actor ON events (actor);`},
+}

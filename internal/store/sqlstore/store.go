@@ -1,0 +1,64 @@
+// Package sqlstore is the store in a database: the tables and the statements, which SQLite and PostgreSQL share. store/sqlite and store/postgres open one.
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kubeop/kubeop/internal/store"
+	"github.com/kubeop/kubeop/internal/store/database"
+)
+
+// Store is an open store.
+type Store struct{ db *database.DB }
+
+var _ store.Store = (*Store)(nil)
+
+// Open migrates a database, and returns the store in it. If it fails, the database stays open.
+func Open(ctx context.Context, db *database.DB) (*Store, error) {
+	if err := db.Migrate(ctx, Migrations()); err != nil {
+		return nil, fmt.Errorf("migrating the store: %w", err)
+	}
+	return &Store{db}, nil
+}
+
+// Ping implements store.Database. It reads, because a database may be open and not readable.
+func (s *Store) Ping(ctx context.Context) error {
+	if _, err := database.One(ctx, s.db, database.Int64, `SELECT coalesce(max(version), 0) FROM migrations`); err != nil {
+		return fmt.Errorf("reading the store: %w", err)
+	}
+	return nil
+}
+
+// Close implements store.Database.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Lead implements store.Leads.
+func (s *Store) Lead(ctx context.Context, name string, do func(context.Context) error) (bool, error) {
+	return s.db.Lead(ctx, name, do)
+}
+
+// micros returns a time as it is stored.
+func micros(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixMicro()
+}
+
+// fromMicros returns a time as it was before it was stored.
+func fromMicros(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(at).UTC()
+}
+
+// ofTenant is the part of a condition that is about one tenant, or about all for "". With an OR of both, SQLite would not use the index of the tenant.
+func ofTenant(name string) (where string, arguments []any) {
+	if name == "" {
+		return "", nil
+	}
+	return "tenant = ? AND ", []any{name}
+}

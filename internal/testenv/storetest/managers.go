@@ -1,0 +1,251 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// atOnce runs do many times at once, in turns on two managers' stores.
+func atOnce(times int, stores [2]store.Store, do func(i int, s store.Store)) {
+	var all sync.WaitGroup
+	for i := range times {
+		all.Go(func() { do(i, stores[i%2]) })
+	}
+	all.Wait()
+}
+
+// managers are the tests with two managers on one store.
+var managers = map[string]func(*testing.T, [2]store.Store){
+	"of many who claim a code one gets it":                oneClaims,
+	"a tenant gets no more tokens from several":           limitAmongManagers,
+	"of requests with one key the first is kept":          oneRequest,
+	"of keys that sign one is added":                      oneSigningKey,
+	"a revocation is recorded once":                       oneRevocation,
+	"whoever reads events on after an ID misses none":     eventsInOrder,
+	"one leads, and then the other":                       oneLeads,
+	"an answer is kept once, with its event":              oneAnswer,
+	"what is removed by several at once is removed":       sweptAtOnce,
+	"writers at the same time lose nothing, nor deadlock": manyWriters,
+}
+
+func oneClaims(t *testing.T, both [2]store.Store) {
+	if err := both[0].OfferSetup(t.Context(), []byte("code"), now, now.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	var got atomic.Int32
+	atOnce(16, both, func(i int, s store.Store) {
+		err := s.ClaimSetup(t.Context(), []byte("code"), tokenOf("", fmt.Sprint(i)), eventOf("", "claim"))
+		if err == nil {
+			got.Add(1)
+		} else if !errors.Is(err, store.ErrAdministrated) {
+			t.Error(err)
+		}
+	})
+	if got.Load() != 1 {
+		t.Errorf("%d claimed the code", got.Load())
+	}
+}
+
+func limitAmongManagers(t *testing.T, both [2]store.Store) {
+	for i := range store.MaxTokensOfTenant - 3 {
+		create(t, both[0], "acme", fmt.Sprint(i))
+	}
+	var got atomic.Int32
+	atOnce(16, both, func(i int, s store.Store) {
+		id := fmt.Sprint("more", i)
+		err := s.CreateToken(t.Context(), tokenOf("acme", id), eventOf("acme", id))
+		if err == nil {
+			got.Add(1)
+		} else if !errors.Is(err, store.ErrTooMany) {
+			t.Error(err)
+		}
+	})
+	if got.Load() != 3 {
+		t.Errorf("%d got a token, and there was room for 3", got.Load())
+	}
+}
+
+func oneRequest(t *testing.T, both [2]store.Store) {
+	kept := make([]store.Request, 16)
+	atOnce(len(kept), both, func(i int, s store.Store) {
+		var err error
+		if kept[i], err = s.BeginRequest(t.Context(), store.Request{Caller: "a", Key: "k", Hash: fmt.Append(nil, i), Created: now, Expires: now.Add(time.Hour)}); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, other := range kept[1:] {
+		if diff := cmp.Diff(kept[0], other); diff != "" {
+			t.Errorf("-one got +another got:\n%s", diff)
+		}
+	}
+}
+
+func oneAnswer(t *testing.T, both [2]store.Store) {
+	r := store.Request{Caller: "a", Key: "k", Hash: []byte("h"), Created: now, Expires: now.Add(time.Hour), Answer: []byte("yes")}
+	if _, err := both[0].BeginRequest(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	atOnce(8, both, func(_ int, s store.Store) {
+		if err := s.FinishRequest(t.Context(), r, eventOf("acme", "app")); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := objects(t, both[1], "acme"); len(got) != 1 {
+		t.Errorf("recorded are %q", got)
+	}
+}
+
+func oneSigningKey(t *testing.T, both [2]store.Store) {
+	var got atomic.Int32
+	atOnce(8, both, func(i int, s store.Store) {
+		added, err := s.AddSigningKey(t.Context(), signingKey(fmt.Sprint(i), 0, time.Hour))
+		if err != nil {
+			t.Error(err)
+		}
+		if added {
+			got.Add(1)
+		}
+	})
+	if all := keysOf(t, both[1]); got.Load() != 1 || len(all) != 1 {
+		t.Errorf("%d were added, and there are %d", got.Load(), len(all))
+	}
+}
+
+func oneRevocation(t *testing.T, both [2]store.Store) {
+	create(t, both[0], "acme", "a")
+	atOnce(8, both, func(_ int, s store.Store) {
+		if err := s.RevokeToken(t.Context(), "", "a", store.Event{At: now, Action: "revokeToken", Object: "a"}); err != nil {
+			t.Error(err)
+		}
+	})
+	if diff := cmp.Diff([]string{"revokeToken a", "createToken a"}, objects(t, both[1], "acme")); diff != "" {
+		t.Errorf("-want +events:\n%s", diff)
+	}
+}
+
+// eventsInOrder: an ID that is less than one that was read before may not turn up later.
+func eventsInOrder(t *testing.T, both [2]store.Store) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		atOnce(8, both, func(i int, s store.Store) {
+			var failed error
+			for j := range 25 {
+				id := fmt.Sprintf("%d-%d", i, j)
+				failed = errors.Join(failed, s.CreateToken(t.Context(), tokenOf("acme", id), eventOf("acme", id)))
+			}
+			if failed != nil {
+				t.Error(failed)
+			}
+		})
+	}()
+	seen, last := map[int64]bool{}, int64(0)
+	for done := false; !done; {
+		select {
+		case <-written:
+			done = true
+		default:
+		}
+		all, err := both[0].ListEvents(t.Context(), "", 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = inOrder(t, all, seen, last)
+	}
+	if len(seen) != 200 {
+		t.Errorf("%d events were read", len(seen))
+	}
+}
+
+// inOrder adds the IDs of events to those that were seen, of which last was the greatest, and returns the greatest.
+func inOrder(t *testing.T, all []store.Event, seen map[int64]bool, last int64) int64 {
+	t.Helper()
+	greatest := last
+	for _, e := range all {
+		if e.ID <= last && !seen[e.ID] {
+			t.Errorf("%d turned up after %d", e.ID, last)
+		}
+		seen[e.ID], greatest = true, max(greatest, e.ID)
+	}
+	return greatest
+}
+
+func sweptAtOnce(t *testing.T, both [2]store.Store) {
+	for i := range 300 {
+		id := fmt.Sprint("gone", i)
+		if err := both[0].CreateToken(t.Context(), tokenOf("acme", id), eventOf("acme", "token/"+id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	atOnce(4, both, func(_ int, s store.Store) {
+		if err := s.Sweep(t.Context(), now.Add(40*day)); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := objects(t, both[0], ""); len(got) > 0 {
+		t.Errorf("there are %d events", len(got))
+	}
+}
+
+// oneLeads: the lead goes on when the leader's work ends. Both managers of a file always lead, because there is only one in truth; one and the same never leads twice.
+func oneLeads(t *testing.T, both [2]store.Store) {
+	leading, end := make(chan struct{}), make(chan struct{})
+	var first sync.WaitGroup
+	first.Go(func() {
+		led, err := both[0].Lead(t.Context(), "work", func(context.Context) error {
+			close(leading)
+			<-end
+			return errors.New("it failed")
+		})
+		if !led || err == nil || err.Error() != "it failed" {
+			t.Errorf("the first one: %t, %v", led, err)
+		}
+	})
+	<-leading
+	if led, err := both[0].Lead(t.Context(), "work", func(context.Context) error { return nil }); led || err != nil {
+		t.Errorf("it leads twice: %v", err)
+	}
+	if led, err := both[0].Lead(t.Context(), "other work", func(context.Context) error { return nil }); !led || err != nil {
+		t.Errorf("in other work: %t, %v", led, err)
+	}
+	close(end)
+	first.Wait()
+	for i, s := range both {
+		if led, err := s.Lead(t.Context(), "work", func(context.Context) error { return nil }); !led || err != nil {
+			t.Errorf("after it ended %d: %t, %v", i, led, err)
+		}
+	}
+}
+
+func manyWriters(t *testing.T, both [2]store.Store) {
+	atOnce(8, both, func(i int, s store.Store) {
+		var failed error
+		for j := range 10 {
+			id := fmt.Sprintf("%d-%d", i, j)
+			written := s.CreateToken(t.Context(), tokenOf("acme", id), eventOf("acme", id))
+			_, read := s.ListTokens(t.Context(), "acme", "", 5)
+			failed = errors.Join(failed, written, read)
+		}
+		if failed != nil {
+			t.Error(failed)
+		}
+	})
+	recorded := sorted(objects(t, both[1], "acme"))
+	for i := 1; i < len(recorded); i++ {
+		if recorded[i] == recorded[i-1] {
+			t.Errorf("%s is recorded twice", recorded[i])
+		}
+	}
+	if len(recorded) != 80 {
+		t.Errorf("%d writes are recorded", len(recorded))
+	}
+}
