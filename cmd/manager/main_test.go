@@ -15,10 +15,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
@@ -222,11 +222,37 @@ func TestAnAddressThatIsNoneOpensNoRepository(t *testing.T) {
 	}
 }
 
+// logged is what the tests of this package log.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) write(_, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.WriteString(line)
+}
+
+func (l *logged) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Reset()
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+var log logged
+
+// controller-runtime takes one logger, and none any more after 30 seconds, so a test that sets it comes too late on a slow machine.
+func init() { ctrl.SetLogger(funcr.New(log.write, funcr.Options{})) }
+
 // TestTheFirstAdministratorIsAskedForUntilThereIsOne reads the code in the log, claims it, and starts the manager again.
 func TestTheFirstAdministratorIsAskedForUntilThereIsOne(t *testing.T) {
-	var log strings.Builder
-	ctrl.SetLogger(funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{}))
-	t.Cleanup(func() { ctrl.SetLogger(logr.Discard()) })
 	c := &config.Manager{DataDir: t.TempDir(), APIAddr: "127.0.0.1:0", HealthAddr: "127.0.0.1:0", RequestsPerSecond: 100, Burst: 100}
 	offered := func() string {
 		log.Reset()
