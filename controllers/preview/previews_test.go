@@ -2,10 +2,12 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,6 +206,76 @@ func TestPreviewsStayWhileTheBranchesAreNotKnown(t *testing.T) {
 	result = f.readAway(before)
 	if !result.Keep(running("shop-pr-f-a")) || result.Keep(&v1alpha1.Project{}) {
 		t.Error("after a restart, the preview is not kept, or any project is")
+	}
+}
+
+// TestTheOrderOfTheProjectsAsksNothingAnew: the branches of all patterns, each there once, are listed by one request, however often the Repository is read
+// meanwhile.
+func TestTheOrderOfTheProjectsAsksNothingAnew(t *testing.T) {
+	f := newFixture(t)
+	var want []string
+	for _, pattern := range []string{"a-*", "b-*", "c-*", "d-*", "e-*", "f-*"} {
+		for _, twice := range []string{"1", "2"} {
+			name := pattern[:1] + twice
+			f.repo.Write("projects/"+name+"/project.yaml", strings.NewReplacer("shop", name, "f-*", pattern).Replace(project))
+		}
+		want = append(want, pattern)
+	}
+	f.repo.Push("many projects")
+	commit, err := f.store.Fetch(t.Context(), git.Source{URL: f.server.RepoURL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listings, answer := make(chan struct{}, 100), make(chan struct{})
+	f.server.Set(func() {
+		f.server.Wrap = func(_ http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
+			listings <- struct{}{}
+			<-answer
+			return false
+		}
+	})
+	q := f.request(commit, f.reader.Read(Files{commit.Root}, tree.Scope{Repository: "team", Tenant: "team"}, nil))
+	reads := func() {
+		for range 10 {
+			if _, err := f.Read(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	reads()
+	<-listings
+	close(answer)
+	<-f.woken
+	reads()
+	if last, _, known := f.Branches.Last(branchesKey(q.Repository)); !known || !slices.Equal(last.Patterns, want) {
+		t.Errorf("the patterns are %q, want %q", last.Patterns, want)
+	}
+	if len(listings) > 0 || len(f.woken) > 0 {
+		t.Errorf("the branches were listed again %d times, and there were %d more answers", len(listings), len(f.woken))
+	}
+}
+
+// TestWithoutCredentialsNoBranchIsListed: the status says why, and what runs stays.
+func TestWithoutCredentialsNoBranchIsListed(t *testing.T) {
+	f := newFixture(t, running("shop-pr-f-a"))
+	f.branch("f-a", fmt.Sprintf(app, "a"))
+	f.has(f.read(), "shop-pr-f-a")
+	f.server.Seen()
+	q := f.request(git.Commit{}, f.before.With(nil))
+	q.Source = func(context.Context) (git.Source, error) {
+		return git.Source{URL: f.server.RepoURL()}, errors.New("reading the credentials: there is no Secret team")
+	}
+	if _, err := f.Read(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	<-f.woken
+	result, err := f.Read(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.has(result, "shop-pr-f-a")
+	if says := said(result, "f-a"); !strings.Contains(says, "there is no Secret team") || len(f.server.Seen()) > 0 {
+		t.Errorf("the status says %q, and the server was asked %d times", says, len(f.server.Seen()))
 	}
 }
 

@@ -3,6 +3,7 @@ package preview
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -147,6 +148,38 @@ func TestPreviewsStayWhileThePullRequestsAreNotKnown(t *testing.T) {
 	f.opened()
 	if result := f.until(nil); result.Keep(running("shop-pr-12")) {
 		t.Error("the preview of a pull request that is closed is kept")
+	}
+}
+
+// TestPreviewsOfPullRequestsStayWhileTheBranchesAreNotKnown, also one that the cache of the cluster does not have yet.
+func TestPreviewsOfPullRequestsStayWhileTheBranchesAreNotKnown(t *testing.T) {
+	f := newPullsFixture(t)
+	f.branch("login", fmt.Sprintf(app, "login"))
+	f.opened(pull(12, "login"))
+	f.until([]string{"shop-pr-12"}, "12 ")
+	before := f.before
+	f.restart()
+	f.server.Set(func() {
+		f.server.Wrap = func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
+			http.Error(w, "away", http.StatusServiceUnavailable)
+			return true
+		}
+	})
+	q := f.request(git.Commit{Revision: "main@sha1:1", Hash: "1"}, before.With(nil))
+	q.Before = before
+	for range 2 { // The Git host answers first about the pull requests, then about the branches.
+		if _, err := f.Read(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		<-f.woken
+	}
+	result, err := f.Read(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.has(result, "shop-pr-12")
+	if len(result.Status) != 1 || !strings.Contains(result.Status[0].Message, "503") || !result.Keep(running("shop-pr-12")) {
+		t.Errorf("the preview is not kept, or the status says %+v", result.Status)
 	}
 }
 

@@ -160,6 +160,27 @@ func TestReadingStepByStepEqualsReadingAtOnceNearTheLimit(t *testing.T) {
 	}
 }
 
+// TestAProjectThatFitsAgainIsDeclared, although its folder did not change and has the same apps as before.
+func TestAProjectThatFitsAgainIsDeclared(t *testing.T) {
+	files := many(0, 0)
+	files["projects/blog/project.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: blog}\n")}
+	files["projects/blog/apps/first/app.yaml"] = large("first", 70_000)
+	files["projects/shop/project.yaml"].Data = append(files["projects/shop/project.yaml"].Data, strings.Repeat("# much\n", 5000)...)
+	reader, shop := bounded(100_000), identity.Ref{Tenant: "acme", Project: "shop"}
+	before := reader.Read(files, acme, nil)
+	if n, _ := before.Find(shop); n.Declared() || len(n.Problems()) != 1 {
+		t.Fatalf("a project of 35 KB beside an app of 70 KB is declared within 100 KB: %v", n.Problems())
+	}
+	files["projects/blog/apps/first/app.yaml"] = large("first", 10_000)
+	now := reader.Read(files, acme, before)
+	if n, _ := now.Find(shop); !n.Declared() || len(n.Problems()) > 0 {
+		t.Errorf("the project is refused although it fits: %v", n.Problems())
+	}
+	if got := changes(before, now); !slices.Contains(got, "acme/shop") {
+		t.Errorf("changed are %v", got)
+	}
+}
+
 // TestAnInvalidFileThatDidNotChangeCostsTheSame, and is not read again.
 func TestAnInvalidFileThatDidNotChangeCostsTheSame(t *testing.T) {
 	files := many(2, 10)

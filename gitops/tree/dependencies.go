@@ -46,7 +46,7 @@ func dependency(app *v1alpha1.App, at identity.Ref, i int) identity.Ref {
 
 // refuseCycles refuses each app on a dependency cycle, because none of them could ever be delivered. All apps of a cycle are refused, not
 // only the one whose change closed it. They are accepted again when the cycle is gone.
-func (p *pass) refuseCycles(t, before *Tenant) {
+func (p *pass) refuseCycles(t *Tenant) {
 	apps := map[identity.Ref]*App{}
 	for _, project := range t.Projects {
 		for _, app := range project.Apps {
@@ -76,9 +76,6 @@ func (p *pass) refuseCycles(t, before *Tenant) {
 		if !slices.Equal(now, project.Apps) {
 			t.Projects[i] = project.with(now)
 		}
-	}
-	if before != nil {
-		t.keep(before)
 	}
 }
 
@@ -112,17 +109,6 @@ func (p *Project) with(apps []*App) *Project {
 	now.Apps = apps
 	now.count()
 	return &now
-}
-
-// keep replaces each project that equals its node in the earlier tree by that node, so that an unchanged project is the same node in both
-// trees.
-func (t *Tenant) keep(before *Tenant) {
-	for i, project := range t.Projects {
-		was := find(before.Projects, project.ref.Project)
-		if was != nil && was != project && was.digest == project.digest && slices.Equal(was.Apps, project.Apps) && !was.incomplete() {
-			t.Projects[i] = was
-		}
-	}
 }
 
 func (p *pass) cycleOf(app *App, way []identity.Ref) document.Finding {

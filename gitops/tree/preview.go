@@ -44,7 +44,7 @@ func (r *Reader) ReadPreview(files Files, scope Scope, v Preview, before *Tree) 
 	project := &Project{node: n}
 	p.readParts(project, last)
 	tenant.Projects = []*Project{project}
-	p.refuseCycles(tenant, nil)
+	p.refuseCycles(tenant)
 	project = tenant.Projects[0]
 	project.count()
 	if project.incomplete() {

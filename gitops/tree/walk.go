@@ -207,7 +207,7 @@ func (p *pass) readProjects(t, before *Tenant, dir string) {
 		t.Projects = append(t.Projects, readOrReuse(p, n, e, find(earlier, e.Name()), p.readProject))
 	}
 	sortByName(t.Projects)
-	p.refuseCycles(t, before)
+	p.refuseCycles(t)
 }
 
 func (p *pass) readProject(n node, before *Project) *Project {
