@@ -310,6 +310,7 @@ func TestASecretOfTheTenantIsNotOverwritten(t *testing.T) {
 	if !strings.Contains(message, "kubeop-registry-"+name) || !strings.Contains(message, "exists already") || strings.Contains(message, "kept-password") {
 		t.Errorf("the message is %q", message)
 	}
+	n.happened(project, corev1.EventTypeWarning, v1alpha1.PullSecretRefusedReason, message)
 	n.ready(project)
 	n.accountHas("own")
 	n.podNames("private")

@@ -15,9 +15,9 @@ import (
 const maxMessage = 1000
 
 // events emits the events of a Reconcile after its status was written.
-func (r *Runner) events(before, obj Object, report report, v *verdict) {
+func (r *Runner) events(before, obj Object, report report, degraded []string) {
 	r.readyEvent(before, obj, report.heading, report.details)
-	r.degradedEvents(before, obj, v)
+	r.degradedEvents(before, obj, degraded)
 	for _, n := range report.notes {
 		r.noteEvent(before, obj, n)
 	}
@@ -58,20 +58,15 @@ func (r *Runner) noteEvent(before, obj Object, n Note) {
 	}
 }
 
-// degradedEvents emits an event for each condition that became False although Ready did not.
-func (r *Runner) degradedEvents(before, obj Object, v *verdict) {
-	if v != nil {
-		return
-	}
-	for _, c := range obj.GetConditions() {
-		if c.Status == metav1.ConditionFalse && degradable[c.Type] {
+// degradedEvents emits an event for each of the conditions whose step ended with Degrade, if it became False or says something new. Ready does
+// not report them.
+func (r *Runner) degradedEvents(before, obj Object, degraded []string) {
+	for _, condition := range degraded {
+		if c := conditions.Get(obj, condition); c != nil && c.Status == metav1.ConditionFalse {
 			r.noteEvent(before, obj, Note{Condition: c.Type, Reason: c.Reason, Message: c.Message, Event: corev1.EventTypeWarning})
 		}
 	}
 }
-
-// degradable are the conditions of steps that may end with Degrade.
-var degradable = map[string]bool{v1alpha1.SourceReadyCondition: true}
 
 func same(before, obj Object, condition string) bool {
 	was, is := conditions.Get(before, condition), conditions.Get(obj, condition)

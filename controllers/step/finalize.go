@@ -38,9 +38,9 @@ func (r *Runner) finalize(ctx context.Context, obj Object, s Scope, steps []Step
 	if left, result, err := r.leaveRunning(ctx, obj); left || err != nil {
 		return result, err
 	}
-	before := obj.DeepCopyObject().(Object)
-	if v := r.walk(ctx, obj, steps); v != nil {
-		return r.finish(ctx, before, obj, s, v)
+	c := &checkpoint{runner: r, before: obj.DeepCopyObject().(Object), obj: obj, scope: s}
+	if v, degraded := r.walk(ctx, obj, steps); v != nil {
+		return r.finish(ctx, c, v, degraded)
 	}
 	_, err := r.release(ctx, obj)
 	return afterFinalizer(err)

@@ -8,11 +8,12 @@ import (
 )
 
 // finish reports how a Reconcile ended: it sets Ready and the conditions that belong to it, writes the status if it changed, emits an event
-// if Ready changed, and returns when to reconcile again.
-func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *verdict) (ctrl.Result, error) {
+// if Ready or one of the degraded conditions changed, and returns when to reconcile again.
+func (r *Runner) finish(ctx context.Context, c *checkpoint, v *verdict, degraded []string) (ctrl.Result, error) {
 	if v != nil && v.kind == quiet {
 		return ctrl.Result{RequeueAfter: v.after}, nil
 	}
+	before, obj, s := c.before, c.obj, c.scope
 	s.Record()
 	if broke, why := brokeOff(ctx, v); broke {
 		obj.SetConditions(before.GetConditions()) // Record what was done, but no conditions.
@@ -24,7 +25,7 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		return ctrl.Result{}, errors.Join(err, errOf(v))
 	}
 	countRefusal(obj, errOf(v))
-	r.events(before, obj, report, v)
+	r.events(before, obj, report, degraded)
 	result, err := next(ctx, obj, v)
 	if sooner, ok := s.(Sooner); ok && (v == nil || v.kind == stopped) && sooner.Again() > 0 {
 		result.RequeueAfter = min(result.RequeueAfter, sooner.Again())

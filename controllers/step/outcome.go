@@ -66,7 +66,7 @@ func FailAfter(reason string, after time.Duration, err error) error {
 }
 
 // Degrade ends a step that failed without an effect on what was delivered. The step's condition is False, with the reason and message of
-// err, the later steps run, and they alone decide Ready. There is one event.
+// err, the later steps run, and they alone decide Ready. There is one event, whatever the condition and however the later steps end.
 func Degrade(err error) error {
 	v := outcomeOf(err)
 	return &verdict{kind: v.kind, reason: v.reason, err: v.err, goesOn: true, stands: true}

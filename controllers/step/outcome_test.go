@@ -199,24 +199,39 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestADegradedStepIsAnEventOnce: Ready does not report it, so the event does.
+// TestADegradedStepIsAnEventOnce: Ready does not report it, so the event does, whatever the step's condition is, and however the later steps end.
 func TestADegradedStepIsAnEventOnce(t *testing.T) {
-	b := newFixture(t, web())
-	f := &facts{app: b.app, revision: "main@sha1:1"}
-	degraded := func() {
-		t.Helper()
-		step := Of(v1alpha1.SourceReadyCondition, f, func(context.Context, *facts) error { return Degrade(Fail("FetchFailed", errors.New("no answer"))) })
-		if _, err := b.Run(t.Context(), b.app, f, step); err != nil {
-			t.Fatal(err)
-		}
-	}
-	degraded()
-	events := b.told()
-	if strings.Count(events, "no answer") != 1 || !conditions.IsTrue(b.app, v1alpha1.ReadyCondition) {
-		t.Errorf("events %q, Ready %v", events, conditions.Get(b.app, v1alpha1.ReadyCondition))
-	}
-	if degraded(); strings.Contains(b.told(), "no answer") {
-		t.Error("the same is told again")
+	away, refused := Degrade(Fail("Away", errors.New("no answer"))), Degrade(Stop("Refused", errors.New("not allowed")))
+	for name, c := range map[string]struct {
+		condition string
+		// first are what the two steps of a Reconcile return, then those of the next one.
+		first, then [2]error
+		want        string
+	}{
+		"the source of an app":              {v1alpha1.SourceReadyCondition, [2]error{away}, [2]error{away}, "Warning Away no answer"},
+		"the registries of a project":       {v1alpha1.RegistriesReadyCondition, [2]error{refused}, [2]error{refused}, "Warning Refused not allowed"},
+		"any other condition":               {"Any", [2]error{away}, [2]error{away}, "Warning Away no answer"},
+		"a later step waits, then succeeds": {"Any", [2]error{away, Wait("NotYet", time.Second, "waits")}, [2]error{away}, "Warning Away no answer"},
+		"a later step fails, too": {"Any", [2]error{away, Stop("Wrong", errors.New("no"))}, [2]error{away, Stop("Wrong", errors.New("no"))},
+			"Warning Wrong no\nWarning Away no answer"},
+		"another failure follows":      {"Any", [2]error{away}, [2]error{refused}, "Warning Away no answer\nWarning Refused not allowed"},
+		"it waits":                     {"Any", [2]error{Degrade(Wait("NotYet", time.Second, "waits"))}, [2]error{Degrade(Wait("NotYet", time.Second, "waits"))}, ""},
+		"a failure that Ready reports": {"Any", [2]error{GoOn(Stop("Wrong", errors.New("no")))}, [2]error{GoOn(Stop("Wrong", errors.New("no")))}, "Warning Wrong no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, web())
+			for _, ends := range [][2]error{c.first, c.then} {
+				f := &facts{app: b.app, revision: "main@sha1:1"}
+				steps := []Step{Of(c.condition, f, func(context.Context, *facts) error { return ends[0] }), Of("Later", f, func(context.Context, *facts) error { return ends[1] })}
+				if _, err := b.Run(t.Context(), b.app, f, steps...); err != nil {
+					t.Fatal(err)
+				}
+				b.read(t, b.app)
+			}
+			if diff := cmp.Diff(c.want, b.told()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

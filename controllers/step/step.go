@@ -82,8 +82,8 @@ func (r *Runner) run(ctx context.Context, obj Object, s Scope, steps []Step) (ct
 	}
 	c := &checkpoint{runner: r, before: obj.DeepCopyObject().(Object), obj: obj, scope: s}
 	conditions.Delete(obj, v1alpha1.SuspendedCondition)
-	v := r.walk(context.WithValue(ctx, checkpointKey{}, c), obj, steps)
-	return r.finish(ctx, c.before, obj, s, v)
+	v, degraded := r.walk(context.WithValue(ctx, checkpointKey{}, c), obj, steps)
+	return r.finish(ctx, c, v, degraded)
 }
 
 // record records the duration of a Run by kind and namespace. A series for each of thousands of objects would take a fifth of the
@@ -96,8 +96,8 @@ func (r *Runner) record(obj Object, start time.Time) {
 
 // walk runs the steps and sets their conditions. It returns nil if all succeeded, otherwise how the first failed step ended. Steps that end
 // with goesOn do not stop the walk; if no later step stops it, the last of them whose verdict counts for Ready is returned. If one does, what
-// they say of their conditions stays.
-func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verdict) {
+// they say of their conditions stays. degraded are the conditions of the steps that ended with Degrade.
+func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verdict, degraded []string) {
 	var said []string
 	for i, s := range steps {
 		err := s.do(ctx)
@@ -111,7 +111,7 @@ func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verd
 		}
 		switch v.kind {
 		case quiet:
-			return v
+			return v, degraded
 		case skipped:
 			continue
 		case waiting:
@@ -121,7 +121,9 @@ func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verd
 		}
 		said = append(said, s.condition)
 		if v.goesOn {
-			if !v.stands {
+			if v.stands {
+				degraded = append(degraded, s.condition)
+			} else {
 				ends = v
 			}
 			continue
@@ -131,7 +133,7 @@ func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verd
 				conditions.MarkUnknown(obj, later.condition, v1alpha1.ProgressingReason, "waits for %s", s.condition)
 			}
 		}
-		return v
+		return v, degraded
 	}
-	return ends
+	return ends, degraded
 }
