@@ -114,7 +114,7 @@ func restore() *cobra.Command {
 			return restoreFile(cmd, c, from, setAside)
 		},
 	}
-	cmd.Flags().BoolVar(&setAside, "set-aside", false, "if DATA_DIR has a store, keep its file under another name; not for DATABASE_URL, for which you make a new database")
+	cmd.Flags().BoolVar(&setAside, "set-aside", false, "if DATA_DIR has a store, whole or broken, keep its files under another name; not for DATABASE_URL, for which you make a new database")
 	return cmd
 }
 
@@ -124,23 +124,35 @@ func restoreDatabase(cmd *cobra.Command, c *config.Manager, from io.Reader) erro
 		return err
 	}
 	defer db.Close()
-	return restoreInto(cmd, db, from)
-}
-
-func restoreFile(cmd *cobra.Command, c *config.Manager, from io.Reader, setAside bool) error {
-	kept, err := sqlite.Replace(cmd.Context(), storeFile(c), setAside, func(db *database.DB) error { return restoreInto(cmd, db, from) })
-	if err != nil || kept == "" {
-		return err
-	}
-	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "The store from before is %s.\n", kept)
-	return err
-}
-
-func restoreInto(cmd *cobra.Command, db *database.DB, from io.Reader) error {
-	header, rows, err := backup.Restore(cmd.Context(), db, from, sqlstore.Migrations())
+	restored, err := restoreInto(cmd.Context(), db, from)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "Restored %d rows of the backup that manager %s made at %s.\n", rows, header.Version, header.Created.Format("2006-01-02 15:04:05 MST"))
+	_, err = fmt.Fprint(cmd.ErrOrStderr(), restored)
 	return err
+}
+
+func restoreFile(cmd *cobra.Command, c *config.Manager, from io.Reader, setAside bool) error {
+	var restored string
+	kept, err := sqlite.Replace(storeFile(c), setAside, func(db *database.DB) (err error) {
+		restored, err = restoreInto(cmd.Context(), db, from)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if kept != "" {
+		restored += fmt.Sprintf("The store from before is %s, with the files whose names begin so.\n", kept)
+	}
+	_, err = fmt.Fprint(cmd.ErrOrStderr(), restored)
+	return err
+}
+
+// restoreInto returns what to tell once the database is in its place.
+func restoreInto(ctx context.Context, db *database.DB, from io.Reader) (string, error) {
+	header, rows, err := backup.Restore(ctx, db, from, sqlstore.Migrations())
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Restored %d rows of the backup that manager %s made at %s.\n", rows, header.Version, header.Created.Format("2006-01-02 15:04:05 MST")), nil
 }

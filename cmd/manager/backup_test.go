@@ -15,14 +15,21 @@ import (
 // manage runs a command with an input, and returns what it wrote.
 func manage(t *testing.T, input string, arguments ...string) (out string, err error) {
 	t.Helper()
-	var written bytes.Buffer
+	out, _, err = manageAndTell(t, input, arguments...)
+	return out, err
+}
+
+// manageAndTell also returns what the command told people.
+func manageAndTell(t *testing.T, input string, arguments ...string) (out, told string, err error) {
+	t.Helper()
+	var written, messages bytes.Buffer
 	cmd := command()
 	cmd.SetIn(strings.NewReader(input))
 	cmd.SetOut(&written)
-	cmd.SetErr(new(bytes.Buffer))
+	cmd.SetErr(&messages)
 	cmd.SetArgs(arguments)
 	err = cmd.ExecuteContext(t.Context())
-	return written.String(), err
+	return written.String(), messages.String(), err
 }
 
 // TestAStoreMovesToPostgreSQLAndBack: by a file, and by the standard input and output, while the store is in use.
@@ -73,8 +80,9 @@ func TestAStoreMovesToPostgreSQLAndBack(t *testing.T) {
 	if _, err := manage(t, text[:len(text)-1], "restore", "-", "--set-aside"); err == nil {
 		t.Error("a backup that is cut off is restored")
 	}
-	if _, err := manage(t, text, "restore", "-", "--set-aside"); err != nil {
-		t.Fatal(err)
+	_, told, err := manageAndTell(t, text, "restore", "-", "--set-aside")
+	if err != nil || !strings.Contains(told, "Restored ") || !strings.Contains(told, filepath.Join(dir, "manager.db.")) {
+		t.Fatalf("%v: it told %q", err, told)
 	}
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 2 {
@@ -87,4 +95,53 @@ func TestAStoreMovesToPostgreSQLAndBack(t *testing.T) {
 	if _, err := s.TokenByHash(t.Context(), []byte("hash")); err != nil {
 		t.Errorf("the token is lost: %v", err)
 	}
+}
+
+// TestARestoreThatFailsDoesNotTellOfASuccess: what the backup has is in a new file then, which cannot get its name.
+func TestARestoreThatFailsDoesNotTellOfASuccess(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("DATA_DIR", dir)
+	path := filepath.Join(dir, "manager.db")
+	s, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := manage(t, "", "backup", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	var told bytes.Buffer
+	cmd := command()
+	cmd.SetIn(&startsManager{text: strings.NewReader(text), start: func() {
+		if s, err = sqlite.Open(t.Context(), path); err != nil {
+			t.Error(err)
+		}
+	}})
+	cmd.SetErr(&told)
+	cmd.SetArgs([]string{"restore", "-"})
+	err = cmd.ExecuteContext(t.Context())
+	defer s.Close()
+	if err == nil || !strings.Contains(err.Error(), "a manager uses the store") || strings.Contains(told.String(), "Restored ") {
+		t.Errorf("restore returned %v, and told %q", err, told.String())
+	}
+}
+
+// startsManager is an input during which somebody starts a manager.
+type startsManager struct {
+	text  *strings.Reader
+	start func()
+}
+
+func (m *startsManager) Read(p []byte) (int, error) {
+	if m.start != nil {
+		m.start()
+		m.start = nil
+	}
+	return m.text.Read(p)
 }
