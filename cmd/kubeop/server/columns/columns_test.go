@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -39,5 +40,12 @@ func TestARowHasTheCellsOfTheDefinition(t *testing.T) {
 	}
 	if _, err := Of(definition(apiextensionsv1.CustomResourceColumnDefinition{Name: "Broken", JSONPath: "{"})); err == nil {
 		t.Error("a path that is none is taken")
+	}
+	dated, err := Of(definition(apiextensionsv1.CustomResourceColumnDefinition{Name: "Born", Type: "date", JSONPath: `.metadata.name`}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row, err := dated.Row(pod, now); err == nil || !strings.Contains(err.Error(), "reading the column Born of web") {
+		t.Errorf("a date that is none makes the cells %v, and the error is %v", row.Cells, err)
 	}
 }
