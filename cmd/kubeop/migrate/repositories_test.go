@@ -70,6 +70,10 @@ func TestImportsOfRepositories(t *testing.T) {
 			"apps/sub/kustomization.yaml": "resources: [b.yaml]\n", "apps/sub/b.yaml": config("b", "shop"),
 			"more/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamespace: pay\n",
 		}, "--tenant acme"},
+		"a kustomization below a plain folder": {"flux", map[string]string{
+			"cluster/a.yaml": fleet("apps", "./apps", "") + fluxSystem, "apps/a.yaml": charts[4:],
+			"apps/sub/kustomization.yaml": "namePrefix: my-\nresources: [b.yaml]\n", "apps/sub/b.yaml": release,
+		}, "--tenant acme"},
 		"fields of a wrong type": {"flux", map[string]string{"cluster/a.yaml": fleet("apps", "./apps", "  patches: [{patch: [1]}]\n") + fluxSystem, "apps/a.yaml": config("a", "shop")}, "--tenant acme"},
 		"a folder that does not build": {"flux", map[string]string{
 			"cluster/a.yaml": fleet("apps", "./apps", "") + fluxSystem, "apps/kustomization.yaml": "resources: [gone.yaml]\n"}, "--tenant acme"},
