@@ -38,7 +38,7 @@ func TestAPlanSaysThatAFreezeHoldsTheCommit(t *testing.T) {
 		"its first commit, too": {friday, "still", "", "until an administrator of the cluster removes spec.frozen from tenant.yaml of the platform repository in Git"},
 		"an unknown tenant":     {friday, "other", "main@sha1:1", ""},
 		"a window that nobody can read": {"now", "acme", "main@sha1:1",
-			`because nobody can tell whether a freeze is in force: freeze weekend: start "now" is not five fields of crontab, such as "0 18 * * FRI": expected exactly 5 fields, found 1: [now]`},
+			`because the freeze window weekend of the tenant cannot be evaluated: start "now" is not five fields of crontab, such as "0 18 * * FRI": expected exactly 5 fields, found 1: [now]: an administrator of the cluster may correct spec.freeze in tenant.yaml`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(window(tc.start), frozen.DeepCopy()).Build()

@@ -45,9 +45,7 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 	if d.at.Guardrails, err = rulesFor(ctx, of, tenant, d.app.Namespace); err != nil {
 		return err
 	}
-	if d.at.Guardrails, err = Opening(of.tree, ref.Parent(), d.at.Guardrails); err != nil {
-		return err
-	}
+	d.at.Guardrails = Opening(of.tree, ref.Parent(), d.at.Guardrails)
 	if d.at.Usual, err = classes.Find(ctx, of.client); err != nil {
 		return err
 	}
@@ -76,14 +74,10 @@ func rulesFor(ctx context.Context, of *comparison, tenant *v1alpha1.Tenant, name
 
 // Opening returns the rules with the defaults of containers and the NetworkPolicies that apps may have by a project of the tree of a commit. What they may open is known only if the project
 // had such before; package guardrails does not judge it otherwise.
-func Opening(of *tree.Tree, ref identity.Ref, rules *v1alpha1.GuardrailsSpec) (*v1alpha1.GuardrailsSpec, error) {
-	n, there := of.Find(ref)
-	if !there || !n.Declared() {
-		return rules, nil
-	}
-	project, ok := of.Object(n, "").(*v1alpha1.Project)
-	if !ok {
-		return nil, fmt.Errorf("%s is no Project", ref)
+func Opening(of *tree.Tree, ref identity.Ref, rules *v1alpha1.GuardrailsSpec) *v1alpha1.GuardrailsSpec {
+	project, declared := of.Declared(ref).(*v1alpha1.Project)
+	if !declared {
+		return rules
 	}
 	if rules != nil && len(rules.Limits) > 0 {
 		rules = rules.DeepCopy()
@@ -91,7 +85,7 @@ func Opening(of *tree.Tree, ref identity.Ref, rules *v1alpha1.GuardrailsSpec) (*
 	}
 	policies := project.Spec.Network.Policies
 	if policies != v1alpha1.OwnNetworkPolicies && (rules == nil || rules.Network == nil) {
-		return rules, nil
+		return rules
 	}
 	opened := &v1alpha1.GuardrailsSpec{}
 	if rules != nil {
@@ -101,7 +95,7 @@ func Opening(of *tree.Tree, ref identity.Ref, rules *v1alpha1.GuardrailsSpec) (*
 		opened.Network = &v1alpha1.AllowedNetwork{}
 	}
 	opened.Network.Policies = policies
-	return opened, nil
+	return opened
 }
 
 // tenantOf returns a Tenant as the commit declares it or, if it does not, the live one; an empty one if there is none.

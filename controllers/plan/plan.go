@@ -149,7 +149,7 @@ func (p *Planner) frozen(ctx context.Context, repository *v1alpha1.Repository) (
 	case repository.Status.LastAttemptedRevision == "":
 		return "", nil
 	case err != nil:
-		return "because nobody can tell whether a freeze is in force: " + err.Error(), nil
+		return "because " + err.Error(), nil
 	case hold == nil:
 		return "", nil
 	}

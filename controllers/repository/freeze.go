@@ -36,8 +36,7 @@ func (r *Reconciler) frozen(ctx context.Context, s *scope) (objection, err error
 	case hold == nil && err == nil, confirms(s.repository, v1alpha1.ConfirmFreezeAnnotation, s.commit):
 		return nil, nil
 	case err != nil: // tenant.yaml is checked for this. To apply the commit would be the greater harm.
-		return step.Stop(v1alpha1.FrozenReason, fmt.Errorf("%s is held, because nobody can tell whether a freeze of tenant %s is in force: %w: %s may correct "+
-			"spec.freeze in tenant.yaml; %s", s.commit.Revision, name, err, command.Administrator, s.confirmFreeze(s.commit.Hash))), nil
+		return step.Stop(v1alpha1.FrozenReason, fmt.Errorf("%s is held, because %w; %s", s.commit.Revision, err, s.confirmFreeze(s.commit.Hash))), nil
 	}
 	s.waits, s.hold = s.commit, hold
 	return r.waitFor(s, ""), nil

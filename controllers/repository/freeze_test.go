@@ -149,7 +149,7 @@ func TestAFreezeThatCannotBeEvaluatedHolds(t *testing.T) {
 	tenant.Spec.Freeze[0].TimeZone = "Mars/Olympus"
 	b.update(tenant)
 	revision := b.pushOn("2", 1)
-	b.want("1", revision+" is held", "freeze weekend: timeZone \"Mars/Olympus\" is not the name of a time zone", "may correct spec.freeze in tenant.yaml", "confirm-freeze=")
+	b.want("1", revision+" is held", "the freeze window weekend of the tenant cannot be evaluated: timeZone \"Mars/Olympus\" is not the name of a time zone", "an administrator of the cluster may correct spec.freeze in tenant.yaml; ", "confirm-freeze=")
 	b.confirmFreeze(revision)
 	b.want("2")
 }

@@ -91,13 +91,14 @@ func holdBy(tenant *v1alpha1.Tenant, field string) *Hold {
 	return &Hold{Field: field, File: file}
 }
 
-// InForce returns the freeze window that is in force at a time; nil for none. It fails for windows that Check refuses.
+// InForce returns the freeze window that is in force at a time; nil for none. It fails for windows that Check refuses; the error says who corrects
+// them.
 func InForce(windows []v1alpha1.FreezeWindow, now time.Time) (*Hold, error) {
 	parsed := make([]*window, 0, len(windows))
 	for i := range windows[:min(len(windows), MaxWindows)] {
 		w, err := parse(&windows[i])
 		if err != nil {
-			return nil, fmt.Errorf("freeze %s: %w", windows[i].Name, err)
+			return nil, fmt.Errorf("the freeze window %s of the tenant cannot be evaluated: %w: %s may correct spec.freeze in tenant.yaml", windows[i].Name, err, administrator)
 		}
 		parsed = append(parsed, w)
 	}
@@ -151,8 +152,8 @@ func parse(spec *v1alpha1.FreezeWindow) (*window, error) {
 	if err != nil {
 		return nil, &Fault{"start", fmt.Sprintf(`%.100q is not five fields of crontab, such as "0 18 * * FRI": %.200s`, spec.Start, err)}
 	}
-	zone, err := zoneOf(cmp.Or(spec.TimeZone, "UTC"))
-	if err != nil {
+	zone := zoneOf(cmp.Or(spec.TimeZone, "UTC"))
+	if zone == nil {
 		return nil, &Fault{"timeZone", fmt.Sprintf("%.64q is not the name of a time zone, such as Europe/Berlin", spec.TimeZone)}
 	}
 	if spec.Duration.Duration <= 0 {
@@ -164,20 +165,17 @@ func parse(spec *v1alpha1.FreezeWindow) (*window, error) {
 // zones are the time zones that were loaded. There are about 600 names, so the map stays small.
 var zones sync.Map
 
-// zoneOf loads a time zone. "Local" is none, because it depends on the machine.
-func zoneOf(name string) (*time.Location, error) {
+// zoneOf loads a time zone; nil if there is none of the name. "Local" is none, because it depends on the machine.
+func zoneOf(name string) *time.Location {
 	if zone, ok := zones.Load(name); ok {
-		return zone.(*time.Location), nil
-	}
-	if strings.EqualFold(name, "Local") {
-		return nil, fmt.Errorf("unknown time zone %s", name)
+		return zone.(*time.Location)
 	}
 	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, err
+	if err != nil || strings.EqualFold(name, "Local") {
+		return nil
 	}
 	zones.Store(name, zone)
-	return zone, nil
+	return zone
 }
 
 // shift is more than clocks change at once.

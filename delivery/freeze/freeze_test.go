@@ -89,7 +89,7 @@ func TestAStartWhileClocksChange(t *testing.T) {
 
 func TestAWindowThatCannotBeReadIsNamed(t *testing.T) {
 	hold, err := InForce([]v1alpha1.FreezeWindow{windowOf("broken", "0 25 * * *", "1h", "")}, time.Unix(0, 0))
-	if err == nil || !strings.HasPrefix(err.Error(), "freeze broken: ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "the freeze window broken of the tenant cannot be evaluated: start ") {
 		t.Errorf("got %v, %v", hold, err)
 	}
 }

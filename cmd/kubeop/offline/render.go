@@ -213,6 +213,6 @@ func (r *rendering) place(ref identity.Ref, app *v1alpha1.App) (at project.Place
 		under, _ := guardrails.Select(at.Tenant, r.tree.DeclaredPolicies())
 		at.Guardrails = guardrails.Offline(at.Tenant, under)
 	}
-	at.Guardrails, err = plan.Opening(r.tree, ref.Parent(), at.Guardrails)
-	return at, known, err
+	at.Guardrails = plan.Opening(r.tree, ref.Parent(), at.Guardrails)
+	return at, known, nil
 }

@@ -31,7 +31,7 @@ func (p *pass) hold() {
 	switch {
 	case p.found.freeze.until != "":
 	case err != nil:
-		p.found.freeze.until = "while nobody can tell whether a freeze is in force: " + err.Error()
+		p.found.freeze.until = "because " + err.Error()
 	case hold == nil:
 		return
 	default:

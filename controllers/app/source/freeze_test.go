@@ -234,7 +234,7 @@ func TestAFreezeThatCannotBeEvaluatedKeepsTheRevision(t *testing.T) {
 	b.freeze = []v1alpha1.FreezeWindow{{Name: "night", Start: "now", Duration: metav1.Duration{Duration: time.Hour}}}
 	b.server(func() { b.tags = `"1.0.0", "1.1.0"` })
 	b.pass(20 * time.Minute)
-	if note := noteOf(b.chooses("1.0.0", 0).found, b.app); note != `its source stays at 1.0.0 while nobody can tell whether a freeze is in force: freeze night: start "now" is not five fields of crontab, such as "0 18 * * FRI": expected exactly 5 fields, found 1: [now]` {
+	if note := noteOf(b.chooses("1.0.0", 0).found, b.app); note != `its source stays at 1.0.0 because the freeze window night of the tenant cannot be evaluated: start "now" is not five fields of crontab, such as "0 18 * * FRI": expected exactly 5 fields, found 1: [now]: an administrator of the cluster may correct spec.freeze in tenant.yaml` {
 		t.Errorf("the note is %q", note)
 	}
 }
