@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,22 +25,8 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/manager/token"
 	"github.com/kubeop/kubeop/internal/store"
-	"github.com/kubeop/kubeop/internal/store/sqlite"
+	"github.com/kubeop/kubeop/internal/testenv/operated"
 )
-
-func newStore(t *testing.T) store.Store {
-	t.Helper()
-	s, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "manager.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
 
 // manager is an API with a clock of its own.
 type manager struct {
@@ -57,7 +42,7 @@ type manager struct {
 
 func newManager(t *testing.T) *manager {
 	t.Helper()
-	m := &manager{T: t, store: newStore(t), now: time.Date(2026, 11, 28, 13, 0, 0, 987, time.FixedZone("", 3600))}
+	m := &manager{T: t, store: operated.Store(t), now: time.Date(2026, 11, 28, 13, 0, 0, 987, time.FixedZone("", 3600))}
 	m.signing = &signing.Keys{Issuer: "https://kubeop.example.com", File: filepath.Join(t.TempDir(), "keys"), Store: m.store, Now: func() time.Time { return m.now }}
 	m.takesPeople()
 	handler, err := New(Options{
@@ -74,15 +59,7 @@ func newManager(t *testing.T) *manager {
 // holder stores a token, valid for an hour, and returns it.
 func (m *manager) holder(id string, scopes ...string) string {
 	m.Helper()
-	secret, tenant := token.New(), ""
-	if scopes[0] != "admin" {
-		tenant = strings.FieldsFunc(scopes[0], func(r rune) bool { return r == ':' || r == '/' })[1]
-	}
-	t := store.Token{ID: id, Name: id, Hash: token.Hash(secret), Scopes: scopes, Tenant: tenant, Created: m.now, CreatedBy: "test", Expires: m.now.Add(time.Hour)}
-	if err := m.store.CreateToken(m.Context(), t, store.Event{Action: "test", Tenant: tenant}); err != nil {
-		m.Fatal(err)
-	}
-	return secret
+	return operated.Token(m, m.store, m.now, id, scopes...)
 }
 
 func (m *manager) as(secret, method, path, body string) *httptest.ResponseRecorder {
@@ -99,13 +76,7 @@ func (m *manager) as(secret, method, path, body string) *httptest.ResponseRecord
 // read reads an answer that has to have a status.
 func read[T any](m *manager, answer *httptest.ResponseRecorder, status int) (body T) {
 	m.Helper()
-	if answer.Code != status {
-		m.Fatalf("%d %s, want %d", answer.Code, answer.Body, status)
-	}
-	if err := json.Unmarshal(answer.Body.Bytes(), &body); err != nil {
-		m.Fatal(err)
-	}
-	return body
+	return operated.Read[T](m, answer, status)
 }
 
 type list struct {

@@ -24,11 +24,12 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/request"
+	"github.com/kubeop/kubeop/internal/testenv/operated"
 )
 
 func handler(t *testing.T, checks *readiness.Checks) http.Handler {
 	t.Helper()
-	h, err := New(Options{Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: checks, Store: newStore(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
+	h, err := New(Options{Log: logr.Discard(), Live: noCluster(), Registry: prometheus.NewRegistry(), Checks: checks, Store: operated.Store(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestTheVersionIsThatOfTheManager(t *testing.T) {
 
 func TestMetricsAreServedOnlyForPrometheus(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	h, err := New(Options{Log: logr.Discard(), Live: noCluster(), Registry: registry, Checks: noChecks(), Store: newStore(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
+	h, err := New(Options{Log: logr.Discard(), Live: noCluster(), Registry: registry, Checks: noChecks(), Store: operated.Store(t), RequestsPerSecond: 1000, Burst: 1000, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,27 +16,17 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/store"
+	"github.com/kubeop/kubeop/internal/testenv/operated"
 )
 
 // signs gives a manager a key that signs.
 func (m *manager) signs() {
 	m.Helper()
-	line, err := kms.NewKey("k")
-	if err == nil {
-		err = os.WriteFile(m.signing.File, []byte(line), 0o600)
-	}
-	if err != nil {
-		m.Fatal(err)
-	}
-	m.signing.Refresh(m.Context())
-	if err := m.signing.Check(m.Context()); err != nil {
-		m.Fatal(err)
-	}
+	operated.Key(m, m.signing)
 }
 
 type madeJWT struct{ ID, JWT, Scope, Audience, Expires string }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,9 +18,8 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/server"
-	"github.com/kubeop/kubeop/internal/manager/token"
 	"github.com/kubeop/kubeop/internal/store"
-	"github.com/kubeop/kubeop/internal/store/sqlite"
+	"github.com/kubeop/kubeop/internal/testenv/operated"
 )
 
 // Manager is a manager at an address.
@@ -47,16 +44,9 @@ func Start(t *testing.T, burst int) *Manager {
 // Of is Start for a cluster that is read already.
 func Of(t *testing.T, cluster *index.Index, burst int) *Manager {
 	t.Helper()
-	s, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "manager.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := operated.Store(t)
 	m := &Manager{Index: cluster, t: t, store: s}
+	var err error
 	m.Handler, err = api.New(api.Options{
 		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: readiness.New(logr.Discard(), time.Now), Store: s, RequestsPerSecond: 1.0 / 60, Burst: burst, Now: time.Now,
 		Live: &live.Operations{Index: m.Index, Synced: func(context.Context) error { return m.Unsynced }},
@@ -100,17 +90,8 @@ func (m *Manager) Stop() { m.stop() }
 // Token stores a token with scopes of one tenant, valid for an hour, and returns it with its id.
 func (m *Manager) Token(scopes ...string) (secret, id string) {
 	m.t.Helper()
-	secret, id = token.New(), uuid.NewString()
-	tenant := ""
-	if scopes[0] != "admin" {
-		tenant = strings.FieldsFunc(scopes[0], func(r rune) bool { return r == ':' || r == '/' })[1]
-	}
-	now := time.Now()
-	t := store.Token{ID: id, Name: "test", Hash: token.Hash(secret), Scopes: scopes, Tenant: tenant, Created: now, CreatedBy: "test", Expires: now.Add(time.Hour)}
-	if err := m.store.CreateToken(context.Background(), t, store.Event{At: now, Action: "test", Tenant: tenant}); err != nil {
-		m.t.Fatal(err)
-	}
-	return secret, id
+	id = uuid.NewString()
+	return operated.Token(m.t, m.store, time.Now(), id, scopes...), id
 }
 
 // Revoke revokes a token by its id.

@@ -15,10 +15,13 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/request"
 	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/manager/token"
 	"github.com/kubeop/kubeop/internal/store"
@@ -49,7 +52,8 @@ func Start(t testing.TB, register func(*Served, huma.API)) *Served {
 	allowed := func(string) (*problem.Problem, string) { return nil, "" }
 	api.UseMiddleware((&auth.Authenticator{Tokens: s.Store, Projects: s.Signing, Limit: allowed, Now: s.Now}).Middleware(api))
 	register(s, api)
-	s.Handler = mux
+	route := func(*http.Request) string { return "" }
+	s.Handler = request.NewFollower(logr.Discard(), prometheus.NewRegistry(), nil).Follow(route, mux)
 	return s
 }
 
@@ -107,21 +111,19 @@ func Token(t testing.TB, in store.Store, now time.Time, id string, scopes ...str
 	return secret
 }
 
-// Do sends a request with a token, without one if it is "", and returns the answer.
-func (s *Served) Do(secret, method, path, body string) *httptest.ResponseRecorder {
+// Do sends a request with a token, without one if it is "", and with headers such as "If-Match: *". It returns the answer.
+func (s *Served) Do(secret, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	s.t.Helper()
-	return Do(s.t, s, secret, method, path, body)
-}
-
-// Do sends a request with a token, without one if it is "", and returns the answer.
-func Do(t testing.TB, to http.Handler, secret, method, path, body string) *httptest.ResponseRecorder {
-	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	if secret != "" {
 		r.Header.Set("Authorization", "Bearer "+secret)
 	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Add(name, value)
+	}
 	answer := httptest.NewRecorder()
-	to.ServeHTTP(answer, r)
+	s.ServeHTTP(answer, r)
 	return answer
 }
 
