@@ -193,6 +193,7 @@ type failing struct {
 	err error
 }
 
+// ListEvents implements store.Audit.
 func (f failing) ListEvents(context.Context, string, int64, int) ([]store.Event, error) {
 	return nil, f.err
 }

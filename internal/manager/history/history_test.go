@@ -32,6 +32,7 @@ type deliveries struct {
 	platform bool
 }
 
+// History implements Repositories.
 func (d *deliveries) History(_ context.Context, of App, ofPlatform bool) (History, error) {
 	d.platform = ofPlatform
 	if d.err != nil {
@@ -44,6 +45,7 @@ func (d *deliveries) History(_ context.Context, of App, ofPlatform bool) (Histor
 	}, Incomplete: "The repository does not answer."}, nil
 }
 
+// Diff implements Repositories.
 func (d *deliveries) Diff(ctx context.Context, _ App, from, to string, ofPlatform bool) (Comparison, error) {
 	d.platform = ofPlatform
 	if d.err != nil {

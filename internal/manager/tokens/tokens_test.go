@@ -185,12 +185,19 @@ type broken struct {
 	err error
 }
 
+// CreateToken implements store.Tokens.
 func (b broken) CreateToken(ctx context.Context, t store.Token, e store.Event) error { return b.err }
+
+// ClaimSetup implements store.Setup.
 func (b broken) ClaimSetup(ctx context.Context, hash []byte, t store.Token, e store.Event) error {
 	return b.err
 }
+
+// RevokeToken implements store.Tokens.
 func (b broken) RevokeToken(ctx context.Context, of, id string, e store.Event) error { return b.err }
-func (b broken) RecordEvent(ctx context.Context, e store.Event) error                { return b.err }
+
+// RecordEvent implements store.Audit.
+func (b broken) RecordEvent(ctx context.Context, e store.Event) error { return b.err }
 
 // TestWhatTheStoreRefusesIsNotAnswered: no token is told that is not kept, and no reason that names the inside of the manager.
 func TestWhatTheStoreRefusesIsNotAnswered(t *testing.T) {

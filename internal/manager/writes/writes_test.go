@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/progress"
+	"github.com/kubeop/kubeop/internal/manager/token"
 	"github.com/kubeop/kubeop/internal/store"
 	"github.com/kubeop/kubeop/internal/testenv/operated"
 )
@@ -35,6 +36,7 @@ type written struct {
 	same, leaves bool
 }
 
+// Write implements Repositories.
 func (w *written) Write(_ context.Context, c Change) (Written, error) {
 	w.changes = append(w.changes, c)
 	if w.err != nil {
@@ -48,11 +50,13 @@ func (w *written) Write(_ context.Context, c Change) (Written, error) {
 	return made, nil
 }
 
+// File implements Repositories.
 func (w *written) File(_ context.Context, of Object, ofPlatform bool) (File, error) {
 	w.changes = append(w.changes, Change{Of: of, OfPlatform: ofPlatform})
 	return File{Repository: "acme", Path: "app.yaml", Commit: commit, Text: "spec: {}\n", ETag: `"one"`}, w.err
 }
 
+// Progress implements Repositories.
 func (w *written) Progress(_ context.Context, of Object, commit string, sees Sees) (progress.Report, error) {
 	w.changes, w.sees = append(w.changes, Change{Of: of, To: commit}), append(w.sees, sees)
 	return progress.Report{}, w.err
@@ -197,6 +201,7 @@ type broken struct {
 	err error
 }
 
+// RecordEvent implements store.Audit.
 func (b broken) RecordEvent(ctx context.Context, e store.Event) error {
 	if b.err != nil {
 		return b.err
@@ -204,6 +209,7 @@ func (b broken) RecordEvent(ctx context.Context, e store.Event) error {
 	return b.Store.RecordEvent(ctx, e)
 }
 
+// BeginRequest implements store.Requests.
 func (b broken) BeginRequest(ctx context.Context, r store.Request) (store.Request, error) {
 	if b.err != nil {
 		return store.Request{}, b.err
@@ -247,7 +253,7 @@ func TestACallerIsAskedAgainBeforeTheCommitIsPushed(t *testing.T) {
 func TestAnIdempotencyKeyMakesOneCommit(t *testing.T) {
 	const path, body, other = "/v1/apps/acme/shop", `{"name":"web","spec":{"image":{"image":"a"}}}`, `{"name":"web","spec":{"image":{"image":"b"}}}`
 	m := newManager(t, nil)
-	acme, beta := m.Token("acme", "tenant:acme:admin"), m.Token("root", "admin")
+	acme, root, edit := m.Token("acme", "tenant:acme:admin"), m.Token("root", "admin"), m.Token("edit", "tenant:acme:edit")
 	send := func(secret, key, body string) (Written, int) {
 		t.Helper()
 		answer := m.Do(secret, "POST", path, body, "Idempotency-Key: "+key)
@@ -265,12 +271,13 @@ func TestAnIdempotencyKeyMakesOneCommit(t *testing.T) {
 		secret, key, body string
 		code, changes     int
 	}{
-		"again":                  {acme, "one", body, http.StatusAccepted, 1},
-		"another body":           {acme, "one", other, http.StatusUnprocessableEntity, 1},
-		"another key":            {acme, "two", other, http.StatusAccepted, 2},
-		"of another caller":      {beta, "one", other, http.StatusAccepted, 2},
-		"a key with a space":     {acme, "a b", body, http.StatusUnprocessableEntity, 1},
-		"a key that is too long": {acme, strings.Repeat("k", 256), body, http.StatusUnprocessableEntity, 1},
+		"again":                       {acme, "one", body, http.StatusAccepted, 1},
+		"another body":                {acme, "one", other, http.StatusUnprocessableEntity, 1},
+		"another key":                 {acme, "two", other, http.StatusAccepted, 2},
+		"the same, of another caller": {edit, "one", body, http.StatusAccepted, 2},
+		"of another caller":           {root, "one", other, http.StatusAccepted, 2},
+		"a key with a space":          {acme, "a b", body, http.StatusUnprocessableEntity, 1},
+		"a key that is too long":      {acme, strings.Repeat("k", 256), body, http.StatusUnprocessableEntity, 1},
 	} {
 		m.changes = m.changes[:1]
 		again, code := send(c.secret, c.key, c.body)
@@ -278,17 +285,19 @@ func TestAnIdempotencyKeyMakesOneCommit(t *testing.T) {
 			t.Errorf("%s: %d, %d changes, %+v", name, code, len(m.changes), again)
 		}
 	}
-	m.changes = nil
-	m.Time = m.Time.Add(keyLife - time.Second)
-	later := m.Token("later", "admin") // The others have expired.
-	if _, code := send(acme, "one", body); code != http.StatusUnauthorized {
-		t.Errorf("with a token that expired: %d", code)
+	// The key of a token that is valid for long is forgotten after a week.
+	long := token.New()
+	if err := m.Store.CreateToken(t.Context(), store.Token{ID: "long", Hash: token.Hash(long), Scopes: []string{"admin"}, Expires: m.Time.AddDate(1, 0, 0)}, store.Event{}); err != nil {
+		t.Fatal(err)
 	}
-	m.Time = m.Time.Add(time.Second)
-	one, _ := send(later, "one", body)
-	two, _ := send(later, "one", body)
-	if len(m.changes) != 1 || one != two {
-		t.Errorf("%d changes, %+v and %+v", len(m.changes), one, two)
+	m.changes, first = nil, Written{}
+	for after, want := range []int{1, 1, 2, 2} { // Days 0, 7 less a second, 7, and 7 and a second.
+		m.Time = m.Time.Add([]time.Duration{0, 7*24*time.Hour - time.Second, time.Second, time.Second}[after])
+		again, _ := send(long, "one", body)
+		if len(m.changes) != want || (again == first) != (after%2 == 1) {
+			t.Errorf("request %d: %d changes, %+v", after, len(m.changes), again)
+		}
+		first = again
 	}
 }
 
@@ -344,8 +353,8 @@ func TestASpecKeepsItsNumbersAndHasSoManyLevels(t *testing.T) {
 		"more than a float has": {`{"a":1e400}`, nil, problem.BadRequest},
 		"no object":             {`["a"]`, nil, problem.Invalid},
 		"null":                  {`null`, nil, problem.Invalid},
-		"60 levels":             {nested(maxDepth), depth(maxDepth), ""},
-		"61 levels":             {nested(maxDepth + 1), nil, problem.Invalid},
+		"60 levels":             {nested(60), depth(60), ""},
+		"61 levels":             {nested(61), nil, problem.Invalid},
 		"lists, one too many":   {`{"a":` + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + "}", nil, problem.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
