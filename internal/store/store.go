@@ -131,11 +131,12 @@ type Store interface {
 	Database
 }
 
-// Records are what is kept of requests.
+// Records are what is kept of requests and what happens.
 type Records interface {
 	Requests
 	Audit
 	Sweeper
+	Webhooks
 }
 
 // Sweeper removes what is of no use any more.

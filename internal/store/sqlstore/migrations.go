@@ -69,4 +69,48 @@ var migrations = [][2]string{
 	) STRICT;`},
 	{"events-by-object", `CREATE INDEX events_by_object ON events (object);
 	CREATE INDEX events_by_actor ON events (actor);`},
+	{"webhooks", `CREATE TABLE webhooks (
+		id             TEXT PRIMARY KEY,
+		name           TEXT NOT NULL,
+		tenant         TEXT NOT NULL,
+		url            TEXT NOT NULL,
+		types          TEXT NOT NULL,
+		disabled       INTEGER NOT NULL DEFAULT 0,
+		disabled_reason TEXT NOT NULL DEFAULT '',
+		created        INTEGER NOT NULL,
+		created_by     TEXT NOT NULL,
+		secret         TEXT NOT NULL,
+		previous       TEXT NOT NULL DEFAULT '',
+		previous_until INTEGER NOT NULL DEFAULT 0,
+		parked_logged  INTEGER NOT NULL DEFAULT 0
+	) STRICT;
+	CREATE INDEX webhooks_by_tenant ON webhooks (tenant, id);
+	CREATE TABLE webhook_deliveries (
+		id            INTEGER PRIMARY KEY AUTOINCREMENT,
+		webhook       TEXT NOT NULL,
+		message       TEXT NOT NULL,
+		type          TEXT NOT NULL,
+		tenant        TEXT NOT NULL,
+		object        TEXT NOT NULL,
+		at            INTEGER NOT NULL,
+		body          BLOB NOT NULL,
+		state         TEXT NOT NULL,
+		attempts      INTEGER NOT NULL DEFAULT 0,
+		since         INTEGER NOT NULL,
+		due           INTEGER NOT NULL,
+		tried         INTEGER NOT NULL DEFAULT 0,
+		ended         INTEGER NOT NULL DEFAULT 0,
+		status        INTEGER NOT NULL DEFAULT 0,
+		answer        TEXT NOT NULL DEFAULT '',
+		claim         TEXT NOT NULL DEFAULT '',
+		claimed_until INTEGER NOT NULL DEFAULT 0
+	) STRICT;
+	CREATE INDEX webhook_deliveries_by_webhook ON webhook_deliveries (webhook, id);
+	CREATE INDEX webhook_deliveries_by_state ON webhook_deliveries (webhook, state, id);
+	CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook, due) WHERE state = 'waiting';
+	CREATE INDEX webhook_deliveries_by_object ON webhook_deliveries (webhook, object, id) WHERE state = 'waiting';
+	CREATE TABLE observed_states (
+		object TEXT PRIMARY KEY,
+		state  TEXT NOT NULL
+	) STRICT;`},
 }

@@ -32,6 +32,26 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("removing what ended: %w", err)
 		}
 	}
+	return s.sweepWebhooks(ctx, now)
+}
+
+// sweepWebhooks removes messages that were written for a webhook while it was deleted, and secrets that sign no more. It makes messages due that wait for one that is gone.
+func (s *Store) sweepWebhooks(ctx context.Context, now time.Time) error {
+	err := s.db.Write(ctx, "", func(ctx context.Context, tx *database.Tx) error {
+		if err := tx.Ordered(ctx, "webhook_deliveries"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM webhook_deliveries WHERE webhook NOT IN (SELECT id FROM webhooks)`); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM sealed WHERE kind = '`+store.KindWebhookSecret+`' AND id IN (SELECT previous FROM webhooks WHERE previous_until <= ?)`, micros(now)); err != nil {
+			return err
+		}
+		return unblockAll(ctx, tx, now)
+	})
+	if err != nil {
+		return fmt.Errorf("removing what is left of webhooks: %w", err)
+	}
 	return nil
 }
 

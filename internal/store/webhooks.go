@@ -1,0 +1,193 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+)
+
+// KindWebhookSecret is the kind of the secrets that sign what is sent to webhooks.
+const KindWebhookSecret = "webhook-secret"
+
+// ErrTooManyWebhooks is returned for a webhook of a tenant, or of the platform, that has MaxWebhooks.
+var ErrTooManyWebhooks = errors.New("there are too many webhooks")
+
+// The bounds of what is kept of webhooks: how many a tenant has, and the platform; how many messages wait for one, beyond which the oldest are parked; and how many of those that do not
+// wait any more are kept of one, delivered and parked ones each.
+const (
+	MaxWebhooks  = 20
+	MaxWaiting   = 5000
+	MaxDelivered = 500
+	MaxParked    = 1000
+)
+
+// ParkedEvery is how often the audit log has an event about parked messages of one webhook, at most.
+const ParkedEvery = time.Hour
+
+// Webhook is an endpoint that gets messages.
+type Webhook struct {
+	ID, Name string
+	// Tenant is the tenant whose messages it gets, "" for those of all tenants and of the platform.
+	Tenant string
+	URL    string
+	// Types are those of the messages that it gets: all of a group as "app.*", or all as "*".
+	Types []string
+	// Disabled: it gets no new messages, and those that wait for it wait on. DisabledReason is why the manager disabled it, "" if somebody else did.
+	Disabled       bool
+	DisabledReason string
+	Created        time.Time
+	CreatedBy      string
+	// Secret signs. Previous signs too until PreviousUntil; its ID is "" if there is none. Their kind is KindWebhookSecret.
+	Secret, Previous Sealed
+	PreviousUntil    time.Time
+}
+
+// Wants reports whether the webhook gets messages of a type.
+func (w Webhook) Wants(kind string) bool {
+	for _, pattern := range w.Types {
+		group, all := strings.CutSuffix(pattern, "*")
+		if pattern == kind || all && strings.HasPrefix(kind, group) {
+			return true
+		}
+	}
+	return false
+}
+
+// Message is something that happened.
+type Message struct {
+	// ID is the same for all webhooks, and each time that the message is sent.
+	ID string
+	// Type is what happened, such as app.healthy.
+	Type string
+	// Tenant is whose it is, "" for the platform's.
+	Tenant string
+	// Object is what it happened to, such as app/acme/shop/web: messages about one object are sent in their order.
+	Object string
+	At     time.Time
+	Body   []byte
+}
+
+// DeliveryState says whether a message was delivered to a webhook.
+type DeliveryState string
+
+// The states of a Delivery.
+const (
+	// Waiting is sent when it is due, again and again.
+	Waiting   DeliveryState = "waiting"
+	Delivered DeliveryState = "delivered"
+	// Parked is not sent any more, unless somebody asks for it.
+	Parked DeliveryState = "parked"
+)
+
+// Delivery is a message for one webhook.
+type Delivery struct {
+	// ID increases with each delivery.
+	ID      int64
+	Webhook string
+	Message
+	State    DeliveryState
+	Attempts int
+	// Since is when it began to wait.
+	Since time.Time
+	// Due is when it is sent next, if it is waiting.
+	Due time.Time
+	// Tried is when it was sent last, zero if it never was.
+	Tried time.Time
+	// Status is the status of the last answer, 0 if there was none. Answer is the beginning of its body, or why there was none.
+	Status int
+	Answer string
+}
+
+// Claim is that one sender sends some deliveries until a time. Nobody else does meanwhile, and afterwards anybody may: the sender was killed.
+type Claim struct {
+	// By is made anew for each claim.
+	By         string
+	Now, Until time.Time
+}
+
+// DueWebhook is a webhook with messages that are due.
+type DueWebhook struct{ ID, Tenant string }
+
+// Outcome is how an attempt ended.
+type Outcome struct {
+	// Delivery as it is after the attempt.
+	Delivery
+	Claim string
+	// Expired parks what waits for the webhook since then or longer too, unless it is zero: the webhook has not answered for that long.
+	Expired time.Time
+	// GoneURL is the URL that says that it wants no more messages: the webhook is disabled, with Answer as the reason, if that is still its URL. "" if none says so.
+	GoneURL string
+}
+
+// Webhooks keeps webhooks and what is sent to them.
+type Webhooks interface {
+	Endpoints
+	Outbox
+	Deliveries
+	Observations
+}
+
+// Endpoints keeps webhooks. of is a tenant, or "" for webhooks of any.
+type Endpoints interface {
+	// CreateWebhook returns ErrTooManyWebhooks if its tenant has MaxWebhooks.
+	CreateWebhook(ctx context.Context, w Webhook, e Event) error
+	// ListWebhooks returns up to limit webhooks whose IDs come after one, in the order of IDs.
+	ListWebhooks(ctx context.Context, of, after string, limit int) ([]Webhook, error)
+	// GetWebhook returns ErrNotFound if there is none.
+	GetWebhook(ctx context.Context, of, id string) (Webhook, error)
+	// ChangeWebhook changes a webhook in one transaction, and returns it as it is then. Secrets that it does not have any more are deleted. What waits for one that is enabled waits since e.At.
+	// If change fails, its error is returned and nothing is changed.
+	ChangeWebhook(ctx context.Context, of, id string, change func(*Webhook) error, e Event) (Webhook, error)
+	// DeleteWebhook deletes a webhook with its secrets and deliveries. It returns ErrNotFound if there is none.
+	DeleteWebhook(ctx context.Context, of, id string, e Event) error
+}
+
+// Outbox is what senders need.
+type Outbox interface {
+	// ListDue returns the webhooks with messages that may be sent now.
+	ListDue(ctx context.Context, now time.Time) ([]DueWebhook, error)
+	// ClaimDeliveries claims up to limit messages for a webhook that are due. Only the oldest message that waits about an object is.
+	ClaimDeliveries(ctx context.Context, webhook string, c Claim, limit int) ([]Delivery, error)
+	// FinishAttempt records how an attempt ended, unless somebody else claimed the delivery meanwhile. If messages are parked, or the webhook is disabled, it records an event.
+	FinishAttempt(ctx context.Context, o Outcome) error
+	// ReleaseDelivery gives up what was claimed and not sent.
+	ReleaseDelivery(ctx context.Context, id int64, claim string) error
+	// CountDeliveries returns how many there are of each state.
+	CountDeliveries(ctx context.Context) (map[DeliveryState]int, error)
+}
+
+// Deliveries are read by who has the webhook.
+type Deliveries interface {
+	// EnqueueFor writes a message for one webhook, whatever types it wants. It returns ErrTooManyWaiting if MaxWaiting wait for it.
+	EnqueueFor(ctx context.Context, webhook string, m Message, e Event) (Delivery, error)
+	// ListDeliveries returns up to limit deliveries of a webhook whose IDs are less than before, the newest first; before 0 begins with the newest. state "" is any.
+	ListDeliveries(ctx context.Context, webhook string, state DeliveryState, before int64, limit int) ([]Delivery, error)
+	// Redeliver sends a delivery again now, and tries it for as long as a new one. Newer messages about its object wait for it. It returns ErrNotFound if the webhook has no such delivery.
+	Redeliver(ctx context.Context, webhook string, id int64, e Event) (Delivery, error)
+}
+
+// ErrTooManyWaiting is returned for a message to a webhook for which MaxWaiting wait.
+var ErrTooManyWaiting = errors.New("too many messages wait for the webhook")
+
+// ObservedState is the state in which an object was observed last.
+type ObservedState struct{ Object, State string }
+
+// StateChange is that an object is in another state. From or To is "" if it was not there before, or is not there any more.
+type StateChange struct {
+	Object, From, To string
+	// Messages are about the change, in their order.
+	Messages []Message
+	// NewTenant is the name of a tenant that is new, and NewTenantAt when it was created. Webhooks of this name from before belonged to another tenant, and are deleted.
+	NewTenant   string
+	NewTenantAt time.Time
+}
+
+// Observations keeps the states of the objects of the cluster, so that webhooks are told of what happened while nobody watched, and of nothing twice.
+type Observations interface {
+	// ListStates returns up to limit states whose objects come after one, in the order of objects.
+	ListStates(ctx context.Context, after string, limit int) ([]ObservedState, error)
+	// RecordChanges records changes, and enqueues their messages for all webhooks that want them, in one transaction. It leaves out a change of an object whose state is not From, because another
+	// manager recorded a change of it, and returns these objects.
+	RecordChanges(ctx context.Context, changes []StateChange) (conflicts []string, err error)
+}
