@@ -133,6 +133,20 @@ const (
 	TenantReadyUnknown TenantReady = "Unknown"
 )
 
+// Defines values for WebhookDeliveryState.
+const (
+	WebhookDeliveryStateDelivered WebhookDeliveryState = "delivered"
+	WebhookDeliveryStateParked    WebhookDeliveryState = "parked"
+	WebhookDeliveryStateWaiting   WebhookDeliveryState = "waiting"
+)
+
+// Defines values for ListWebhookDeliveriesParamsState.
+const (
+	ListWebhookDeliveriesParamsStateDelivered ListWebhookDeliveriesParamsState = "delivered"
+	ListWebhookDeliveriesParamsStateParked    ListWebhookDeliveriesParamsState = "parked"
+	ListWebhookDeliveriesParamsStateWaiting   ListWebhookDeliveriesParamsState = "waiting"
+)
+
 // App defines model for App.
 type App struct {
 	// Attempted The revision of the last attempt.
@@ -237,6 +251,26 @@ type Confirmation struct {
 
 // ConfirmationNeeded perhaps: if volumes with data would go, which only the operator knows.
 type ConfirmationNeeded string
+
+// CreateInputBody defines model for CreateInputBody.
+type CreateInputBody struct {
+	// Disabled Send nothing yet.
+	Disabled bool `json:"disabled,omitempty,omitzero"`
+
+	// Name What it is for.
+	Name string `json:"name"`
+
+	// Tenant The tenant whose messages it gets. Default: the only one of the caller; of administrators, the platform: then it gets those of all tenants.
+	Tenant string `json:"tenant,omitempty,omitzero"`
+
+	// Types The types of messages that it gets; app.* is all of a group, and * all.
+	//
+	// Examples: ["app.*"]
+	Types []string `json:"types"`
+
+	// URL Where messages are sent, by POST.
+	URL string `json:"url"`
+}
 
 // Created defines model for Created.
 type Created struct {
@@ -488,6 +522,22 @@ type ListToken struct {
 	Next string `json:"next,omitempty,omitzero"`
 }
 
+// ListWebhook defines model for ListWebhook.
+type ListWebhook struct {
+	Items []Webhook `json:"items"`
+
+	// Next The cursor of the next page. It is not there on the last page.
+	Next string `json:"next,omitempty,omitzero"`
+}
+
+// ListWebhookDelivery defines model for ListWebhookDelivery.
+type ListWebhookDelivery struct {
+	Items []WebhookDelivery `json:"items"`
+
+	// Next The cursor of the next page. It is not there on the last page.
+	Next string `json:"next,omitempty,omitzero"`
+}
+
 // NewObject defines model for NewObject.
 type NewObject struct {
 	// Name Examples: web
@@ -501,6 +551,19 @@ type NewObject struct {
 type ObjectSpec struct {
 	// Spec As in the file: docs/spec has the fields.
 	Spec map[string]interface{} `json:"spec"`
+}
+
+// PatchInputBody defines model for PatchInputBody.
+type PatchInputBody struct {
+	// Disabled While it is true, it gets no new messages, and what waits for it waits on.
+	Disabled bool   `json:"disabled,omitempty,omitzero"`
+	Name     string `json:"name,omitempty,omitzero"`
+
+	// Types Those of messages from now on.
+	Types []string `json:"types,omitempty,omitzero"`
+
+	// URL What waits is sent there too.
+	URL string `json:"url,omitempty,omitzero"`
 }
 
 // Plan defines model for Plan.
@@ -636,6 +699,12 @@ type RollbackAppBody struct {
 	To string `json:"to,omitempty,omitzero"`
 }
 
+// RotateInputBody defines model for RotateInputBody.
+type RotateInputBody struct {
+	// Seconds How long the secret that is replaced signs too.
+	Seconds int64 `json:"seconds,omitempty,omitzero"`
+}
+
 // State defines model for State.
 type State struct {
 	Status StateStatus `json:"status"`
@@ -723,6 +792,101 @@ type Wanted struct {
 	//
 	// Examples: ["project:acme/shop:deploy"]
 	Scopes []string `json:"scopes"`
+}
+
+// Webhook defines model for Webhook.
+type Webhook struct {
+	Created time.Time `json:"created"`
+
+	// CreatedBy The id of the caller who created it.
+	CreatedBy string `json:"createdBy"`
+
+	// Disabled Nothing is sent. What waits for it, waits on.
+	Disabled bool `json:"disabled,omitempty,omitzero"`
+
+	// DisabledReason Why the manager disabled it: it answered 410 Gone. A PATCH with disabled: false enables it.
+	DisabledReason string `json:"disabledReason,omitempty,omitzero"`
+	ID             string `json:"id"`
+	Name           string `json:"name"`
+
+	// PreviousUntil Until when the secret before signs too.
+	PreviousUntil time.Time `json:"previousUntil,omitempty,omitzero"`
+
+	// Tenant The tenant whose messages it gets. It is not there for a webhook of the platform, which gets those of all.
+	Tenant string `json:"tenant,omitempty,omitzero"`
+
+	// Types Examples: ["app.*"]
+	Types []string `json:"types"`
+	URL   string   `json:"url"`
+}
+
+// WebhookDelivery defines model for WebhookDelivery.
+type WebhookDelivery struct {
+	// Answer The beginning of the last answer, at most 1 KiB, or why there was none.
+	Answer   string `json:"answer,omitempty,omitzero"`
+	Attempts int64  `json:"attempts"`
+
+	// ID What redeliver takes.
+	ID int64 `json:"id"`
+
+	// Message The header webhook-id. It is the same each time that the message is sent.
+	//
+	// Examples: msg_0123456789abcdef0123456789abcdef
+	Message string `json:"message"`
+
+	// Next When it is sent next. It is not there while the message waits for an older one about the object.
+	Next time.Time `json:"next,omitempty,omitzero"`
+
+	// Object Examples: app/acme/shop/web
+	Object string `json:"object"`
+
+	// Since Since when it is sent.
+	Since time.Time `json:"since"`
+
+	// State parked: it is not sent any more, unless somebody asks for it.
+	State WebhookDeliveryState `json:"state"`
+
+	// Status The status of the last answer.
+	Status int64  `json:"status,omitempty,omitzero"`
+	Tenant string `json:"tenant,omitempty,omitzero"`
+
+	// Tried When it was sent last.
+	Tried time.Time `json:"tried,omitempty,omitzero"`
+
+	// Type Examples: app.failed
+	Type string `json:"type"`
+}
+
+// WebhookDeliveryState parked: it is not sent any more, unless somebody asks for it.
+type WebhookDeliveryState string
+
+// WebhookSecret defines model for WebhookSecret.
+type WebhookSecret struct {
+	Created time.Time `json:"created"`
+
+	// CreatedBy The id of the caller who created it.
+	CreatedBy string `json:"createdBy"`
+
+	// Disabled Nothing is sent. What waits for it, waits on.
+	Disabled bool `json:"disabled,omitempty,omitzero"`
+
+	// DisabledReason Why the manager disabled it: it answered 410 Gone. A PATCH with disabled: false enables it.
+	DisabledReason string `json:"disabledReason,omitempty,omitzero"`
+	ID             string `json:"id"`
+	Name           string `json:"name"`
+
+	// PreviousUntil Until when the secret before signs too.
+	PreviousUntil time.Time `json:"previousUntil,omitempty,omitzero"`
+
+	// Secret The secret that signs messages. It is shown only here; the manager keeps it encrypted.
+	Secret string `json:"secret"`
+
+	// Tenant The tenant whose messages it gets. It is not there for a webhook of the platform, which gets those of all.
+	Tenant string `json:"tenant,omitempty,omitzero"`
+
+	// Types Examples: ["app.*"]
+	Types []string `json:"types"`
+	URL   string   `json:"url"`
 }
 
 // Written defines model for Written.
@@ -1017,6 +1181,57 @@ type ListTokensParams struct {
 	Tenant string `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
 }
 
+// ListWebhooksParams defines parameters for ListWebhooks.
+type ListWebhooksParams struct {
+	// Limit How many items to answer at most.
+	Limit int64 `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The field next of the page before.
+	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+
+	// Tenant The tenant. Default: the only one of the caller; all, for administrators.
+	Tenant string `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
+}
+
+// CreateWebhookParams defines parameters for CreateWebhook.
+type CreateWebhookParams struct {
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with its secret.
+	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
+type ListWebhookDeliveriesParams struct {
+	// Limit How many items to answer at most.
+	Limit int64 `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The field next of the page before.
+	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+
+	// State Only those in a state. Default: all.
+	State ListWebhookDeliveriesParamsState `form:"state,omitempty" json:"state,omitempty,omitzero"`
+}
+
+// ListWebhookDeliveriesParamsState defines parameters for ListWebhookDeliveries.
+type ListWebhookDeliveriesParamsState string
+
+// RedeliverToWebhookParams defines parameters for RedeliverToWebhook.
+type RedeliverToWebhookParams struct {
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with its secret.
+	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// PingWebhookParams defines parameters for PingWebhook.
+type PingWebhookParams struct {
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with its secret.
+	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// RotateWebhookSecretParams defines parameters for RotateWebhookSecret.
+type RotateWebhookSecretParams struct {
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with its secret.
+	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
 // CreateAppJSONRequestBody defines body for CreateApp for application/json ContentType.
 type CreateAppJSONRequestBody = NewObject
 
@@ -1055,6 +1270,15 @@ type ReplaceTenantJSONRequestBody = ObjectSpec
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = Wanted
+
+// CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
+type CreateWebhookJSONRequestBody = CreateInputBody
+
+// PatchWebhookJSONRequestBody defines body for PatchWebhook for application/json ContentType.
+type PatchWebhookJSONRequestBody = PatchInputBody
+
+// RotateWebhookSecretJSONRequestBody defines body for RotateWebhookSecret for application/json ContentType.
+type RotateWebhookSecretJSONRequestBody = RotateInputBody
 
 // ListJWTKeys calls GET /.well-known/jwks.json: The public keys that verify JWTs of projects (RFC 7517).
 func (c *Client) ListJWTKeys(ctx context.Context) (*Answer[KeySet], error) {
@@ -1395,6 +1619,73 @@ func (c *Client) CreateToken(ctx context.Context, body CreateTokenJSONRequestBod
 func (c *Client) RevokeToken(ctx context.Context, id string) (*Answer[struct{}], error) {
 	r := c.request(http.MethodDelete, fmt.Sprintf("/v1/tokens/%s", url.PathEscape(id)))
 	return send[struct{}](ctx, r)
+}
+
+// ListWebhooks calls GET /v1/webhooks: The webhooks that the caller may see, by id.
+func (c *Client) ListWebhooks(ctx context.Context, params ListWebhooksParams) (*Answer[ListWebhook], error) {
+	r := c.request(http.MethodGet, "/v1/webhooks").
+		query("limit", params.Limit).
+		query("cursor", params.Cursor).
+		query("tenant", params.Tenant)
+	return send[ListWebhook](ctx, r)
+}
+
+// CreateWebhook calls POST /v1/webhooks: A new webhook, whose secret is shown once.
+func (c *Client) CreateWebhook(ctx context.Context, params CreateWebhookParams, body CreateWebhookJSONRequestBody) (*Answer[WebhookSecret], error) {
+	r := c.request(http.MethodPost, "/v1/webhooks").
+		header("Idempotency-Key", params.IdempotencyKey).
+		json(body)
+	return send[WebhookSecret](ctx, r)
+}
+
+// DeleteWebhook calls DELETE /v1/webhooks/{id}: The deletion of a webhook, and of what waits for it.
+func (c *Client) DeleteWebhook(ctx context.Context, id string) (*Answer[struct{}], error) {
+	r := c.request(http.MethodDelete, fmt.Sprintf("/v1/webhooks/%s", url.PathEscape(id)))
+	return send[struct{}](ctx, r)
+}
+
+// GetWebhook calls GET /v1/webhooks/{id}: A webhook.
+func (c *Client) GetWebhook(ctx context.Context, id string) (*Answer[Webhook], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/webhooks/%s", url.PathEscape(id)))
+	return send[Webhook](ctx, r)
+}
+
+// PatchWebhook calls PATCH /v1/webhooks/{id}: Other fields for a webhook.
+func (c *Client) PatchWebhook(ctx context.Context, id string, body PatchWebhookJSONRequestBody) (*Answer[Webhook], error) {
+	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/webhooks/%s", url.PathEscape(id))).
+		json(body)
+	return send[Webhook](ctx, r)
+}
+
+// ListWebhookDeliveries calls GET /v1/webhooks/{id}/deliveries: What was sent to a webhook, and what waits for it, the newest first.
+func (c *Client) ListWebhookDeliveries(ctx context.Context, id string, params ListWebhookDeliveriesParams) (*Answer[ListWebhookDelivery], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/webhooks/%s/deliveries", url.PathEscape(id))).
+		query("limit", params.Limit).
+		query("cursor", params.Cursor).
+		query("state", params.State)
+	return send[ListWebhookDelivery](ctx, r)
+}
+
+// RedeliverToWebhook calls POST /v1/webhooks/{id}/deliveries/{delivery}/redeliver: Send a message again, with the same id.
+func (c *Client) RedeliverToWebhook(ctx context.Context, id string, delivery string, params RedeliverToWebhookParams) (*Answer[WebhookDelivery], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/webhooks/%s/deliveries/%s/redeliver", url.PathEscape(id), url.PathEscape(delivery))).
+		header("Idempotency-Key", params.IdempotencyKey)
+	return send[WebhookDelivery](ctx, r)
+}
+
+// PingWebhook calls POST /v1/webhooks/{id}/ping: Send a message to try a webhook.
+func (c *Client) PingWebhook(ctx context.Context, id string, params PingWebhookParams) (*Answer[WebhookDelivery], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/webhooks/%s/ping", url.PathEscape(id))).
+		header("Idempotency-Key", params.IdempotencyKey)
+	return send[WebhookDelivery](ctx, r)
+}
+
+// RotateWebhookSecret calls POST /v1/webhooks/{id}/rotate-secret: A new secret, which is shown once.
+func (c *Client) RotateWebhookSecret(ctx context.Context, id string, params RotateWebhookSecretParams, body RotateWebhookSecretJSONRequestBody) (*Answer[WebhookSecret], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/webhooks/%s/rotate-secret", url.PathEscape(id))).
+		header("Idempotency-Key", params.IdempotencyKey).
+		json(body)
+	return send[WebhookSecret](ctx, r)
 }
 
 // GetVersion calls GET /version: Which build answers.

@@ -150,6 +150,34 @@ func TestTheChartLetsTheManagerReadLogsOnlyIfItIsTold(t *testing.T) {
 	}
 }
 
+// TestTheChartLetsTheManagerSendToWebhooks: only if it is enabled, and has keys that encrypt their secrets.
+func TestTheChartLetsTheManagerSendToWebhooks(t *testing.T) {
+	const values = "manager: {enabled: true, plainHTTP: true, keySecret: keys, webhooks: {enabled: true, ports: [443, 8443], allowedAddresses: [10.1.0.0/16, 10.2.0.1]}}"
+	rendered := render(t, values)
+	for _, v := range decode[appsv1.Deployment](t, rendered, "Deployment").Spec.Template.Spec.Containers[0].Env {
+		t.Setenv(v.Name, v.Value)
+	}
+	c, err := config.LoadManager(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if allowed, err := c.AllowedReceivers(); err != nil || len(allowed) != 2 || !c.Webhooks || c.WebhookPlainHTTP {
+		t.Errorf("%v: the manager reads %+v", err, c.Receivers)
+	}
+	if egress := decode[networkingv1.NetworkPolicy](t, rendered, "NetworkPolicy").Spec.Egress; len(egress) != 3 || len(egress[1].Ports) != 2 {
+		t.Errorf("the manager may connect to %+v", egress)
+	}
+	if rules := decode[rbacv1.ClusterRole](t, rendered, "ClusterRole").Rules; !slices.Contains(rules[0].Resources, "hostnameclaims") {
+		t.Errorf("the rights of the manager are %v", rules)
+	}
+	if without := render(t, strings.Replace(values, "keySecret: keys, ", "", 1)); !strings.Contains(without, "needs manager.keySecret") {
+		t.Errorf("without keys:\n%s", without)
+	}
+	if off := render(t, "manager: {enabled: true, plainHTTP: true}"); strings.Contains(off, "WEBHOOK") {
+		t.Errorf("without the setting:\n%s", off)
+	}
+}
+
 // TestWhatIsFetchedFitsIntoItsFolder: a pod whose folder is too large would be evicted.
 func TestWhatIsFetchedFitsIntoItsFolder(t *testing.T) {
 	limits := openGit(t.TempDir(), nil).Disk.Limits

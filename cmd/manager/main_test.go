@@ -37,7 +37,7 @@ func TestTheHelpHasEveryVariable(t *testing.T) {
 		}
 	}
 	var named []string
-	for _, line := range regexp.MustCompile(`(?m)^  ([A-Z_]+) `).FindAllStringSubmatch(help, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^  ([A-Z_]+)(?: |$)`).FindAllStringSubmatch(help, -1) {
 		named = append(named, line[1])
 	}
 	slices.Sort(read)

@@ -52,6 +52,7 @@ type manager struct {
 	signing      *signing.Keys
 	issuers      *oidc.Issuers
 	leader       *leader.Elector
+	hooks        *hooks
 	pods         corev1client.PodsGetter
 	certificates *certwatcher.CertWatcher
 }
@@ -62,7 +63,7 @@ func listen(ctx context.Context, c *config.Manager, cluster *rest.Config) (_ *ma
 	if m.issuers, err = openIssuers(c); err != nil {
 		return nil, err
 	}
-	if m.cluster, err = live.NewCluster(ctx, cluster); err != nil {
+	if m.cluster, err = live.NewCluster(ctx, cluster, followedByHooks(c)...); err != nil {
 		return nil, err
 	}
 	m.cluster.Owners.Administer(c.OIDC.Admins.Users, c.OIDC.Admins.Groups)
@@ -83,6 +84,9 @@ func listen(ctx context.Context, c *config.Manager, cluster *rest.Config) (_ *ma
 		}
 		m.checks.Add("signing-keys", m.signing.Check)
 	}
+	if m.hooks, err = openHooks(c, cluster.Host, m.store, m.cluster); err != nil {
+		return nil, errors.Join(err, m.store.Close())
+	}
 	if err := m.listen(); err != nil {
 		return nil, errors.Join(err, m.store.Close())
 	}
@@ -101,12 +105,13 @@ func (m *manager) listen() error {
 		Name: "kubeop_manager_caches_behind_seconds", Help: "How long the caches do not follow the API server, so that reads are answered as it was then; 0 while they follow it.",
 	}, func() float64 { return m.cluster.Behind().Seconds() })
 	registry.MustRegister(behind, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.checks, metrics.ReadCertificateTotal, metrics.ReadCertificateErrors)
+	m.hooks.register(registry)
 	proxies, err := c.Proxies()
 	if err != nil {
 		return err
 	}
 	handler, err := api.New(api.Options{
-		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Signing: m.signing, Issuers: m.issuers, Owners: m.cluster.Owners, Live: &live.Operations{Index: m.cluster.Index, Synced: m.cluster.Synced}, Repositories: m.repositories, Pods: m.pods,
+		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: m.checks, Store: m.store, Signing: m.signing, Issuers: m.issuers, Owners: m.cluster.Owners, Live: &live.Operations{Index: m.cluster.Index, Synced: m.cluster.Synced}, Repositories: m.repositories, Pods: m.pods, Webhooks: m.hooks.api(),
 		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Proxies: proxies, Now: time.Now,
 	})
 	if err != nil {
@@ -269,6 +274,7 @@ func (m *manager) serve(ctx context.Context) (err error) {
 	})
 	group.Go(func() error { return m.sweep(finished) })
 	group.Go(func() error { return m.leader.Run(finished, "sweep", m.sweepStore) })
+	group.Go(func() error { return m.hooks.run(logr.NewContext(ctx, ctrl.Log.WithName("webhooks")), m.leader) })
 	group.Go(func() error { return m.signing.Run(logr.NewContext(finished, ctrl.Log.WithName("signing"))) })
 	group.Go(func() error { return m.issuers.Run(logr.NewContext(finished, ctrl.Log.WithName("oidc"))) })
 	if m.certificates != nil {

@@ -20,6 +20,7 @@ const OperationTimeout = 15 * time.Second
 type Manager struct {
 	Logging
 	Signing
+	Receivers
 	// APIAddr serves the management API. HealthAddr serves /healthz, /readyz, /version and /metrics without TLS, for probes and Prometheus.
 	APIAddr    string `env:"API_ADDR, default=:8443"`
 	HealthAddr string `env:"HEALTH_ADDR, default=:8081"`
@@ -73,6 +74,16 @@ type Signing struct {
 	OIDC OIDC `env:"OIDC"`
 }
 
+// Receivers is where the manager sends what happens, to webhooks.
+type Receivers struct {
+	// Webhooks says whether it sends anything.
+	Webhooks bool `env:"WEBHOOKS"`
+	// WebhookAddresses are those that webhooks may lead to although the SSRF guard refuses them by default: it refuses private ones, too.
+	WebhookAddresses []string `env:"WEBHOOK_ALLOWED_ADDRESSES"`
+	// WebhookPlainHTTP also allows URLs without TLS.
+	WebhookPlainHTTP bool `env:"WEBHOOK_PLAIN_HTTP"`
+}
+
 // LoadManager reads and checks the configuration. Errors name the variable and its valid values.
 func LoadManager(ctx context.Context) (*Manager, error) {
 	return loadManager(ctx, envconfig.OsLookuper())
@@ -102,7 +113,11 @@ func (c *Manager) check() error {
 	}
 	_, proxies := c.Proxies()
 	_, allowed := c.Allowed()
-	return errors.Join(c.checkURL(), c.OIDC.check(c.PublicURL), proxies, allowed)
+	_, receivers := c.AllowedReceivers()
+	if c.Webhooks && c.KeyFile == "" {
+		return errors.New("WEBHOOKS needs KEY_FILE, by which the manager encrypts the secrets of webhooks")
+	}
+	return errors.Join(c.checkURL(), c.OIDC.check(c.PublicURL), proxies, allowed, receivers)
 }
 
 func (c *Signing) checkURL() error {
@@ -119,6 +134,11 @@ func (c *Signing) checkURL() error {
 // Allowed parses AllowedAddresses. A single address becomes a network that contains only it.
 func (c *Manager) Allowed() ([]netip.Prefix, error) {
 	return networks("ALLOWED_ADDRESSES", c.AllowedAddresses)
+}
+
+// AllowedReceivers parses WebhookAddresses. A single address becomes a network that contains only it.
+func (c *Receivers) AllowedReceivers() ([]netip.Prefix, error) {
+	return networks("WEBHOOK_ALLOWED_ADDRESSES", c.WebhookAddresses)
 }
 
 // Proxies parses TrustedProxies. A single address becomes a network that contains only it.

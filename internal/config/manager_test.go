@@ -29,6 +29,8 @@ func TestLoadManager(t *testing.T) {
 		"a proxy by its name":     {"TRUSTED_PROXIES", "ingress", `TRUSTED_PROXIES holds "ingress"; it may be addresses and networks such as 10.0.0.5 and 127.0.0.0/8, with commas between them`},
 		"everyone is a proxy":     {"TRUSTED_PROXIES", "10.0.0.5, ::/0", "TRUSTED_PROXIES holds ::/0; whoever is a proxy names the caller, so it may not be everyone"},
 		"IPv4 as IPv6":            {"TRUSTED_PROXIES", "::ffff:10.0.0.5", "TRUSTED_PROXIES holds ::ffff:10.0.0.5/128, an IPv4 address in the form of IPv6, which no connection has; write it as IPv4"},
+		"webhooks without keys":   {"WEBHOOKS", "true", "WEBHOOKS needs KEY_FILE, by which the manager encrypts the secrets of webhooks"},
+		"a receiver by its name":  {"WEBHOOK_ALLOWED_ADDRESSES", "hooks", `WEBHOOK_ALLOWED_ADDRESSES holds "hooks"; it may be addresses and networks such as 10.0.0.5 and 127.0.0.0/8, with commas between them`},
 		"an address by its name":  {"ALLOWED_ADDRESSES", "git", `ALLOWED_ADDRESSES holds "git"; it may be addresses and networks such as 10.0.0.5 and 127.0.0.0/8, with commas between them`},
 		"a URL with a slash":      {"PUBLIC_URL", "https://kubeop.example.com/", `PUBLIC_URL is "https://kubeop.example.com/"; it may be a URL such as https://kubeop.example.com, without a slash at its end`},
 		"a name for a URL":        {"PUBLIC_URL", "kubeop.example.com", `PUBLIC_URL is "kubeop.example.com"; it may be a URL such as https://kubeop.example.com, without a slash at its end`},

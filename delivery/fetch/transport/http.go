@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
@@ -242,4 +243,29 @@ func RetryAfter(value string) time.Duration {
 		return 0
 	}
 	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+}
+
+// CheckURL refuses a URL whose host has an address that may not be reached, as ErrInvalid. The host may have another one later, so Dial checks that again.
+func (n *Network) CheckURL(ctx context.Context, at *url.URL) error {
+	if through, err := n.proxy((&http.Request{URL: at}).WithContext(ctx)); through != nil || err != nil {
+		return err // The proxy resolves the name.
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", at.Hostname())
+	if err != nil {
+		return err
+	}
+	asked := net.JoinHostPort(at.Hostname(), port(at))
+	for _, ip := range found {
+		if err := n.check(ctx, asked, netip.AddrPortFrom(ip, 0).String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HTTP returns a way to servers that get no credentials. Of the headers of an answer it reads so many bytes.
+func (n *Network) HTTP(headers int64) *http.Transport {
+	to := newTransport(n, nil, nil)
+	to.MaxResponseHeaderBytes = headers
+	return to
 }

@@ -32,6 +32,8 @@ import (
 type Network struct {
 	// Allowed may always be reached.
 	Allowed []netip.Prefix
+	// Private says that addresses of private networks, in which clusters are, are refused too, and all others that are not routed in the Internet.
+	Private bool
 	// Named are hosts, as name:port, that administrators name in settings. They may be reached even if they are in the cluster or in a
 	// private network.
 	Named []string
@@ -86,6 +88,9 @@ func (n *Network) check(ctx context.Context, asked, address string) error {
 		return nil
 	}
 	what := reserved.As(ip)
+	if what == "" && n.Private && isPrivate(ip) {
+		what = "an address of a private network"
+	}
 	if what == "" && n.isOwn(ctx, ip) {
 		what = "an address of the operator or the API server"
 	}
@@ -103,6 +108,14 @@ func (n *Network) check(ctx context.Context, asked, address string) error {
 		leads = failure.Printable(host) + " leads to " + ip.String() + ", "
 	}
 	return failure.New(failure.ErrInvalid, "%s%s, which no source may reach: use another address, or ask %s to list the address in %s", leads, what, command.Administrator, command.OfChart("allowedAddresses"))
+}
+
+// special are networks that are not routed in the Internet, beside the private ones: for benchmarks (RFC 2544), for future use (RFC 1112), and by which sites translate to their own IPv4
+// addresses (RFC 8215).
+var special = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b:1::/48")}
+
+func isPrivate(ip netip.Addr) bool {
+	return slices.ContainsFunc(slices.Concat(reserved.Private(), special), func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // now is the time by the clock.

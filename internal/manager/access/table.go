@@ -17,6 +17,7 @@ const (
 	Projects Resource = "projects"
 	Apps     Resource = "apps"
 	Logs     Resource = "logs"
+	Webhooks Resource = "webhooks"
 
 	Read   Verb = "read"
 	Create Verb = "create"
@@ -71,6 +72,13 @@ var table = map[Resource]map[Verb]roles{
 		Create: only(Admin, TenantEdit, TenantAdmin, ProjectEdit),
 		Update: only(Admin, TenantEdit, TenantAdmin, ProjectEdit, ProjectDeploy),
 		Delete: only(Admin, TenantEdit, TenantAdmin, ProjectEdit),
+	},
+	// Webhooks of a tenant get what happens to all of it. Those of the platform, and of other tenants, are invisible.
+	Webhooks: {
+		Read:   only(Admin, TenantAdmin),
+		Create: only(Admin, TenantAdmin),
+		Update: only(Admin, TenantAdmin),
+		Delete: only(Admin, TenantAdmin),
 	},
 	// What the pods of an app write.
 	Logs: {Read: only(Roles...)},

@@ -32,6 +32,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/request"
 	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/manager/tokens"
+	"github.com/kubeop/kubeop/internal/manager/webhooks"
 	"github.com/kubeop/kubeop/internal/manager/writes"
 	"github.com/kubeop/kubeop/internal/store"
 	"github.com/kubeop/kubeop/internal/version"
@@ -57,6 +58,8 @@ type Options struct {
 	Repositories Repositories
 	// Pods are read for their logs; nil: the manager may not.
 	Pods corev1client.PodsGetter
+	// Webhooks has the way to webhooks; nil: nothing is sent.
+	Webhooks *webhooks.Operations
 	// RequestsPerSecond and Burst limit each address, and each token.
 	RequestsPerSecond float64
 	Burst             int
@@ -84,6 +87,7 @@ func New(o Options) (http.Handler, error) {
 	operations.UseMiddleware(limitTime, authenticator.Middleware(operations))
 	(&tokens.Operations{Store: o.Store, Project: o.Live.Project, Signing: o.Signing, JWTs: tokens.NewJWTLimit(o.Now), Now: o.Now}).Register(operations)
 	audit.Register(operations, o.Store)
+	o.registerWebhooks(operations)
 	o.Live.Register(operations)
 	changes := &writes.Operations{Repositories: o.Repositories, Live: o.Live, Store: o.Store, Now: o.Now}
 	changes.Register(operations)
@@ -102,6 +106,15 @@ func New(o Options) (http.Handler, error) {
 	perAddress := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
 	handler := perAddress.Limit(limitBody(orNotFound(mux)))
 	return request.NewFollower(o.Log, o.Registry, o.Proxies).Follow(routeOf, secure(handler)), nil
+}
+
+func (o Options) registerWebhooks(api huma.API) {
+	hooks := o.Webhooks
+	if hooks == nil {
+		hooks = &webhooks.Operations{}
+	}
+	hooks.Store, hooks.Tenant, hooks.Now, hooks.Writes = o.Store, o.Live.Tenant, o.Now, webhooks.NewLimit(o.Now)
+	hooks.Register(api)
 }
 
 // limitTime ends the context of an operation that takes too long.

@@ -20,20 +20,22 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/owners"
 )
 
-// Cluster follows the tenants, projects, apps and repositories of a cluster.
+// Cluster follows the tenants, projects, apps and repositories of a cluster, and what NewCluster is told to.
 type Cluster struct {
 	// Index has what was read.
 	Index *index.Index
 	// Owners has the owners of the tenants.
 	Owners *owners.Owners
-	caches cache.Cache
-	filled []toolscache.ResourceEventHandlerRegistration
+	// Changed is called with each object that was added, changed or deleted. It is set before Start; nil: nothing is called.
+	Changed func(client.Object)
+	caches  cache.Cache
+	filled  []toolscache.ResourceEventHandlerRegistration
 
 	following following
 }
 
 // NewCluster returns a Cluster that is empty until it is started.
-func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
+func NewCluster(ctx context.Context, config *rest.Config, also ...client.Object) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -44,6 +46,7 @@ func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind), meta.RESTScopeRoot)
+	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.HostnameClaimKind), meta.RESTScopeRoot)
 	c := &Cluster{Index: index.New(), Owners: owners.New()}
 	c.Owners.Synced, c.Owners.Behind = c.Synced, c.Behind
 	config = rest.CopyConfig(config)
@@ -53,7 +56,7 @@ func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("making the caches: %w", err)
 	}
 	c.caches = caches
-	for _, kind := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}, &v1alpha1.Repository{}} {
+	for _, kind := range append([]client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}, &v1alpha1.Repository{}}, also...) {
 		informer, err := caches.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("making the caches: %w", err)
@@ -83,6 +86,7 @@ func (c *Cluster) handler() toolscache.ResourceEventHandler {
 		if t, is := object.(*v1alpha1.Tenant); is {
 			c.Owners.Put(t.Name, t.Spec.Owners)
 		}
+		c.changed(object)
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    apply,
@@ -98,7 +102,14 @@ func (c *Cluster) handler() toolscache.ResourceEventHandler {
 			if t, is := object.(*v1alpha1.Tenant); is {
 				c.Owners.Forget(t.Name)
 			}
+			c.changed(object)
 		},
+	}
+}
+
+func (c *Cluster) changed(object any) {
+	if o, is := object.(client.Object); is && c.Changed != nil {
+		c.Changed(o)
 	}
 }
 

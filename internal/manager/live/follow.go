@@ -51,19 +51,19 @@ func place(object client.Object) (lists []string, told any) {
 	case *v1alpha1.Tenant:
 		return []string{allTenants, tenantsOf(o.Name)}, tenantOf(o)
 	case *v1alpha1.Project:
-		if tenant, project := owner(o.Namespace); project == "" && tenant != "" {
+		if tenant, project := Owner(o.Namespace); project == "" && tenant != "" {
 			return []string{projectsOf(tenant)}, projectOf(tenant, o)
 		}
 	case *v1alpha1.App:
-		if tenant, project := owner(o.Namespace); project != "" {
+		if tenant, project := Owner(o.Namespace); project != "" {
 			return []string{appsOf(tenant, project)}, appOf(tenant, project, o)
 		}
 	}
 	return nil, nil
 }
 
-// owner returns whose a namespace is: a tenant's, or a project's of one. Names of tenants have no dash.
-func owner(namespace string) (tenant, project string) {
+// Owner returns whose a namespace is: a tenant's, or a project's of one. It returns "" for those of the platform, and all others. Names of tenants have no dash.
+func Owner(namespace string) (tenant, project string) {
 	home, is := strings.CutPrefix(namespace, v1alpha1.HomeNamespace(""))
 	if tenant, project, _ = strings.Cut(home, "-"); !is || tenant == v1alpha1.PlatformTenant {
 		return "", ""

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/kms"
+	"github.com/kubeop/kubeop/internal/manager/changes"
+	"github.com/kubeop/kubeop/internal/manager/leader"
+	"github.com/kubeop/kubeop/internal/manager/live"
+	"github.com/kubeop/kubeop/internal/manager/outbox"
+	"github.com/kubeop/kubeop/internal/manager/webhooks"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// hooks tell webhooks what happens: watcher finds out what does, and sender sends it.
+type hooks struct {
+	operations *webhooks.Operations
+	watcher    *changes.Watcher
+	sender     *outbox.Sender
+}
+
+// followedByHooks are the kinds that the manager follows only for webhooks.
+func followedByHooks(c *config.Manager) []client.Object {
+	if !c.Webhooks {
+		return nil
+	}
+	return []client.Object{&v1alpha1.HostnameClaim{}}
+}
+
+// openHooks returns nil if the manager sends nothing. apiServer is the URL of the API server, to which no webhook leads.
+func openHooks(c *config.Manager, apiServer string, s store.Store, cluster *live.Cluster) (*hooks, error) {
+	if !c.Webhooks {
+		return nil, nil
+	}
+	allowed, err := c.AllowedReceivers()
+	if err != nil {
+		return nil, err
+	}
+	var own []string
+	if at, err := url.Parse(apiServer); err == nil && at.Hostname() != "" {
+		own = append(own, at.Hostname())
+	}
+	way := newReceivers(allowed, own, c.WebhookPlainHTTP)
+	h := &hooks{
+		operations: &webhooks.Operations{Check: way.Check, KeyFile: c.KeyFile},
+		watcher:    &changes.Watcher{Reader: cluster.Reader(), Store: s, Following: cluster.Following, Now: time.Now},
+		sender: &outbox.Sender{
+			Store: s, Receivers: way, Now: time.Now, Jitter: rand.Float64, Metrics: outbox.NewMetrics(s),
+			Keys: func() (*kms.Keys, error) { return kms.Read(c.KeyFile) },
+		},
+	}
+	cluster.Changed = h.watcher.Changed
+	return h, nil
+}
+
+// api returns the operations about webhooks.
+func (h *hooks) api() *webhooks.Operations {
+	if h == nil {
+		return nil
+	}
+	return h.operations
+}
+
+// register registers the metrics.
+func (h *hooks) register(registry prometheus.Registerer) {
+	if h != nil {
+		registry.MustRegister(h.sender.Metrics)
+	}
+}
+
+// run tells and sends until the context ends. Of several managers one tells, and all send.
+func (h *hooks) run(ctx context.Context, leader *leader.Elector) error {
+	if h == nil {
+		return nil
+	}
+	var group errgroup.Group
+	group.Go(func() error { return h.sender.Run(ctx) })
+	group.Go(func() error { return leader.Run(ctx, "webhooks", h.watcher.Run) })
+	return group.Wait()
+}

@@ -1,0 +1,306 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kubeop/kubeop/internal/kms"
+	"github.com/kubeop/kubeop/internal/manager/live"
+	"github.com/kubeop/kubeop/internal/manager/outbox"
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/webhooks"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// withWebhooks returns a manager that sends to all hosts but inside.example.com.
+func withWebhooks(t *testing.T) *manager {
+	t.Helper()
+	m, cluster, _ := newCluster(t)
+	line, err := kms.NewKey("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.Handler, err = New(Options{
+		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, Signing: m.signing, Issuers: m.issuers, Owners: m.owners, RequestsPerSecond: 100_000, Burst: 100_000, Now: func() time.Time { return m.now },
+		Live: &live.Operations{Index: cluster, Synced: func(context.Context) error { return nil }},
+		Webhooks: &webhooks.Operations{KeyFile: file, Check: func(_ context.Context, u *url.URL) error {
+			if u.Hostname() == "inside.example.com" {
+				return &outbox.RefusedError{Why: "The host leads elsewhere."}
+			}
+			return nil
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+type hook struct {
+	ID, Name, Tenant, URL, Secret string
+	DisabledReason                string
+	Types                         []string
+	Disabled                      bool
+	PreviousUntil                 *time.Time
+}
+
+type delivery struct {
+	ID                           int64
+	Message, Type, Object, State string
+}
+
+const wantedHook = `{"name":"chat","url":"https://hooks.example.com/x","types":["app.*"]}`
+
+func TestAWebhookIsCreatedChangedTriedAndDeleted(t *testing.T) {
+	m := withWebhooks(t)
+	admin := m.holder("acme", "tenant:acme:admin")
+	made := read[hook](m, m.as(admin, "POST", "/v1/webhooks", wantedHook), http.StatusCreated)
+	if made.Tenant != "acme" || !strings.HasPrefix(made.Secret, "whsec_") || made.Disabled {
+		t.Fatalf("made %+v", made)
+	}
+	at := "/v1/webhooks/" + made.ID
+	if text := m.as(admin, "GET", "/v1/webhooks", "").Body.String() + m.as(admin, "GET", at, "").Body.String(); strings.Contains(text, made.Secret) || strings.Count(text, made.ID) != 2 {
+		t.Errorf("it is told as %s", text)
+	}
+	changed := read[hook](m, m.as(admin, "PATCH", at, `{"types":["*"],"disabled":true,"url":"https://other.example.com/"}`), http.StatusOK)
+	if diff := cmp.Diff(hook{ID: made.ID, Name: "chat", Tenant: "acme", URL: "https://other.example.com/", Types: []string{"*"}, Disabled: true}, changed); diff != "" {
+		t.Errorf("-want +changed:\n%s", diff)
+	}
+	rotated := read[hook](m, m.as(admin, "POST", at+"/rotate-secret", `{"seconds":60}`), http.StatusOK)
+	if rotated.Secret == made.Secret || rotated.PreviousUntil == nil || !rotated.PreviousUntil.Equal(m.now.Add(time.Minute).Truncate(time.Microsecond)) {
+		t.Errorf("rotated %+v", rotated)
+	}
+	m.now = m.now.Add(time.Minute)
+	if got := read[hook](m, m.as(admin, "GET", at, ""), http.StatusOK); got.PreviousUntil != nil {
+		t.Errorf("both secrets sign until %s", got.PreviousUntil)
+	}
+	ping := read[delivery](m, m.as(admin, "POST", at+"/ping", ""), http.StatusAccepted)
+	again := read[delivery](m, m.as(admin, "POST", fmt.Sprintf("%s/deliveries/%d/redeliver", at, ping.ID), ""), http.StatusAccepted)
+	list := read[struct{ Items []delivery }](m, m.as(admin, "GET", at+"/deliveries?state=waiting", ""), http.StatusOK)
+	if ping.Type != "webhook.ping" || ping.State != "waiting" || ping != again || len(list.Items) != 1 || list.Items[0] != ping {
+		t.Errorf("%+v %+v %+v", ping, again, list)
+	}
+	if answer := m.as(admin, "DELETE", at, ""); answer.Code != http.StatusNoContent {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+	if p := problemOf(t, m.as(admin, "GET", at, "")); p.Code != problem.NotFound {
+		t.Errorf("%+v", p)
+	}
+	events, err := m.store.ListEvents(t.Context(), "acme", 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var actions []string
+	for _, e := range events[:6] {
+		if e.Object != "webhook/"+made.ID || e.Actor != "acme" {
+			t.Errorf("%+v", e)
+		}
+		actions = append(actions, e.Action)
+	}
+	if diff := cmp.Diff([]string{"deleteWebhook", "redeliverToWebhook", "pingWebhook", "rotateWebhookSecret", "patchWebhook", "createWebhook"}, actions); diff != "" {
+		t.Errorf("-want +recorded:\n%s", diff)
+	}
+}
+
+func TestAWebhookThatTheManagerDisabledSaysWhyAndIsEnabled(t *testing.T) {
+	m := withWebhooks(t)
+	admin := m.holder("acme", "tenant:acme:admin")
+	made := read[hook](m, m.as(admin, "POST", "/v1/webhooks", wantedHook), http.StatusCreated)
+	disable := func(w *store.Webhook) error { w.Disabled, w.DisabledReason = true, "It is gone."; return nil }
+	if _, err := m.store.ChangeWebhook(t.Context(), "acme", made.ID, disable, store.Event{}); err != nil {
+		t.Fatal(err)
+	}
+	at := "/v1/webhooks/" + made.ID
+	if got := read[hook](m, m.as(admin, "GET", at, ""), http.StatusOK); !got.Disabled || got.DisabledReason != "It is gone." {
+		t.Errorf("%+v", got)
+	}
+	if got := read[hook](m, m.as(admin, "PATCH", at, `{"disabled":false}`), http.StatusOK); got.Disabled || got.DisabledReason != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestARequestAboutAWebhookIsMadeOnceForItsKey: sent again, it has the same answer, and its secret is not kept as plain text.
+func TestARequestAboutAWebhookIsMadeOnceForItsKey(t *testing.T) {
+	m := withWebhooks(t)
+	admin := m.holder("acme", "tenant:acme:admin")
+	with := func(key, path, body string) *httptest.ResponseRecorder {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodPost, "/v1/webhooks"+path, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+admin)
+		r.Header.Set("Idempotency-Key", key)
+		answer := httptest.NewRecorder()
+		m.ServeHTTP(answer, r)
+		return answer
+	}
+	first := read[hook](m, with("k1", "", wantedHook), http.StatusCreated)
+	m.now = m.now.Add(time.Minute)
+	if again := read[hook](m, with("k1", "", wantedHook), http.StatusCreated); !cmp.Equal(first, again) {
+		t.Errorf("-made +again:\n%s", cmp.Diff(first, again))
+	}
+	if p := problemOf(t, with("k1", "", strings.Replace(wantedHook, "app", "project", 1))); p.Code != problem.Invalid || p.Errors[0].Location != "header.Idempotency-Key" {
+		t.Errorf("another body: %+v", p)
+	}
+	at := "/" + first.ID
+	rotated := read[hook](m, with("k2", at+"/rotate-secret", "{}"), http.StatusOK)
+	if again := read[hook](m, with("k2", at+"/rotate-secret", "{}"), http.StatusOK); rotated.Secret == first.Secret || !cmp.Equal(rotated, again) {
+		t.Errorf("-rotated +again:\n%s", cmp.Diff(rotated, again))
+	}
+	ping := read[delivery](m, with("k3", at+"/ping", ""), http.StatusAccepted)
+	if again := read[delivery](m, with("k3", at+"/ping", ""), http.StatusAccepted); ping != again {
+		t.Errorf("%+v %+v", ping, again)
+	}
+	redeliver := fmt.Sprintf("%s/deliveries/%d/redeliver", at, ping.ID)
+	for range 2 {
+		read[delivery](m, with("k4", redeliver, ""), http.StatusAccepted)
+	}
+	if p := problemOf(t, with("k1", "", wantedHook)); p.Code != problem.Conflict || !strings.Contains(p.Detail, "secret") {
+		t.Errorf("the secret of the first request is not there any more: %+v", p)
+	}
+	events, err := m.store.ListEvents(t.Context(), "acme", 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var actions []string
+	for _, e := range events[:4] {
+		actions = append(actions, e.Action)
+	}
+	if diff := cmp.Diff([]string{"redeliverToWebhook", "pingWebhook", "rotateWebhookSecret", "createWebhook"}, actions); diff != "" {
+		t.Errorf("-want +recorded:\n%s", diff)
+	}
+}
+
+// TestWebhooksAreOfAdministratorsAndOfTheirTenant: each role on each operation, on what is of its tenant and of others.
+func TestWebhooksAreOfAdministratorsAndOfTheirTenant(t *testing.T) {
+	for who, administers := range map[string]string{
+		"admin": "all", "tenant:acme:admin": "own", "tenant:acme:edit": "", "tenant:acme:view": "", "project:acme/shop:view": "", "project:acme/shop:edit": "", "project:acme/shop:deploy": "",
+	} {
+		t.Run(who, func(t *testing.T) {
+			m := withWebhooks(t)
+			root, caller := m.holder("root", "admin"), m.holder("caller", who)
+			ids, pings := map[string]string{}, map[string]int64{}
+			for _, tenant := range []string{"acme", "beta", ""} {
+				made := read[hook](m, m.as(root, "POST", "/v1/webhooks", strings.Replace(wantedHook, "{", `{"tenant":"`+tenant+`",`, 1)), http.StatusCreated)
+				ids[tenant], pings[tenant] = made.ID, read[delivery](m, m.as(root, "POST", "/v1/webhooks/"+made.ID+"/ping", ""), http.StatusAccepted).ID
+			}
+			for tenant, id := range ids {
+				sees := administers == "all" || administers == "own" && tenant == "acme"
+				want := func(status int) int {
+					switch {
+					case sees:
+						return status
+					case administers == "":
+						return http.StatusForbidden
+					}
+					return http.StatusNotFound
+				}
+				for _, c := range []struct {
+					method, path, body string
+					status             int
+				}{
+					{"GET", "", "", 200}, {"PATCH", "", `{"name":"y"}`, 200}, {"POST", "/rotate-secret", `{}`, 200}, {"POST", "/ping", "", 202}, {"GET", "/deliveries", "", 200},
+					{"POST", fmt.Sprintf("/deliveries/%d/redeliver", pings[tenant]), "", 202}, {"DELETE", "", "", 204},
+				} {
+					if answer := m.as(caller, c.method, "/v1/webhooks/"+id+c.path, c.body); answer.Code != want(c.status) {
+						t.Errorf("%s %s of %q: %d, want %d: %s", c.method, c.path, tenant, answer.Code, want(c.status), answer.Body)
+					}
+				}
+				// A delivery of another webhook is not found by one that the caller has.
+				created := m.as(caller, "POST", "/v1/webhooks", strings.Replace(wantedHook, "{", `{"tenant":"`+tenant+`",`, 1))
+				if allowed := sees || administers == "own" && tenant == ""; (created.Code == http.StatusCreated) != allowed || !allowed && created.Code != http.StatusForbidden {
+					t.Errorf("creating one of %q: %d %s", tenant, created.Code, created.Body)
+				}
+				if created.Code == http.StatusCreated {
+					mine := read[hook](m, created, http.StatusCreated)
+					if administers == "own" && mine.Tenant != "acme" {
+						t.Errorf("it is of %q", mine.Tenant)
+					}
+					if answer := m.as(caller, "POST", fmt.Sprintf("/v1/webhooks/%s/deliveries/%d/redeliver", mine.ID, pings["beta"]), ""); answer.Code != http.StatusNotFound {
+						t.Errorf("a delivery of another webhook: %d", answer.Code)
+					}
+				}
+			}
+			listed := m.as(caller, "GET", "/v1/webhooks", "")
+			if (listed.Code == http.StatusOK) != (administers != "") || administers == "own" && strings.Contains(listed.Body.String(), "beta") {
+				t.Errorf("the list: %d %s", listed.Code, listed.Body)
+			}
+		})
+	}
+}
+
+func TestBadWebhooksAreNotCreated(t *testing.T) {
+	m := withWebhooks(t)
+	admin := m.holder("root", "admin")
+	for name, c := range map[string]struct {
+		body, fault string
+		code        problem.Code
+	}{
+		"an unknown type":    {`{"name":"x","url":"https://a.example.com","types":["app.hunter2"]}`, "body.types[0]", problem.Invalid},
+		"one of later":       {`{"name":"x","url":"https://a.example.com","types":["*","invoice.*"]}`, "body.types[1]", problem.Invalid},
+		"no type":            {`{"name":"x","url":"https://a.example.com","types":[]}`, "body.types", problem.Invalid},
+		"no host":            {`{"name":"x","url":"https:///hunter2","types":["*"]}`, "body.url", problem.Invalid},
+		"no URL":             {`{"name":"x","url":"hunter2","types":["*"]}`, "body.url", problem.Invalid},
+		"a password":         {`{"name":"x","url":"https://a:hunter2@a.example.com","types":["*"]}`, "body.url", problem.Invalid},
+		"a fragment":         {`{"name":"x","url":"https://a.example.com/#hunter2","types":["*"]}`, "body.url", problem.Invalid},
+		"a private address":  {`{"name":"x","url":"https://inside.example.com/","types":["*"]}`, "body.url", problem.Invalid},
+		"a long URL":         {`{"name":"x","url":"https://a.example.com/` + strings.Repeat("x", 2048) + `","types":["*"]}`, "body.url", problem.Invalid},
+		"a tenant of nobody": {`{"name":"x","tenant":"gamma","url":"https://a.example.com","types":["*"]}`, "body.tenant", problem.Invalid},
+		"a secret":           {`{"name":"x","secret":"hunter2","url":"https://a.example.com","types":["*"]}`, "body.secret", problem.Invalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := problemOf(t, m.as(admin, "POST", "/v1/webhooks", c.body))
+			if p.Code != c.code || len(p.Errors) == 0 || p.Errors[0].Location != c.fault || strings.Contains(fmt.Sprint(p), "hunter2") {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+	made := read[hook](m, m.as(admin, "POST", "/v1/webhooks", wantedHook), http.StatusCreated)
+	if p := problemOf(t, m.as(admin, "PATCH", "/v1/webhooks/"+made.ID, `{"url":"https://inside.example.com/"}`)); p.Code != problem.Invalid {
+		t.Errorf("%+v", p)
+	}
+	for range store.MaxWebhooks - 1 {
+		read[hook](m, m.as(admin, "POST", "/v1/webhooks", wantedHook), http.StatusCreated)
+	}
+	if p := problemOf(t, m.as(admin, "POST", "/v1/webhooks", wantedHook)); p.Code != problem.Conflict || !strings.Contains(p.Detail, "20") {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestATenantWritesAboutWebhooksSoOftenInADay(t *testing.T) {
+	m := withWebhooks(t)
+	admin, other := m.holder("acme", "tenant:acme:admin"), m.holder("beta", "tenant:beta:admin")
+	made := read[hook](m, m.as(admin, "POST", "/v1/webhooks", wantedHook), http.StatusCreated)
+	for range 999 {
+		if answer := m.as(admin, "PATCH", "/v1/webhooks/"+made.ID, `{"name":"y"}`); answer.Code != http.StatusOK {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+	}
+	answer := m.as(admin, "POST", "/v1/webhooks/"+made.ID+"/ping", "")
+	if p := problemOf(t, answer); p.Code != problem.TooManyRequests || answer.Header().Get("Retry-After") == "" {
+		t.Errorf("%+v", p)
+	}
+	read[hook](m, m.as(other, "POST", "/v1/webhooks", wantedHook), http.StatusCreated)
+}
+
+func TestAManagerThatSendsNothingSaysSo(t *testing.T) {
+	m, _, _ := newCluster(t)
+	admin := m.holder("root", "admin")
+	if p := problemOf(t, m.as(admin, "POST", "/v1/webhooks", wantedHook)); p.Code != problem.Conflict || !strings.Contains(p.Detail, "manager.webhooks.enabled") {
+		t.Errorf("%+v", p)
+	}
+}

@@ -1,0 +1,375 @@
+package changes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/manager/eventtype"
+	"github.com/kubeop/kubeop/internal/store"
+	"github.com/kubeop/kubeop/internal/store/sqlite"
+)
+
+// stage is a cluster, and a store in which the webhook "all" records what is told.
+type stage struct {
+	*testing.T
+	cluster client.Client
+	store   store.Store
+	now     time.Time
+	uid     int
+	// seen is how many messages were looked at.
+	seen int
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "manager.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	st := &stage{T: t, store: s, cluster: fake.NewClientBuilder().WithScheme(scheme).Build(), now: time.Date(2026, 11, 29, 8, 0, 0, 0, time.UTC)}
+	st.hook("all", "")
+	return st
+}
+
+func (s *stage) hook(id, tenant string) {
+	s.Helper()
+	if err := s.store.CreateWebhook(s.Context(), store.Webhook{ID: id, Tenant: tenant, Types: []string{"*"}, Created: s.now, Secret: store.Sealed{Kind: store.KindWebhookSecret, ID: id, Data: []byte("x")}}, store.Event{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) create(objects ...client.Object) {
+	s.Helper()
+	for _, o := range objects {
+		s.uid++
+		o.SetUID(types.UID(fmt.Sprint(s.uid)))
+		o.SetGeneration(1)
+		if err := s.cluster.Create(s.Context(), o); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func (s *stage) update(o client.Object) {
+	s.Helper()
+	if err := s.cluster.Update(s.Context(), o); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) remove(o client.Object) {
+	s.Helper()
+	if err := s.cluster.Delete(s.Context(), o); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// watcher is a manager that has just started.
+func (s *stage) watcher() *Watcher {
+	s.Helper()
+	w := &Watcher{Reader: s.cluster, Store: s.store, Now: func() time.Time { return s.now }, changed: map[subject]bool{}}
+	if err := w.load(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	return w
+}
+
+// watch is what a manager does that runs for a minute: all objects are compared twice.
+func (s *stage) watch() {
+	s.Helper()
+	w := s.watcher()
+	for range 2 {
+		if err := w.round(s.Context(), true); err != nil {
+			s.Fatal(err)
+		}
+		s.now = s.now.Add(confirm)
+	}
+}
+
+// told returns what was told, the oldest first.
+func (s *stage) told(webhook string) (all []string) {
+	s.Helper()
+	found, err := s.store.ListDeliveries(s.Context(), webhook, "", 0, 1000)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, d := range slices.Backward(found) {
+		var body struct {
+			Type string
+			Data data
+		}
+		if err := json.Unmarshal(d.Body, &body); err != nil || body.Type != d.Type || body.Data.Tenant != d.Tenant {
+			s.Errorf("%v: %+v", err, d)
+		}
+		text := d.Type + " " + d.Object
+		for _, more := range []string{body.Data.Revision, body.Data.Reason, body.Data.Hostname} {
+			if more != "" {
+				text += " " + more
+			}
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func (s *stage) expect(what string, want ...string) {
+	s.Helper()
+	s.watch()
+	s.watch() // Nothing is told twice.
+	got := s.told("all")[s.seen:]
+	if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
+		s.Errorf("%s (-want +told):\n%s", what, diff)
+	}
+	s.seen += len(got)
+}
+
+func app(revision, status, reason string) *v1alpha1.App {
+	a := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "web"}}
+	judged(a, revision, status, reason)
+	return a
+}
+
+// judged is what the operator says of an app.
+func judged(a *v1alpha1.App, revision, status, reason string) {
+	a.Status.LastAttemptedRevision = revision
+	if status == "True" {
+		a.Status.LastAppliedRevision = revision
+	}
+	a.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionStatus(status), Reason: reason, ObservedGeneration: a.Generation, LastTransitionTime: metav1.Now()}}
+}
+
+func TestWhatHappensIsToldOnceAlsoIfNobodyWatchedMeanwhile(t *testing.T) {
+	s := newStage(t)
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	s.create(tenant)
+	s.expect("what was there before anybody watched is not told")
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}}
+	claim := &v1alpha1.HostnameClaim{ObjectMeta: metav1.ObjectMeta{Name: "wildcard--of.example.com"}, Spec: v1alpha1.HostnameClaimSpec{Hostname: "*.example.com", Tenant: "acme", Project: "shop"}}
+	web := app("main@sha1:1", "Unknown", "Progressing")
+	s.create(claim, web, project)
+	s.create(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "edge"}}, &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ingress", Name: "nginx"}},
+		&v1alpha1.HostnameClaim{ObjectMeta: metav1.ObjectMeta{Name: "edge.example.org"}, Spec: v1alpha1.HostnameClaimSpec{Hostname: "edge.example.org", Tenant: "platform", Project: "edge"}})
+	s.expect("new objects; those of the platform are not told", "project.created project/acme/shop", "claim.created claim/wildcard--of.example.com *.example.com")
+	judged(web, "main@sha1:1", "True", "Succeeded")
+	web.Status.Conditions[0].ObservedGeneration = 1
+	s.update(web)
+	tenant.Generation = 2
+	s.update(tenant)
+	s.expect("a spec and an app", "tenant.updated tenant/acme", "app.applied app/acme/shop/web main@sha1:1", "app.healthy app/acme/shop/web main@sha1:1")
+	for _, status := range []string{"Unknown", "True"} { // It is looked at again.
+		judged(web, "main@sha1:1", status, "Progressing")
+		web.Status.Conditions[0].ObservedGeneration = 1
+		s.update(web)
+		s.expect("the same again")
+	}
+	judged(web, "main@sha1:2", "False", "HealthCheckFailed")
+	web.Status.Conditions[0].ObservedGeneration = 1
+	s.update(web)
+	s.expect("a failure", "app.failed app/acme/shop/web main@sha1:2 HealthCheckFailed")
+	web.Status.Conditions = append(web.Status.Conditions, metav1.Condition{Type: v1alpha1.RemediatedCondition, Status: "True", Reason: v1alpha1.RollbackSucceededReason, Message: "to revision 1", LastTransitionTime: metav1.NewTime(s.now)})
+	s.update(web)
+	s.expect("a rollback", "app.rolledback app/acme/shop/web main@sha1:2")
+	judged(web, "main@sha1:3", "True", "Succeeded")
+	web.Status.Conditions[0].ObservedGeneration = 1
+	s.update(web)
+	s.expect("a success", "app.applied app/acme/shop/web main@sha1:3", "app.healthy app/acme/shop/web main@sha1:3")
+	s.remove(tenant)
+	s.create(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})
+	s.expect("another one of the same name", "tenant.deleted tenant/acme", "tenant.created tenant/acme")
+	project.Generation = 2
+	s.update(project)
+	s.expect("the spec of a project", "project.updated project/acme/shop")
+	s.remove(web)
+	s.remove(claim)
+	s.remove(project)
+	s.expect("deletions", "project.deleted project/acme/shop", "app.deleted app/acme/shop/web", "claim.deleted claim/wildcard--of.example.com *.example.com")
+	sent := map[string]bool{}
+	for _, text := range s.told("all") {
+		kind, _, _ := strings.Cut(text, " ")
+		sent[kind] = true
+	}
+	for _, kind := range eventtype.All {
+		if !sent[kind] {
+			t.Errorf("%s may be wanted, and is not sent", kind)
+		}
+	}
+}
+
+// TestWebhooksOfATenantThatIsGoneAreNotThoseOfTheNextOne: they are deleted. One that the new tenant has by then is not.
+func TestWebhooksOfATenantThatIsGoneAreNotThoseOfTheNextOne(t *testing.T) {
+	s := newStage(t)
+	first := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	s.create(first)
+	s.watch()
+	s.hook("first", "acme")
+	s.remove(first)
+	s.watch()
+	if diff := cmp.Diff([]string{"tenant.deleted tenant/acme"}, s.told("first")); diff != "" {
+		t.Errorf("-want +told:\n%s", diff)
+	}
+	s.create(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", CreationTimestamp: metav1.NewTime(s.now)}}, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}})
+	s.hook("second", "acme")
+	s.watch()
+	if w, err := s.store.GetWebhook(t.Context(), "", "first"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("%v: %+v", err, w)
+	}
+	if diff := cmp.Diff([]string{"tenant.created tenant/acme", "project.created project/acme/shop"}, s.told("second")); diff != "" {
+		t.Errorf("-want +told:\n%s", diff)
+	}
+}
+
+// TestAManagerWhoseCachesAreBehindTellsNothingBackwards: neither what is older than what was observed, nor a deletion of what it has not seen yet.
+func TestAManagerWhoseCachesAreBehindTellsNothingBackwards(t *testing.T) {
+	s := newStage(t)
+	s.watch()
+	web := app("main@sha1:1", "True", "Succeeded")
+	s.create(web)
+	behind := web.DeepCopy()
+	judged(web, "main@sha1:2", "True", "Succeeded")
+	web.Status.Conditions[0].ObservedGeneration = 1
+	s.update(web)
+	s.watch()
+	s.seen = len(s.told("all"))
+	w := s.watcher()
+	w.Reader = fake.NewClientBuilder().WithScheme(s.cluster.Scheme()).Build()
+	rounds := func(noticed bool) {
+		t.Helper()
+		if noticed {
+			w.changed[subject{"app", "acme/shop/web"}] = true
+		}
+		if err := w.round(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rounds(false) // It has not seen the app.
+	s.now = s.now.Add(confirm - time.Second)
+	rounds(false)
+	w.Reader = older{s.cluster, behind}
+	rounds(true)
+	if got := s.told("all")[s.seen:]; len(got) > 0 {
+		t.Errorf("told is %q", got)
+	}
+	w.Reader = fake.NewClientBuilder().WithScheme(s.cluster.Scheme()).Build()
+	rounds(true) // The deletion was noticed.
+	if diff := cmp.Diff([]string{"app.deleted app/acme/shop/web"}, s.told("all")[s.seen:]); diff != "" {
+		t.Errorf("-want +told:\n%s", diff)
+	}
+}
+
+// older is a cache that has an app as it was.
+type older struct {
+	client.Reader
+	app *v1alpha1.App
+}
+
+// Get implements client.Reader.
+func (o older) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if a, is := object.(*v1alpha1.App); is {
+		o.app.DeepCopyInto(a)
+		return nil
+	}
+	return o.Reader.Get(ctx, key, object, options...)
+}
+
+// TestMessagesAreBounded: texts as long as the API allows, of characters that are longest when they are encoded.
+func TestMessagesAreBounded(t *testing.T) {
+	s := newStage(t)
+	s.watch()
+	text := strings.Repeat("\x01", 32<<10)
+	web := app(text, "False", "Failed")
+	web.Status.Conditions[0].Message, web.Status.Conditions[0].ObservedGeneration, web.Status.URL = text, 1, "https://example.com/"+strings.Repeat("\u2028", 4096)
+	s.create(web)
+	s.watch()
+	if got := s.told("all"); len(got) != 1 || !strings.HasPrefix(got[0], "app.failed app/acme/shop/web \x01") {
+		t.Errorf("told is %.200q", got)
+	}
+}
+
+// TestOfTwoWhoWatchOneTells: the other one reads anew what was told.
+func TestOfTwoWhoWatchOneTells(t *testing.T) {
+	s := newStage(t)
+	s.watch()
+	two := []*Watcher{s.watcher(), s.watcher()}
+	s.create(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})
+	if err := two[0].round(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if err := two[1].round(t.Context(), true); !errors.Is(err, errConflict) {
+		t.Errorf("the second one tells: %v", err)
+	}
+	if diff := cmp.Diff([]string{"tenant.created tenant/acme"}, s.told("all")); diff != "" {
+		t.Errorf("-want +told:\n%s", diff)
+	}
+}
+
+// TestAWatcherFollowsChanges, and tells nothing while the caches are behind.
+func TestAWatcherFollowsChanges(t *testing.T) {
+	s := newStage(t)
+	s.watch()
+	behind := make(chan error, 100)
+	behind <- errors.New("behind")
+	w := &Watcher{Reader: s.cluster, Store: s.store, Now: func() time.Time { return s.now }, Following: func(context.Context) error {
+		select {
+		case err := <-behind:
+			return err
+		default:
+			return nil
+		}
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	s.create(tenant)
+	wait := func(want string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			if all := s.told("all"); len(all) > 0 && all[len(all)-1] == want {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s is not told", want)
+			}
+		}
+	}
+	wait("tenant.created tenant/acme")
+	tenant.Generation = 2
+	s.update(tenant)
+	w.Changed(tenant)
+	wait("tenant.updated tenant/acme")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	w.Changed(tenant) // Nobody watches any more.
+}
+
+func TestLongTextsAreCut(t *testing.T) {
+	if got := short(strings.Repeat("é", maxText)); len(got) > maxText+len("…") || !strings.HasSuffix(got, "é…") {
+		t.Errorf("%d bytes", len(got))
+	}
+}

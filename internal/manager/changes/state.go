@@ -1,0 +1,185 @@
+// Package changes finds out what happens to the objects of the cluster, and enqueues a message for webhooks about each event. It compares each object with the state in which it was observed
+// last, which the store keeps: so what happened while no manager ran is found afterwards, and nothing is found twice.
+package changes
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/manager/eventtype"
+)
+
+// state is what is kept of an object: as little as is needed to find out what happened to it.
+type state struct {
+	UID string `json:"uid"`
+	// Version is the resourceVersion of the object when its state changed last. An object with a lower one is from before: another manager, or an API server behind the others, had it.
+	Version uint64 `json:"version,omitempty"`
+	// Generation increases when the spec changes.
+	Generation int64 `json:"generation,omitempty"`
+	// Owner is the project of a claim, as acme/shop.
+	Owner string `json:"owner,omitempty"`
+	// Applied is the revision of an app that was applied last.
+	Applied string `json:"applied,omitempty"`
+	// Verdict is healthy or failed, and Of the revision and the generation that it is about. While it is not known whether an app is healthy, the last one stays.
+	Verdict string `json:"verdict,omitempty"`
+	Of      string `json:"of,omitempty"`
+	// RolledBack is when the release was rolled back last.
+	RolledBack string `json:"rolledBack,omitempty"`
+}
+
+const (
+	healthy = "healthy"
+	failed  = "failed"
+)
+
+func (s state) text() (string, error) {
+	text, err := json.Marshal(s)
+	return string(text), err
+}
+
+// data is what a message says of an object.
+type data struct {
+	Tenant   string `json:"tenant,omitempty"`
+	Project  string `json:"project,omitempty"`
+	App      string `json:"app,omitempty"`
+	Hostname string `json:"hostname,omitempty"`
+	Revision string `json:"revision,omitempty"`
+	Commit   string `json:"commit,omitempty"`
+	URL      string `json:"url,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	Message  string `json:"message,omitempty"`
+}
+
+// happened is an event, of which webhooks get a message.
+type happened struct {
+	kind string
+	at   time.Time
+	data data
+}
+
+// compare returns the state of an object, and what happened to it since it was in another one; was is nil if it was not there. Events have the time of the object where it has one, and
+// otherwise now.
+func compare(key subject, object client.Object, was *state, now time.Time) (is state, all []happened) {
+	version, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64) // Kubernetes compares them in this way too.
+	switch {
+	case was == nil:
+	case was.UID != string(object.GetUID()):
+		all, was = append(all, deleted(key, *was, now)...), nil
+	case version < was.Version:
+		return *was, nil
+	}
+	before := state{}
+	if was != nil {
+		before = *was
+	}
+	is = before
+	is.UID = string(object.GetUID())
+	all = append(all, ofObject(key, object, was, &is, now)...)
+	if is != before {
+		is.Version = version
+	}
+	return is, all
+}
+
+// ofObject returns what happened to an object, and changes its state.
+func ofObject(key subject, object client.Object, was, is *state, now time.Time) (all []happened) {
+	about := key.data()
+	switch o := object.(type) {
+	case *v1alpha1.HostnameClaim:
+		is.Owner = o.Spec.Tenant + "/" + o.Spec.Project
+		if was == nil {
+			about.Tenant, about.Project = o.Spec.Tenant, o.Spec.Project
+			all = append(all, happened{eventtype.ClaimCreated, o.CreationTimestamp.Time, about})
+		}
+	case *v1alpha1.App:
+		return ofApp(o, about, is, now)
+	default:
+		// The deletion of an object changes its generation too; it has a message when the object is gone.
+		if object.GetDeletionTimestamp() == nil || was == nil {
+			is.Generation = object.GetGeneration()
+		}
+		switch {
+		case was == nil:
+			all = append(all, happened{key.kind + ".created", object.GetCreationTimestamp().Time, about})
+		case was.Generation != is.Generation:
+			all = append(all, happened{key.kind + ".updated", now, about})
+		}
+	}
+	return all
+}
+
+// ofApp returns what became of the newest version of an app. While Ready is Unknown, such as while the app waits, the last verdict stays.
+func ofApp(a *v1alpha1.App, about data, is *state, now time.Time) (all []happened) {
+	if a.DeletionTimestamp != nil {
+		return nil
+	}
+	about.URL = short(a.Status.URL)
+	if applied := a.Status.LastAppliedRevision; applied != "" && applied != is.Applied {
+		is.Applied = applied
+		all = append(all, happened{eventtype.AppApplied, now, about.at(applied)})
+	}
+	conditions := a.Status.Conditions
+	if back := meta.FindStatusCondition(conditions, v1alpha1.RemediatedCondition); back != nil && back.Reason == v1alpha1.RollbackSucceededReason {
+		if at := back.LastTransitionTime.UTC().Format(time.RFC3339) + " " + back.Message; at != is.RolledBack {
+			is.RolledBack = at
+			failed := about.at(a.Status.LastAttemptedRevision)
+			failed.Message = short(back.Message)
+			all = append(all, happened{eventtype.AppRolledBack, back.LastTransitionTime.Time, failed})
+		}
+	}
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
+	if ready == nil || ready.Status == metav1.ConditionUnknown || !a.StatusIsCurrent(ready) {
+		return all
+	}
+	verdict, kind, revision := healthy, eventtype.AppHealthy, cmp.Or(a.Status.LastAppliedRevision, a.Status.LastAttemptedRevision)
+	if ready.Status == metav1.ConditionFalse {
+		verdict, kind, revision = failed, eventtype.AppFailed, a.Status.LastAttemptedRevision
+	}
+	of := fmt.Sprintf("%s generation %d", revision, a.Generation)
+	if is.Verdict == verdict && is.Of == of {
+		return all
+	}
+	is.Verdict, is.Of = verdict, of
+	about = about.at(revision)
+	if verdict == failed {
+		about.Reason, about.Message = ready.Reason, short(ready.Message)
+	}
+	return append(all, happened{kind, now, about})
+}
+
+// deleted returns that an object is gone.
+func deleted(key subject, was state, now time.Time) []happened {
+	about := key.data()
+	if was.Owner != "" {
+		about.Tenant, about.Project, _ = strings.Cut(was.Owner, "/")
+	}
+	return []happened{{key.kind + ".deleted", now, about}}
+}
+
+// at returns the data with a revision, and its commit if it has one.
+func (d data) at(revision string) data {
+	d.Revision = short(revision)
+	if _, commit, has := strings.Cut(revision, "sha1:"); has {
+		d.Commit = commit
+	}
+	return d
+}
+
+// maxText bounds each text in a message whose length is not bounded elsewhere, in bytes: so that, encoded, no message is larger than eventtype.MaxBody.
+const maxText = 2 << 10
+
+func short(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
+}

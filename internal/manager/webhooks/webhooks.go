@@ -1,0 +1,121 @@
+// Package webhooks has the operations about webhooks: endpoints that are told what happens.
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/kubeop/kubeop/internal/kms"
+	"github.com/kubeop/kubeop/internal/manager/access"
+	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/ratelimit"
+	"github.com/kubeop/kubeop/internal/manager/webhooksign"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// maxWrites is how many writes about webhooks a tenant makes in a day: each is an event in the audit log, which stays.
+const maxWrites = 1000
+
+// Store keeps webhooks, and requests with an Idempotency-Key.
+type Store interface {
+	store.Webhooks
+	store.Requests
+}
+
+// Operations are those of this package.
+type Operations struct {
+	Store Store
+	// Tenant returns what to answer if there is no such tenant, and nil if there is.
+	Tenant func(ctx context.Context, name string) error
+	// Check says why nothing is sent to a URL, nil if it is; a nil Check: the manager sends nothing at all.
+	Check func(ctx context.Context, u *url.URL) error
+	// KeyFile has the keys that encrypt secrets, "" if there are none.
+	KeyFile string
+	Now     func() time.Time
+	// Writes limits them, see NewLimit.
+	Writes *ratelimit.Limiter
+}
+
+// NewLimit returns the limit of the writes of each tenant in a day.
+func NewLimit(now func() time.Time) *ratelimit.Limiter {
+	return ratelimit.New(maxWrites/(24*time.Hour).Seconds(), maxWrites, now)
+}
+
+// now is as exact as the store, so that an answer has the times that a list will have.
+func (o *Operations) now() time.Time { return o.Now().UTC().Truncate(time.Microsecond) }
+
+// writes refuses a write of a tenant, if webhooks are off or it wrote too often.
+func (o *Operations) writes(tenant string) error {
+	if o.Check == nil {
+		return problem.New(problem.Conflict, "The manager sends nothing to webhooks: who installed it sets manager.webhooks.enabled of the chart.")
+	}
+	wait, ok := o.Writes.Take(tenant)
+	if ok {
+		return nil
+	}
+	refused := problem.New(problem.TooManyRequests, fmt.Sprintf("There were %d changes, tests and repetitions of the webhooks within a day. The header Retry-After says after how many seconds the next one is possible.", maxWrites))
+	return huma.ErrorWithHeaders(refused, map[string][]string{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}})
+}
+
+// find returns a webhook to which the caller may do something. Those of others are not found.
+func (o *Operations) find(ctx context.Context, id string, verb access.Verb) (store.Webhook, error) {
+	refused := problem.New(problem.Forbidden, "")
+	grant := auth.Of(ctx).Grant
+	for _, tenant := range grant.Tenants() {
+		if !grant.May(access.Webhooks, verb, tenant, "") {
+			continue
+		}
+		w, err := o.Store.GetWebhook(ctx, tenant, id)
+		if err == nil {
+			return w, nil
+		}
+		if refused = problem.FromStore(ctx, err); !errors.Is(err, store.ErrNotFound) {
+			break
+		}
+	}
+	return store.Webhook{}, refused
+}
+
+// change is find for a write.
+func (o *Operations) change(ctx context.Context, id string) (store.Webhook, error) {
+	w, err := o.find(ctx, id, access.Update)
+	if err == nil {
+		err = o.writes(w.Tenant)
+	}
+	return w, err
+}
+
+func (o *Operations) event(ctx context.Context, action string, w store.Webhook) store.Event {
+	e := auth.Of(ctx).Event(ctx, o.now(), action, "webhook/"+w.ID)
+	e.Tenant = w.Tenant
+	return e
+}
+
+// secretID is the id of a secret in the store, by that of the request that makes it.
+func secretID(webhook, request string) string { return webhook + "/" + request }
+
+// newSecret makes a secret.
+func (o *Operations) newSecret(ctx context.Context, id string) (secret string, sealed store.Sealed, err error) {
+	if o.KeyFile == "" {
+		return "", store.Sealed{}, problem.New(problem.Unavailable, "The manager has no keys that encrypt the secrets of webhooks: who installed it sets manager.keySecret of the chart.")
+	}
+	keys, err := kms.Read(o.KeyFile)
+	if err != nil {
+		return "", store.Sealed{}, unreadable(ctx, err)
+	}
+	secret = webhooksign.NewSecret()
+	place := kms.Place{Table: store.KindWebhookSecret, ID: id}
+	made, err := keys.Seal(place, []byte(secret))
+	if err != nil {
+		return "", store.Sealed{}, err
+	}
+	return secret, store.Sealed{Kind: place.Table, ID: place.ID, Key: made.Key, Data: made.Data}, nil
+}
