@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/denial"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/delivery/metadata"
@@ -60,10 +60,9 @@ func unconfined(err error) error {
 	return step.GoOn(step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign))
 }
 
-// leaving reports whether a write failed because the definition of its kind is being deleted, or was. No type of errors says the first.
+// leaving reports whether a write failed because the definition of its kind is being deleted, or was.
 func leaving(err error) bool {
-	return apierrors.IsMethodNotSupported(err) || metadata.Unserved(err) ||
-		apierrors.IsForbidden(err) && strings.Contains(err.Error(), "custom resource definition is terminating")
+	return apierrors.IsMethodNotSupported(err) || metadata.Unserved(err) || denial.DefinitionEnds(err)
 }
 
 // entry is what the inventory has of the project's ClusterNetworkPolicy.

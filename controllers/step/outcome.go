@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/denial"
 )
 
 // verdict says how a step ended that did not succeed, with the reason for its condition.
@@ -106,14 +106,9 @@ func Refused(reason string, err, foreign error) error {
 	return Stop(reason, err)
 }
 
-// unjudged is in the message of the API server about an object that a policy could not judge: the API server does not serve Guardrails yet, as
-// just after its start, has not seen those of the namespace, or could not read them in time. It is compared as text, because there is no
-// type: such a refusal is Invalid, as all refusals of policies are.
-const unjudged = "denied request: failed to configure "
-
 // Unacceptable reports whether the API server will refuse an object again until it is changed.
 func Unacceptable(err error) bool {
-	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !strings.Contains(err.Error(), unjudged)
+	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !denial.Unjudged(err)
 }
 
 // Ended reports whether an error comes from this package, and so already says how the step ends.

@@ -238,7 +238,7 @@ func TestADegradedStepIsAnEventOnce(t *testing.T) {
 // TestAStatusThatTheAPIServerFindsTooLargeIsSaidInAnother: what was reported before stays, so that it is as large as before.
 func TestAStatusThatTheAPIServerFindsTooLargeIsSaidInAnother(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"the API server": apierrors.NewRequestEntityTooLargeError("limit is 3145728"), "etcd": errors.New("etcdserver: request is too large"),
+		"the API server": apierrors.NewRequestEntityTooLargeError("limit is 3145728"), "etcd": &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "etcdserver: request is too large"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, web())

@@ -3,11 +3,9 @@ package step
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -62,9 +60,3 @@ func markSize(obj Object, size int) bool {
 }
 
 func mebibytes(n int) float64 { return float64(n) / (1 << 20) }
-
-// refusedForSize reports whether the API server refused an object because of its size. A refusal by etcd is compared as text, because it has
-// no type: the API server answers it as an internal error without a reason, with etcd's message.
-func refusedForSize(err error) bool {
-	return apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
-}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/denial"
 )
 
 // write writes the status, and notifies the scope.
@@ -34,7 +35,7 @@ func (r *Runner) patch(ctx context.Context, before, obj Object) error {
 	if err != nil {
 		return err
 	}
-	if err = r.send(ctx, before, obj, is); refusedForSize(err) {
+	if err = r.send(ctx, before, obj, is); denial.ForSize(err) {
 		markSize(obj, max(len(is), sizeLimit))
 		return r.reportTooLarge(ctx, before, err)
 	}

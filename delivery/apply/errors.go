@@ -6,8 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/kubeop/kubeop/delivery/denial"
 	"github.com/kubeop/kubeop/delivery/inventory"
-	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // ErrPending says that an object will be applied as soon as some operation in progress has ended; nothing is wrong.
@@ -29,7 +29,7 @@ func (e *quotaError) Is(reason error) bool { return reason == ErrQuota }
 
 // OverQuota reports whether the API server refused an object because of a quota.
 func OverQuota(err error) bool {
-	return errors.Is(err, ErrQuota) || quota.Exceeded(err)
+	return errors.Is(err, ErrQuota) || denial.ByQuota(err)
 }
 
 // Only reports whether all objects in an error of Apply failed for one of these reasons: ErrPending, ErrContested, ErrForeign or ErrQuota.

@@ -2,7 +2,6 @@ package quota
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,11 +20,4 @@ func Retry(write func() error) error { return retry.OnError(contention, Contende
 func Contended(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsConflict(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "resourcequotas"
-}
-
-// Exceeded reports whether the API server refused an object because it would exceed a quota. The message is compared as text, because there is
-// no type: the admission plugin of quotas sets neither a reason of its own nor a cause.
-func Exceeded(err error) bool {
-	var status apierrors.APIStatus
-	return apierrors.IsForbidden(err) && errors.As(err, &status) && strings.Contains(status.Status().Message, "exceeded quota:")
 }

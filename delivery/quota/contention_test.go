@@ -13,24 +13,22 @@ var (
 	contended = apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "kubeop", errors.New("the object has been modified"))
 	conflict  = apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("the object has been modified"))
 	exceeded  = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota: kubeop, requested: pods=1"))
-	forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("no right"))
 )
 
-func TestRefusalsByAQuotaAreRecognized(t *testing.T) {
+func TestConflictsAboutAQuotaAreRecognized(t *testing.T) {
 	for name, c := range map[string]struct {
-		err                 error
-		contended, exceeded bool
+		err  error
+		want bool
 	}{
-		"a conflict about the quota": {fmt.Errorf("Pod/web: %w", contended), true, false},
-		"another conflict":           {conflict, false, false},
-		"over the quota":             {fmt.Errorf("Pod/web: %w", exceeded), false, true},
-		"another refusal":            {forbidden, false, false},
-		"the same words":             {errors.New("exceeded quota: kubeop"), false, false},
-		"none":                       {nil, false, false},
+		"a conflict about the quota": {fmt.Errorf("Pod/web: %w", contended), true},
+		"another conflict":           {conflict, false},
+		"over the quota":             {exceeded, false},
+		"the same words":             {errors.New("resourcequotas"), false},
+		"none":                       {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, over := Contended(c.err), Exceeded(c.err); got != c.contended || over != c.exceeded {
-				t.Errorf("contended: %t, exceeded: %t", got, over)
+			if got := Contended(c.err); got != c.want {
+				t.Errorf("contended: %t, want %t", got, c.want)
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/delivery/denial"
 )
 
 // class says what caused an error. If errors are joined, the highest class counts.
@@ -62,7 +63,7 @@ var (
 func classifyOne(err error) class {
 	switch e := err.(type) { //nolint:errorlint // classify walks the tree
 	case apierrors.APIStatus:
-		return classifyStatus(e.Status())
+		return classifyStatus(err, e.Status())
 	case *NotAllowed:
 		return input
 	case *Terminating, *ClaimsInTheWay:
@@ -79,7 +80,7 @@ func classifyOne(err error) class {
 	return unknown
 }
 
-func classifyStatus(s metav1.Status) class {
+func classifyStatus(err error, s metav1.Status) class {
 	switch s.Reason {
 	case metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout, metav1.StatusReasonTooManyRequests,
 		metav1.StatusReasonInternalError, metav1.StatusReasonServiceUnavailable, metav1.StatusReasonConflict,
@@ -89,12 +90,12 @@ func classifyStatus(s metav1.Status) class {
 		// The namespace, the kind or the object may be created or deleted by others at any time.
 		return environment
 	case metav1.StatusReasonInvalid:
-		if unjudged(s) {
+		if denial.Unjudged(err) {
 			return environment
 		}
 		return input
 	case metav1.StatusReasonForbidden:
-		if namespaceEnds(s) || overQuota(s) {
+		if namespaceEnds(s) || denial.ByQuota(err) || denial.ByNewQuota(err) {
 			return environment
 		}
 		return input
@@ -117,24 +118,6 @@ func namespaceEnds(s metav1.Status) bool {
 		}
 	}
 	return false
-}
-
-// Unjudged reports whether the API server refused an object because an admission policy could not judge it.
-func Unjudged(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && unjudged(status.Status())
-}
-
-// unjudged: the API server does not serve the parameters of the policy yet, has not seen those of the namespace, or could not read them in time. The
-// message is compared as text, because there is no type.
-func unjudged(s metav1.Status) bool {
-	return strings.Contains(s.Message, "denied request: failed to configure ")
-}
-
-// overQuota reports whether a quota refused an object: it has no room, or is so new that nothing was counted yet. The message is compared as
-// text, because there is no type: the admission plugin of quotas sets neither a reason of its own nor a cause.
-func overQuota(s metav1.Status) bool {
-	return strings.Contains(s.Message, "exceeded quota:") || strings.Contains(s.Message, "status unknown for quota:")
 }
 
 // Faults collects the errors of one action's requests with their types, because Helm returns only their text.

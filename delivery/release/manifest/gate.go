@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/denial"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
@@ -173,7 +174,7 @@ func (g *Gate) Classify(err error, hide func(string) string) error {
 		return fault.Plain(g.Unjudged, hide)
 	case g.Refused != nil, errors.As(err, &refused):
 		return &fault.NotAllowed{Err: fault.Mask(refused.Err, hide)}
-	case apierrors.IsInvalid(g.Storage) && !fault.Unjudged(g.Storage) || apierrors.IsRequestEntityTooLargeError(g.Storage):
+	case apierrors.IsInvalid(g.Storage) && !denial.Unjudged(g.Storage) || apierrors.IsRequestEntityTooLargeError(g.Storage):
 		return fault.Render(ErrTooLargeToRecord)
 	case errors.Is(text, fault.ErrRender):
 		return text
