@@ -198,10 +198,16 @@ func TestObjectsAreKnownUntilTheStatusHasThem(t *testing.T) {
 	if err := b.reconcile(); !errors.Is(err, away) || !b.has("ConfigMap", "two") {
 		t.Fatalf("got %v", err)
 	}
+	if left, err := b.recorder.Journal.Of(t.Context(), b.app.UID); err != nil || len(left) != 2 {
+		t.Errorf("before the status, the journal has %v, %v", left, err)
+	}
 	away = nil
 	b.change(func(app *v1alpha1.App) { manifests(app, "one") })
 	if err := b.reconcile(); err != nil || b.has("ConfigMap", "two") {
 		t.Errorf("the object that left the source stays: %v; the inventory is %v", err, b.app.Status.Inventory)
+	}
+	if left, err := b.recorder.Journal.Of(t.Context(), b.app.UID); err != nil || len(left) > 0 {
+		t.Errorf("the journal still has what the status reports: %v, %v", left, err)
 	}
 }
 

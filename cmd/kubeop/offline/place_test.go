@@ -3,6 +3,7 @@ package offline
 import (
 	"encoding/xml"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +112,20 @@ func TestAFolderEndsAtItsRoot(t *testing.T) {
 	}
 	if _, err := openWorktree(t.Context(), root+"/kubeop.yaml"); err == nil || !strings.HasSuffix(err.Error(), "is not a folder") {
 		t.Errorf("a file as a folder: %v", err)
+	}
+}
+
+// TestTheTopFolderIsFoundFromBelow: the first one at or above a folder that has kubeop.yaml, or else the folder itself. A folder that cannot be read is
+// an error, and nothing above it is taken.
+func TestTheTopFolderIsFoundFromBelow(t *testing.T) {
+	root, none := write(t, repository(nil)), t.TempDir()
+	for folder, want := range map[string]string{root: root, filepath.Join(root, "projects", "shop"): root, none: none} {
+		if got, err := topFolder(folder); err != nil || got != want {
+			t.Errorf("of %s: got %s, %v, want %s", folder, got, err, want)
+		}
+	}
+	if got, err := topFolder(filepath.Join(root, "kubeop.yaml", "x")); err == nil || got != "" {
+		t.Errorf("below a file: got %s, %v", got, err)
 	}
 }
 
