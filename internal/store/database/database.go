@@ -36,18 +36,18 @@ func (db *DB) Close() error { return db.pool.Close() }
 func (db *DB) Exec(ctx context.Context, statement string, arguments ...any) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return changed(db.pool.ExecContext(ctx, db.dialect.say(statement), clean(arguments)...))
+	return changed(db.pool.ExecContext(ctx, db.dialect.withPlaceholders(statement), clean(arguments)...))
 }
 
-// Write runs a transaction, which is rolled back unless do returns nil. Transactions on the same thing follow each other: whatever one reads, and then decides by, no other
-// transaction on it changes meanwhile. on is "" for those that decide nothing. do runs again if the database ended the transaction for the sake of another one. After an error
+// Write runs a transaction, which is rolled back unless do returns nil. Transactions with the same lock follow each other: whatever one reads, and then decides by, no other
+// transaction with that lock changes meanwhile. lock is "" for those that decide nothing. do runs again if the database ended the transaction for the sake of another one. After an error
 // of a statement do has to return.
-func (db *DB) Write(ctx context.Context, on string, do func(context.Context, *Tx) error) error {
+func (db *DB) Write(ctx context.Context, lock string, do func(context.Context, *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return db.write(ctx, func(ctx context.Context, tx *Tx) error {
-		if on != "" {
-			if err := tx.lock(ctx, lockOn, on); err != nil {
+		if lock != "" {
+			if err := tx.lock(ctx, lockWrite+lock); err != nil {
 				return err
 			}
 		}
@@ -56,12 +56,12 @@ func (db *DB) Write(ctx context.Context, on string, do func(context.Context, *Tx
 }
 
 // WriteLong is Write for a transaction that may take as long as the context lasts. It does not run again.
-func (db *DB) WriteLong(ctx context.Context, on string, do func(context.Context, *Tx) error) error {
+func (db *DB) WriteLong(ctx context.Context, lock string, do func(context.Context, *Tx) error) error {
 	return db.transaction(ctx, &sql.TxOptions{Isolation: db.dialect.Isolation}, func(ctx context.Context, tx *Tx) error {
-		if err := tx.patient(ctx); err != nil {
+		if err := tx.setTimeout(ctx, tx.dialect.Timeouts.None); err != nil {
 			return err
 		}
-		if err := tx.lock(ctx, lockOn, on); err != nil {
+		if err := tx.lock(ctx, lockWrite+lock); err != nil {
 			return err
 		}
 		return do(ctx, tx)
@@ -71,7 +71,7 @@ func (db *DB) WriteLong(ctx context.Context, on string, do func(context.Context,
 func (db *DB) write(ctx context.Context, do func(context.Context, *Tx) error) error {
 	for try := 1; ; try++ {
 		err := db.transaction(ctx, &sql.TxOptions{Isolation: db.dialect.Isolation}, do)
-		if err == nil || try == tries || db.dialect.Again == nil || !db.dialect.Again(err) {
+		if err == nil || try == tries || db.dialect.Retryable == nil || !db.dialect.Retryable(err) {
 			return err
 		}
 		select {
@@ -89,7 +89,7 @@ func (db *DB) Snapshot(ctx context.Context, do func(context.Context, *Tx) error)
 		options.Isolation = sql.LevelRepeatableRead
 	}
 	return db.transaction(ctx, options, func(ctx context.Context, tx *Tx) error {
-		if err := tx.patient(ctx); err != nil {
+		if err := tx.setTimeout(ctx, tx.dialect.Timeouts.None); err != nil {
 			return err
 		}
 		return do(ctx, tx)
@@ -113,7 +113,7 @@ func (db *DB) transaction(ctx context.Context, options *sql.TxOptions, do func(c
 
 func (db *DB) query(ctx context.Context, statement string, arguments []any) (*sql.Rows, context.CancelFunc, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
-	rows, err := db.pool.QueryContext(ctx, db.dialect.say(statement), clean(arguments)...)
+	rows, err := db.pool.QueryContext(ctx, db.dialect.withPlaceholders(statement), clean(arguments)...)
 	if err != nil {
 		cancel()
 	}

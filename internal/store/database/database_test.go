@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -115,6 +116,51 @@ func TestMigrationsFromBeforeTheyHadNames(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestATableOfMigrationsThatANewerProgramExtendedIsUsed: an older one leaves it as it is.
+func TestATableOfMigrationsThatANewerProgramExtendedIsUsed(t *testing.T) {
+	onBoth(t, func(t *testing.T, open func() *database.DB) {
+		db := open()
+		if err := db.Migrate(t.Context(), []database.Migration{one}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(t.Context(), `ALTER TABLE migrations ADD COLUMN applied TEXT NOT NULL DEFAULT ''`); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Migrate(t.Context(), []database.Migration{one, two}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAMigrationThatWaitsForABackupLetsOthersRead: each read that begins later would wait behind it.
+func TestAMigrationThatWaitsForABackupLetsOthersRead(t *testing.T) {
+	onBoth(t, func(t *testing.T, open func() *database.DB) {
+		db, newer, migrated := open(), open(), make(chan error, 1)
+		if err := db.Migrate(t.Context(), []database.Migration{one}); err != nil {
+			t.Fatal(err)
+		}
+		count := func(ctx context.Context, of database.Querier) {
+			t.Helper()
+			if _, err := database.One(ctx, of, database.Int64, `SELECT count(*) FROM a`); err != nil {
+				t.Error(err)
+			}
+		}
+		err := db.Snapshot(t.Context(), func(ctx context.Context, tx *database.Tx) error {
+			count(ctx, tx)
+			go func() { migrated <- newer.Migrate(t.Context(), []database.Migration{one, two}) }()
+			for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				limited, cancel := context.WithTimeout(ctx, time.Second) // A token is looked for as long.
+				count(limited, db)
+				cancel()
+			}
+			return nil
+		})
+		if err := errors.Join(err, <-migrated); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestProgramsThatStartAtOnceMigrateOnce(t *testing.T) {

@@ -3,7 +3,6 @@ package database
 import (
 	"context"
 	"database/sql"
-	"hash/fnv"
 	"strconv"
 	"strings"
 )
@@ -18,24 +17,34 @@ type Dialect struct {
 	Types *strings.Replacer
 	// Isolation is that of a transaction that writes.
 	Isolation sql.IsolationLevel
-	// Again reports whether a transaction that failed may succeed if it runs again: the database ended it for the sake of another.
-	Again func(error) bool
-	// Locks are the statements that take locks by two numbers.
+	// Retryable reports whether a transaction that failed may succeed if it runs again: the database ended it for the sake of another.
+	Retryable func(error) bool
+	// LockTimedOut reports whether a statement failed because of the lock_timeout of Timeouts.TableLock.
+	LockTimedOut func(error) bool
+	// Locks are the statements that take advisory locks.
 	Locks Locks
+	// Timeouts are the statements that set timeouts.
+	Timeouts Timeouts
 	// Schema knows the tables.
 	Schema Schema
 }
 
-// Locks are statements with two numbers as their arguments, a kind and a name. Without them no lock is needed: one program uses the database, and all transactions that write follow each other.
+// Locks are statements with the name of a lock as their argument. Without them no lock is needed: one program uses the database, and all transactions that write follow each other.
 type Locks struct {
 	// Transaction waits for a lock that ends with the transaction.
 	Transaction string
 	// Try takes a lock that ends with the connection, and returns whether it got it. Release ends it before.
 	Try, Release string
-	// Watch has the database end a connection that is silent for longer than LosingAfter.
-	Watch string
-	// Patient has a transaction not be ended because one of its statements takes long.
-	Patient string
+}
+
+// Timeouts are statements, "" where the database needs none.
+type Timeouts struct {
+	// LeaderSession makes the database end this connection once it is silent for longer than LosingAfter.
+	LeaderSession string
+	// None lets this transaction take as long as it likes, in a statement and between two of them.
+	None string
+	// TableLock makes a statement of this transaction fail if it waits long for a lock of a table: all who use the table later wait behind it.
+	TableLock string
 }
 
 // Schema says what is in a database.
@@ -60,40 +69,33 @@ const (
 	Real    Kind = "real"
 )
 
-// The kinds of locks.
+// The kinds of locks, with which their names begin.
 const (
-	lockOn = 0x6b756201 + iota
-	lockOrder
-	lockLead
+	lockWrite = "write/"
+	lockOrder = "order/"
+	lockLead  = "lead/"
 )
 
-// numberOf returns the number of a lock. Two names with one number wait for each other in vain, and nothing else.
-func numberOf(name string) int32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name)) // It cannot fail.
-	return int32(h.Sum32())
-}
-
-// say returns a statement in the dialect. A statement has no question mark but for placeholders.
-func (d *Dialect) say(statement string) string {
+// withPlaceholders returns a statement with the placeholders of the dialect. A statement has no question mark but for placeholders.
+func (d *Dialect) withPlaceholders(statement string) string {
 	if !d.Numbered {
 		return statement
 	}
-	var said strings.Builder
+	var written strings.Builder
 	next := 1
 	for i := 0; i < len(statement); i++ {
 		if statement[i] != '?' {
-			said.WriteByte(statement[i])
+			written.WriteByte(statement[i])
 			continue
 		}
-		said.WriteByte('$')
+		written.WriteByte('$')
 		if i+1 < len(statement) && statement[i+1] >= '1' && statement[i+1] <= '9' {
 			continue // It has its number.
 		}
-		said.WriteString(strconv.Itoa(next))
+		written.WriteString(strconv.Itoa(next))
 		next++
 	}
-	return said.String()
+	return written.String()
 }
 
 // clean returns arguments as both kinds keep and find them: without what text in PostgreSQL cannot hold, and callers may send as part of a name; and without empty bytes, which the

@@ -16,7 +16,7 @@ const (
 	LosingAfter = 15 * time.Second
 )
 
-// Lead runs do unless another one leads in what is named so, and reports whether it did. The context of do ends when the lead is lost, because the database does not answer. One that
+// Lead runs do unless another one has the lead of this name, and reports whether it did. The context of do ends when the lead is lost, because the database does not answer. One that
 // is killed loses it at once, and one that hangs after LosingAfter.
 func (db *DB) Lead(ctx context.Context, name string, do func(context.Context) error) (led bool, err error) {
 	if _, has := db.leads.LoadOrStore(name, true); has {
@@ -30,7 +30,7 @@ func (db *DB) Lead(ctx context.Context, name string, do func(context.Context) er
 	if err != nil {
 		return false, fmt.Errorf("taking the lead: %w", err)
 	}
-	l := &lead{conn: conn, dialect: db.dialect, number: numberOf(name)}
+	l := &lead{conn: conn, dialect: db.dialect, lock: lockLead + name}
 	if led, err = l.take(ctx); err != nil || !led {
 		// What is wrong with the connection is known then.
 		_ = conn.Close()
@@ -56,19 +56,19 @@ func (db *DB) Lead(ctx context.Context, name string, do func(context.Context) er
 type lead struct {
 	conn    *sql.Conn
 	dialect *Dialect
-	number  int32
+	lock    string
 }
 
 func (l *lead) take(ctx context.Context) (taken bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, renewWithin)
 	defer cancel()
-	if err := l.conn.QueryRowContext(ctx, l.dialect.say(l.dialect.Locks.Try), lockLead, l.number).Scan(&taken); err != nil {
+	if err := l.conn.QueryRowContext(ctx, l.dialect.withPlaceholders(l.dialect.Locks.Try), l.lock).Scan(&taken); err != nil {
 		return false, fmt.Errorf("taking the lead: %w", err)
 	}
 	if !taken {
 		return false, nil
 	}
-	if _, err := l.conn.ExecContext(ctx, l.dialect.Locks.Watch); err != nil {
+	if _, err := l.conn.ExecContext(ctx, l.dialect.Timeouts.LeaderSession); err != nil {
 		l.discard()
 		return false, fmt.Errorf("taking the lead: %w", err)
 	}
@@ -100,7 +100,7 @@ func (l *lead) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), renewWithin)
 	defer cancel()
 	// If it fails, the end of the connection does the same.
-	_, _ = l.conn.ExecContext(ctx, l.dialect.say(l.dialect.Locks.Release), lockLead, l.number)
+	_, _ = l.conn.ExecContext(ctx, l.dialect.withPlaceholders(l.dialect.Locks.Release), l.lock)
 	l.discard()
 }
 

@@ -2,7 +2,9 @@ package database
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 )
 
 // Migration is a step of the schema. It only ever adds to it, so that an older program works with the database of a newer one, and a rollback needs nothing. None is changed once it was
@@ -12,10 +14,28 @@ type Migration struct{ Name, Up string }
 // Migrating is the lock of those who migrate.
 const Migrating = "migrations"
 
+// lockPause is how long a migration waits before it asks for the locks of its tables again.
+const lockPause = 2 * time.Second
+
 // Migrate applies what the database does not have yet, in one transaction. Programs that start at once follow each other. A database that a newer program migrated further is
-// left as it is; one whose migrations are others than these is refused.
+// left as it is; one whose migrations are others than these is refused. While a table is read for long, as by a backup, Migrate waits until the context ends, and lets others read the table.
 func (db *DB) Migrate(ctx context.Context, all []Migration) error {
-	return db.WriteLong(ctx, Migrating, func(ctx context.Context, tx *Tx) error { return tx.Migrate(ctx, all) })
+	for {
+		err := db.WriteLong(ctx, Migrating, func(ctx context.Context, tx *Tx) error {
+			if err := tx.setTimeout(ctx, tx.dialect.Timeouts.TableLock); err != nil {
+				return err
+			}
+			return tx.Migrate(ctx, all)
+		})
+		if err == nil || db.dialect.LockTimedOut == nil || !db.dialect.LockTimedOut(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(lockPause):
+		}
+	}
 }
 
 // Migrate is DB.Migrate within a transaction.
@@ -51,11 +71,13 @@ func (tx *Tx) migrations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	up := `CREATE TABLE migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT`
+	var up string
 	switch columns {
+	case 0:
+		up = `CREATE TABLE migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT`
 	case 1:
 		up = `ALTER TABLE migrations ADD COLUMN name TEXT NOT NULL DEFAULT ''`
-	case 2:
+	default: // A newer program may have added more.
 		return nil
 	}
 	if tx.dialect.Types != nil {

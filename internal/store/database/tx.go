@@ -13,36 +13,37 @@ type Tx struct {
 
 // Exec runs a statement, and returns how many rows it changed.
 func (tx *Tx) Exec(ctx context.Context, statement string, arguments ...any) (int64, error) {
-	return changed(tx.tx.ExecContext(ctx, tx.dialect.say(statement), clean(arguments)...))
+	return changed(tx.tx.ExecContext(ctx, tx.dialect.withPlaceholders(statement), clean(arguments)...))
 }
 
 // QueryRow runs a query for one row. Its Scan returns sql.ErrNoRows if there is none.
 func (tx *Tx) QueryRow(ctx context.Context, statement string, arguments ...any) *sql.Row {
-	return tx.tx.QueryRowContext(ctx, tx.dialect.say(statement), clean(arguments)...)
+	return tx.tx.QueryRowContext(ctx, tx.dialect.withPlaceholders(statement), clean(arguments)...)
 }
 
 // Ordered has the rows that this transaction inserts into a table next get IDs that are greater than those of all that is committed, and less than those of all that is committed
 // later: so whoever reads on after an ID misses nothing. Others that insert wait until the transaction ends, so it stands right before the insert.
-func (tx *Tx) Ordered(ctx context.Context, table string) error { return tx.lock(ctx, lockOrder, table) }
+func (tx *Tx) Ordered(ctx context.Context, table string) error { return tx.lock(ctx, lockOrder+table) }
 
 func (tx *Tx) query(ctx context.Context, statement string, arguments []any) (*sql.Rows, context.CancelFunc, error) {
-	rows, err := tx.tx.QueryContext(ctx, tx.dialect.say(statement), clean(arguments)...)
+	rows, err := tx.tx.QueryContext(ctx, tx.dialect.withPlaceholders(statement), clean(arguments)...)
 	return rows, func() {}, err
 }
 
-func (tx *Tx) lock(ctx context.Context, kind int, name string) error {
+func (tx *Tx) lock(ctx context.Context, name string) error {
 	if tx.dialect.Locks.Transaction == "" {
 		return nil
 	}
-	_, err := tx.Exec(ctx, tx.dialect.Locks.Transaction, kind, numberOf(name))
+	_, err := tx.Exec(ctx, tx.dialect.Locks.Transaction, name)
 	return err
 }
 
-func (tx *Tx) patient(ctx context.Context) error {
-	if tx.dialect.Locks.Patient == "" {
+// setTimeout runs one of the dialect's Timeouts.
+func (tx *Tx) setTimeout(ctx context.Context, statement string) error {
+	if statement == "" {
 		return nil
 	}
-	_, err := tx.Exec(ctx, tx.dialect.Locks.Patient)
+	_, err := tx.Exec(ctx, statement)
 	return err
 }
 

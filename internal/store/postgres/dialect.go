@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,10 +20,15 @@ var dialect = &database.Dialect{
 		"REAL", "DOUBLE PRECISION", ") STRICT", ")"),
 	// What a transaction decides by is held by locks, so each statement sees what was committed before it. SERIALIZABLE would fail often instead: in a small table it takes each two rows for the same.
 	Isolation: sql.LevelReadCommitted,
-	Again:     again,
+	Retryable: retryable, LockTimedOut: lockTimedOut,
 	Locks: database.Locks{
-		Transaction: `SELECT pg_advisory_xact_lock(?::int, ?::int)`, Try: `SELECT pg_try_advisory_lock(?::int, ?::int)`, Release: `SELECT pg_advisory_unlock(?::int, ?::int)`,
-		Watch: fmt.Sprintf(`SET idle_session_timeout = %d`, database.LosingAfter.Milliseconds()), Patient: `SET LOCAL statement_timeout = 0`,
+		Transaction: `SELECT pg_advisory_xact_lock(` + lockNumber + `)`, Try: `SELECT pg_try_advisory_lock(` + lockNumber + `)`, Release: `SELECT pg_advisory_unlock(` + lockNumber + `)`,
+	},
+	Timeouts: database.Timeouts{
+		LeaderSession: fmt.Sprintf(`SET idle_session_timeout = %d`, database.LosingAfter.Milliseconds()),
+		None:          `SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`,
+		// Ping and the lookup of a token, which may have to wait for a lock of a table behind a migration that waits, take longer than this.
+		TableLock: `SET LOCAL lock_timeout = '500ms'`,
 	},
 	Schema: database.Schema{
 		Columns: `SELECT table_name::text, column_name::text, data_type::text FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
@@ -32,10 +38,18 @@ var dialect = &database.Dialect{
 	},
 }
 
-// again reports whether PostgreSQL ended a transaction because of another one: serialization_failure, deadlock_detected.
-func again(err error) bool {
+// lockNumber is the number of an advisory lock by its name. All schemas of a database have the same locks, so the name of the schema is part of it. Of 64 bits two names never have the same number.
+const lockNumber = `hashtextextended(concat(current_schema(), '/', ?::text) COLLATE "C", 0)`
+
+// retryable reports whether PostgreSQL ended a transaction because of another one: serialization_failure, deadlock_detected.
+func retryable(err error) bool { return hasCode(err, "40001", "40P01") }
+
+// lockTimedOut reports whether a statement waited for a lock for too long: lock_not_available.
+func lockTimedOut(err error) bool { return hasCode(err, "55P03") }
+
+func hasCode(err error, codes ...string) bool {
 	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
+	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }
 
 // sequence is where a table takes its IDs from.

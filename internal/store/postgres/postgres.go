@@ -3,11 +3,14 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,11 +33,13 @@ const (
 	minVersion = 140000
 )
 
-// settings are those of a connection, unless the URL has others. Statements and locks are waited for, and silent transactions are kept, for less time than database waits for a
-// transaction; the server notices by the last ones that the other side is gone.
+// startup are the settings that a connection begins with, unless the URL has others. PgBouncer takes these, and refuses connections that begin with those of settings.
+var startup = map[string]string{"application_name": "kubeop-manager", "client_encoding": "UTF8"}
+
+// settings are made once a connection is there, unless the URL has others. By tcp_keepalives the server notices that the other side is gone. A manager that stops answering in a transaction
+// keeps its locks until idle_in_transaction_session_timeout; that is less than statement_timeout, so that others who wait for them get them. Long transactions have neither of these bounds.
 var settings = map[string]string{
-	"application_name": "kubeop-manager", "client_encoding": "UTF8", "statement_timeout": "15s", "idle_in_transaction_session_timeout": "30s",
-	"tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3",
+	"statement_timeout": "15s", "idle_in_transaction_session_timeout": "10s", "tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3",
 }
 
 // Open connects to the database at a URL, and migrates it. The database has to be there.
@@ -52,15 +57,10 @@ func Open(ctx context.Context, address string) (*sqlstore.Store, error) {
 
 // Connect connects to the database at a URL as it is.
 func Connect(ctx context.Context, address string) (*database.DB, error) {
-	config, err := Parse(address)
+	pool, err := openPool(address)
 	if err != nil {
 		return nil, err
 	}
-	pool := stdlib.OpenDB(*config)
-	pool.SetMaxOpenConns(connections)
-	pool.SetMaxIdleConns(idle)
-	pool.SetConnMaxIdleTime(idleTime)
-	pool.SetConnMaxLifetime(old)
 	limited, cancel := context.WithTimeout(ctx, 2*connectTimeout)
 	defer cancel()
 	var version int
@@ -79,6 +79,47 @@ func Connect(ctx context.Context, address string) (*database.DB, error) {
 	return nil, errors.Join(err, pool.Close())
 }
 
+// openPool opens the pool of connections to the database at a URL.
+func openPool(address string) (*sql.DB, error) {
+	config, err := Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	// The files of certificates that the URL names are read for each connection: an authority is replaced without a restart.
+	readCertificates := func(_ context.Context, c *pgx.ConnConfig) error {
+		now, err := Parse(address)
+		if err != nil {
+			return err
+		}
+		c.TLSConfig, c.Fallbacks = now.TLSConfig, now.Fallbacks
+		return nil
+	}
+	pool := stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(readCertificates), stdlib.OptionAfterConnect(configure))
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(idle)
+	pool.SetConnMaxIdleTime(idleTime)
+	pool.SetConnMaxLifetime(old)
+	return pool, nil
+}
+
+// configure makes the settings of a connection that the URL has not made.
+func configure(ctx context.Context, conn *pgx.Conn) error {
+	made := conn.Config().RuntimeParams
+	var calls []string
+	var arguments []any
+	for name, value := range settings {
+		if _, has := made[name]; !has {
+			calls = append(calls, fmt.Sprintf("set_config($%d, $%d, false)", len(arguments)+1, len(arguments)+2))
+			arguments = append(arguments, name, value)
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	_, err := conn.Exec(ctx, "SELECT "+strings.Join(calls, ", "), arguments...)
+	return err
+}
+
 // Parse reads a URL. Unless it names an sslmode, the server has to have a valid certificate of its name. Its errors do not repeat it, because it may have a password.
 func Parse(address string) (*pgx.ConnConfig, error) {
 	const form = "it may be such as postgres://kubeop@db.example.com/kubeop?sslmode=verify-full, and is not repeated here, because it may have a password"
@@ -86,11 +127,12 @@ func Parse(address string) (*pgx.ConnConfig, error) {
 	if err != nil || parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
 		return nil, errors.New("DATABASE_URL is no URL of a PostgreSQL database; " + form)
 	}
-	if query := parsed.Query(); !query.Has("sslmode") && !query.Has("ssl") {
-		// pgx would take a connection without TLS, or to anybody, for a good one. Sockets have no TLS in any mode.
-		query.Set("sslmode", "verify-full")
-		parsed.RawQuery = query.Encode()
+	// In a password, a slash and the like would end the host, and what follows would be the name of the database, which errors of pgx have.
+	_, rest, _ := strings.Cut(address, "://")
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 && strings.Contains(rest[end:], "@") {
+		return nil, errors.New("DATABASE_URL has an @ after its host; in a password /, ? and # have to be %2F, %3F and %23, and @ is %40 everywhere; " + form)
 	}
+	parsed.RawQuery = withMode(parsed.RawQuery)
 	config, err := pgx.ParseConfig(parsed.String())
 	if err != nil {
 		return nil, errors.New("DATABASE_URL, or a variable of PostgreSQL such as PGSSLROOTCERT, is not valid; " + form)
@@ -98,8 +140,23 @@ func Parse(address string) (*pgx.ConnConfig, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
-	own := maps.Clone(settings)
+	own := maps.Clone(startup)
 	maps.Copy(own, config.RuntimeParams)
 	config.RuntimeParams = own
 	return config, nil
+}
+
+// withMode has a query end in its sslmode, or in verify-full if it names none: pgx would take a connection without TLS, or to anybody, for a good one. Of several the last one counts for pgx, which also
+// takes ssl=true for an sslmode that verifies nothing. The rest of the query stays as it is written: for pgx a + is no space. Sockets have no TLS in any mode.
+func withMode(query string) string {
+	mode := "verify-full"
+	// What it cannot read is no sslmode.
+	values, _ := url.ParseQuery(query)
+	for _, named := range values["sslmode"] {
+		mode = cmp.Or(named, mode)
+	}
+	if query != "" {
+		query += "&"
+	}
+	return query + "sslmode=" + url.QueryEscape(mode)
 }

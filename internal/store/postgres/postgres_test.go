@@ -47,6 +47,11 @@ func TestErrorsNeverHaveThePassword(t *testing.T) {
 		"nobody listens":               {"postgres://kubeop:S3CR3T@127.0.0.1:1/kubeop", "connection refused"},
 		"a port that is none":          {"postgres://kubeop:S3CR3T@db:port/kubeop", "is no URL of a PostgreSQL database"},
 		"a password with a slash":      {"postgres://kubeop:S3CR3T/x@db/kubeop", "DATABASE_URL"},
+		"one that begins with a slash": {"postgres://kubeop:/S3CR3T@db/kubeop", "has an @ after its host"},
+		"with a slash after a number":  {"postgres://kubeop:123/S3CR3T@db/kubeop", "has an @ after its host"},
+		"with a question mark":         {"postgres://kubeop:1?S3CR3T@db/kubeop", "has an @ after its host"},
+		"with a hash":                  {"postgres://kubeop:1#S3CR3T@db/kubeop", "has an @ after its host"},
+		"with an @":                    {"postgres://kubeop:a@S3CR3T@127.0.0.1:1/kubeop", "connection refused"},
 		"another database":             {"mysql://kubeop:S3CR3T@db/kubeop", "is no URL of a PostgreSQL database"},
 		"words":                        {"host=db password=S3CR3T", "is no URL of a PostgreSQL database"},
 		"an unknown sslmode":           {"postgres://kubeop:S3CR3T@db/kubeop?sslmode=maybe", "is not valid"},
@@ -62,7 +67,10 @@ func TestErrorsNeverHaveThePassword(t *testing.T) {
 }
 
 func TestTheServerHasToHaveACertificateUnlessTheURLSaysOtherwise(t *testing.T) {
-	for query, secure := range map[string]bool{"": true, "?connect_timeout=3": true, "?sslmode=verify-full": true, "?sslmode=disable": false, "?sslmode=require": false} {
+	for query, secure := range map[string]bool{
+		"": true, "?connect_timeout=3": true, "?sslmode=verify-full": true, "?sslmode=disable": false, "?sslmode=require": false, "?sslmode=": true, "?ssl=true": true, "?ssl=false": true,
+		"?sslmode=verify-full&ssl=true": true, "?sslmode=verify-full&sslmode=": true, "?sslmode=&connect_timeout=3": true,
+	} {
 		config, err := Parse("postgres://kubeop@db/kubeop" + query)
 		if err != nil {
 			t.Fatal(err)
@@ -70,6 +78,16 @@ func TestTheServerHasToHaveACertificateUnlessTheURLSaysOtherwise(t *testing.T) {
 		if verified := config.TLSConfig != nil && !config.TLSConfig.InsecureSkipVerify && config.TLSConfig.ServerName == "db" && len(config.Fallbacks) == 0; verified != secure {
 			t.Errorf("%q: %+v", query, config.TLSConfig)
 		}
+	}
+}
+
+func TestTheQueryOfAURLStaysAsItIs(t *testing.T) {
+	config, err := Parse("postgres://kubeop@db/kubeop?options=-c%20search_path%3Dkubeop&password=a%20b%2B%26")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if options := config.RuntimeParams["options"]; options != "-c search_path=kubeop" || config.Password != "a b+&" {
+		t.Errorf("the options are %q, and the password %q", options, config.Password)
 	}
 }
 

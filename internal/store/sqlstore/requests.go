@@ -17,19 +17,17 @@ func (s *Store) BeginRequest(ctx context.Context, r store.Request) (kept store.R
 		if _, err := tx.Exec(ctx, `DELETE FROM requests WHERE caller = ? AND expires <= ?`, r.Caller, micros(r.Created)); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO requests (caller, key, hash, created, expires) VALUES (?, ?, ?, ?, ?) ON CONFLICT (caller, key) DO NOTHING`,
-			r.Caller, r.Key, r.Hash, micros(r.Created), micros(r.Expires)); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `DELETE FROM requests WHERE caller = ?1 AND answer IS NULL AND key NOT IN
-			(SELECT key FROM requests WHERE caller = ?1 AND answer IS NULL ORDER BY created DESC, CASE WHEN key = ?2 THEN 0 ELSE 1 END LIMIT ?3)`, r.Caller, r.Key, store.MaxUnanswered); err != nil {
-			return err
-		}
+		// The update changes nothing, but keeps others from removing the row, as the end of the request or Sweep would between an insert and a read.
 		var created, expires int64
 		kept = store.Request{Caller: r.Caller, Key: r.Key}
-		err := tx.QueryRow(ctx, `SELECT hash, created, expires, answer FROM requests WHERE caller = ? AND key = ?`, r.Caller, r.Key).
-			Scan(&kept.Hash, &created, &expires, &kept.Answer)
+		if err := tx.QueryRow(ctx, `INSERT INTO requests (caller, key, hash, created, expires) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (caller, key) DO UPDATE SET hash = requests.hash RETURNING hash, created, expires, answer`,
+			r.Caller, r.Key, r.Hash, micros(r.Created), micros(r.Expires)).Scan(&kept.Hash, &created, &expires, &kept.Answer); err != nil {
+			return err
+		}
 		kept.Created, kept.Expires = fromMicros(created), fromMicros(expires)
+		_, err := tx.Exec(ctx, `DELETE FROM requests WHERE caller = ?1 AND answer IS NULL AND key NOT IN
+			(SELECT key FROM requests WHERE caller = ?1 AND answer IS NULL ORDER BY created DESC, CASE WHEN key = ?2 THEN 0 ELSE 1 END LIMIT ?3)`, r.Caller, r.Key, store.MaxUnanswered)
 		return err
 	})
 	if err != nil {

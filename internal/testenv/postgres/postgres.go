@@ -3,6 +3,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -86,8 +87,16 @@ func find(t testing.TB) string {
 		}
 		t.Skip(why)
 	}
-	slices.Sort(found)
-	return filepath.Dir(found[len(found)-1])
+	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(version(a), version(b)) }))
+}
+
+// version returns the version of PostgreSQL in the path of its initdb in Debian, 0 in others.
+func version(path string) float64 {
+	of, err := strconv.ParseFloat(filepath.Base(filepath.Dir(filepath.Dir(path))), 64)
+	if err != nil {
+		return 0
+	}
+	return of
 }
 
 // other gives a folder to the user nobody, and returns how a program runs as it.

@@ -28,6 +28,7 @@ var managers = map[string]func(*testing.T, [2]store.Store){
 	"of many who claim a code one gets it":                oneClaims,
 	"a tenant gets no more tokens from several":           limitAmongManagers,
 	"of requests with one key the first is kept":          oneRequest,
+	"a request that is forgotten may begin anew":          forgottenMeanwhile,
 	"of keys that sign one is added":                      oneSigningKey,
 	"a revocation is recorded once":                       oneRevocation,
 	"whoever reads events on after an ID misses none":     eventsInOrder,
@@ -89,6 +90,23 @@ func oneRequest(t *testing.T, both [2]store.Store) {
 	}
 }
 
+// forgottenMeanwhile: one request ends while others with its key begin.
+func forgottenMeanwhile(t *testing.T, both [2]store.Store) {
+	atOnce(8, both, func(i int, s store.Store) {
+		r := store.Request{Caller: "a", Key: "k", Hash: fmt.Append(nil, i), Created: now, Expires: now.Add(time.Hour)}
+		for range 40 {
+			kept, err := s.BeginRequest(t.Context(), r)
+			if err == nil && len(kept.Hash) == 1 {
+				err = s.ForgetRequest(t.Context(), kept)
+			}
+			if err != nil || len(kept.Hash) != 1 {
+				t.Errorf("%v: kept is %+v", err, kept)
+				return
+			}
+		}
+	})
+}
+
 func oneAnswer(t *testing.T, both [2]store.Store) {
 	r := store.Request{Caller: "a", Key: "k", Hash: []byte("h"), Created: now, Expires: now.Add(time.Hour), Answer: []byte("yes")}
 	if _, err := both[0].BeginRequest(t.Context(), r); err != nil {
@@ -132,16 +150,15 @@ func oneRevocation(t *testing.T, both [2]store.Store) {
 	}
 }
 
-// eventsInOrder: an ID that is less than one that was read before may not turn up later.
+// eventsInOrder: an ID that is less than one that was read before may not turn up later. The writers have no other lock in common.
 func eventsInOrder(t *testing.T, both [2]store.Store) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
 		atOnce(8, both, func(i int, s store.Store) {
 			var failed error
-			for j := range 25 {
-				id := fmt.Sprintf("%d-%d", i, j)
-				failed = errors.Join(failed, s.CreateToken(t.Context(), tokenOf("acme", id), eventOf("acme", id)))
+			for j := range 100 {
+				failed = errors.Join(failed, s.RecordEvent(t.Context(), eventOf(fmt.Sprint(i), fmt.Sprint(j))))
 			}
 			if failed != nil {
 				t.Error(failed)
@@ -161,7 +178,7 @@ func eventsInOrder(t *testing.T, both [2]store.Store) {
 		}
 		last = inOrder(t, all, seen, last)
 	}
-	if len(seen) != 200 {
+	if len(seen) != 800 {
 		t.Errorf("%d events were read", len(seen))
 	}
 }
@@ -226,26 +243,31 @@ func oneLeads(t *testing.T, both [2]store.Store) {
 	}
 }
 
+// manyWriters: each has a tenant of its own, so they meet only where all write, and in the sweep.
 func manyWriters(t *testing.T, both [2]store.Store) {
 	atOnce(8, both, func(i int, s store.Store) {
+		tenant := fmt.Sprint("tenant", i)
 		var failed error
 		for j := range 10 {
 			id := fmt.Sprintf("%d-%d", i, j)
-			written := s.CreateToken(t.Context(), tokenOf("acme", id), eventOf("acme", id))
-			_, read := s.ListTokens(t.Context(), "acme", "", 5)
-			failed = errors.Join(failed, written, read)
+			written := s.CreateToken(t.Context(), tokenOf(tenant, id), eventOf(tenant, id))
+			revoked := s.RevokeToken(t.Context(), tenant, id, store.Event{At: now, Action: "revokeToken", Object: id})
+			r := store.Request{Caller: id, Key: "k", Hash: []byte("h"), Created: now, Expires: now.Add(time.Hour), Answer: []byte("yes")}
+			_, begun := s.BeginRequest(t.Context(), r)
+			finished := s.FinishRequest(t.Context(), r, store.Event{At: now, Action: "answer", Object: id, Tenant: tenant})
+			failed = errors.Join(failed, written, revoked, begun, finished, s.Sweep(t.Context(), now))
 		}
 		if failed != nil {
 			t.Error(failed)
 		}
 	})
-	recorded := sorted(objects(t, both[1], "acme"))
+	recorded := sorted(objects(t, both[1], ""))
 	for i := 1; i < len(recorded); i++ {
 		if recorded[i] == recorded[i-1] {
 			t.Errorf("%s is recorded twice", recorded[i])
 		}
 	}
-	if len(recorded) != 80 {
+	if len(recorded) != 240 {
 		t.Errorf("%d writes are recorded", len(recorded))
 	}
 }
