@@ -28,7 +28,7 @@ func backUp() *cobra.Command {
 		Long: "backup writes all rows of the store, as they are at one moment, into a new file, or to the standard output if the file is -. The manager may run meanwhile. The file ends with a checksum, so a " +
 			"restore notices whether it is whole. Secrets stay encrypted in it: back the keys of KEY_FILE up apart from it. The hashes of tokens, the audit log and the names of all tenants can be read, so keep it as " +
 			"you keep the database. It reads the environment of the manager, so run it in its container.",
-		Example: "  kubectl exec -n kubeop-system deploy/kubeop-manager -- /manager backup - > kubeop-manager.backup",
+		Example: "  (umask 077; kubectl exec -n kubeop-system deploy/kubeop-manager -- /manager backup - > kubeop-manager.backup)",
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			c, err := config.LoadManager(cmd.Context())
 			if err != nil {
@@ -82,7 +82,16 @@ func writeBackup(cmd *cobra.Command, db *database.DB, path string) (rows int64, 
 	if err != nil {
 		return 0, errors.Join(err, os.Remove(file.Name()))
 	}
-	return rows, nil
+	return rows, syncFolder(filepath.Dir(path))
+}
+
+// syncFolder has the new name of a file outlive a loss of power.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 func restore() *cobra.Command {

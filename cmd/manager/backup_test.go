@@ -53,6 +53,9 @@ func TestAStoreMovesToPostgreSQLAndBack(t *testing.T) {
 	if _, err := manage(t, "", "backup", file); err == nil || !strings.Contains(err.Error(), "there already") {
 		t.Errorf("the backup is written over: %v", err)
 	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v: others may read the backup: %s", err, info.Mode())
+	}
 	if files, err := os.ReadDir(filepath.Dir(file)); err != nil || len(files) != 1 {
 		t.Errorf("%v: %v are left", err, files)
 	}

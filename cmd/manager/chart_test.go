@@ -261,6 +261,15 @@ func TestTheChartRunsManagersOnADatabase(t *testing.T) {
 	if *deployment.Spec.Replicas != 3 || deployment.Spec.Strategy.Type != "" || at < 0 || container.Env[at].ValueFrom.SecretKeyRef.Name != "db" || container.Env[at].ValueFrom.SecretKeyRef.Key != "uri" {
 		t.Errorf("with a database: %+v", deployment.Spec)
 	}
+	trusted := slices.ContainsFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == "PGSSLROOTCERT" && v.Value == "/database/ca.crt" })
+	mounted := slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.Name == "database" && m.MountPath == "/database" && m.SubPath == ""
+	})
+	if !trusted || !mounted || !slices.ContainsFunc(deployment.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == "database" && v.ConfigMap != nil && v.ConfigMap.Name == "db-ca"
+	}) {
+		t.Errorf("the authority of the database is not there: %+v", deployment.Spec.Template.Spec)
+	}
 	if strings.Contains(many, "kind: PersistentVolumeClaim\n") || strings.Contains(many, "/data}") || !strings.Contains(many, "kind: PodDisruptionBudget\n") {
 		t.Errorf("with a database:\n%s", many)
 	}

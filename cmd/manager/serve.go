@@ -205,9 +205,14 @@ func (m *manager) sweep(ctx context.Context) error {
 	})
 }
 
-// sweepStore removes what ended from the store.
+// sweepStore removes what ended from the store, at once and then every hour: a lead may be lost more often.
 func (m *manager) sweepStore(ctx context.Context) error {
-	return hourly(ctx, "Removing what ended from the store", func(ctx context.Context) error { return m.store.Sweep(ctx, time.Now()) })
+	const what = "Removing what ended from the store"
+	sweep := func(ctx context.Context) error { return m.store.Sweep(ctx, time.Now()) }
+	if err := sweep(ctx); err != nil && ctx.Err() == nil {
+		ctrl.Log.Error(err, what)
+	}
+	return hourly(ctx, what, sweep)
 }
 
 // forLogs returns the configuration of the client that reads logs. A stream of HTTP/2 takes up to 4 MiB before anybody reads it, and there are up to fifty for one

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -53,7 +54,7 @@ type Storage struct {
 	CacheDir string `env:"CACHE_DIR"`
 }
 
-// Secret is a text that is never printed by mistake.
+// Secret is a text that package fmt, encoding/json and loggers hide.
 type Secret string
 
 // String hides it.
@@ -63,6 +64,12 @@ func (s Secret) String() string {
 	}
 	return "(hidden)"
 }
+
+// Format hides it from all verbs of package fmt.
+func (s Secret) Format(to fmt.State, _ rune) { _, _ = io.WriteString(to, s.String()) }
+
+// MarshalText hides it from encoders, and so from loggers.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Signing is who signs what callers show besides tokens.
 type Signing struct {

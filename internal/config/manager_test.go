@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/sethvargo/go-envconfig"
 )
+
+func TestASecretIsHidden(t *testing.T) {
+	c := Storage{DatabaseURL: "S3CR3T"}
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{string(encoded)}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		texts = append(texts, fmt.Sprintf(verb, c), fmt.Sprintf(verb, &c), fmt.Sprintf(verb, c.DatabaseURL))
+	}
+	for _, text := range texts {
+		if strings.Contains(text, "S3CR3T") || strings.Contains(text, fmt.Sprintf("%x", "S3CR3T")) || !strings.Contains(text, "(hidden)") {
+			t.Errorf("it is printed as %s", text)
+		}
+	}
+}
 
 func TestLoadManager(t *testing.T) {
 	got, err := loadManager(t.Context(), envconfig.MapLookuper(nil))

@@ -195,7 +195,7 @@ func TestAFileThatIsBrokenIsRefusedAndLeavesNothing(t *testing.T) {
 			refused("no backup", "This is text.\n", "no backup")
 			refused("an empty file", "", "no backup")
 			refused("a newer form", strings.Replace(file, `"kubeopBackup":1`, `"kubeopBackup":2`, 1), "newer manager, v1")
-			refused("a newer schema", strings.Replace(file, `"migrations":[`, `"migrations":[`+strings.Repeat(`"",`, 200), 1), "newer manager, v1")
+			refused("a newer schema", strings.Replace(file, `"migrations":[`, `"migrations":[`+strings.Repeat(`"",`, 200), 1), "a manager that is newer than this one migrated the database of the backup, which v1 made")
 			refused("another history", strings.Replace(file, `"migrations":["tokens"`, `"migrations":["coupons"`, 1), "another history")
 			if _, _, err := backup.Restore(t.Context(), empty, strings.NewReader(file), sqlstore.Migrations()); err != nil {
 				t.Errorf("after all that the database is not empty: %v", err)

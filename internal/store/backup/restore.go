@@ -87,8 +87,12 @@ func (r *reader) header(migrations []database.Migration) (h Header, err error) {
 		return h, errors.Join(errNoBackup, err)
 	}
 	_, _ = r.sum.Write(line) // It cannot fail.
-	if h.Format != format || len(h.Migrations) > len(migrations) {
+	if h.Format != format {
 		return h, fmt.Errorf("a newer manager, %s, made the backup: use that version, or a later one", h.Version)
+	}
+	if len(h.Migrations) > len(migrations) {
+		// After a rollback, the version that made it is not the newest one that used the database.
+		return h, fmt.Errorf("a manager that is newer than this one migrated the database of the backup, which %s made: use the newest version that ran on that database, or a later one", h.Version)
 	}
 	for i, name := range h.Migrations {
 		if name != "" && name != migrations[i].Name {

@@ -123,6 +123,7 @@ func remove(path string) error {
 }
 
 // unused fails if a program has a database open: it would go on with the files under their new name. SQLite is not asked, because it can open no broken file, and changes what it opens.
+// Closing the file gives up the locks that this process has on it, so this process may not have the database open.
 func unused(path string) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
