@@ -33,7 +33,7 @@ var env *testenv.Env
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 var install = sync.OnceValue(func() error {
-	_, err := env.InstallChart(context.Background(), "manager.enabled=true", "manager.plainHTTP=true", "manager.git.secrets={acme-git}")
+	_, err := env.InstallChart(context.Background(), "manager.enabled=true", "manager.plainHTTP=true", "manager.git.secrets={acme-git}", "manager.keySecret=keys", "manager.webhooks.enabled=true")
 	return err
 })
 
@@ -77,11 +77,18 @@ func TestAClusterThatCannotBeConnectedToIsAnError(t *testing.T) {
 // follow starts a Cluster, and returns it when it was read.
 func follow(t *testing.T, config *rest.Config) *Cluster {
 	t.Helper()
+	return followWith(t, config, nil)
+}
+
+// followWith is follow for further kinds, and calls a function with each object that changes.
+func followWith(t *testing.T, config *rest.Config, changed func(client.Object), also ...client.Object) *Cluster {
+	t.Helper()
 	running, stop := context.WithCancel(context.Background())
-	c, err := NewCluster(running, config)
+	c, err := NewCluster(running, config, also...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.Changed = changed
 	if c.Synced(running) == nil {
 		t.Error("a Cluster that was not started has read")
 	}

@@ -23,7 +23,7 @@ func TestListsOfATenantUseItsIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, table := range []string{"tokens", "events"} {
+	for _, table := range []string{"tokens", "events", "webhooks"} {
 		where, arguments := sqlstore.OfTenant("acme")
 		var plan string
 		var number int

@@ -35,6 +35,7 @@ var managers = map[string]func(*testing.T, [2]store.Store){
 	"one leads, and then the other":                       oneLeads,
 	"an answer is kept once, with its event":              oneAnswer,
 	"what is removed by several at once is removed":       sweptAtOnce,
+	"many senders claim messages, each once and in order": manyClaim,
 	"writers at the same time lose nothing, nor deadlock": manyWriters,
 }
 

@@ -132,23 +132,23 @@ func redelivery(t *testing.T, s store.Store) {
 	}
 }
 
-// manyClaim claims by several at once, while messages are written and delivered: each is claimed once at a time, and those of an object in their order.
-func manyClaim(t *testing.T, s store.Store) {
-	addWebhook(t, s, "acme", "a", "*")
+// manyClaim has several senders of two managers claim, while both write messages: each is claimed once, and those about an object in their order.
+func manyClaim(t *testing.T, both [2]store.Store) {
+	addWebhook(t, both[0], "acme", "a", "*")
 	const each = 20
 	var group sync.WaitGroup
-	write := func(object string) {
+	write := func(s store.Store, object string) {
 		for i := range each {
 			enqueueAll(t, s, messageOf("app/"+object, fmt.Sprintf("%s-%02d", object, i)))
 		}
 	}
 	for object := range 3 {
-		group.Go(func() { write(fmt.Sprint(object)) })
+		group.Go(func() { write(both[object%2], fmt.Sprint(object)) })
 	}
 	var mu sync.Mutex
 	var got []string
 	// claimAll claims and finishes what is due, and reports whether all was claimed by then.
-	claimAll := func(by string) bool {
+	claimAll := func(s store.Store, by string) bool {
 		_, all := claim(t, s, by, later)
 		for _, d := range all {
 			mu.Lock()
@@ -163,7 +163,7 @@ func manyClaim(t *testing.T, s store.Store) {
 	deadline := time.Now().Add(time.Minute)
 	for by := range 4 {
 		group.Go(func() {
-			for !claimAll(fmt.Sprint(by)) && time.Now().Before(deadline) {
+			for !claimAll(both[by%2], fmt.Sprint(by)) && time.Now().Before(deadline) {
 				time.Sleep(time.Millisecond)
 			}
 		})

@@ -21,7 +21,6 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"a webhook is changed, and keeps no secret that is old":       webhookChanges,
 		"a tenant has at most so many webhooks":                       tooManyWebhooks,
 		"a message is sent again, or written for one webhook":         redelivery,
-		"many claim messages, each of them once":                      manyClaim,
 		"what is kept of messages is bounded":                         outboxIsBounded,
 		"a change of an object is recorded once, with its messages":   observations,
 		"a new tenant has no webhook of an earlier one":               newTenant,
