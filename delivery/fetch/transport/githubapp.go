@@ -3,9 +3,12 @@ package transport
 import (
 	"bytes"
 	"context"
+	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +18,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -68,14 +72,31 @@ func (a *GitHubApp) check() error {
 	if !appInstallation.MatchString(a.Installation) {
 		return failure.New(failure.ErrInvalid, "%s of the Secret is not the number of an installation; it is the last part of the installation's URL", appInstallationKey)
 	}
-	// The cause is left out: a parser may quote its input.
-	if _, err := jwt.ParseRSAPrivateKeyFromPEM(a.PrivateKey); err != nil {
-		return failure.New(failure.ErrInvalid, "%s of the Secret is not a private RSA key in PEM", appPrivateKeyKey)
+	if _, err := a.key(); err != nil {
+		return err
 	}
 	if u, err := url.Parse(a.BaseURL); a.BaseURL != "" && (err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http") {
 		return failure.New(failure.ErrInvalid, "%s of the Secret is not an http or https URL", appBaseURLKey)
 	}
 	return nil
+}
+
+// key returns the private key: PKCS #1, as GitHub issues it, or PKCS #8. An error says nothing of the cause, because a parser may quote its input.
+func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
+	unusable := failure.New(failure.ErrInvalid, "%s of the Secret is not a private RSA key in PEM", appPrivateKeyKey)
+	block, _ := pem.Decode(a.PrivateKey)
+	if block == nil {
+		return nil, unusable
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	key, isRSA := parsed.(*rsa.PrivateKey)
+	if err != nil || !isRSA {
+		return nil, unusable
+	}
+	return key, nil
 }
 
 // api is the base of the API, for a source at an origin.
@@ -174,14 +195,17 @@ func (i *installation) request(ctx context.Context) (token string, until time.Ti
 
 // proof is the token that the App's key signs. GitHub accepts at most ten minutes, and clocks differ.
 func (i *installation) proof() (string, error) {
-	key, err := jwt.ParseRSAPrivateKeyFromPEM(i.app.PrivateKey)
+	key, err := i.app.key()
 	if err != nil {
-		return "", failure.New(failure.ErrInvalid, "%s of the Secret is not a private RSA key in PEM", appPrivateKeyKey)
+		return "", err
 	}
 	now := i.clock.Now()
-	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
-		Issuer: i.app.ID, IssuedAt: jwt.NewNumericDate(now.Add(-time.Minute)), ExpiresAt: jwt.NewNumericDate(now.Add(8 * time.Minute)),
-	}).SignedString(key)
+	claims := jwt.Claims{Issuer: i.app.ID, IssuedAt: jwt.NewNumericDate(now.Add(-time.Minute)), Expiry: jwt.NewNumericDate(now.Add(8 * time.Minute))}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	var signed string
+	if err == nil {
+		signed, err = jwt.Signed(signer).Claims(claims).Serialize()
+	}
 	if err != nil {
 		return "", fmt.Errorf("signing the request for a token of GitHub App %s: %w", i.app.ID, err)
 	}

@@ -1,9 +1,15 @@
 package transport
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -17,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -53,14 +59,43 @@ func (g *github) privateKey() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(g.key)})
 }
 
+// proven checks a token of the App, without a library for tokens, so that the one that signs them is not its own judge.
+// https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
+func (g *github) proven(token string) error {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return fmt.Errorf("the token has %d parts", len(parts))
+	}
+	now := g.clock.Now().Unix()
+	for i, want := range []map[string]any{
+		{"alg": "RS256", "typ": "JWT"},
+		{"iss": "7", "iat": float64(now - 60), "exp": float64(now + 480)},
+	} {
+		text, err := base64.RawURLEncoding.DecodeString(parts[i])
+		if err != nil {
+			return err
+		}
+		var got map[string]any
+		if err := json.Unmarshal(text, &got); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return fmt.Errorf("part %d of the token (-want +got):\n%s", i, diff)
+		}
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
+	return rsa.VerifyPKCS1v15(&g.key.PublicKey, crypto.SHA256, sum[:], signature)
+}
+
 func (g *github) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r.URL.Path == "/api/v3/app/installations/42/access_tokens" && r.Method == http.MethodPost {
-		claims := &jwt.RegisteredClaims{}
-		_, err := jwt.ParseWithClaims(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), claims, func(*jwt.Token) (any, error) { return &g.key.PublicKey, nil },
-			jwt.WithValidMethods([]string{"RS256"}), jwt.WithTimeFunc(g.clock.Now), jwt.WithIssuer("7"))
-		if err != nil || claims.ExpiresAt.Sub(claims.IssuedAt.Time) > 10*time.Minute {
+		if err := g.proven(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")); err != nil {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -130,6 +165,33 @@ func (g *github) post(t *testing.T, client *http.Client) {
 	defer res.Body.Close()
 	if text, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK || string(text) != "body" {
 		t.Errorf("%s: %q, %v", res.Status, text, err)
+	}
+}
+
+// TestAKeyOfAGitHubAppSignsWhatGitHubTakes, with a key as GitHub issues it and with a converted one, also between two seconds.
+func TestAKeyOfAGitHubAppSignsWhatGitHubTakes(t *testing.T) {
+	g := newGitHub(t)
+	g.clock.SetTime(g.clock.Now().Add(900 * time.Millisecond))
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(g.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string][]byte{
+		"PKCS #1":                       g.privateKey(),
+		"PKCS #8":                       pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}),
+		"PKCS #8 labelled as the other": pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: pkcs8}),
+	} {
+		app := &GitHubApp{ID: "7", Installation: "42", PrivateKey: key}
+		if err := app.check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		token, err := (&installation{app: app, clock: g.clock}).proof()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := g.proven(token); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -280,6 +342,17 @@ func TestAGitHubAppThatGetsNoToken(t *testing.T) {
 
 func TestUnusableGitHubApps(t *testing.T) {
 	g := newGitHub(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inPEM := func(label string, der []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: label, Bytes: der}))
+	}
 	for name, tc := range map[string]struct {
 		change map[string]string
 		says   string
@@ -287,6 +360,8 @@ func TestUnusableGitHubApps(t *testing.T) {
 		"no ID":           {map[string]string{"githubAppID": ""}, "githubAppID of the Secret is not the ID"},
 		"no installation": {map[string]string{"githubAppInstallationID": "../7"}, "githubAppInstallationID of the Secret is not the number"},
 		"no key":          {map[string]string{"githubAppPrivateKey": "secret"}, "githubAppPrivateKey of the Secret is not a private RSA key"},
+		"another key":     {map[string]string{"githubAppPrivateKey": inPEM("PRIVATE KEY", other)}, "githubAppPrivateKey of the Secret is not a private RSA key"},
+		"a public key":    {map[string]string{"githubAppPrivateKey": inPEM("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&g.key.PublicKey))}, "githubAppPrivateKey of the Secret is not a private RSA key"},
 		"a base":          {map[string]string{"githubAppBaseURL": "ftp://x"}, "githubAppBaseURL of the Secret is not an http or https URL"},
 		"and a token":     {map[string]string{"bearerToken": "t"}, "holds a GitHub App and username, password or bearerToken"},
 		"and a password":  {map[string]string{"username": "u", "password": "p"}, "holds a GitHub App and username, password or bearerToken"},
