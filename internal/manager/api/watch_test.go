@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -213,57 +212,4 @@ func TestAStreamEndsWithTheRightToReadIt(t *testing.T) {
 	changed.want("delete blog", "end unauthenticated", "")
 	s.stop()
 	rest.want("")
-}
-
-// TestAStreamGoesOnAfterTheTimeOfARequest: longer than the server waits for a request and for its answer, and than an operation may take.
-func TestAStreamGoesOnAfterTheTimeOfARequest(t *testing.T) {
-	t.Parallel()
-	m, cluster, _ := newCluster(t)
-	w := serve(m).watch(m.holder("viewer", "tenant:acme:view"), "/v1/apps/acme/shop?watch=1", "")
-	w.want("resync", "put db", "put web", "synced")
-	time.Sleep(31 * time.Second)
-	apply(t, cluster, appOf("kubeop-acme-shop", "new"))
-	w.want("put new")
-}
-
-// TestAClientThatDoesNotReadIsCutOff, and nothing is queued for it.
-func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
-	t.Parallel()
-	m, cluster, _ := newCluster(t)
-	s := serve(m)
-	slow := m.holder("slow", "tenant:acme:view")
-	answer := s.follow(slow, "/v1/apps/acme/shop?watch=1", "")
-	// More than all buffers of the connection hold.
-	for i := range 400 {
-		a := appOf("kubeop-acme-shop", "web")
-		a.Status.Conditions[0].Message = fmt.Sprint(i, strings.Repeat("x", 100_000))
-		apply(t, cluster, a)
-		time.Sleep(time.Millisecond)
-	}
-	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if inFlight(m) == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the stream goes on")
-		}
-	}
-	if _, err := io.Copy(io.Discard, answer.Body); err == nil {
-		t.Error("the client takes what it has for all")
-	}
-}
-
-// inFlight returns how many requests have no complete answer.
-func inFlight(m *manager) float64 {
-	families, err := m.registry.Gather()
-	if err != nil {
-		m.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() == "kubeop_manager_requests_in_flight" {
-			return family.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	m.Fatal("the metric is missing")
-	return 0
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/eventstream"
 	"github.com/kubeop/kubeop/internal/manager/page"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
@@ -26,7 +27,7 @@ func list[T any](api huma.API, id, path, summary, tag string) huma.Operation {
 	o := read[page.List[T]](api, huma.Operation{OperationID: id, Path: path, Summary: summary, Tags: []string{tag}, Errors: problem.Statuses(http.StatusBadRequest)})
 	o.Description = "With watch=true the answer is a stream of server-sent events. put and delete are changes, and have an id to go on after; the data is an item, of delete only its name. " +
 		"resync says that all items follow, and that what the client has may be gone; synced, that these were all; end, with a problem, that the caller may not read on."
-	o.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	o.Responses["200"].Content[eventstream.ContentType] = eventstream.Response()
 	return o
 }
 

@@ -17,7 +17,9 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/eventstream"
 	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/manager/server"
 	"github.com/kubeop/kubeop/internal/manager/streams"
 )
 
@@ -62,7 +64,7 @@ func (o *Operations) Register(api huma.API) {
 		Description: "The answer is a stream of server-sent events. The data of an event line has pod, container, time and text. end, with a problem, says why the stream ends before all was answered. " +
 			"Lines are as the app writes them: nothing in them is masked.",
 		Tags: []string{"Apps"}, Security: auth.Required, Errors: problem.Statuses(http.StatusNotFound, http.StatusConflict),
-		Responses: map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}},
+		Responses: map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{eventstream.ContentType: eventstream.Response()}}},
 	}, o.logs)
 }
 
@@ -82,9 +84,10 @@ func (o *Operations) logs(ctx context.Context, in *input) (*answer, error) {
 		end()
 		return nil, err
 	}
-	return &answer{func(answer huma.Context) {
+	s := &stream{o: o, in: in, from: from, left: maxBytes}
+	return &answer{func(to huma.Context) {
 		defer end()
-		newStream(ctx, o, in, answer).run(from)
+		eventstream.Answer{Check: s.check, Stopping: server.Stopping(ctx), Send: s.run}.Serve(ctx, to)
 	}}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kubeop/kubeop/internal/manager/eventstream"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
@@ -78,7 +79,7 @@ func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler)
 			cut := answer.recovered(log, id, recover())
 			took := time.Since(begin)
 			// A stream takes as long as its client likes.
-			if w.Header().Get("Content-Type") != "text/event-stream" {
+			if w.Header().Get("Content-Type") != eventstream.ContentType {
 				f.duration.WithLabelValues(method(r.Method), route, strconv.Itoa(answer.status)).Observe(took.Seconds())
 			}
 			log.Info("Answered", "method", method(r.Method), "path", r.URL.Path[:min(len(r.URL.Path), maxLoggedPath)], "status", answer.status, "bytes", answer.bytes,
