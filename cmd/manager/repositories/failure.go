@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-logr/logr"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -47,7 +47,7 @@ func (p *place) failed(ctx context.Context, err error, edits []commit.Edit) erro
 // unreachable says that a repository cannot be written to now, and logs why.
 func unreachable(ctx context.Context, err error, detail string) error {
 	logr.FromContextOrDiscard(ctx).Error(err, "Reaching a repository")
-	return huma.ErrorWithHeaders(problem.New(problem.Unavailable, detail), map[string][]string{"Retry-After": {"5"}})
+	return problem.New(problem.Unavailable, detail).After(5 * time.Second)
 }
 
 func (r *refusal) problem() *problem.Problem {

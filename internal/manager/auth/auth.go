@@ -71,8 +71,8 @@ type Authenticator struct {
 	// Issuers knows the ID tokens of people, nil if there are none, and Owners their scopes.
 	Issuers *oidc.Issuers
 	Owners  *owners.Owners
-	// Limit returns what to answer to a caller who sent too many requests, with the value of Retry-After; nil if it did not.
-	Limit func(id string) (refused *problem.Problem, after string)
+	// Limit returns what to answer to a caller who sent too many requests; nil if it did not.
+	Limit func(id string) *problem.Problem
 	Now   func() time.Time
 
 	memory memory
@@ -100,13 +100,11 @@ func (a *Authenticator) Middleware(api huma.API) func(huma.Context, func(huma.Co
 			if refused.Status == http.StatusUnauthorized {
 				ctx.SetHeader("WWW-Authenticate", `Bearer realm="kubeop"`)
 			}
-			// It writes the problem that is made of the status, see problem.
-			_ = huma.WriteErr(api, ctx, refused.Status, refused.Detail)
+			refused.Refuse(api, ctx)
 			return
 		}
-		if refused, after := a.Limit(cmp.Or(caller.share, caller.Token.ID)); refused != nil {
-			ctx.SetHeader("Retry-After", after)
-			_ = huma.WriteErr(api, ctx, refused.Status, refused.Detail)
+		if refused := a.Limit(cmp.Or(caller.share, caller.Token.ID)); refused != nil {
+			refused.Refuse(api, ctx)
 			return
 		}
 		log := logr.FromContextOrDiscard(ctx.Context()).WithValues("caller", caller.Token.ID)

@@ -2,8 +2,8 @@ package live
 
 import (
 	"context"
+	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-logr/logr"
 
 	"github.com/kubeop/kubeop/internal/manager/access"
@@ -202,7 +202,7 @@ func (o *Operations) get(ctx context.Context, list, name string) (*index.Item, e
 func (o *Operations) ready(ctx context.Context) error {
 	if err := o.Synced(ctx); err != nil {
 		logr.FromContextOrDiscard(ctx).Info("Answering that the caches are not filled", "why", err.Error())
-		return huma.ErrorWithHeaders(problem.New(problem.Unavailable, "The manager has not read the cluster yet."), map[string][]string{"Retry-After": {"5"}})
+		return problem.New(problem.Unavailable, "The manager has not read the cluster yet.").After(5 * time.Second)
 	}
 	return nil
 }

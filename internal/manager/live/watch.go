@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -37,7 +38,7 @@ func (o *Operations) watch(ctx context.Context, last string, of func(context.Con
 	caller := auth.Of(ctx)
 	end, ok := o.streams.Begin(caller.Token.ID, caller.Share(), streamLimits)
 	if !ok {
-		return nil, huma.ErrorWithHeaders(problem.New(problem.TooManyRequests, "The caller has too many streams, or its tenant has, or all callers together have."), map[string][]string{"Retry-After": {"5"}})
+		return nil, problem.New(problem.TooManyRequests, "The caller has too many streams, or its tenant has, or all callers together have.").After(5 * time.Second)
 	}
 	after, known := o.Index.Number(last)
 	s := &stream{index: o.Index, view: of, now: now, after: after, fresh: !known}

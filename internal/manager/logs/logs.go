@@ -77,7 +77,7 @@ func (o *Operations) logs(ctx context.Context, in *input) (*answer, error) {
 	}
 	end, ok := o.count.Begin(in.Tenant, in.Tenant, streams.Limits{OfCaller: maxOfTenant, OfTenant: maxOfTenant, All: maxStreams})
 	if !ok {
-		return nil, huma.ErrorWithHeaders(problem.New(problem.TooManyRequests, "The tenant has too many streams of logs, or all tenants together have."), map[string][]string{"Retry-After": {"5"}})
+		return nil, problem.New(problem.TooManyRequests, "The tenant has too many streams of logs, or all tenants together have.").After(5 * time.Second)
 	}
 	from, err := o.containers(ctx, in)
 	if err != nil {
@@ -132,5 +132,5 @@ func (o *Operations) containers(ctx context.Context, in *input) ([]container, er
 // unavailable says that the API server does not answer, and logs why.
 func unavailable(ctx context.Context, err error) error {
 	logr.FromContextOrDiscard(ctx).Error(err, "Reading pods")
-	return huma.ErrorWithHeaders(problem.New(problem.Unavailable, "The cluster does not answer."), map[string][]string{"Retry-After": {"5"}})
+	return problem.New(problem.Unavailable, "The cluster does not answer.").After(5 * time.Second)
 }

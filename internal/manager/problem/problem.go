@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-logr/logr"
@@ -29,6 +31,8 @@ type Problem struct {
 	Errors    []Fault `json:"errors,omitempty" doc:"Each part of the request that is wrong."`
 	// Versions is set by a conflict about a file.
 	Versions *Versions `json:"versions,omitempty" doc:"Of a conflict about a file: both versions."`
+	// Wait is how long to wait for the next request, which the header Retry-After says; 0 if that is not known.
+	Wait time.Duration `json:"-"`
 }
 
 // Versions are those of a file in a conflict. The caller may read the file.
@@ -70,6 +74,7 @@ func (p *Problem) ContentType(string) string { return ContentType }
 func (p *Problem) Write(w http.ResponseWriter, requestID string) {
 	answer := *p
 	answer.RequestID = requestID
+	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Del("Content-Length")
 	w.Header().Set("Content-Type", ContentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")

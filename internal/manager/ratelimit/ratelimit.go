@@ -2,10 +2,8 @@
 package ratelimit
 
 import (
-	"math"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
@@ -70,20 +68,19 @@ func (l *Limiter) of(caller string, now time.Time) *rate.Limiter {
 	return limiter
 }
 
-// Refuse takes one request from a caller's bucket. If there is none, it returns what to answer, with the value of the header Retry-After.
-func (l *Limiter) Refuse(caller string) (refused *problem.Problem, after string) {
+// Refuse takes one request from a caller's bucket. If there is none, it returns what to answer.
+func (l *Limiter) Refuse(caller string) *problem.Problem {
 	wait, ok := l.Take(caller)
 	if ok {
-		return nil, ""
+		return nil
 	}
-	return problem.New(problem.TooManyRequests, "The header Retry-After says after how many seconds the next one is answered."), strconv.Itoa(int(math.Ceil(wait.Seconds())))
+	return problem.New(problem.TooManyRequests, "The header Retry-After says after how many seconds the next one is answered.").After(wait)
 }
 
 // Limit wraps a handler. It answers 429 to an address that has to wait.
 func (l *Limiter) Limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if refused, after := l.Refuse(network(request.Address(r.Context()))); refused != nil {
-			w.Header().Set("Retry-After", after)
+		if refused := l.Refuse(network(request.Address(r.Context()))); refused != nil {
 			refused.Write(w, request.ID(r.Context()))
 			return
 		}

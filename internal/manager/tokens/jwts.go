@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/google/uuid"
 
@@ -67,8 +64,7 @@ func (o *Operations) createJWT(ctx context.Context, in *jwtInput) (*answer[JWT],
 	}
 	// Each of them is an event, which stays, so a tenant has as many in a day as tokens.
 	if wait, ok := o.JWTs.Take(in.Tenant); !ok {
-		return nil, huma.ErrorWithHeaders(problem.New(problem.TooManyRequests, fmt.Sprintf("The tenant got %d JWTs in a day, which is all that it may have. The header Retry-After says after how many seconds it gets the next one.", store.MaxTokensOfDay)),
-			map[string][]string{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}})
+		return nil, problem.New(problem.TooManyRequests, fmt.Sprintf("The tenant got %d JWTs in a day, which is all that it may have. The header Retry-After says after how many seconds it gets the next one.", store.MaxTokensOfDay)).After(wait)
 	}
 	scope := access.Scope{Role: access.Role("project:" + in.Body.Role), Tenant: in.Tenant, Project: in.Project}.String()
 	made := JWT{ID: uuid.NewString(), Name: in.Body.Name, Scope: scope, Audience: in.Body.Audience, Created: now, Expires: now.Add(time.Duration(in.Body.Seconds) * time.Second)}

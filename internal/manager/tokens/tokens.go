@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
 	"github.com/kubeop/kubeop/internal/manager/access"
@@ -86,8 +85,7 @@ func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Creat
 		return nil, problem.New(problem.Conflict, fmt.Sprintf("The tenant has %d valid tokens, and may have no more: revoke one that is not used.", store.MaxTokensOfTenant))
 	}
 	if errors.Is(err, store.ErrTooOften) {
-		refused := problem.New(problem.TooManyRequests, fmt.Sprintf("The tenant got %d tokens within a day, and gets no more until they are older. One token serves many requests.", store.MaxTokensOfDay))
-		return nil, huma.ErrorWithHeaders(refused, map[string][]string{"Retry-After": {"3600"}})
+		return nil, problem.New(problem.TooManyRequests, fmt.Sprintf("The tenant got %d tokens within a day, and gets no more until they are older. One token serves many requests.", store.MaxTokensOfDay)).After(time.Hour)
 	}
 	if err != nil {
 		return nil, problem.FromStore(ctx, err)

@@ -5,12 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/url"
-	"strconv"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/manager/access"
@@ -61,8 +57,7 @@ func (o *Operations) writes(tenant string) error {
 	if ok {
 		return nil
 	}
-	refused := problem.New(problem.TooManyRequests, fmt.Sprintf("There were %d changes, tests and repetitions of the webhooks within a day. The header Retry-After says after how many seconds the next one is possible.", maxWrites))
-	return huma.ErrorWithHeaders(refused, map[string][]string{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}})
+	return problem.New(problem.TooManyRequests, fmt.Sprintf("There were %d changes, tests and repetitions of the webhooks within a day. The header Retry-After says after how many seconds the next one is possible.", maxWrites)).After(wait)
 }
 
 // find returns a webhook to which the caller may do something. Those of others are not found.

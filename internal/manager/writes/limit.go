@@ -1,7 +1,6 @@
 package writes
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/inflight"
+	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
 // inFlight is how much of the bodies of writes is held at once. In memory, and with what is made of it, a body may be twenty times as large, and the container of the
@@ -28,9 +28,7 @@ func (o *Operations) limit(api huma.API) func(huma.Context, func(huma.Context)) 
 	return func(ctx huma.Context, next func(huma.Context)) {
 		leave, ok := limiter.Enter(ctx.Context(), auth.Of(ctx.Context()).Share(), weightOf(ctx))
 		if !ok {
-			ctx.SetHeader("Retry-After", "1")
-			// It writes the problem that is made of the status, see problem.
-			_ = huma.WriteErr(api, ctx, http.StatusTooManyRequests, "Too many writes are in progress, of the tenant or of all. Nothing was written: send the request again.")
+			problem.New(problem.TooManyRequests, "Too many writes are in progress, of the tenant or of all. Nothing was written: send the request again.").After(time.Second).Refuse(api, ctx)
 			return
 		}
 		defer leave()

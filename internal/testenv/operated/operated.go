@@ -49,7 +49,7 @@ func Start(t testing.TB, register func(*Served, huma.API)) *Served {
 	settings.RejectUnknownQueryParameters, settings.CreateHooks = true, nil
 	settings.Formats = map[string]huma.Format{"application/json": problem.JSON, "json": problem.JSON}
 	api := humago.New(mux, settings)
-	allowed := func(string) (*problem.Problem, string) { return nil, "" }
+	allowed := func(string) *problem.Problem { return nil }
 	api.UseMiddleware((&auth.Authenticator{Tokens: s.Store, Projects: s.Signing, Limit: allowed, Now: s.Now}).Middleware(api))
 	register(s, api)
 	route := func(*http.Request) string { return "" }
