@@ -105,7 +105,7 @@ func New(o Options) (http.Handler, error) {
 	}
 	perAddress := ratelimit.New(o.RequestsPerSecond, o.Burst, o.Now)
 	handler := perAddress.Limit(limitBody(orNotFound(mux)))
-	return request.NewFollower(o.Log, o.Registry, o.Proxies).Follow(routeOf, secure(handler)), nil
+	return request.NewFollower(o.Log, o.Registry, o.Proxies, problem.New(problem.Internal, "").Write).Follow(routeOf, secure(handler)), nil
 }
 
 func (o Options) registerWebhooks(api huma.API) {

@@ -1,4 +1,4 @@
-// Package request follows one HTTP request: its id, its log, its metrics, and what is answered when its handler panics.
+// Package request follows one HTTP request: its id, its log, its metrics, and whether its handler panics.
 package request
 
 import (
@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kubeop/kubeop/internal/manager/eventstream"
-	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
 // IDHeader is the header with the id of a request in its answer. The manager makes the id; what a caller sends in this header is only logged.
@@ -39,14 +38,15 @@ func ID(ctx context.Context) string {
 type Follower struct {
 	log      logr.Logger
 	proxies  Proxies
+	failed   func(w http.ResponseWriter, id string)
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 }
 
-// NewFollower returns a Follower whose metrics are in the registry.
-func NewFollower(log logr.Logger, registry prometheus.Registerer, proxies Proxies) *Follower {
+// NewFollower returns a Follower whose metrics are in the registry. failed answers the request with an id, after a panic of its handler.
+func NewFollower(log logr.Logger, registry prometheus.Registerer, proxies Proxies, failed func(w http.ResponseWriter, id string)) *Follower {
 	f := &Follower{
-		log: log, proxies: proxies,
+		log: log, proxies: proxies, failed: failed,
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "kubeop_manager_request_duration_seconds", Help: "Duration of requests of the management API, by method, route and status.",
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30},
@@ -76,7 +76,10 @@ func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler)
 		f.inFlight.Inc()
 		defer func() {
 			f.inFlight.Dec()
-			cut := answer.recovered(log, id, recover())
+			unanswered, cut := answer.recovered(log, recover())
+			if unanswered {
+				f.failed(answer, id)
+			}
 			took := time.Since(begin)
 			// A stream takes as long as its client likes.
 			if w.Header().Get("Content-Type") != eventstream.ContentType {
@@ -133,9 +136,9 @@ func (a *answer) Write(data []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// recovered answers after a panic of the handler. If the answer has begun, it reports true: the connection has to be cut, because the client
+// recovered reports whether an answer is missing after a panic of the handler. If the answer has begun, the connection has to be cut, because the client
 // would take what it has for a complete answer. huma panics if it cannot write, which is no fault of the manager.
-func (a *answer) recovered(log logr.Logger, id string, why any) (cut bool) {
+func (a *answer) recovered(log logr.Logger, why any) (unanswered, cut bool) {
 	err, _ := why.(error)
 	aborted := errors.Is(err, http.ErrAbortHandler) || a.failed
 	switch {
@@ -143,13 +146,10 @@ func (a *answer) recovered(log logr.Logger, id string, why any) (cut bool) {
 		if a.status == 0 {
 			a.status = http.StatusOK
 		}
-		return false
+		return false, false
 	case !aborted:
 		log.Error(nil, "Recovering from a panic", "panic", why, "stack", string(debug.Stack()))
 	}
-	if a.status != 0 || aborted {
-		return true
-	}
-	problem.New(problem.Internal, "").Write(a, id)
-	return false
+	cut = a.status != 0 || aborted
+	return !cut, cut
 }

@@ -20,7 +20,7 @@ import (
 func follow(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *strings.Builder, *Follower) {
 	t.Helper()
 	var log strings.Builder
-	f := NewFollower(funcr.NewJSON(func(line string) { log.WriteString(line + "\n") }, funcr.Options{}), prometheus.NewRegistry(), nil)
+	f := NewFollower(funcr.NewJSON(func(line string) { log.WriteString(line + "\n") }, funcr.Options{}), prometheus.NewRegistry(), nil, problem.New(problem.Internal, "").Write)
 	s := httptest.NewServer(f.Follow(func(*http.Request) string { return "/{route}" }, handler))
 	t.Cleanup(s.Close)
 	return s, &log, f

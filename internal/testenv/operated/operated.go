@@ -53,7 +53,7 @@ func Start(t testing.TB, register func(*Served, huma.API)) *Served {
 	api.UseMiddleware((&auth.Authenticator{Tokens: s.Store, Projects: s.Signing, Limit: allowed, Now: s.Now}).Middleware(api))
 	register(s, api)
 	route := func(*http.Request) string { return "" }
-	s.Handler = request.NewFollower(logr.Discard(), prometheus.NewRegistry(), nil).Follow(route, mux)
+	s.Handler = request.NewFollower(logr.Discard(), prometheus.NewRegistry(), nil, problem.New(problem.Internal, "").Write).Follow(route, mux)
 	return s
 }
 
