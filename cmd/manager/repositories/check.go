@@ -32,14 +32,14 @@ func (r *Repositories) check(p *place, before, after *folder.Folder) error {
 		return err
 	}
 	scope := tree.Scope{Repository: p.repository.Name, Tenant: p.repository.Spec.Tenant, Path: p.folder()}
-	was := reader.Read(files{before}, scope, r.memory.tree(scope))
+	was := reader.Read(files{before}, scope, r.cache.tree(scope))
 	now := reader.Read(files{after}, scope, was)
 	for _, t := range []*tree.Tree{was, now} {
 		if file, err := t.Unread(); err != nil {
 			return fmt.Errorf("reading %s: %w", file, err)
 		}
 	}
-	r.memory.keep(scope, now, r.clock.Now())
+	r.cache.keepTree(scope, now, r.clock.Now())
 	type wrong struct {
 		file string
 		code code.Code

@@ -18,9 +18,6 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/writes"
 )
 
-// reaching is a question: whether a revision of a repository has a commit.
-type reaching struct{ repository, revision, commit string }
-
 const (
 	// lookBack is among how many of the newest commits one is looked for.
 	lookBack = 1000
@@ -28,8 +25,6 @@ const (
 	lookEvery = 5 * time.Second
 	// attempts is how often the log is read while others push.
 	attempts = 3
-	// maxReached bounds the memory of answers.
-	maxReached = 10_000
 )
 
 // object is one of those that repositories declare.
@@ -76,8 +71,8 @@ func (r *Repositories) reaches(ctx context.Context, p *place, of writes.Object, 
 	if read == commit {
 		return true, nil
 	}
-	question := reaching{p.repository.Name, read, commit}
-	if reached, known := r.memory.answered(question); known {
+	question := containment{p.repository.Name, read, commit}
+	if reached, known := r.cache.contains(question); known {
 		return reached, nil
 	}
 	// Its credentials are read for the log alone, so it does not matter who may write.
@@ -92,19 +87,19 @@ func (r *Repositories) reaches(ctx context.Context, p *place, of writes.Object, 
 	case err != nil:
 		return false, to.failed(ctx, err, nil)
 	}
-	r.memory.answer(question, reached)
+	r.cache.keepContains(question, reached)
 	return reached, nil
 }
 
 // ask reads the log. For commits of which nothing is known, which anyone can invent, it is read at lookEvery only, by one at a time.
-func (r *Repositories) ask(ctx context.Context, to *place, q reaching) (reached bool, err error) {
-	if has, _ := r.memory.hasCommit(q.repository, q.commit); !has {
+func (r *Repositories) ask(ctx context.Context, to *place, q containment) (reached bool, err error) {
+	if has, _ := r.cache.hasCommit(q.repository, q.commit); !has {
 		unlock, err := r.asking.Lock(ctx, q.repository)
 		if err != nil {
 			return false, err
 		}
 		defer unlock()
-		if has, read := r.memory.hasCommit(q.repository, q.commit); !has && r.clock.Since(read) < lookEvery {
+		if has, read := r.cache.hasCommit(q.repository, q.commit); !has && r.clock.Since(read) < lookEvery {
 			return false, errUnknown
 		}
 	}
@@ -112,7 +107,7 @@ func (r *Repositories) ask(ctx context.Context, to *place, q reaching) (reached 
 		var log map[string]string
 		reached, log, err = to.leads(ctx, q.commit, q.revision)
 		if log != nil {
-			r.memory.log(q.repository, log, r.clock.Now())
+			r.cache.keepCommits(q.repository, log, r.clock.Now())
 		}
 		if !errors.Is(err, git.ErrMoved) {
 			break

@@ -17,13 +17,10 @@ type branchLog struct {
 	commits map[string]git.Logged
 }
 
-// The bounds of the logs in memory: of how many repositories, and how many bytes of each message.
-const (
-	maxLogs    = 100
-	maxMessage = 2000
-)
+// maxMessage is how many bytes of a message are kept.
+const maxMessage = 2000
 
-// log returns the last commits of the branch of a repository, from memory if it has no newer one.
+// log returns the last commits of the branch of a repository, from the cache if it has no newer one.
 func (r *Repositories) log(ctx context.Context, p *place) (found branchLog, err error) {
 	for range attempts {
 		if found, err = r.logOnce(ctx, p); !errors.Is(err, git.ErrMoved) {
@@ -41,11 +38,7 @@ func (r *Repositories) logOnce(ctx context.Context, p *place) (found branchLog, 
 	if err != nil {
 		return branchLog{}, err
 	}
-	key := p.remote.Name()
-	r.mu.Lock()
-	found = r.logs[key]
-	r.mu.Unlock()
-	if found.head.Hash == newest.Hash {
+	if found = r.cache.log(p.remote.Name()); found.head.Hash == newest.Hash {
 		return found, nil
 	}
 	found = branchLog{head: newest}
@@ -63,12 +56,7 @@ func (r *Repositories) logOnce(ctx context.Context, p *place) (found branchLog, 
 		c.Message, c.Author = strings.Clone(c.Message[:min(len(c.Message), maxMessage)]), strings.Clone(c.Author[:min(len(c.Author), maxMessage)])
 		found.commits[hash] = c
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.logs) >= maxLogs {
-		clear(r.logs)
-	}
-	r.logs[key] = found
+	r.cache.keepLog(p.remote.Name(), found)
 	return found, nil
 }
 

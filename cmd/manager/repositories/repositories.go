@@ -43,18 +43,14 @@ type Repositories struct {
 
 	clock  clock.PassiveClock
 	asking keymutex.Mutexes
-	memory memory
-
-	mu sync.Mutex
-	// logs are the last commits of repositories, by their names.
-	logs map[string]branchLog
+	cache  cache
 }
 
 // New returns Repositories.
 func New(objects, secrets client.Reader, namespace string, store *git.Store) *Repositories {
 	return &Repositories{
 		Objects: objects, Secrets: secrets, Namespace: namespace, Git: store, commits: commit.Writer{Clock: clock.RealClock{}}, reader: sync.OnceValues(newReader),
-		clock: clock.RealClock{}, memory: newMemory(), logs: map[string]branchLog{},
+		clock: clock.RealClock{}, cache: newCache(),
 	}
 }
 
@@ -151,7 +147,7 @@ func (r *Repositories) Write(ctx context.Context, c writes.Change) (writes.Writt
 	}
 	done, err := r.commits.Write(ctx, p.remote, request)
 	if err == nil {
-		r.memory.has(p.repository.Name, done.Hash)
+		r.cache.addCommit(p.repository.Name, done.Hash)
 	}
 	if err == nil && done.Unchanged && c.How == writes.Delete {
 		err = commit.ErrMissing

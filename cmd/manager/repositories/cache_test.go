@@ -108,14 +108,14 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 	w := s.written(admin, "PATCH", "/v1/apps/acme/shop/web", `{"spec":{"image":{"replicas":3}}}`)
 	s.written(admin, "PATCH", "/v1/apps/beta/shop/a", `{"spec":{"image":{"replicas":3}}}`)
 	s.send(admin, "GET", w.Follow, "")
-	m := &s.repositories.memory
-	forget := func(trees, logs, reached int) {
+	c := &s.repositories.cache
+	forget := func(trees, branches, contained int) {
 		t.Helper()
 		if err := s.repositories.Forget(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(m.trees) != trees || len(m.seen) != logs || len(m.reached) != reached {
-			t.Errorf("left are %d trees, %d logs and %d answers", len(m.trees), len(m.seen), len(m.reached))
+		if len(c.trees) != trees || len(c.commits) != branches || len(c.contained) != contained {
+			t.Errorf("left are %d trees, the commits of %d branches and %d answers", len(c.trees), len(c.commits), len(c.contained))
 		}
 	}
 	forget(2, 2, 1)
