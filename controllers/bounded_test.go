@@ -36,7 +36,7 @@ func TestTheAPIServerHoldsTenantsToTheRulesForAll(t *testing.T) {
 	})
 	for who, by := range map[string]client.Client{"an account": bot, "the deployer": deployer} {
 		for _, c := range cases {
-			denied := slices.Contains([]string{"Endpoints", "EndpointSlice", "ReplicationController", "Gateway"}, c.Object.GetKind())
+			denied := slices.Contains([]string{"Endpoints", "EndpointSlice", "ReplicationController", "Gateway", "GRPCRoute"}, c.Object.GetKind())
 			if c.Unserved || by == deployer && (denied || c.Rule == "ForgedMark" && !strings.Contains(c.Name, " paas.kubeop.io/tenant: ")) {
 				continue // The deployer has no rights on these kinds. It sets the labels of kubeop, but names no other tenant.
 			}

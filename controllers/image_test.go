@@ -255,11 +255,11 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
-// serveRoutes defines HTTPRoute, Gateway and ListenerSet, if no other test has.
+// serveRoutes defines HTTPRoute, GRPCRoute, Gateway and ListenerSet, if no other test has.
 func (n *team) serveRoutes() {
 	n.t.Helper()
 	for _, text := range []string{
-		routes, strings.NewReplacer("httproute", "gateway", "HTTPRoute", "Gateway").Replace(routes), strings.NewReplacer("httproute", "listenerset", "HTTPRoute", "ListenerSet").Replace(routes),
+		routes, strings.NewReplacer("httproute", "grpcroute", "HTTPRoute", "GRPCRoute").Replace(routes), strings.NewReplacer("httproute", "gateway", "HTTPRoute", "Gateway").Replace(routes), strings.NewReplacer("httproute", "listenerset", "HTTPRoute", "ListenerSet").Replace(routes),
 	} {
 		if err := n.admin.Create(n.t.Context(), n.object("", text)); client.IgnoreAlreadyExists(err) != nil {
 			n.t.Fatal(err)

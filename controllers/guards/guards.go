@@ -38,7 +38,7 @@ const (
 var rules = []string{
 	"kubeop-control-plane", "kubeop-disruption-budget", "kubeop-events", "kubeop-external-service", "kubeop-foreign-subject", "kubeop-forged-mark", "kubeop-frozen",
 	"kubeop-grace-period", "kubeop-guardrails-present", "kubeop-home-finalizer", "kubeop-ingress-annotation", "kubeop-ingress-path", "kubeop-job-by-hand", "kubeop-network-policies", "kubeop-object-size",
-	"kubeop-placement", "kubeop-platform-identity", "kubeop-platform-object", "kubeop-platform-token", "kubeop-priority-class", "kubeop-reserved-name",
+	"kubeop-placement", "kubeop-platform-identity", "kubeop-platform-object", "kubeop-platform-token", "kubeop-priority-class", "kubeop-reserved-name", "kubeop-route-match",
 	"kubeop-stopped", "kubeop-tenant-namespaces", "kubeop-volumes",
 }
 

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/command"
 )
+
+// gatewayGroups are the groups of Gateways and routes.
+var gatewayGroups = []string{"gateway.networking.k8s.io", "gateway.networking.x-k8s.io"}
 
 // written are names of annotations, besides snippets, whose text becomes configuration of an Ingress controller: routes and filters of Skipper, mappings of Emissary,
 // conditions of HAProxy's own controller, and a port that HAProxy Ingress opens.
@@ -52,7 +56,7 @@ var traefiks = []string{"router.middlewares", "router.tls.options", "service.ser
 func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace string) string {
 	kind := object.GroupVersionKind()
 	ingress := kind.Group == networkingv1.GroupName && kind.Kind == "Ingress"
-	if !ingress && kind.Group != "gateway.networking.k8s.io" && kind.Group != "gateway.networking.x-k8s.io" && (kind.Group != "" || kind.Kind != "Service") {
+	if !ingress && !slices.Contains(gatewayGroups, kind.Group) && (kind.Group != "" || kind.Kind != "Service") {
 		return ""
 	}
 	metadata, _ := object.Object["metadata"].(map[string]any)
@@ -83,6 +87,49 @@ func ingressPath(object *unstructured.Unstructured, _ string) string {
 
 func endsText(r rune) bool {
 	return strings.ContainsRune("`'\"", r) || unicode.IsSpace(r) || unicode.IsControl(r)
+}
+
+// routeMatch: a match of the route has a character with which the controller of a Gateway ends a text of its configuration: Traefik writes paths, and names and values of headers and
+// query parameters, in backquotes into the rule of a route, in which hosts are, too. Values of headers may have other quotes and white space.
+func routeMatch(object *unstructured.Unstructured, _ string) string {
+	if group := object.GroupVersionKind().Group; !slices.Contains(gatewayGroups, group) {
+		return ""
+	}
+	rules, _, _ := unstructured.NestedSlice(object.Object, "spec", "rules") // The API server refuses other types.
+	for _, rule := range rules {
+		fields, _ := rule.(map[string]any)
+		matches, _ := fields["matches"].([]any)
+		for _, match := range matches {
+			fields, _ := match.(map[string]any)
+			if text := endedIn(fields["path"], fields["method"], fields["headers"], fields["queryParams"]); text != "" {
+				return fmt.Sprintf(`has the match %s in spec.rules, in which a backquote or control character could end it in the configuration of the Gateway's controller, which all tenants share: write it in a regular expression, such as \x60`, oneLine(text))
+			}
+		}
+	}
+	return ""
+}
+
+// endedIn returns the first text below some values in which a character ends a text of Traefik's; "" if there is none.
+func endedIn(values ...any) string {
+	for _, value := range values {
+		found := ""
+		switch v := value.(type) {
+		case string:
+			if strings.ContainsFunc(v, func(r rune) bool { return r == '`' || unicode.IsControl(r) }) {
+				found = v
+			}
+		case []any:
+			found = endedIn(v...)
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				found = cmp.Or(found, endedIn(v[key]))
+			}
+		}
+		if found != "" {
+			return found
+		}
+	}
+	return ""
 }
 
 // annotated says which of some annotations reaches beyond the app; "" if none does.

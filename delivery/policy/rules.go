@@ -39,6 +39,7 @@ var (
 		{"ForeignVolume", foreignVolume},
 		{"BlockedDrain", blockedDrain},
 		{"IngressPath", ingressPath},
+		{"RouteMatch", routeMatch},
 	}, everyApp...)
 )
 

@@ -216,6 +216,7 @@ var guards = slices.Concat(ofVolumes(), ofNarrow, []guard{
 	{name: "another's host of a ListenerSet", control: "ListenerSet", field: "/spec/listeners/0/hostname", value: victims, policy: hostnames, words: "is not among the host names", git: "which another tenant has"},
 	{name: "every host of a ListenerSet", control: "ListenerSet", field: "/spec/listeners/0", value: "{name: a, port: 80, protocol: TLS}", policy: hostnames, words: "serves every host name"},
 	{name: "a GatewayClass", control: "Gateway", field: "/spec/gatewayClassName", value: "internal", policy: classes, words: "gatewayClassName internal"},
+	{name: "a header that names another's host", control: "HTTPRoute", field: "/spec/rules", value: "[{matches: [{headers: [{name: x, value: 'a`) || Host(`" + victims + "'}]}]}]", policy: "kubeop-route-match", words: "in which a backquote"},
 	{name: "a path that names another's host", control: "Ingress", field: "/spec/rules/0/http/paths/0/path", value: "'/a`) || Host(`" + victims + "'", policy: "kubeop-ingress-path", words: "in which quotes, white space"},
 	{name: "an alias", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1server-alias", value: victims, policy: "kubeop-ingress-annotation", words: "names a host that is not in the rules"},
 	{name: "a snippet", control: "Ingress", field: "/metadata/annotations/nginx.ingress.kubernetes.io~1Server-Snippet", value: "x", policy: "kubeop-ingress-annotation", words: "writes configuration of the Ingress controller"},

@@ -84,6 +84,8 @@ var objects = map[string]string{
 	"RoleBinding": "{" + rbacV1 + ", kind: RoleBinding, metadata: {FIELD}, " + roleOf + "}",
 	"ConfigMap":   "{apiVersion: v1, kind: ConfigMap, metadata: {FIELD}}",
 	"Path":        "{apiVersion: networking.k8s.io/v1, kind: Ingress, " + named + ", spec: {rules: [{host: " + Host + "}, {host: " + Host + ", http: {paths: [{path: /, " + serves + "}, {FIELD, " + serves + "}]}}]}}",
+	"Match":       "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, " + named + ", spec: {hostnames: [" + Host + "], rules: [{}, {matches: [{path: {value: /}}, {FIELD}]}]}}",
+	"Method":      "{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, " + named + ", spec: {hostnames: [" + Host + "], rules: [{}, {matches: [{method: {service: a.b}}, {FIELD}]}]}}",
 	"Ingress":     "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x, annotations: {FIELD}}, spec: {rules: [{host: " + Host + "}]}}",
 
 	"Marked":            "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {x: z, FIELD}}}",
