@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/kubeop/kubeop/delivery/denial"
 )
 
 // class says what caused an error. If errors are joined, the highest class counts.
@@ -63,7 +62,7 @@ var (
 func classifyOne(err error) class {
 	switch e := err.(type) { //nolint:errorlint // classify walks the tree
 	case apierrors.APIStatus:
-		return classifyStatus(err, e.Status())
+		return classifyStatus(e.Status())
 	case *NotAllowed:
 		return input
 	case *Terminating, *ClaimsInTheWay:
@@ -80,7 +79,7 @@ func classifyOne(err error) class {
 	return unknown
 }
 
-func classifyStatus(err error, s metav1.Status) class {
+func classifyStatus(s metav1.Status) class {
 	switch s.Reason {
 	case metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout, metav1.StatusReasonTooManyRequests,
 		metav1.StatusReasonInternalError, metav1.StatusReasonServiceUnavailable, metav1.StatusReasonConflict,
@@ -90,12 +89,12 @@ func classifyStatus(err error, s metav1.Status) class {
 		// The namespace, the kind or the object may be created or deleted by others at any time.
 		return environment
 	case metav1.StatusReasonInvalid:
-		if denial.Unjudged(err) {
+		if strings.Contains(s.Message, unjudged) {
 			return environment
 		}
 		return input
 	case metav1.StatusReasonForbidden:
-		if namespaceEnds(s) || denial.ByQuota(err) || denial.ByNewQuota(err) {
+		if namespaceEnds(s) || strings.Contains(s.Message, overQuota) || strings.Contains(s.Message, uncounted) {
 			return environment
 		}
 		return input
@@ -107,6 +106,13 @@ func classifyStatus(err error, s metav1.Status) class {
 	}
 	return input
 }
+
+// The messages that package denial knows, too. Importing it here would make the longest chain of imports one longer; the test of this package compares the two.
+const (
+	unjudged  = "denied request: failed to configure "
+	overQuota = "exceeded quota:"
+	uncounted = "status unknown for quota:"
+)
 
 func namespaceEnds(s metav1.Status) bool {
 	if s.Details == nil {

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/delivery/denial"
 )
 
 func TestIsEnvironment(t *testing.T) {
@@ -149,6 +151,28 @@ func TestAKnownErrorOfATemplateSaysWhatToDo(t *testing.T) {
 	} {
 		if got := Readable(errors.New(text)).Error(); !strings.Contains(got, want) || strings.Count(got, ";") != 1 {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestMessagesAreThoseOfPackageDenial, which has them from a real API server.
+func TestMessagesAreThoseOfPackageDenial(t *testing.T) {
+	for message, c := range map[string]struct {
+		reason metav1.StatusReason
+		knows  func(error) bool
+	}{
+		unjudged:  {metav1.StatusReasonInvalid, denial.Unjudged},
+		overQuota: {metav1.StatusReasonForbidden, denial.ByQuota},
+		uncounted: {metav1.StatusReasonForbidden, denial.ByNewQuota},
+	} {
+		answer := func(text string) error {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: c.reason, Message: text}}
+		}
+		if !c.knows(answer(message)) || c.knows(answer(message[:len(message)-1])) || c.knows(answer(message[1:])) {
+			t.Errorf("package denial looks for another message than %q", message)
+		}
+		if !IsEnvironment(answer(message)) || IsEnvironment(answer("no")) {
+			t.Errorf("%q is not of the environment", message)
 		}
 	}
 }
