@@ -57,6 +57,8 @@ func (a Answer) Serve(ctx context.Context, to huma.Context) {
 	w.Header().Set("Content-Type", ContentType)
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back.
 	w.WriteHeader(http.StatusOK)
+	control := http.NewResponseController(w)
+	_ = control.Flush() // A client reads the headers at once, also if nothing is sent for long. An error ends the first write, too.
 	if r.Method == http.MethodHead {
 		return
 	}
@@ -67,7 +69,7 @@ func (a Answer) Serve(ctx context.Context, to huma.Context) {
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)()
 	s := &Stream{
-		answer: a, w: w, control: http.NewResponseController(w),
+		answer: a, w: w, control: control,
 		checked: a.Clock.Now(), due: a.Clock.NewTicker(checkEvery), alive: a.Clock.NewTicker(keepAlive),
 	}
 	defer s.alive.Stop()

@@ -192,7 +192,7 @@ func TestAStreamSendsWhatThereIs(t *testing.T) {
 		t.Errorf("%d %v", s.client.status, got)
 	}
 	begin := time.Date(2026, 1, 1, 12, 0, 10, 0, time.UTC)
-	if got := s.client.deadlines; len(got) != 2 || !got[0].Equal(begin) || !got[1].Equal(begin.Add(time.Second)) || s.client.flushed != 2 {
+	if got := s.client.deadlines; len(got) != 2 || !got[0].Equal(begin) || !got[1].Equal(begin.Add(time.Second)) || s.client.flushed != 3 { // The headers, too.
 		t.Errorf("the deadlines are %v, with %d flushes", got, s.client.flushed)
 	}
 	if s.log.Len() > 0 {
@@ -405,6 +405,21 @@ func TestAStreamGoesOnAfterTheTimeOfARequest(t *testing.T) {
 		return s.Write(ctx, []byte("late"))
 	}})
 	if text, err := io.ReadAll(body); err != nil || string(text) != "early late" {
+		t.Errorf("read is %q, %v", text, err)
+	}
+}
+
+// TestTheHeadersAreThereBeforeTheFirstEvent, for which a client may wait long.
+func TestTheHeadersAreThereBeforeTheFirstEvent(t *testing.T) {
+	answered := make(chan struct{})
+	body, _ := listening(t, Answer{Check: func(context.Context) error { return nil }, Send: func(ctx context.Context, s *Stream) error {
+		if _, _, err := Next(ctx, s, answered); err != nil {
+			return err
+		}
+		return s.Write(ctx, []byte("event"))
+	}})
+	close(answered)
+	if text, err := io.ReadAll(body); err != nil || string(text) != "event" {
 		t.Errorf("read is %q, %v", text, err)
 	}
 }
