@@ -2,16 +2,17 @@ package denial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -137,7 +138,14 @@ func TestWhatANewQuotaReallySays(t *testing.T) {
 // eventually waits until do returns no error: the API server sees what was given a moment later.
 func eventually(t *testing.T, do func() error) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(do, 30*time.Second, 100*time.Millisecond).Should(gomega.Succeed())
+	var last error
+	done := func(context.Context) (bool, error) {
+		last = do()
+		return last == nil, nil
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, done); err != nil {
+		t.Fatal(errors.Join(err, last))
+	}
 }
 
 // given makes an object, or deletes the one after "delete ".

@@ -160,6 +160,12 @@ func withoutErrors(format string, values ...any) string {
 // maxValues is how many values a body may have: as many as a file of a repository. In memory each takes far more than in the text.
 const maxValues = 100_000
 
+// Unreadable says why a type of this module cannot be read from JSON. The caller is told the text, which must not have what was sent.
+type Unreadable string
+
+// Error implements error.
+func (u Unreadable) Error() string { return string(u) }
+
 // JSON reads bodies. Its errors say where a body is wrong, and not what is there.
 var JSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(data []byte, into any) error {
 	if values(data) > maxValues {
@@ -168,6 +174,7 @@ var JSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(
 	err := huma.DefaultJSONFormat.Unmarshal(data, into)
 	var syntax *json.SyntaxError
 	var unfit *json.UnmarshalTypeError
+	var unreadable Unreadable
 	switch {
 	case err == nil:
 		return nil
@@ -175,6 +182,8 @@ var JSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(
 		return fmt.Errorf("is no JSON at byte %d", syntax.Offset)
 	case errors.As(err, &unfit):
 		return fmt.Errorf("has a value of another type at byte %d", unfit.Offset)
+	case errors.As(err, &unreadable):
+		return unreadable
 	}
 	return errors.New("has a value that cannot be read")
 }}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
+
+	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
 // Spec is that of a file. Its integers are int64 and not floats, so that they are written as they were sent.
@@ -59,7 +61,7 @@ func number(n json.Number) (any, error) {
 	}
 	f, err := n.Float64()
 	if err != nil || !strings.ContainsAny(n.String(), ".eE") {
-		return nil, &json.UnmarshalTypeError{Value: "number"}
+		return nil, problem.Unreadable("has a number in spec that is neither an integer of 64 bits nor a float of 64 bits")
 	}
 	if f == math.Trunc(f) && math.Abs(f) <= maxExact {
 		return int64(f), nil

@@ -346,22 +346,26 @@ func TestASpecKeepsItsNumbersAndHasSoManyLevels(t *testing.T) {
 		spec string
 		want map[string]any
 		code problem.Code // Of a spec that is refused.
+		told string
 	}{
-		"integers":              {`{"a":9007199254740993,"b":-9223372036854775808,"c":[1,{"d":2}]}`, map[string]any{"a": int64(9007199254740993), "b": int64(-9223372036854775808), "c": []any{int64(1), map[string]any{"d": int64(2)}}}, ""},
-		"as floats":             {`{"a":1e3,"b":2.0,"c":0.5,"d":1e300}`, map[string]any{"a": int64(1000), "b": int64(2), "c": 0.5, "d": 1e300}, ""},
-		"more than 64 bits":     {`{"a":9223372036854775808}`, nil, problem.Invalid},
-		"more than a float has": {`{"a":1e400}`, nil, problem.BadRequest},
-		"no object":             {`["a"]`, nil, problem.Invalid},
-		"null":                  {`null`, nil, problem.Invalid},
-		"60 levels":             {nested(60), depth(60), ""},
-		"61 levels":             {nested(61), nil, problem.Invalid},
-		"lists, one too many":   {`{"a":` + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + "}", nil, problem.Invalid},
+		"integers":              {`{"a":9007199254740993,"b":-9223372036854775808,"c":[1,{"d":2}]}`, map[string]any{"a": int64(9007199254740993), "b": int64(-9223372036854775808), "c": []any{int64(1), map[string]any{"d": int64(2)}}}, "", ""},
+		"as floats":             {`{"a":1e3,"b":2.0,"c":0.5,"d":1e300}`, map[string]any{"a": int64(1000), "b": int64(2), "c": 0.5, "d": 1e300}, "", ""},
+		"more than 64 bits":     {`{"a":9223372036854775808}`, nil, problem.Invalid, "has a number in spec that is neither an integer of 64 bits nor a float of 64 bits"},
+		"more than a float has": {`{"a":1e400}`, nil, problem.BadRequest, ""},
+		"no object":             {`["a"]`, nil, problem.Invalid, ""},
+		"null":                  {`null`, nil, problem.Invalid, ""},
+		"60 levels":             {nested(60), depth(60), "", ""},
+		"61 levels":             {nested(61), nil, problem.Invalid, ""},
+		"lists, one too many":   {`{"a":` + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + "}", nil, problem.Invalid, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newManager(t, nil)
 			answer := m.Do(m.Token("root", "admin"), "PUT", "/v1/apps/acme/shop/web", `{"spec":`+c.spec+`}`)
 			if c.code != "" {
-				operated.Refused(t, answer, c.code)
+				p := operated.Refused(t, answer, c.code)
+				if told := fmt.Sprintf("%+v", p); !strings.Contains(told, c.told) {
+					t.Errorf("the answer is %s", told)
+				}
 				if len(m.changes) != 0 {
 					t.Errorf("%+v was written", m.changes)
 				}
