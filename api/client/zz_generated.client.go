@@ -804,7 +804,7 @@ type Webhook struct {
 	// Disabled Nothing is sent. What waits for it, waits on.
 	Disabled bool `json:"disabled,omitempty,omitzero"`
 
-	// DisabledReason Why the manager disabled it: it answered 410 Gone. A PATCH with disabled: false enables it.
+	// DisabledReason Why the manager disabled it: it answered 410 Gone, or a tenant of this name was created anew. A PATCH with disabled: false enables it.
 	DisabledReason string `json:"disabledReason,omitempty,omitzero"`
 	ID             string `json:"id"`
 	Name           string `json:"name"`
@@ -870,7 +870,7 @@ type WebhookSecret struct {
 	// Disabled Nothing is sent. What waits for it, waits on.
 	Disabled bool `json:"disabled,omitempty,omitzero"`
 
-	// DisabledReason Why the manager disabled it: it answered 410 Gone. A PATCH with disabled: false enables it.
+	// DisabledReason Why the manager disabled it: it answered 410 Gone, or a tenant of this name was created anew. A PATCH with disabled: false enables it.
 	DisabledReason string `json:"disabledReason,omitempty,omitzero"`
 	ID             string `json:"id"`
 	Name           string `json:"name"`

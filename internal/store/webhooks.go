@@ -28,7 +28,7 @@ const ParkedEvery = time.Hour
 // Webhook is an endpoint that gets messages.
 type Webhook struct {
 	ID, Name string
-	// Tenant is the tenant whose messages it gets, "" for those of all tenants and of the platform.
+	// Tenant is the tenant whose messages it gets, "" for those of all tenants and of the platform, or OfEarlier of one.
 	Tenant string
 	URL    string
 	// Types are those of the messages that it gets: all of a group as "app.*", or all as "*".
@@ -41,6 +41,17 @@ type Webhook struct {
 	// Secret signs. Previous signs too until PreviousUntil; its ID is "" if there is none. Their kind is KindWebhookSecret.
 	Secret, Previous Sealed
 	PreviousUntil    time.Time
+}
+
+// earlier is before the name of a tenant that was deleted. No name of a tenant has it.
+const earlier = "~"
+
+// OfEarlier returns whose the webhooks of a tenant are once another tenant of the same name was created: nobody's, so only administrators see them. They may say that it is the same tenant.
+func OfEarlier(tenant string) string { return earlier + tenant }
+
+// Enable ends that a webhook is disabled. One of an earlier tenant is that of the tenant with this name.
+func (w *Webhook) Enable() {
+	w.Disabled, w.DisabledReason, w.Tenant = false, "", strings.TrimPrefix(w.Tenant, earlier)
 }
 
 // Wants reports whether the webhook gets messages of a type.
@@ -178,7 +189,8 @@ type StateChange struct {
 	Object, From, To string
 	// Messages are about the change, in their order.
 	Messages []Message
-	// NewTenant is the name of a tenant that is new, and NewTenantAt when it was created. Webhooks of this name from before belonged to another tenant, and are deleted.
+	// NewTenant is the name of a tenant that is new, and NewTenantAt when it was created. Webhooks of this name from before belonged to another tenant, or to the same one before the cluster was
+	// built anew. They are disabled, and those of OfEarlier from then on; each has an event.
 	NewTenant   string
 	NewTenantAt time.Time
 }

@@ -135,6 +135,35 @@ func TestAWebhookThatTheManagerDisabledSaysWhyAndIsEnabled(t *testing.T) {
 	}
 }
 
+// TestAWebhookOfAnEarlierTenantIsOfNobody until an administrator of the platform gives it to the tenant that has the name now.
+func TestAWebhookOfAnEarlierTenantIsOfNobody(t *testing.T) {
+	m := withWebhooks(t)
+	root, admin := m.holder("root", "admin"), m.holder("acme", "tenant:acme:admin")
+	made := read[hook](m, m.as(admin, "POST", "/v1/webhooks", wantedHook), http.StatusCreated)
+	anew := store.StateChange{Object: "tenant/acme", To: "1", NewTenant: "acme", NewTenantAt: m.now.Add(time.Minute)}
+	if _, err := m.store.RecordChanges(t.Context(), []store.StateChange{anew}); err != nil {
+		t.Fatal(err)
+	}
+	at := "/v1/webhooks/" + made.ID
+	for _, method := range []string{"GET", "PATCH", "DELETE"} {
+		if p := problemOf(t, m.as(admin, method, at, map[string]string{"PATCH": `{"disabled":false}`}[method])); p.Code != problem.NotFound {
+			t.Errorf("%s: %+v", method, p)
+		}
+	}
+	if list := read[struct{ Items []hook }](m, m.as(admin, "GET", "/v1/webhooks", ""), http.StatusOK); len(list.Items) != 0 {
+		t.Errorf("the new tenant has %+v", list.Items)
+	}
+	if got := read[hook](m, m.as(root, "GET", at, ""), http.StatusOK); !got.Disabled || got.Tenant != "~acme" || !strings.Contains(got.DisabledReason, "created") {
+		t.Errorf("%+v", got)
+	}
+	if got := read[hook](m, m.as(root, "PATCH", at, `{"disabled":false}`), http.StatusOK); got.Disabled || got.Tenant != "acme" || got.DisabledReason != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := read[hook](m, m.as(admin, "GET", at, ""), http.StatusOK); got.ID != made.ID {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestARequestAboutAWebhookIsMadeOnceForItsKey: sent again, it has the same answer, and its secret is not kept as plain text.
 func TestARequestAboutAWebhookIsMadeOnceForItsKey(t *testing.T) {
 	m := withWebhooks(t)

@@ -219,7 +219,7 @@ func TestWhatHappensIsToldOnceAlsoIfNobodyWatchedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestWebhooksOfATenantThatIsGoneAreNotThoseOfTheNextOne: they are deleted. One that the new tenant has by then is not.
+// TestWebhooksOfATenantThatIsGoneAreNotThoseOfTheNextOne: only administrators see them. One that the new tenant has by then is not.
 func TestWebhooksOfATenantThatIsGoneAreNotThoseOfTheNextOne(t *testing.T) {
 	s := newStage(t)
 	first := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
@@ -234,7 +234,10 @@ func TestWebhooksOfATenantThatIsGoneAreNotThoseOfTheNextOne(t *testing.T) {
 	s.create(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", CreationTimestamp: metav1.NewTime(s.now)}}, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}})
 	s.hook("second", "acme")
 	s.watch()
-	if w, err := s.store.GetWebhook(t.Context(), "", "first"); !errors.Is(err, store.ErrNotFound) {
+	if w, err := s.store.GetWebhook(t.Context(), "acme", "first"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("%v: %+v", err, w)
+	}
+	if w, err := s.store.GetWebhook(t.Context(), "", "first"); err != nil || !w.Disabled || w.Tenant != store.OfEarlier("acme") {
 		t.Errorf("%v: %+v", err, w)
 	}
 	if diff := cmp.Diff([]string{"tenant.created tenant/acme", "project.created project/acme/shop"}, s.told("second")); diff != "" {

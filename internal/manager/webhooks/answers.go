@@ -19,7 +19,7 @@ type Webhook struct {
 	Types    []string `json:"types" nullable:"false" example:"app.*"`
 	Disabled bool     `json:"disabled,omitempty" doc:"Nothing is sent. What waits for it, waits on."`
 	// DisabledReason is there only if the manager did it.
-	DisabledReason string    `json:"disabledReason,omitempty" doc:"Why the manager disabled it: it answered 410 Gone. A PATCH with disabled: false enables it."`
+	DisabledReason string    `json:"disabledReason,omitempty" doc:"Why the manager disabled it: it answered 410 Gone, or a tenant of this name was created anew. A PATCH with disabled: false enables it."`
 	Created        time.Time `json:"created"`
 	CreatedBy      string    `json:"createdBy" doc:"The id of the caller who created it."`
 	// PreviousUntil is there while two secrets sign.

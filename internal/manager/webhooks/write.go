@@ -164,8 +164,10 @@ func (o *Operations) patch(ctx context.Context, in *patchInput) (*answer[Webhook
 		if in.Body.Types != nil {
 			w.Types = in.Body.Types
 		}
-		if in.Body.Disabled != nil {
-			w.Disabled, w.DisabledReason = *in.Body.Disabled, ""
+		if disabled := in.Body.Disabled; disabled != nil && *disabled {
+			w.Disabled, w.DisabledReason = true, ""
+		} else if disabled != nil {
+			w.Enable()
 		}
 		return nil
 	}, o.event(ctx, "patchWebhook", w))

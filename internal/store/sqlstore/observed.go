@@ -62,15 +62,37 @@ func changeState(ctx context.Context, tx *database.Tx, c store.StateChange) (boo
 	return changed > 0, err
 }
 
-// tell enqueues the messages of a change. The webhooks of an earlier tenant of the same name are deleted: they have its URLs, and what was sent to them.
+// tell enqueues the messages of a change.
 func tell(ctx context.Context, tx *database.Tx, c store.StateChange) error {
 	if c.NewTenant != "" {
-		if err := deleteWebhooks(ctx, tx, `SELECT id FROM webhooks WHERE tenant = ?1 AND created < ?2`, c.NewTenant, micros(c.NewTenantAt)); err != nil {
-			return fmt.Errorf("deleting the webhooks of an earlier tenant: %w", err)
+		if err := disableEarlier(ctx, tx, c); err != nil {
+			return fmt.Errorf("disabling the webhooks of an earlier tenant: %w", err)
 		}
 	}
 	for _, m := range c.Messages {
 		if err := enqueue(ctx, tx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofEarlier is why a webhook of an earlier tenant is disabled.
+const ofEarlier = "The tenant was deleted, or the cluster was built anew, and then a tenant of this name was created. An administrator of the platform enables the webhook if it is the same tenant."
+
+// disableEarlier takes the webhooks that are older than a new tenant from it: they have the URLs of an earlier tenant of the same name, and what was sent to them. Nothing is deleted,
+// because the same tenant is created anew, too, when a cluster is built anew from Git.
+func disableEarlier(ctx context.Context, tx *database.Tx, c store.StateChange) error {
+	all, err := database.All(ctx, tx, func(scan database.Scan) (id string, err error) { return id, scan(&id) },
+		`SELECT id FROM webhooks WHERE tenant = ? AND created < ? ORDER BY id`, c.NewTenant, micros(c.NewTenantAt))
+	if err != nil {
+		return err
+	}
+	for _, id := range all {
+		if _, err := tx.Exec(ctx, `UPDATE webhooks SET tenant = ?, disabled = 1, disabled_reason = ? WHERE id = ?`, store.OfEarlier(c.NewTenant), ofEarlier, id); err != nil {
+			return err
+		}
+		if err := insertOutboxEvent(ctx, tx, "disableWebhook", id, c.NewTenantAt); err != nil {
 			return err
 		}
 	}

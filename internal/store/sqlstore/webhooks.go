@@ -111,12 +111,12 @@ func (s *Store) ChangeWebhook(ctx context.Context, of, id string, change func(*s
 		if err := replaceSecrets(ctx, tx, was, is); err != nil {
 			return err
 		}
-		changed, err := tx.Exec(ctx, `UPDATE webhooks SET name = ?, url = ?, types = ?, disabled = ?, disabled_reason = ?, secret = ?, previous = ?, previous_until = ? WHERE id = ?`,
-			is.Name, is.URL, strings.Join(is.Types, " "), number(is.Disabled), is.DisabledReason, is.Secret.ID, is.Previous.ID, micros(is.PreviousUntil), id)
+		changed, err := tx.Exec(ctx, `UPDATE webhooks SET name = ?, tenant = ?, url = ?, types = ?, disabled = ?, disabled_reason = ?, secret = ?, previous = ?, previous_until = ? WHERE id = ? AND tenant = ?`,
+			is.Name, is.Tenant, is.URL, strings.Join(is.Types, " "), number(is.Disabled), is.DisabledReason, is.Secret.ID, is.Previous.ID, micros(is.PreviousUntil), id, was.Tenant)
 		if err != nil {
 			return err
 		}
-		if changed == 0 { // It was deleted meanwhile.
+		if changed == 0 { // It was deleted meanwhile, or is of an earlier tenant now.
 			return store.ErrNotFound
 		}
 		if was.Disabled && !is.Disabled {
@@ -125,7 +125,7 @@ func (s *Store) ChangeWebhook(ctx context.Context, of, id string, change func(*s
 				return err
 			}
 		}
-		e.Tenant = was.Tenant
+		e.Tenant = is.Tenant
 		return insertEvent(ctx, tx, e)
 	})
 	if err != nil {

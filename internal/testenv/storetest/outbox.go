@@ -300,7 +300,7 @@ func fullOutbox(t *testing.T, s store.Store) {
 	}
 }
 
-// newTenant: the webhooks of an earlier tenant of the name are deleted, and those that the new one has already are not.
+// newTenant: the webhooks of an earlier tenant of the name are nobody's until an administrator enables them, and those that the new one has already are its own.
 func newTenant(t *testing.T, s store.Store) {
 	addWebhook(t, s, "acme", "a", "*")
 	addWebhook(t, s, "beta", "b", "*")
@@ -314,18 +314,41 @@ func newTenant(t *testing.T, s store.Store) {
 		}
 	}
 	create(now)
-	if got := deliveryStates(t, s); len(got) != 1 {
-		t.Errorf("of a webhook that is not older than its tenant are left: %q", got)
+	if w, err := s.GetWebhook(t.Context(), "acme", "a"); err != nil || w.Disabled {
+		t.Errorf("a webhook that is not older than its tenant is %+v, %v", w, err)
 	}
 	create(later)
-	if got := deliveryStates(t, s); len(got) != 0 {
-		t.Errorf("of a webhook of an earlier tenant are left: %q", got)
+	if own, err := s.ListWebhooks(t.Context(), "acme", "", 10); err != nil || len(own) != 0 {
+		t.Errorf("the new tenant has %v, %v", own, err)
 	}
-	if left, err := s.ListSealed(t.Context(), store.Sealed{}, 10); err != nil || len(left) != 2 || left[0].ID != "b/1" {
-		t.Errorf("%v: the secrets that are left are %v", err, left)
+	if _, err := s.GetWebhook(t.Context(), "acme", "a"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the new tenant reads the webhook of the earlier one: %v", err)
 	}
-	all, err := s.ListWebhooks(t.Context(), "", "", 10)
-	if err != nil || len(all) != 2 || all[0].ID != "b" {
-		t.Errorf("%v: the webhooks are %v", err, all)
+	w, err := s.GetWebhook(t.Context(), "", "a")
+	if err != nil || !w.Disabled || w.DisabledReason == "" || w.Tenant != store.OfEarlier("acme") || w.Secret.ID != "a/1" {
+		t.Errorf("the webhook of the earlier tenant is %+v, %v", w, err)
+	}
+	if got := deliveryStates(t, s); len(got) != 1 {
+		t.Errorf("of what waits for it are left: %q", got)
+	}
+	events, err := s.ListEvents(t.Context(), "", 0, 100)
+	if err != nil || !slices.ContainsFunc(events, func(e store.Event) bool {
+		return e.Action == "disableWebhook" && e.Object == "webhook/a" && e.Tenant == w.Tenant
+	}) {
+		t.Errorf("the events are %+v, %v", events, err)
+	}
+	enqueueAll(t, s, messageOf("app/web", "m2"))
+	if got := deliveryStates(t, s); len(got) != 1 {
+		t.Errorf("it gets a message of the new tenant: %q", got)
+	}
+	enable := func(w *store.Webhook) error {
+		w.Enable()
+		return nil
+	}
+	if _, err := s.ChangeWebhook(t.Context(), w.Tenant, "a", enable, store.Event{At: later, Action: "patchWebhook"}); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := s.GetWebhook(t.Context(), "acme", "a"); err != nil || w.Disabled || w.DisabledReason != "" {
+		t.Errorf("the webhook that was enabled is %+v, %v", w, err)
 	}
 }
