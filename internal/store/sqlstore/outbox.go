@@ -22,15 +22,22 @@ func (s *Store) ListDue(ctx context.Context, now time.Time) ([]store.DueWebhook,
 
 // ClaimDeliveries implements store.Outbox.
 func (s *Store) ClaimDeliveries(ctx context.Context, webhook string, c store.Claim, limit int) (all []store.Delivery, err error) {
-	err = s.db.Write(ctx, "outbox/"+webhook, func(ctx context.Context, tx *database.Tx) (err error) {
-		all, err = database.All(ctx, tx, readDelivery, `SELECT `+deliveryColumns+` FROM webhook_deliveries WHERE webhook = ? AND state = 'waiting' AND due <= ? AND claimed_until <= ? ORDER BY due, id LIMIT ?`,
-			webhook, micros(c.Now), micros(c.Now), limit)
+	const free = `state = 'waiting' AND due <= ? AND claimed_until <= ?`
+	now := micros(c.Now)
+	err = s.db.Write(ctx, "outbox/"+webhook, func(ctx context.Context, tx *database.Tx) error {
+		all = nil
+		found, err := database.All(ctx, tx, readDelivery, `SELECT `+deliveryColumns+` FROM webhook_deliveries WHERE webhook = ? AND `+free+` ORDER BY due, id LIMIT ?`, webhook, now, now, limit)
 		if err != nil {
 			return err
 		}
-		for _, d := range all {
-			if _, err := tx.Exec(ctx, `UPDATE webhook_deliveries SET claim = ?, claimed_until = ? WHERE id = ?`, c.By, micros(c.Until), d.ID); err != nil {
+		for _, d := range found {
+			// On PostgreSQL it may have been parked meanwhile, or wait for one that is sent again.
+			claimed, err := tx.Exec(ctx, `UPDATE webhook_deliveries SET claim = ?, claimed_until = ? WHERE id = ? AND `+free, c.By, micros(c.Until), d.ID, now, now)
+			if err != nil {
 				return err
+			}
+			if claimed > 0 {
+				all = append(all, d)
 			}
 		}
 		return nil

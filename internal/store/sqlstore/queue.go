@@ -69,8 +69,9 @@ func unblockAll(ctx context.Context, tx *database.Tx, at time.Time) error {
 func park(ctx context.Context, tx *database.Tx, p parking) error {
 	parked, err := database.All(ctx, tx, func(scan database.Scan) (object string, err error) { return object, scan(&object) },
 		`UPDATE webhook_deliveries SET state = 'parked', ended = ?, answer = ?, claim = '', claimed_until = 0 WHERE id IN
-		(SELECT id FROM webhook_deliveries WHERE webhook = ? AND state = 'waiting' AND claimed_until <= ? AND since <= ? ORDER BY id LIMIT ?) RETURNING object`,
-		micros(p.at), p.why, p.webhook, micros(p.at), p.since, p.limit)
+		(SELECT id FROM webhook_deliveries WHERE webhook = ? AND state = 'waiting' AND claimed_until <= ? AND since <= ? ORDER BY id LIMIT ?)
+		AND state = 'waiting' AND claimed_until <= ? RETURNING object`, // Again, because on PostgreSQL it may have been claimed meanwhile.
+		micros(p.at), p.why, p.webhook, micros(p.at), p.since, p.limit, micros(p.at))
 	if err != nil || len(parked) == 0 {
 		return err
 	}
