@@ -283,6 +283,43 @@ func TestAManagerWhoseCachesAreBehindTellsNothingBackwards(t *testing.T) {
 	}
 }
 
+// TestAfterARestoreOfTheClusterChangesAreToldAgain: objects have lower versions than were observed, and keep them.
+func TestAfterARestoreOfTheClusterChangesAreToldAgain(t *testing.T) {
+	s := newStage(t)
+	s.watch()
+	web := app("main@sha1:1", "True", "Succeeded")
+	s.create(web)
+	restored := web.DeepCopy()
+	judged(web, "main@sha1:2", "True", "Succeeded")
+	web.Status.Conditions[0].ObservedGeneration = 1
+	s.update(web)
+	s.watch()
+	s.seen = len(s.told("all"))
+	w := s.watcher()
+	judged(restored, "main@sha1:1", "False", "HealthCheckFailed")
+	restored.Status.Conditions[0].ObservedGeneration = 1
+	w.Reader = older{s.cluster, restored}
+	round := func() []string {
+		t.Helper()
+		if err := w.round(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		return s.told("all")[s.seen:]
+	}
+	early := round()
+	s.now = s.now.Add(confirm - time.Second)
+	if early = append(early, round()...); len(early) > 0 {
+		t.Errorf("told while the caches may be behind is %q", early)
+	}
+	s.now = s.now.Add(time.Second)
+	if got := round(); len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "app.failed app/acme/shop/web") {
+		t.Errorf("told is %q", got)
+	}
+	if len(w.missing) > 0 {
+		t.Errorf("still waited for are %v", w.missing)
+	}
+}
+
 // older is a cache that has an app as it was.
 type older struct {
 	client.Reader

@@ -21,7 +21,8 @@ import (
 // state is what is kept of an object: as little as is needed to find out what happened to it.
 type state struct {
 	UID string `json:"uid"`
-	// Version is the resourceVersion of the object when its state changed last. An object with a lower one is from before: another manager, or an API server behind the others, had it.
+	// Version is the resourceVersion of the object when its state changed last. An object with a lower one is from before: the caches of this manager are
+	// behind those of another one, or, if it stays so, the cluster was restored from a backup.
 	Version uint64 `json:"version,omitempty"`
 	// Generation increases when the spec changes.
 	Generation int64 `json:"generation,omitempty"`
@@ -69,13 +70,8 @@ type happened struct {
 // compare returns the state of an object, and what happened to it since it was in another one; was is nil if it was not there. Events have the time of the object where it has one, and
 // otherwise now.
 func compare(key subject, object client.Object, was *state, now time.Time) (is state, all []happened) {
-	version, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64) // Kubernetes compares them in this way too.
-	switch {
-	case was == nil:
-	case was.UID != string(object.GetUID()):
+	if was != nil && was.UID != string(object.GetUID()) {
 		all, was = append(all, deleted(key, *was, now)...), nil
-	case version < was.Version:
-		return *was, nil
 	}
 	before := state{}
 	if was != nil {
@@ -84,10 +80,18 @@ func compare(key subject, object client.Object, was *state, now time.Time) (is s
 	is = before
 	is.UID = string(object.GetUID())
 	all = append(all, ofObject(key, object, was, &is, now)...)
-	if is != before {
-		is.Version = version
+	if is != before || behind(object, before) {
+		is.Version = versionOf(object)
 	}
 	return is, all
+}
+
+// behind reports whether an object is from before the change that was observed last.
+func behind(object client.Object, was state) bool { return versionOf(object) < was.Version }
+
+func versionOf(object client.Object) uint64 {
+	version, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64) // Kubernetes compares them in this way too.
+	return version
 }
 
 // ofObject returns what happened to an object, and changes its state.

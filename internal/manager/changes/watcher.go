@@ -92,13 +92,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if err := w.follow(ctx); err != nil {
 			return nil //nolint:nilerr // The context ended.
 		}
+		missed := len(w.missing) > 0
 		if err := w.round(ctx, everything); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
 			return err
 		}
-		if everything {
+		if everything || !missed && len(w.missing) > 0 {
 			all.Reset(w.nextComparison())
 		}
 		everything = false
@@ -293,9 +294,13 @@ func (w *Watcher) change(ctx context.Context, s subject, noticed bool) (store.St
 			c.To = c.From
 			return c, nil
 		}
+		delete(w.missing, s)
 		all = deleted(s, *was, w.Now())
 	case err != nil:
 		return c, fmt.Errorf("reading %s: %w", s, err)
+	case was != nil && behind(object, *was) && !w.confirmed(s):
+		c.To = c.From
+		return c, nil
 	default:
 		delete(w.missing, s)
 		var is state
@@ -311,7 +316,7 @@ func (w *Watcher) change(ctx context.Context, s subject, noticed bool) (store.St
 	return c, nil
 }
 
-// confirmed reports whether an object has been missing for long enough.
+// confirmed reports whether an object has been missing, or older than it was observed, for long enough: the caches are not behind then.
 func (w *Watcher) confirmed(s subject) bool {
 	since, has := w.missing[s]
 	if !has {
