@@ -74,9 +74,11 @@ func problems(kinds check.Kinds, example string) (all []string) {
 		ref.Tenant = v1alpha1.PlatformTenant // Only a project of the platform itself may set it.
 	}
 	if !declared { // Nobody pushes these.
-		kind := map[string]any{v1alpha1.RepositoryKind: &v1alpha1.Repository{}, v1alpha1.HostnameClaimKind: &v1alpha1.HostnameClaim{}}[about.Kind]
+		kind := map[string]any{
+			v1alpha1.RepositoryKind: &v1alpha1.Repository{}, v1alpha1.HostnameClaimKind: &v1alpha1.HostnameClaim{}, v1alpha1.GuardrailsKind: &v1alpha1.Guardrails{},
+		}[about.Kind]
 		if err := yaml.UnmarshalStrict([]byte(example), kind); err != nil || kind == nil {
-			return []string{"it is no valid Repository or HostnameClaim", example}
+			return []string{"it is no valid Repository, HostnameClaim or Guardrails", example}
 		}
 		return nil
 	}

@@ -7,15 +7,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 var (
-	kinds = []string{"Repository", "Registry", "Tenant", "Project", "App"}
-	// kindPattern finds the kinds a group of constants is for, as in "Steps of a Tenant and a Project".
-	kindPattern = regexp.MustCompile(`\b(Repository|Registry|Tenant|Project|App)\b`)
 	// quotedPattern finds a name in code quotes.
 	quotedPattern = regexp.MustCompile("`(\\w+)`")
 	// usePattern finds the reasons and conditions that code uses.
@@ -30,6 +33,9 @@ func TestEveryConditionIsDocumented(t *testing.T) {
 	if len(groups) < 5 {
 		t.Fatalf("found %d groups of constants in conditions.go; it has more", len(groups))
 	}
+	kinds := reconciledKinds(t)
+	// kindPattern finds the kinds a group of constants is for, as in "Steps of a Tenant and a Project".
+	kindPattern := regexp.MustCompile(`\b(` + strings.Join(kinds, "|") + `)\b`)
 	for doc, names := range groups {
 		of := kindPattern.FindAllString(doc, -1)
 		for _, name := range names {
@@ -56,7 +62,10 @@ func TestReasonsOfAKindAreDocumented(t *testing.T) {
 		"Project":    {"project", "delivered", "home", "volumes", "refusal"},
 		"App":        {"app", "refusal"},
 	}
-	for _, kind := range kinds {
+	for _, kind := range reconciledKinds(t) {
+		if len(packages[kind]) == 0 {
+			t.Errorf("the packages of the controller of a %s are not listed here", kind)
+		}
 		used := map[string]bool{}
 		for _, folder := range append(packages[kind], "step") {
 			addUses(t, used, filepath.Join("..", "..", "controllers", folder))
@@ -150,10 +159,63 @@ func documented(pages map[string]string, of []string, name string) bool {
 	return false
 }
 
+// TestEveryFieldOfASpecHasARow: the page of each kind, also of those without conditions, has each field of its spec in the first cell of a row of a
+// table.
+func TestEveryFieldOfASpecHasARow(t *testing.T) {
+	pages := readPages(t)
+	for kind, of := range kindsOfTheAPI(t) {
+		spec, _ := of.FieldByName("Spec")
+		for name := range fieldsOf(spec.Type) {
+			if !regexp.MustCompile(`(?m)^\|[^|\n]*` + "`" + name + "[`.]").MatchString(pages[kind]) {
+				t.Errorf("docs/spec/%s.md has no row of the field %s of spec", strings.ToLower(kind), name)
+			}
+		}
+	}
+}
+
+// kindsOfTheAPI returns the types of the kinds of the API by their names: what the API registers and has a spec.
+func kindsOfTheAPI(t *testing.T) map[string]reflect.Type {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]reflect.Type{}
+	for kind, of := range scheme.KnownTypes(v1alpha1.GroupVersion) {
+		if _, has := of.FieldByName("Spec"); has { // The others are lists, and the options of requests.
+			kinds[kind] = of
+		}
+	}
+	if len(kinds) < 8 {
+		t.Fatalf("found %d kinds; there are more", len(kinds))
+	}
+	return kinds
+}
+
+// reconciledKinds returns the kinds with conditions, sorted. A Policy, Guardrails and a HostnameClaim have none.
+func reconciledKinds(t *testing.T) (kinds []string) {
+	t.Helper()
+	for kind, of := range kindsOfTheAPI(t) {
+		status, has := of.FieldByName("Status")
+		if !has {
+			continue
+		}
+		if _, has := status.Type.FieldByName("Conditions"); has {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	if len(kinds) < 5 {
+		t.Fatalf("found %d kinds with conditions; there are more", len(kinds))
+	}
+	return kinds
+}
+
+// readPages returns the page of each kind in docs/spec.
 func readPages(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
-	for _, kind := range kinds {
+	for kind := range kindsOfTheAPI(t) {
 		page, err := os.ReadFile(filepath.Join("..", "..", "docs", "spec", strings.ToLower(kind)+".md"))
 		if err != nil {
 			t.Fatal(err)
