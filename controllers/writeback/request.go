@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path"
 
-	"k8s.io/apimachinery/pkg/util/uuid"
+	"github.com/google/uuid"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/writeback/update"
@@ -46,7 +46,7 @@ func requestOf(u update.Update, into string) (commit.Request, error) {
 		set.Fields = append(set.Fields, commit.Field{Path: field, Was: c.Was, Value: c.Value})
 	}
 	r := commit.Request{
-		ID: string(uuid.NewUUID()), Title: u.Title, Body: u.Body, Author: committer, Committer: committer, Branch: into, Edits: []commit.Edit{set},
+		ID: uuid.NewString(), Title: u.Title, Body: u.Body, Author: committer, Committer: committer, Branch: into, Edits: []commit.Edit{set},
 	}
 	if u.Mode == v1alpha1.WritePullRequest {
 		r.Branch, r.New = u.ProposedOn(), true

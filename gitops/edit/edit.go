@@ -202,6 +202,9 @@ func Normal(value any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing the value: %w", err)
 	}
+	if len(data) > document.MaxSize {
+		return nil, fmt.Errorf("the value is larger than %d KiB", document.MaxSize>>10)
+	}
 	object, err := parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("the value: %w", err)

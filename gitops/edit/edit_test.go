@@ -269,7 +269,7 @@ func TestAValueOrPathThatJSONDoesNotHaveIsRefused(t *testing.T) {
 	_, set := Set([]byte("a: 1\n"), Path{1.5}, 2)
 	_, deleted := Delete([]byte("a: 1\n"), Path{1.5})
 	for want, err := range map[string]error{
-		"setting a: the value: the file is larger than 1024 KiB":         large,
+		"setting a: the value is larger than 1024 KiB":                   large,
 		"setting [1.5]: a step of a path is a key or an index, not 1.5":  set,
 		"deleting [1.5]: a step of a path is a key or an index, not 1.5": deleted,
 	} {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
@@ -134,7 +134,7 @@ func (r *rollingBack) pushTo(ctx context.Context, root, back, read string) error
 	title, body := rollback.Message(r.of.Ref.Path(), r.folder, back)
 	writer := &commit.Writer{Clock: r.Clock}
 	done, err := writer.Write(ctx, branch, commit.Request{
-		ID: string(uuid.NewUUID()), Title: title, Body: body, Base: seen.Root, Branch: branch.Branch, Edits: []commit.Edit{commit.Restore{Folder: r.folder, Tree: tree}},
+		ID: uuid.NewString(), Title: title, Body: body, Base: seen.Root, Branch: branch.Branch, Edits: []commit.Edit{commit.Restore{Folder: r.folder, Tree: tree}},
 	})
 	switch {
 	case err != nil:

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
@@ -127,7 +127,7 @@ func (d *destination) push(ctx context.Context, c change) error {
 	if _, err := branch.Fetch(ctx); err != nil {
 		return err
 	}
-	r := commit.Request{ID: string(uuid.NewUUID()), Title: c.title, Folder: prefix, Edits: c.edits, Branch: branch.Branch}
+	r := commit.Request{ID: uuid.NewString(), Title: c.title, Folder: prefix, Edits: c.edits, Branch: branch.Branch}
 	r.Check = func(_, files *folder.Folder) error { return d.check(ctx, c, files) }
 	if r.Base, err = branch.Seen(ctx); err != nil {
 		return err
