@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -168,4 +170,10 @@ func (o *App) StatusIsCurrent(ready *metav1.Condition) bool {
 	// The status of an app with content from elsewhere names the revision of that, so it does not say which folder was tried.
 	elsewhere := o.Spec.Git != nil || o.Spec.Helm != nil && (o.Spec.Helm.Git != nil || o.Spec.Helm.Repository != "")
 	return elsewhere || o.Status.LastAttemptedRevision == o.Annotations[RevisionAnnotation]
+}
+
+// CommitOf returns the commit in a revision of Git, such as "main@sha1:<commit>"; "" for any other revision.
+func CommitOf(revision string) string {
+	_, commit, _ := strings.Cut(revision, "sha1:")
+	return commit
 }

@@ -94,8 +94,7 @@ func (c *commit) awaits(app *v1alpha1.App, now time.Time) time.Duration {
 
 // declaredBy returns the hash of the commit that an app was declared by; "" if it has none.
 func declaredBy(app *v1alpha1.App) string {
-	_, hash, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
-	return hash
+	return v1alpha1.CommitOf(app.Annotations[v1alpha1.RevisionAnnotation])
 }
 
 // note returns the event.

@@ -132,8 +132,8 @@ func (c *comparison) parents() (all []*v1alpha1.Project) {
 // choose decides whether the commit has a preview of a project, beside those that run. matches: the project has previews of such branches.
 func (p *Planner) choose(c *comparison, parent *v1alpha1.Project, of string) (chosen gitpreview.Preview, matches bool) {
 	main := c.repository.Status.LastAttemptedRevision
-	_, hash, _ := strings.Cut(main, "sha1:")
-	_, own, _ := strings.Cut(c.commit.Revision, "sha1:")
+	hash := v1alpha1.CommitOf(main)
+	own := v1alpha1.CommitOf(c.commit.Revision)
 	running := c.running(parent.Name)
 	pushed, name := gitpreview.Branch{Name: of, Hash: own, Time: p.Clock.Now()}, gitpreview.Name(parent.Name, of)
 	if parent.Spec.Previews.PullRequests {

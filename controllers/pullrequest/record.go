@@ -106,18 +106,12 @@ func (rec *record) set(plan v1alpha1.PullRequestPlan) {
 // planned reports whether a pull request has the plan of its newest commit.
 func (rec *record) planned(open host.PullRequest) bool {
 	return slices.ContainsFunc(rec.plans, func(plan v1alpha1.PullRequestPlan) bool {
-		return plan.Number == open.Number && isOf(hashOf(plan.Revision), open.Commit)
+		return plan.Number == open.Number && isOf(v1alpha1.CommitOf(plan.Revision), open.Commit)
 	})
 }
 
 // isOf reports whether a hash is that of a pull request's commit, which the host may have shortened.
 func isOf(hash, commit string) bool { return commit != "" && strings.HasPrefix(hash, commit) }
-
-// hashOf returns the commit in a revision.
-func hashOf(revision string) string {
-	_, hash, _ := strings.Cut(revision, "sha1:")
-	return hash
-}
 
 // wants reports whether the pull requests of a Repository are planned: it follows a branch, not a tag or a commit.
 func wants(repository *v1alpha1.Repository) bool {

@@ -120,7 +120,7 @@ func (r *Reporter) objects(ctx context.Context, name string) (*declarations, err
 	for i := range apps.Items {
 		app := &apps.Items[i]
 		preview := app.Annotations[v1alpha1.BranchAnnotation] != ""
-		if commit := hashOf(app.Annotations[v1alpha1.RevisionAnnotation]); commit != "" && app.DeletionTimestamp == nil && !preview {
+		if commit := v1alpha1.CommitOf(app.Annotations[v1alpha1.RevisionAnnotation]); commit != "" && app.DeletionTimestamp == nil && !preview {
 			d.apps[commit] = append(d.apps[commit], gitreport.ObjectOf(app))
 		}
 	}
@@ -129,7 +129,7 @@ func (r *Reporter) objects(ctx context.Context, name string) (*declarations, err
 
 // judge returns the statuses to send, and lowers again to when to look again.
 func (rec *record) judge(repository *v1alpha1.Repository, d *declarations, now time.Time, again *time.Duration) (send []v1alpha1.ReportedStatus) {
-	newest, held := hashOf(repository.Status.LastAttemptedRevision), hashOf(repository.Status.HeldRevision)
+	newest, held := v1alpha1.CommitOf(repository.Status.LastAttemptedRevision), v1alpha1.CommitOf(repository.Status.HeldRevision)
 	rec.keep(newest, held, now)
 	add := func(commit string, v gitreport.Verdict) {
 		sooner(again, v.Again)

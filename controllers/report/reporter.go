@@ -6,7 +6,6 @@ package report
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -174,9 +173,3 @@ func (rec *record) accept(sent v1alpha1.ReportedStatus) {
 
 // keyOf is the key of messages about a commit of a Repository.
 func keyOf(uid types.UID, commit string) string { return "commit " + string(uid) + " " + commit }
-
-// hashOf returns the commit in a revision.
-func hashOf(revision string) string {
-	_, hash, _ := strings.Cut(revision, "sha1:")
-	return hash
-}

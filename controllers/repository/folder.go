@@ -88,7 +88,7 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Fol
 // otherwise every event of the app would cause a fetch.
 func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repository, app *v1alpha1.App, tenant string) (*folder.Folder, error) {
 	digest := treeOf(app)
-	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
+	commit := v1alpha1.CommitOf(app.Annotations[v1alpha1.RevisionAnnotation])
 	query := r.query(repository, repository.GetSchedule().Every())
 	query.Request += "/" + cache.QuestionOf(app).Request + "/" + commit + "/" + digest
 	query.Key, query.Version, query.Caller = "app/"+string(app.UID), query.Version+digest, client.ObjectKeyFromObject(app)

@@ -20,7 +20,7 @@ import (
 // these too, and no confirmation of its owners counts.
 func (r *Reconciler) frozen(ctx context.Context, s *scope) (objection, err error) {
 	name, last := s.repository.Spec.Tenant, &s.repository.Status
-	before := hashOf(last.LastAttemptedRevision)
+	before := v1alpha1.CommitOf(last.LastAttemptedRevision)
 	if name == "" || before == s.commit.Hash {
 		return nil, nil
 	}

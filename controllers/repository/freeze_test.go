@@ -39,7 +39,7 @@ func (b *fixture) wantFrozen(content, revision, until string) {
 	b.t.Helper()
 	got, err := b.pass()
 	if end := steptest.Outcome(b.t, err); got != content || !strings.HasPrefix(end, "later steps run; waits Frozen: "+revision+" waits until "+until+` by freeze weekend ("nobody is at work")`) ||
-		!strings.Contains(end, "paas.kubeop.io/confirm-freeze="+hashOf(revision)) {
+		!strings.Contains(end, "paas.kubeop.io/confirm-freeze="+v1alpha1.CommitOf(revision)) {
 		b.t.Errorf("in force is %q, want %q; the outcome is %s", got, content, end)
 	}
 	status := &b.repository.Status
@@ -62,7 +62,7 @@ func TestACommitWaitsForTheEndOfAFreeze(t *testing.T) {
 	third := b.pushOn("3", 1)
 	b.lose()
 	b.wantFrozen("1", third, until)
-	b.confirmFreeze(hashOf(second)) // It is not the newest.
+	b.confirmFreeze(v1alpha1.CommitOf(second)) // It is not the newest.
 	b.wantFrozen("1", third, until)
 	b.clock.Step(2 * time.Hour)
 	b.want("3")
@@ -88,7 +88,7 @@ func TestAConfirmationEndsTheWaitOfOneCommit(t *testing.T) {
 	until := b.clock.Now().UTC().Add(time.Hour).Truncate(time.Minute).Add(48 * time.Hour).Format("2006-01-02 15:04 MST")
 	second := b.pushOn("2", 1)
 	b.wantFrozen("1", second, until)
-	b.confirmFreeze(hashOf(second))
+	b.confirmFreeze(v1alpha1.CommitOf(second))
 	b.want("2")
 	if said, there := b.repository.Annotations[v1alpha1.ConfirmFreezeAnnotation]; there {
 		t.Errorf("the confirmation is still there: %s", said)
@@ -100,7 +100,7 @@ func TestAConfirmationEndsTheWaitOfOneCommit(t *testing.T) {
 	if held := b.repository.Status.HeldUntil; held != nil {
 		t.Errorf("a rewritten history is held until %s", held)
 	}
-	b.annotate(hashOf(foreign))
+	b.annotate(v1alpha1.CommitOf(foreign))
 	b.wantFrozen("2", foreign, until)
 	if b.repository.Annotations[v1alpha1.ConfirmHistoryAnnotation] == "" {
 		t.Error("the confirmation of the history was used, and the commit still waits")
@@ -226,7 +226,7 @@ func TestAFrozenTenantHoldsEveryCommit(t *testing.T) {
 			b.repository.Generation++
 			tc.change(b.repository)
 			b.update(b.repository)
-			b.confirmFreeze(hashOf(second))
+			b.confirmFreeze(v1alpha1.CommitOf(second))
 			for _, when := range []string{"at once", "after a restart", "after the loss of the disk"} {
 				stays := tc.stays
 				if when == "after the loss of the disk" {

@@ -3,7 +3,6 @@ package repository
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +24,7 @@ func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository
 		return git.Commit{}, err
 	}
 	if compared(repository) {
-		source.After = hashOf(repository.Status.LastAttemptedRevision)
+		source.After = v1alpha1.CommitOf(repository.Status.LastAttemptedRevision)
 		tenant, err := r.tenant(ctx, repository.Spec.Tenant)
 		if err != nil {
 			return git.Commit{}, err
@@ -84,9 +83,9 @@ func (r *Reconciler) objection(s *scope) (objection, err error) {
 	}
 	about := s.commit.Ancestry
 	switch {
-	case hashOf(last) == s.commit.Hash:
+	case v1alpha1.CommitOf(last) == s.commit.Hash:
 		return nil, nil
-	case about.Of != hashOf(last):
+	case about.Of != v1alpha1.CommitOf(last):
 		// The commit was fetched before the last one was accepted, so the cached answer does not say how they are related.
 		r.Commits.Forget(string(s.repository.UID))
 		return nil, step.Soon(time.Second)
@@ -111,7 +110,7 @@ func rewritten(s *scope, last string) error {
 // does not allow any history. A status without a source counts as the same source.
 func compared(repository *v1alpha1.Repository) bool {
 	status := &repository.Status
-	return repository.Spec.History != v1alpha1.HistoryAny && hashOf(status.LastAttemptedRevision) != "" &&
+	return repository.Spec.History != v1alpha1.HistoryAny && v1alpha1.CommitOf(status.LastAttemptedRevision) != "" &&
 		(status.Source == "" || status.Source == sourceOf(repository))
 }
 
@@ -142,10 +141,4 @@ func bySemver(repository *v1alpha1.Repository) bool {
 func confirms(repository *v1alpha1.Repository, annotation string, commit git.Commit) bool {
 	confirmation := repository.Annotations[annotation]
 	return confirmation != "" && (confirmation == commit.Hash || confirmation == commit.Revision)
-}
-
-// hashOf returns the commit in a revision.
-func hashOf(revision string) string {
-	_, hash, _ := strings.Cut(revision, "sha1:")
-	return hash
 }

@@ -50,7 +50,7 @@ func (b *fixture) pushOn(content string, commits int) string {
 // pushBack sets the server's branch to a revision.
 func (b *fixture) pushBack(revision string) {
 	b.t.Helper()
-	b.git("-C", b.bare, "update-ref", "refs/heads/main", hashOf(revision))
+	b.git("-C", b.bare, "update-ref", "refs/heads/main", v1alpha1.CommitOf(revision))
 }
 
 // pass takes the steps of a Reconcile that decide which commit is in force, with the remote asked anew, and records them. It
@@ -141,7 +141,7 @@ func TestACommitThatDescendsIsTaken(t *testing.T) {
 	}
 	b.want("2")
 	b.pulls.mu.Lock()
-	fetched, hash := b.pulls.fetched, hashOf(revision)
+	fetched, hash := b.pulls.fetched, v1alpha1.CommitOf(revision)
 	b.pulls.mu.Unlock()
 	if len(fetched) != 3 || fetched[1] != hash || fetched[2] != hash {
 		t.Errorf("pull requests are listed after the fetches of %v, want after each", fetched)
@@ -165,7 +165,7 @@ func TestARewrittenHistoryIsHeld(t *testing.T) {
 	} {
 		revision := push()
 		says := []string{revision + " does not descend from " + last, "nothing of it is applied",
-			"kubectl annotate repository acme --overwrite paas.kubeop.io/confirm-history=" + hashOf(revision)}
+			"kubectl annotate repository acme --overwrite paas.kubeop.io/confirm-history=" + v1alpha1.CommitOf(revision)}
 		b.want("2", says...)
 		if got := b.repository.Status.LastAttemptedRevision; got != last {
 			t.Errorf("%s: the status says %s, want %s", name, got, last)
@@ -192,7 +192,7 @@ func TestAConfirmationLetsOneCommitInOnce(t *testing.T) {
 	b.pushOn("2", 3)
 	b.want("2")
 	foreign, _ := b.push("foreign")
-	b.annotate(hashOf(foreign))
+	b.annotate(v1alpha1.CommitOf(foreign))
 	other, _ := b.push("other")
 	b.want("2", other+" does not descend")
 	b.pushBack(foreign)
@@ -211,7 +211,7 @@ func TestAConfirmationLetsOneCommitInOnce(t *testing.T) {
 // TestAConfirmationOfTheAcceptedCommitIsRemoved as when the process ended before the commit was recorded as accepted.
 func TestAConfirmationOfTheAcceptedCommitIsRemoved(t *testing.T) {
 	b := newFixture(t)
-	b.annotate(hashOf(b.repository.Status.LastAttemptedRevision))
+	b.annotate(v1alpha1.CommitOf(b.repository.Status.LastAttemptedRevision))
 	b.want("1")
 	if said := b.repository.Annotations[v1alpha1.ConfirmHistoryAnnotation]; said != "" {
 		t.Errorf("the confirmation is still there: %s, want none", said)
@@ -245,7 +245,7 @@ func TestWhatIsNotCompared(t *testing.T) {
 // TestTagsOfARange need not descend from each other where the version is higher; a moved tag and a lower version have to.
 func TestTagsOfARange(t *testing.T) {
 	b := newFixture(t)
-	tag := func(name, revision string) { b.git("-C", b.bare, "tag", "-f", name, hashOf(revision)) }
+	tag := func(name, revision string) { b.git("-C", b.bare, "tag", "-f", name, v1alpha1.CommitOf(revision)) }
 	b.want("1")
 	first, _ := b.push("one")
 	tag("v1.0.0", first)
@@ -258,9 +258,9 @@ func TestTagsOfARange(t *testing.T) {
 	b.want("two")
 	moved, _ := b.push("moved")
 	tag("v1.1.0", moved)
-	b.want("two", "v1.1.0@sha1:"+hashOf(moved)+" does not descend from v1.1.0@sha1:"+hashOf(second))
+	b.want("two", "v1.1.0@sha1:"+v1alpha1.CommitOf(moved)+" does not descend from v1.1.0@sha1:"+v1alpha1.CommitOf(second))
 	b.git("-C", b.bare, "tag", "-d", "v1.1.0")
-	b.want("two", "v1.0.0@sha1:"+hashOf(first)+" does not descend")
+	b.want("two", "v1.0.0@sha1:"+v1alpha1.CommitOf(first)+" does not descend")
 }
 
 // TestACommitThatIsNotComparedYetIsFetchedAgain, and only a range of versions lets one in that does not descend.
@@ -297,14 +297,14 @@ func TestALastCommitThatIsGone(t *testing.T) {
 	if got := b.repository.Status.LastAttemptedRevision; got != last {
 		t.Errorf("the status says %s, want %s", got, last)
 	}
-	b.annotate(hashOf(foreign))
+	b.annotate(v1alpha1.CommitOf(foreign))
 	b.want("foreign")
 }
 
 // signedBy makes a commit of what the server has, signed, and returns its revision.
 func (b *fixture) signedBy(who *openpgp.Entity, content string) string {
 	b.t.Helper()
-	plain := b.git("-C", b.bare, "cat-file", "commit", hashOf(b.pushOn(content, 1))) + "\n"
+	plain := b.git("-C", b.bare, "cat-file", "commit", v1alpha1.CommitOf(b.pushOn(content, 1))) + "\n"
 	var signature bytes.Buffer
 	if err := openpgp.ArmoredDetachSign(&signature, who, strings.NewReader(plain), nil); err != nil {
 		b.t.Fatal(err)
@@ -348,7 +348,7 @@ func TestACommitThatIsNotSignedIsHeld(t *testing.T) {
 	b.want("2")
 	unsigned := b.pushOn("3", 1)
 	b.want("2", unsigned+" is held", "is not signed")
-	b.annotate(hashOf(unsigned))
+	b.annotate(v1alpha1.CommitOf(unsigned))
 	b.want("2", "is not signed")
 	b.lose()
 	b.want("2", "is not signed")

@@ -74,7 +74,7 @@ func deletions(object client.Object) (lines []string, token string) {
 // commit returns the commit that a repository holds: why it waits, its hash, and the annotation that confirms it. A commit without a valid signature
 // cannot be confirmed.
 func commit(o *v1alpha1.Repository) (waits, hash, annotation string) {
-	_, hash, _ = strings.Cut(o.Status.HeldRevision, "sha1:")
+	hash = v1alpha1.CommitOf(o.Status.HeldRevision)
 	switch {
 	case o.Status.HeldUntil != nil:
 		return "waits until " + o.Status.HeldUntil.UTC().Format(time.RFC3339) + ", the end of a freeze", hash, v1alpha1.ConfirmFreezeAnnotation

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,7 +66,7 @@ func newObject(ref identity.Ref) object {
 
 // reaches reports whether the operator has read a repository at a commit, or at a later one. The log of the repository says which is later, so it is asked once for each revision.
 func (r *Repositories) reaches(ctx context.Context, p *place, of writes.Object, commit string) (bool, error) {
-	_, read, _ := strings.Cut(p.repository.Status.LastAttemptedRevision, "@sha1:")
+	read := v1alpha1.CommitOf(p.repository.Status.LastAttemptedRevision)
 	if read == commit {
 		return true, nil
 	}

@@ -3,7 +3,6 @@ package history
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -85,11 +84,11 @@ func (d *Deliveries) present(app *v1alpha1.App, source Source, now time.Time) *v
 	}
 	began := metav1.NewTime(now.Truncate(time.Second))
 	is := v1alpha1.DeliveryRecord{
-		Revision: source.Revision, Generation: app.Generation, Commit: hashOf(source.Revision), Author: source.Author,
+		Revision: source.Revision, Generation: app.Generation, Commit: v1alpha1.CommitOf(source.Revision), Author: source.Author,
 		Image: source.Image, Release: source.Release, StartedAt: began, Result: v1alpha1.DeliveryProgressing,
 	}
 	if declared := app.Annotations[v1alpha1.RevisionAnnotation]; is.Commit == "" || source.Revision == declared {
-		is.Commit, is.Author = hashOf(declared), app.Annotations[v1alpha1.AuthorAnnotation]
+		is.Commit, is.Author = v1alpha1.CommitOf(declared), app.Annotations[v1alpha1.AuthorAnnotation]
 	}
 	if len(d.recorded) == 0 || !same(&d.recorded[0], &is) {
 		return &is
@@ -138,10 +137,4 @@ func (d *Deliveries) with(is v1alpha1.DeliveryRecord, succeeded bool, now time.T
 func finish(d *v1alpha1.DeliveryRecord, now time.Time) {
 	ended := metav1.NewTime(now.Truncate(time.Second))
 	d.FinishedAt, d.Duration = &ended, &metav1.Duration{Duration: max(0, ended.Sub(d.StartedAt.Time))}
-}
-
-// hashOf returns the hash of a Git revision such as "main@sha1:<hash>"; "" for any other revision.
-func hashOf(revision string) string {
-	_, hash, _ := strings.Cut(revision, "sha1:")
-	return hash
 }

@@ -68,8 +68,8 @@ func moves(spec *v1alpha1.AppSpec) bool {
 // pinned returns the ref of the commit at which a freeze keeps the App; the given ref without one. A tag that is verified has to be fetched by its
 // name, see keep.
 func (p *pass) pinned(ref *sourcev1.GitRepositoryRef, withTag bool) *sourcev1.GitRepositoryRef {
-	_, commit, known := strings.Cut(p.pin, "sha1:")
-	if !known || withTag {
+	commit := v1alpha1.CommitOf(p.pin)
+	if commit == "" || withTag {
 		return ref
 	}
 	to := &sourcev1.GitRepositoryRef{Commit: commit}

@@ -90,8 +90,7 @@ func (w *ImageWriter) found(app *v1alpha1.App) *v1alpha1.ImageWritten {
 	if u, written := w.Writes.Last(imageKey(app)); written != nil && strings.HasSuffix(u.Version, " "+reference) {
 		return &v1alpha1.ImageWritten{Reference: reference, Commit: written.Commit, PullRequest: written.PullRequest}
 	}
-	_, hash, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
-	return &v1alpha1.ImageWritten{Reference: reference, Commit: hash}
+	return &v1alpha1.ImageWritten{Reference: reference, Commit: v1alpha1.CommitOf(app.Annotations[v1alpha1.RevisionAnnotation])}
 }
 
 // Note returns the condition ImageWriteFailed of an App.

@@ -172,9 +172,7 @@ func deleted(key subject, was state, now time.Time) []happened {
 // at returns the data with a revision, and its commit if it has one.
 func (d data) at(revision string) data {
 	d.Revision = short(revision)
-	if _, commit, has := strings.Cut(revision, "sha1:"); has {
-		d.Commit = commit
-	}
+	d.Commit = v1alpha1.CommitOf(revision)
 	return d
 }
 

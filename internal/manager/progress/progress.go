@@ -89,7 +89,7 @@ func Of(c Commit, repository *v1alpha1.Repository, of object) Report {
 		r.Message = "The operator has not applied the commit yet."
 	case of.GetDeletionTimestamp() != nil:
 		r.Message = "It is being deleted."
-	case !synced && revisionOf(of.GetAnnotations()[v1alpha1.RevisionAnnotation]) != c.Hash:
+	case !synced && v1alpha1.CommitOf(of.GetAnnotations()[v1alpha1.RevisionAnnotation]) != c.Hash:
 		r.Message = c.messageOf(repository)
 	default:
 		r.ofObject(of)
@@ -175,10 +175,4 @@ func (c Commit) messageOf(repository *v1alpha1.Repository) string {
 		return ready.Message
 	}
 	return ""
-}
-
-// revisionOf returns the hash of a revision "branch@sha1:<commit>".
-func revisionOf(revision string) string {
-	_, hash, _ := strings.Cut(revision, "@sha1:")
-	return hash
 }
