@@ -318,6 +318,26 @@ func newTenant(t *testing.T, s store.Store) {
 		t.Errorf("a webhook that is not older than its tenant is %+v, %v", w, err)
 	}
 	create(later)
+	ofNobody(t, s)
+	enqueueAll(t, s, messageOf("app/web", "m2"))
+	if got := deliveryStates(t, s); len(got) != 1 {
+		t.Errorf("it gets a message of the new tenant: %q", got)
+	}
+	enable := func(w *store.Webhook) error {
+		w.Enable()
+		return nil
+	}
+	if _, err := s.ChangeWebhook(t.Context(), store.OfEarlier("acme"), "a", enable, store.Event{At: later, Action: "patchWebhook"}); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := s.GetWebhook(t.Context(), "acme", "a"); err != nil || w.Disabled || w.DisabledReason != "" {
+		t.Errorf("the webhook that was enabled is %+v, %v", w, err)
+	}
+}
+
+// ofNobody checks that the new tenant does not have the webhook a, and that it is there with what waits for it.
+func ofNobody(t *testing.T, s store.Store) {
+	t.Helper()
 	if own, err := s.ListWebhooks(t.Context(), "acme", "", 10); err != nil || len(own) != 0 {
 		t.Errorf("the new tenant has %v, %v", own, err)
 	}
@@ -336,19 +356,5 @@ func newTenant(t *testing.T, s store.Store) {
 		return e.Action == "disableWebhook" && e.Object == "webhook/a" && e.Tenant == w.Tenant
 	}) {
 		t.Errorf("the events are %+v, %v", events, err)
-	}
-	enqueueAll(t, s, messageOf("app/web", "m2"))
-	if got := deliveryStates(t, s); len(got) != 1 {
-		t.Errorf("it gets a message of the new tenant: %q", got)
-	}
-	enable := func(w *store.Webhook) error {
-		w.Enable()
-		return nil
-	}
-	if _, err := s.ChangeWebhook(t.Context(), w.Tenant, "a", enable, store.Event{At: later, Action: "patchWebhook"}); err != nil {
-		t.Fatal(err)
-	}
-	if w, err := s.GetWebhook(t.Context(), "acme", "a"); err != nil || w.Disabled || w.DisabledReason != "" {
-		t.Errorf("the webhook that was enabled is %+v, %v", w, err)
 	}
 }
