@@ -21,7 +21,7 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// hooks tell webhooks what happens: watcher finds out what does, and sender sends it.
+// hooks send what happens to webhooks: watcher finds it out and enqueues messages, and sender sends them.
 type hooks struct {
 	operations *webhooks.Operations
 	watcher    *changes.Watcher
@@ -49,12 +49,12 @@ func openHooks(c *config.Manager, apiServer string, s store.Store, cluster *live
 	if at, err := url.Parse(apiServer); err == nil && at.Hostname() != "" {
 		own = append(own, at.Hostname())
 	}
-	way := newReceivers(allowed, own, c.WebhookPlainHTTP)
+	through := newReceivers(allowed, own, c.WebhookPlainHTTP)
 	h := &hooks{
-		operations: &webhooks.Operations{Check: way.Check, KeyFile: c.KeyFile},
+		operations: &webhooks.Operations{Check: through.Check, KeyFile: c.KeyFile},
 		watcher:    &changes.Watcher{Reader: cluster.Reader(), Store: s, Following: cluster.Following, Now: time.Now},
 		sender: &outbox.Sender{
-			Store: s, Receivers: way, Now: time.Now, Jitter: rand.Float64, Metrics: outbox.NewMetrics(s),
+			Store: s, Receivers: through, Now: time.Now, Jitter: rand.Float64, Metrics: outbox.NewMetrics(s),
 			Keys: func() (*kms.Keys, error) { return kms.Read(c.KeyFile) },
 		},
 	}
@@ -77,7 +77,7 @@ func (h *hooks) register(registry prometheus.Registerer) {
 	}
 }
 
-// run tells and sends until the context ends. Of several managers one tells, and all send.
+// run enqueues and sends messages until the context ends. Of several managers one enqueues, and all send.
 func (h *hooks) run(ctx context.Context, leader *leader.Elector) error {
 	if h == nil {
 		return nil

@@ -35,7 +35,7 @@ func (s *Store) RecordChanges(ctx context.Context, changes []store.StateChange) 
 				conflicts = append(conflicts, c.Object)
 				continue
 			}
-			if err := tell(ctx, tx, c); err != nil {
+			if err := enqueueAll(ctx, tx, c); err != nil {
 				return err
 			}
 		}
@@ -62,8 +62,8 @@ func changeState(ctx context.Context, tx *database.Tx, c store.StateChange) (boo
 	return changed > 0, err
 }
 
-// tell enqueues the messages of a change.
-func tell(ctx context.Context, tx *database.Tx, c store.StateChange) error {
+// enqueueAll enqueues the messages of a change.
+func enqueueAll(ctx context.Context, tx *database.Tx, c store.StateChange) error {
 	if c.NewTenant != "" {
 		if err := disableEarlier(ctx, tx, c); err != nil {
 			return fmt.Errorf("disabling the webhooks of an earlier tenant: %w", err)
