@@ -69,7 +69,7 @@ generate: $(BIN)/controller-gen $(BIN)/oapi-codegen ## write the deepcopy functi
 
 ##@ Before a commit
 test: prerequisites curl postgresql $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## run the unit, fuzz-seed and integration tests against a real API server; RACE=1 with the race detector
-	$(if $(RACE),CGO_ENABLED=1 go test -race -short -timeout 60m,go test -timeout 20m) -trimpath $(TESTFLAGS) $(PACKAGES)
+	$(if $(RACE),CGO_ENABLED=1 go test -race -short -timeout 60m,go test -timeout 40m) -trimpath $(TESTFLAGS) $(PACKAGES)
 	$(if $(RACE),,go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...)
 
 race: prerequisites compiler postgresql ## run the tests of what goroutines share with the race detector, which is the part of `make test RACE=1` that CI has time for
