@@ -145,12 +145,7 @@ func short(key string) string {
 	return strings.TrimPrefix(step.ShortRevision("sha1:"+key), "sha1:")
 }
 
-func brief(text string) string {
-	if characters := []rune(text); len(characters) > maxDetail {
-		return string(characters[:maxDetail-1]) + "…"
-	}
-	return text
-}
+func brief(text string) string { return few.Cut(text, maxDetail) }
 
 func list(names map[string]string) string {
 	var all []string

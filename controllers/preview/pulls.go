@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
-	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/preview"
 )
@@ -90,7 +90,7 @@ func (p *pulls) candidates(heads map[string]head, fetched bool) (found []preview
 func (h head) candidate() preview.Branch {
 	branch := preview.Branch{Name: h.Branch, Hash: h.Hash, Time: h.Commit.Time}
 	if h.Err != nil {
-		branch.Failed = document.Printable(h.Err.Error())
+		branch.Failed = few.Printable(h.Err.Error())
 	}
 	return branch
 }

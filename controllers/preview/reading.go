@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/preview"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -44,7 +44,7 @@ func (r *reading) decide(parent *v1alpha1.Project, heads []head) {
 		found = r.pulls.candidates(byName, r.fetched)
 	}
 	if ofPulls && r.pulls.failed != nil {
-		r.Status = append(r.Status, v1alpha1.PreviewStatus{PreviewOf: parent.Name, Message: document.Printable(r.pulls.failed.Error())})
+		r.Status = append(r.Status, v1alpha1.PreviewStatus{PreviewOf: parent.Name, Message: few.Printable(r.pulls.failed.Error())})
 	}
 	limits := preview.Limits{
 		Project: parent.Name, Spec: parent.Spec.Previews, Main: r.Commit.Hash, Follows: r.follows(), Now: r.now,
@@ -52,12 +52,12 @@ func (r *reading) decide(parent *v1alpha1.Project, heads []head) {
 		Running:  func(name string) bool { return r.running[name] },
 	}
 	for _, p := range limits.Choose(found) {
-		status := v1alpha1.PreviewStatus{Project: p.Project, PreviewOf: parent.Name, Branch: document.Printable(p.Name), PullRequest: p.PullRequest, Message: document.Printable(p.Missing)}
+		status := v1alpha1.PreviewStatus{Project: p.Project, PreviewOf: parent.Name, Branch: few.Printable(p.Name), PullRequest: p.PullRequest, Message: few.Printable(p.Missing)}
 		if p.Missing == "" {
 			r.read(parent, p, byName[p.Name], &status)
 		}
 		if r.failed != nil {
-			status.Message = cmp.Or(status.Message, "the branch may be older than at the Git host: "+document.Printable(r.failed.Error()))
+			status.Message = cmp.Or(status.Message, "the branch may be older than at the Git host: "+few.Printable(r.failed.Error()))
 		}
 		r.Status = append(r.Status, status)
 	}
@@ -71,7 +71,7 @@ func (r *reading) read(parent *v1alpha1.Project, p preview.Preview, h head, stat
 		return
 	}
 	if err != nil {
-		status.Message = document.Printable(err.Error())
+		status.Message = few.Printable(err.Error())
 		r.keep(p.Project)
 		return
 	}
@@ -132,7 +132,7 @@ func (r *reading) keepAll(parent string, failed error) {
 	r.undecidedOf[parent] = true
 	r.keepIf(func(p *tree.Project) bool { return p.Origin().Of == parent })
 	if failed != nil {
-		r.Status = append(r.Status, v1alpha1.PreviewStatus{PreviewOf: parent, Message: document.Printable(failed.Error())})
+		r.Status = append(r.Status, v1alpha1.PreviewStatus{PreviewOf: parent, Message: few.Printable(failed.Error())})
 	}
 }
 

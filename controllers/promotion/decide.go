@@ -16,8 +16,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/writeback/update"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/reference"
-	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/edit"
 )
 
@@ -51,7 +51,7 @@ func shown(value any) string {
 	case len(text) > maxShown:
 		return fmt.Sprintf("a value of %d bytes", len(text))
 	}
-	return document.Printable(text)
+	return few.Printable(text)
 }
 
 // verdict says what is promoted.

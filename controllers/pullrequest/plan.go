@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/host"
 )
 
@@ -126,7 +127,7 @@ func (p *Planner) submit(to *pool.Pool, task pool.Task, j *job) {
 
 // failed records that a commit could not be fetched or planned. After some attempts, or if only another commit can help, the pull request says so.
 func (p *Planner) failed(j *job, err error) {
-	why := failure.Printable(err.Error())
+	why := few.Quote(err.Error())
 	final := errors.Is(err, failure.ErrTooLarge) || errors.Is(err, failure.ErrSignature)
 	write := false
 	p.update(j.repository, func(rec *record) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/host"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
 )
@@ -231,7 +231,7 @@ func (rec *record) written(j *job, comment Comment, err error) {
 		delete(rec.asked, j.of.Number)
 		delete(rec.tries, j.of.Number)
 	case rec.troubles[j.of.Number].reported():
-		plan.Message += "; it could not be written to the pull request: " + failure.Printable(err.Error())
+		plan.Message += "; it could not be written to the pull request: " + few.Quote(err.Error())
 	default:
 		return
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/notice"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
 )
@@ -136,8 +137,5 @@ func stateOfApp(app *v1alpha1.App, now time.Time, again *time.Duration) notice.S
 // brief is the first line of a message, at most maxMessage characters of it. Messages of conditions hold no secrets.
 func brief(message string) string {
 	line, _, _ := strings.Cut(message, "\n")
-	if characters := []rune(line); len(characters) > maxMessage {
-		return string(characters[:maxMessage-1]) + "…"
-	}
-	return line
+	return few.Cut(line, maxMessage)
 }

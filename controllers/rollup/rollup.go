@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Pause is how long changes of apps are collected before a Project or Tenant counts its apps again. So a Project is written at most once in
@@ -93,10 +94,7 @@ func (u *unready) String() string {
 // brief returns the first line of a message, at most maxQuoted characters of it.
 func brief(message string) string {
 	line, _, _ := strings.Cut(message, "\n")
-	if characters := []rune(line); len(characters) > maxQuoted {
-		return string(characters[:maxQuoted-1]) + "…"
-	}
-	return line
+	return few.Cut(line, maxQuoted)
 }
 
 // Record writes the numbers into a status.

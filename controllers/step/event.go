@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// maxMessage limits the length of an event's message; the API server refuses more than 1,024 characters.
+// maxMessage limits the length of an event's message, in bytes; the API server refuses more than 1,024.
 const maxMessage = 1000
 
 // events emits the events of a Reconcile after its status was written.

@@ -1,4 +1,5 @@
-// Package few shortens lists and texts in messages: a message names the first things, and how many more there are.
+// Package few shortens lists and texts in messages: a message names the first things, and how many more there are, and quotes the beginning of a
+// text in one printable line.
 package few
 
 import (
@@ -25,18 +26,3 @@ func Lines(lines []string, all, n int) []string {
 
 // More says how many things a message does not name, such as "and 1,200 more".
 func More(n int) string { return message.NewPrinter(language.English).Sprintf("and %d more", n) }
-
-// Line returns the first characters of a text from a manifest, at most n, and "…" if there are more. It replaces control characters and line
-// breaks, so that the result is safe to quote in a message of one line.
-func Line(text string, n int) string {
-	runes := []rune(text)
-	for i, r := range runes {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {
-			runes[i] = '?'
-		}
-	}
-	if len(runes) > n {
-		runes = append(runes[:n], '…')
-	}
-	return string(runes)
-}

@@ -23,17 +23,6 @@ func TestOfNamesTheFirstAndCountsTheOthers(t *testing.T) {
 	}
 }
 
-func TestALineIsSafeToQuote(t *testing.T) {
-	for text, want := range map[string]string{
-		"four": "four", "fives": "five…", "a\x1fb": "a?b", "a\x7fb": "a?b", "a\u0080b": "a?b", "a\u009fb": "a?b", "a\u00a0b": "a\u00a0b",
-		"a\u2028b": "a?b", "a\u2029b": "a?b", "a b~": "a b~",
-	} {
-		if got := Line(text, 4); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestLines(t *testing.T) {
 	for _, c := range []struct {
 		all, most int

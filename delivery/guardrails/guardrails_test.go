@@ -109,7 +109,7 @@ func TestAViolationSaysWhatIsWrongAndWhereTheRuleIs(t *testing.T) {
 		"spec": map[string]any{"containers": []any{map[string]any{"image": long}, map[string]any{"image": long}}},
 	}}
 	got := Check(pod, &rules)
-	quoted := long[:253] + "…"
+	quoted := long[:252] + "…"
 	want := []Violation{
 		{Images, "strict", v1alpha1.DenyAction, "images.allow", "has the image " + quoted + ", which is not among the allowed ones: " + strings.Join(allowed[:8], ", ") + ", and 2 more", ""},
 		{Images, "quiet", v1alpha1.AuditAction, "images.requireDigest", "has the image " + quoted + " without a digest: write it in Git as " + quoted + "@sha256:<digest>", ""},

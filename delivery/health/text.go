@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // maxText is how many characters of quoted text a message has.
@@ -66,13 +68,7 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-func shortened(s string) string {
-	characters := []rune(s)
-	if len(characters) <= maxText {
-		return s
-	}
-	return strings.TrimSpace(string(characters[:maxText-1])) + "…"
-}
+func shortened(s string) string { return few.Cut(s, maxText) }
 
 // volatile matches the parts that differ between two reports of the same: times, in the forms that loggers write; the header of klog with
 // its process; seconds since 1970; random identifiers; addresses in memory; the port that a connection came from.

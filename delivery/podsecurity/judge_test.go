@@ -54,7 +54,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 			`Deployment/web breaks rule privileged of the Pod Security level baseline: container "a" must not set securityContext.privileged=true; take privileged: true out of spec.template.spec` + no,
 		}},
 		"a name on two lines": {"baseline", `{containers: [{name: "a\nb", securityContext: {privileged: true}}]}`, []string{
-			`Deployment/web breaks rule privileged of the Pod Security level baseline: container "a?b" must not set securityContext.privileged=true; take privileged: true out of spec.template.spec` + no,
+			`Deployment/web breaks rule privileged of the Pod Security level baseline: container "a b" must not set securityContext.privileged=true; take privileged: true out of spec.template.spec` + no,
 		}},
 		"privileged":                   {"privileged", "{hostNetwork: true, containers: [{name: a}]}", nil},
 		"nothing to refuse":            {"baseline", "{containers: [{name: a}]}", nil},

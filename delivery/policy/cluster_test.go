@@ -32,7 +32,7 @@ func TestClusterKinds(t *testing.T) {
 		"defines a kind of Kubernetes'": {definitionOf("apps.k8s.io", "Cluster"), []string{definition},
 			"CustomResourceDefinition/widgets defines a kind of API group apps.k8s.io, which is the platform's"},
 		"defines a kind of a group on two lines": {strings.Replace(definitionOf("GROUP", "Cluster"), "GROUP", `"a\n.k8s.io"`, 1), []string{definition},
-			"CustomResourceDefinition/widgets defines a kind of API group a?.k8s.io, which is the platform's"},
+			"CustomResourceDefinition/widgets defines a kind of API group a .k8s.io, which is the platform's"},
 		"has a field like that of a definition": {`{apiVersion: example.com/v1, kind: Tenant, metadata: {name: a}, spec: {group: apps.k8s.io}}`, []string{"Tenant.example.com"}, ""},
 		"with a label of ours": {`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a, labels: {paas.kubeop.io/app: x}}}`, []string{definition},
 			"CustomResourceDefinition/a carries paas.kubeop.io/app; only kubeop sets labels, annotations and finalizers of paas.kubeop.io"},

@@ -15,7 +15,7 @@ func TestMessagesAboutVolumesSayWhatIsWrong(t *testing.T) {
 		"nfs: {server: 10.0.0.1, path: /}":                           fmt.Sprintf(typed, "nfs"),
 		"somethingNew: {}":                                           fmt.Sprintf(typed, "somethingNew"),
 		"csi: {driver: nfs.csi.k8s.io}":                              "Pod/web has the volume v of the CSI driver nfs.csi.k8s.io, which is mounted past claims and their quotas: use a PersistentVolumeClaim in Git, or ask",
-		`csi: {driver: "a\nb"}`:                                      "Pod/web has the volume v of the CSI driver a?b, which",
+		`csi: {driver: "a\nb"}`:                                      "Pod/web has the volume v of the CSI driver a b, which",
 		"nfs: {}}, {name: w, iscsi: {}":                              fmt.Sprintf(typed, "nfs"),
 		"nfs: {}}, {name: w, csi: {driver: d}":                       fmt.Sprintf(typed, "nfs"),
 		"csi: {driver: d}}, {name: w, nfs: {}":                       "Pod/web has the volume v of the CSI driver d, which",

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/edit"
 )
 
@@ -159,7 +160,7 @@ func shown(value any, has bool) string {
 	if err != nil {
 		return fmt.Sprint(value)
 	}
-	return failure.Printable(string(text))
+	return few.Quote(string(text))
 }
 
 // Delete deletes a file, or a folder with all that is in it.

@@ -165,7 +165,7 @@ func TestTextsOfFilesAreBoundedAndOnOneLine(t *testing.T) {
 	if got, want := Quote(strings.Repeat("ä", 60)), `"`+strings.Repeat("ä", 60)+`"`; got != want {
 		t.Errorf("60 characters: %s, want %s", got, want)
 	}
-	if got, want := Quote(strings.Repeat("ä", 61)), `"`+strings.Repeat("ä", 60)+`…"`; got != want {
+	if got, want := Quote(strings.Repeat("ä", 61)), `"`+strings.Repeat("ä", 59)+`…"`; got != want {
 		t.Errorf("61 characters: %s, want %s", got, want)
 	}
 	for want, value := range map[string]any{`"a\nb"`: "a\nb", `{"a":[1]}`: map[string]any{"a": []any{int64(1)}}, "null": nil, "true": true} {
@@ -173,7 +173,7 @@ func TestTextsOfFilesAreBoundedAndOnOneLine(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if got := Show([]string{strings.Repeat("ä", 500)}); len([]rune(got)) != 401 || !strings.HasSuffix(got, "…") {
+	if got := Show([]string{strings.Repeat("ä", 500)}); len([]rune(got)) != 400 || !strings.HasSuffix(got, "…") {
 		t.Errorf("a long value has %d characters", len([]rune(got)))
 	}
 	if got := Show(make(chan int)); !strings.HasPrefix(got, "0x") {
@@ -181,7 +181,7 @@ func TestTextsOfFilesAreBoundedAndOnOneLine(t *testing.T) {
 	}
 	d := &Document{}
 	d.Add(code.BrokenYAML, yamlcheck.Position{Line: 1}, "%s", "a\tb\nc\x00\xff"+strings.Repeat("x", 400))
-	if why := d.Findings[0].Why; !strings.HasPrefix(why, "a\uFFFDb\uFFFDc\uFFFD\uFFFDx") || len([]rune(why)) != 401 {
+	if why := d.Findings[0].Why; !strings.HasPrefix(why, "a\uFFFDb\uFFFDc\uFFFD\uFFFDx") || len([]rune(why)) != 400 {
 		t.Errorf("got %q", why)
 	}
 }

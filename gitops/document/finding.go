@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/gitops/code"
 )
@@ -47,7 +48,7 @@ func (d *Document) Add(kind code.Code, at yamlcheck.Position, format string, arg
 	case len(d.Findings) == maxFindings:
 		d.Findings = append(d.Findings, Finding{File: d.File, Code: code.MoreProblems, Why: "there is more wrong with this file"})
 	default:
-		why := cut(Printable(fmt.Sprintf(format, args...)))
+		why := cut(few.Printable(fmt.Sprintf(format, args...)))
 		d.Findings = append(d.Findings, Finding{File: d.File, Position: at, Code: kind, Why: why})
 	}
 }

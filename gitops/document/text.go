@@ -4,18 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
-	"unicode"
+
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Quote quotes the beginning of a text from a file.
 func Quote(text string) string {
 	const most = 60
-	runes := []rune(text)
-	if len(runes) > most {
-		text = string(runes[:most]) + "…"
-	}
-	return strconv.Quote(text)
+	return strconv.Quote(few.Cut(text, most))
 }
 
 // Show formats a value of any type from a file, and cuts it if it is long.
@@ -33,20 +29,5 @@ func Show(value any) string {
 // cut limits the length of a message.
 func cut(text string) string {
 	const most = 400
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most]) + "…"
-}
-
-// Printable replaces control characters and invalid UTF-8, so that a message stays on one line. Names and keys in a commit may contain any
-// bytes.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
+	return few.Cut(text, most)
 }

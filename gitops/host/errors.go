@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // RateLimitError means that the host wants no more requests for a while.
@@ -52,7 +53,7 @@ func (r *Repository) explain(res *scm.Response, err error) error {
 	case res == nil:
 		return transport.RequestError(err, host)
 	}
-	said := failure.Printable(r.auth.Redact(err.Error()))
+	said := few.Quote(r.auth.Redact(err.Error()))
 	after, limited := r.limit(res)
 	switch {
 	case limited:

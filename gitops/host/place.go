@@ -8,6 +8,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Type is the API that a Git host has. The values are those of Flux's Provider.
@@ -96,7 +97,7 @@ func locate(at Place, kind Type) (base *url.URL, name string, err error) {
 		return nil, "", failure.New(failure.ErrInvalid, "%s does not say which Git host it is: set type in Git to github, gitlab, gitea (also for Forgejo), bitbucket or bitbucketserver", u.Hostname())
 	}
 	if strings.Count(name, "/") < 1 || kind != GitLab && strings.Count(name, "/") > 1 {
-		return nil, "", failure.New(failure.ErrInvalid, "the path %q of the URL is not the owner and the name of a repository", failure.Printable(u.Path))
+		return nil, "", failure.New(failure.ErrInvalid, "the path %q of the URL is not the owner and the name of a repository", few.Quote(u.Path))
 	}
 	return base, name, nil
 }

@@ -3,9 +3,10 @@ package host
 import (
 	"context"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/drone/go-scm/scm"
+
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // State of a commit.
@@ -62,10 +63,4 @@ func (r *Repository) page() string {
 }
 
 // Shortened makes a text one line of at most MaxDescription characters.
-func Shortened(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if utf8.RuneCountInString(text) <= MaxDescription {
-		return text
-	}
-	return string([]rune(text)[:MaxDescription-1]) + "…"
-}
+func Shortened(text string) string { return few.Line(text, MaxDescription) }

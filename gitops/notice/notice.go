@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Type is what a receiver understands. The values are those of Flux's Provider.
@@ -154,7 +155,7 @@ func post(ctx context.Context, client *http.Client, at *url.URL, body []byte, to
 	if res.StatusCode < http.StatusMultipleChoices {
 		return nil
 	}
-	said := failure.Printable(hide(string(answer), to))
+	said := few.Quote(hide(string(answer), to))
 	switch {
 	case res.StatusCode == http.StatusTooManyRequests:
 		return &LimitError{Host: at.Host, After: transport.RetryAfter(res.Header.Get("Retry-After"))}

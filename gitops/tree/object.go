@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
 )
@@ -33,7 +33,7 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 	}
 	annotations := map[string]string{v1alpha1.FolderAnnotation: path.Join(t.Scope.Path, self.dir), v1alpha1.TreeAnnotation: self.file}
 	if from := t.OriginOf(ref); from != nil {
-		annotations[v1alpha1.PreviewOfAnnotation], annotations[v1alpha1.BranchAnnotation] = from.Of, document.Printable(from.Branch)
+		annotations[v1alpha1.PreviewOfAnnotation], annotations[v1alpha1.BranchAnnotation] = from.Of, few.Printable(from.Branch)
 		revision = from.Revision
 	}
 	var object client.Object

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
@@ -28,7 +28,7 @@ type Preview struct {
 type Origin struct{ Of, Branch, Revision, Author string }
 
 // Prefix begins what is said about a file of the branch.
-func (o *Origin) Prefix() string { return "in branch " + document.Printable(o.Branch) + ": " }
+func (o *Origin) Prefix() string { return "in branch " + few.Printable(o.Branch) + ": " }
 
 // suffix distinguishes the digests of a preview from those of the same folder in the project itself. An app with other settings is another
 // one, even if its folder is the same.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/gitops/check"
 	"github.com/kubeop/kubeop/gitops/code"
@@ -92,7 +93,7 @@ func (p *pass) problems(of identity.Ref, findings ...document.Finding) []Problem
 			f.Why = p.preview.Prefix() + f.Why
 		}
 		all = append(all, Problem{
-			File: document.Printable(path.Join(p.scope.Path, f.File)), Position: f.Position, Code: f.Code, Why: f.Why, Of: of, Misplaced: f.Misplaced, Err: f.Err,
+			File: few.Printable(path.Join(p.scope.Path, f.File)), Position: f.Position, Code: f.Code, Why: f.Why, Of: of, Misplaced: f.Misplaced, Err: f.Err,
 		})
 	}
 	p.budget.spend(weightOf(all))

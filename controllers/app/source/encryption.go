@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/few"
 )
 
@@ -43,7 +42,7 @@ func (e Encryption) note(app *v1alpha1.App) step.Note {
 	}
 	var names []string
 	for _, name := range e.outdated {
-		names = append(names, failure.Printable(name)) // The process that built them read them from tenants.
+		names = append(names, few.Quote(name)) // The process that built them read them from tenants.
 	}
 	note.Status, note.Reason, note.Event = metav1.ConditionTrue, v1alpha1.EarlierKeyReason, corev1.EventTypeWarning
 	note.Message = fmt.Sprintf("encrypted for an earlier key of the tenant, and not for the present one, %s: %s: encrypt them for that one, too, in Git; until then they are decrypted as before",

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/classes"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/own"
@@ -139,11 +140,7 @@ func (s *Subject) Mask(text string) string { return mask.Of(s.sensitive)(text) }
 // Quote returns the first 200 characters of another component's text. It masks the text before it cuts it, because half a secret would not
 // be recognized.
 func (s *Subject) Quote(text string) string {
-	text = s.Mask(text)
-	if characters := []rune(text); len(characters) > maxQuoted {
-		return string(characters[:maxQuoted-1]) + "…"
-	}
-	return text
+	return few.Cut(s.Mask(text), maxQuoted)
 }
 
 // LookAgain schedules another Reconcile of a healthy App, before its interval is over. The earliest of all calls counts.

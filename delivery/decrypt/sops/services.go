@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/getsops/sops/v3/keyservice"
 
 	"github.com/kubeop/kubeop/delivery/decrypt/service"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/mask"
 )
 
@@ -77,7 +77,7 @@ func without(key string) error { return fmt.Errorf("it takes %s %w", key, errNoC
 // serviceTime is how long a service may take for one key, including the client's retries.
 const serviceTime = 10 * time.Second
 
-// maxReason limits how much of a service's error is reported, in bytes.
+// maxReason limits how much of a service's error is reported, in characters.
 const maxReason = 300
 
 // decrypt lets a service decrypt a data key. Its error is reported without the credentials.
@@ -94,8 +94,7 @@ func (s *services) decrypt(ctx context.Context, key *keyservice.Key, enc string)
 			plain, err = nil, errors.New("its answer cannot be read")
 		}
 		if err != nil {
-			text := strings.Join(strings.Fields(s.hide(err.Error())), " ")
-			err = errors.New(strings.ToValidUTF8(text[:min(len(text), maxReason)], ""))
+			err = errors.New(few.Line(s.hide(err.Error()), maxReason))
 			s.failed[at] = err
 		}
 	}()

@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Flux is the artifact in the status of a Flux source.
@@ -58,7 +59,7 @@ func (s *Store) download(ctx context.Context, src Flux) (Artifact, error) {
 		body, err := transport.GetBody(ctx, client, transport.Auth{}, at, "artifact")
 		return body, src.Digest, err
 	}})
-	return Artifact{Revision: failure.Printable(src.Revision), Digest: src.Digest, path: kept}, err
+	return Artifact{Revision: few.Quote(src.Revision), Digest: src.Digest, path: kept}, err
 }
 
 func (s *Store) artifactURL(src Flux) (*url.URL, error) {
@@ -68,7 +69,7 @@ func (s *Store) artifactURL(src Flux) (*url.URL, error) {
 	}
 	host := strings.TrimSuffix(strings.ToLower(at.Hostname()), ".")
 	if !slices.ContainsFunc(s.hosts, func(pattern string) bool { return matchesHost(strings.TrimSpace(pattern), host) }) {
-		return nil, failure.New(failure.ErrInvalid, "%s is not a host from which artifacts are fetched: ask an administrator of the cluster to list it in fluxArtifactHosts of the values of kubeop's chart", failure.Printable(host))
+		return nil, failure.New(failure.ErrInvalid, "%s is not a host from which artifacts are fetched: ask an administrator of the cluster to list it in fluxArtifactHosts of the values of kubeop's chart", few.Quote(host))
 	}
 	// Flux writes a path that needs no decoding or cleaning, by us or by the server.
 	parts := strings.Split(at.Path, "/")
@@ -76,7 +77,7 @@ func (s *Store) artifactURL(src Flux) (*url.URL, error) {
 		return nil, failure.New(failure.ErrInvalid, "its URL is not that of an artifact of namespace %s: its path begins with /<kind>/%s/", src.Namespace, src.Namespace)
 	}
 	if !disk.IsSHA256(strings.TrimPrefix(src.Digest, "sha256:")) || !strings.HasPrefix(src.Digest, "sha256:") {
-		return nil, failure.New(failure.ErrInvalid, "its digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(src.Digest))
+		return nil, failure.New(failure.ErrInvalid, "its digest %q is not of the form sha256:<64 hexadecimal digits>", few.Quote(src.Digest))
 	}
 	return at, nil
 }

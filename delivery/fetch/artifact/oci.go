@@ -19,6 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // OCI is an artifact of manifests in a registry, with credentials.
@@ -45,7 +46,7 @@ func (t tagged) revision() string {
 	if t.tag == "" {
 		return t.digest
 	}
-	return failure.Printable(t.tag) + "@" + t.digest
+	return few.Quote(t.tag) + "@" + t.digest
 }
 
 // Fetch finds what src points to now, and downloads it unless it is on disk. If nothing changed, it makes one request to the registry, and
@@ -108,7 +109,7 @@ func (o OCI) check() (*url.URL, error) {
 	case at.RawQuery != "" || at.Fragment != "":
 		return nil, failure.New(failure.ErrInvalid, "the URL has a query or fragment")
 	case o.Digest != "" && !disk.IsSHA256(strings.TrimPrefix(o.Digest, "sha256:")):
-		return nil, failure.New(failure.ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(o.Digest))
+		return nil, failure.New(failure.ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", few.Quote(o.Digest))
 	}
 	at.Path = strings.TrimSuffix(at.Path, "/")
 	return at, o.Auth.Check()
@@ -130,11 +131,11 @@ func (r *ociArtifact) resolve(ctx context.Context, src OCI) (tagged, error) {
 		tag = "latest"
 	}
 	about, err := r.Resolve(ctx, tag)
-	if err := r.Failed(err, "tag "+failure.Printable(tag)+" of the artifact"); err != nil {
+	if err := r.Failed(err, "tag "+few.Quote(tag)+" of the artifact"); err != nil {
 		return tagged{}, err
 	}
 	if !disk.IsSHA256(strings.TrimPrefix(about.Digest.String(), "sha256:")) {
-		return tagged{}, failure.New(failure.ErrInvalid, "the registry names the artifact by %s, and only sha256 is known here", failure.Printable(about.Digest.String()))
+		return tagged{}, failure.New(failure.ErrInvalid, "the registry names the artifact by %s, and only sha256 is known here", few.Quote(about.Digest.String()))
 	}
 	return tagged{tag: tag, digest: about.Digest.String()}, nil
 }
@@ -143,7 +144,7 @@ func (r *ociArtifact) resolve(ctx context.Context, src OCI) (tagged, error) {
 func (r *ociArtifact) highest(ctx context.Context, expression string) (string, error) {
 	wanted, err := semver.NewConstraint(expression)
 	if err != nil {
-		return "", failure.New(failure.ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(expression))
+		return "", failure.New(failure.ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", few.Quote(expression))
 	}
 	var tags []index.Version
 	err = r.Tags(ctx, "", func(page []string) error {
@@ -160,7 +161,7 @@ func (r *ociArtifact) highest(ctx context.Context, expression string) (string, e
 			return v.Name, nil
 		}
 	}
-	return "", failure.New(failure.ErrNotFound, "none of the artifact's %d tags matches semver %q", len(tags), failure.Printable(expression))
+	return "", failure.New(failure.ErrNotFound, "none of the artifact's %d tags matches semver %q", len(tags), few.Quote(expression))
 }
 
 // archive reads a manifest and returns the layer with the archive: the first layer that is a tar compressed with gzip.

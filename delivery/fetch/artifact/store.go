@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Artifact is an unpacked archive of manifests on disk.
@@ -182,7 +183,7 @@ func (s *Store) receive(file *os.File, body io.Reader, digest string) error {
 	}
 	if "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest {
 		// The message leaves out the actual digest: with it, someone who may not see the artifact could request it.
-		return failure.New(failure.ErrServer, "the artifact has another digest than the %s that is expected", failure.Printable(digest))
+		return failure.New(failure.ErrServer, "the artifact has another digest than the %s that is expected", few.Quote(digest))
 	}
 	if unpacked != nil {
 		return unpacked

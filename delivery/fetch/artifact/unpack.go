@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // unpacking reads an archive of manifests, a tar compressed with gzip, which is untrusted. It rewrites the archive as a zip file, because
@@ -74,7 +75,7 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 		return nil
 	case tar.TypeReg, tar.TypeDir:
 	default:
-		return failure.New(failure.ErrInvalid, "the artifact holds %s, which is a link or a device: publish files and folders only", failure.Printable(header.Name))
+		return failure.New(failure.ErrInvalid, "the artifact holds %s, which is a link or a device: publish files and folders only", few.Quote(header.Name))
 	}
 	name, err := u.place(header.Name)
 	if err != nil || name == "." {
@@ -84,13 +85,13 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 		return u.know(name, true)
 	}
 	if header.Size > u.limits.unpackedFile {
-		return failure.TooLarge("the file "+failure.Printable(name)+" of the artifact", u.limits.unpackedFile)
+		return failure.TooLarge("the file "+few.Quote(name)+" of the artifact", u.limits.unpackedFile)
 	}
 	if u.bytes += header.Size; u.bytes > u.limits.unpacked {
 		return failure.TooLarge("the unpacked artifact", u.limits.unpacked)
 	}
 	if _, twice := u.known[name]; twice {
-		return failure.New(failure.ErrInvalid, "the artifact holds %s twice", failure.Printable(name))
+		return failure.New(failure.ErrInvalid, "the artifact holds %s twice", few.Quote(name))
 	}
 	if err := u.know(name, false); err != nil {
 		return err
@@ -114,7 +115,7 @@ func (u *unpacking) place(written string) (string, error) {
 	}
 	name := path.Clean(written)
 	if strings.HasPrefix(written, "/") || !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") {
-		return "", failure.New(failure.ErrInvalid, "the artifact holds the path %q, which leads out of it: publish relative paths only", failure.Printable(written))
+		return "", failure.New(failure.ErrInvalid, "the artifact holds the path %q, which leads out of it: publish relative paths only", few.Quote(written))
 	}
 	if strings.Count(name, "/") >= u.limits.depth {
 		return "", failure.TooMany("the number of folders inside each other in the artifact", int64(u.limits.depth))
@@ -133,7 +134,7 @@ func (u *unpacking) know(name string, folder bool) error {
 			continue
 		}
 		if known {
-			return failure.New(failure.ErrInvalid, "the artifact holds %s as a file and as a folder", failure.Printable(at))
+			return failure.New(failure.ErrInvalid, "the artifact holds %s as a file and as a folder", few.Quote(at))
 		}
 		if u.names += int64(len(at)); u.names > u.limits.paths {
 			return failure.TooLarge("all the paths of the artifact together", u.limits.paths)

@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // archive returns the archive of a version, and downloads it when it is missing. An archive is downloaded every time if neither the
@@ -28,7 +29,7 @@ import (
 func (s *Store) archive(ctx context.Context, r request, v index.Version, get func(context.Context) (io.ReadCloser, error)) (Archive, error) {
 	expected, err := expectedDigest(r.Digest, v.Digest)
 	if err != nil {
-		return Archive{}, fmt.Errorf("version %s: %w", failure.Printable(v.Name), err)
+		return Archive{}, fmt.Errorf("version %s: %w", few.Quote(v.Name), err)
 	}
 	download := func() (string, error) {
 		body, err := get(ctx)
@@ -46,7 +47,7 @@ func (s *Store) archive(ctx context.Context, r request, v index.Version, get fun
 		err = s.downloadOnce(ctx, r.folder, sum, download)
 	}
 	if err != nil {
-		return Archive{}, fmt.Errorf("version %s: %w", failure.Printable(v.Name), err)
+		return Archive{}, fmt.Errorf("version %s: %w", few.Quote(v.Name), err)
 	}
 	found := Archive{Path: archivePath(r.folder, sum), Name: r.Name, Version: v.Name, Digest: "sha256:" + sum}
 	s.Used.Mark(found.Path)
@@ -87,7 +88,7 @@ func expectedDigest(pinned, listed string) (expected, error) {
 	pinned = strings.TrimPrefix(pinned, "sha256:")
 	listed = strings.ToLower(strings.TrimPrefix(listed, "sha256:"))
 	if listed != "" && !disk.IsSHA256(listed) {
-		return expected{}, failure.New(failure.ErrInvalid, "the repository lists the digest %q, which is not a SHA-256", failure.Printable(listed))
+		return expected{}, failure.New(failure.ErrInvalid, "the repository lists the digest %q, which is not a SHA-256", few.Quote(listed))
 	}
 	if pinned != "" && listed != "" && pinned != listed {
 		return expected{}, anotherDigest(listed, pinned)

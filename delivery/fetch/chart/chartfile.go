@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
@@ -138,7 +139,7 @@ func (c *chartFile) missing(d dependencyEntry, vendored map[string]bool) (missin
 	case d.Repository == "":
 		return missingDependency{}, failure.New(failure.ErrNotFound, "has no repository and is not in charts/: add one of them, in Chart.yaml or as its folder")
 	case strings.HasPrefix(d.Repository, "@"), strings.HasPrefix(d.Repository, "alias:"):
-		return missingDependency{}, failure.New(failure.ErrInvalid, "%s is an alias that only your own helm command knows: write the repository's URL in Chart.yaml, or put the chart into charts/ with \"helm dependency build\"", failure.Printable(d.Repository))
+		return missingDependency{}, failure.New(failure.ErrInvalid, "%s is an alias that only your own helm command knows: write the repository's URL in Chart.yaml, or put the chart into charts/ with \"helm dependency build\"", few.Quote(d.Repository))
 	}
 	l := missingDependency{Name: d.Name, Version: d.Version, Repository: d.Repository}
 	if c.lock == "" || strings.HasPrefix(d.Repository, "file://") {
@@ -154,5 +155,5 @@ func (c *chartFile) missing(d dependencyEntry, vendored map[string]bool) (missin
 			return l, nil
 		}
 	}
-	return missingDependency{}, failure.New(failure.ErrInvalid, "version %q from %s is not in %s: write it with \"helm dependency update\" and commit it", failure.Printable(d.Version), transport.SafeURL(d.Repository), c.lock)
+	return missingDependency{}, failure.New(failure.ErrInvalid, "version %q from %s is not in %s: write it with \"helm dependency update\" and commit it", few.Quote(d.Version), transport.SafeURL(d.Repository), c.lock)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/reference"
 )
 
@@ -115,10 +116,10 @@ func (s *Store) get(ctx context.Context, chart Folder, missing []missingDependen
 			d.Version = d.Archive.Version
 		}
 		if err == nil && !fs.ValidPath(d.file()) {
-			err = failure.New(failure.ErrInvalid, "version %q cannot be the name of a file", failure.Printable(d.Version))
+			err = failure.New(failure.ErrInvalid, "version %q cannot be the name of a file", few.Quote(d.Version))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("dependency %s: %w", failure.Printable(l.Name), err)
+			return nil, fmt.Errorf("dependency %s: %w", few.Quote(l.Name), err)
 		}
 		got = append(got, d)
 	}
@@ -206,7 +207,7 @@ func (p *planner) folder(at string, depth int) ([]missingDependency, error) {
 	for _, d := range chart.Dependencies {
 		l, err := chart.missing(d, vendored)
 		if err != nil {
-			return nil, fmt.Errorf("%s: dependency %s: %w", at, failure.Printable(d.Name), err)
+			return nil, fmt.Errorf("%s: dependency %s: %w", at, few.Quote(d.Name), err)
 		}
 		// A chart with two aliases is fetched once.
 		key := [3]string{l.Name, l.Version, l.Repository}
@@ -218,7 +219,7 @@ func (p *planner) folder(at string, depth int) ([]missingDependency, error) {
 			return nil, failure.TooMany("the number of dependencies", maxDependencies)
 		}
 		if l, err = p.local(l, at, depth); err != nil {
-			return nil, fmt.Errorf("%s: dependency %s: %w", at, failure.Printable(d.Name), err)
+			return nil, fmt.Errorf("%s: dependency %s: %w", at, few.Quote(d.Name), err)
 		}
 		missing = append(missing, l)
 	}
@@ -236,14 +237,14 @@ func (p *planner) local(l missingDependency, from string, depth int) (missingDep
 	}
 	at := path.Join(from, to)
 	if strings.HasPrefix(to, "/") || !fs.ValidPath(at) {
-		return missingDependency{}, failure.New(failure.ErrInvalid, "%s leads out of the folders that belong to this app: move the chart into them, or put it into charts/, both in Git", failure.Printable(l.Repository))
+		return missingDependency{}, failure.New(failure.ErrInvalid, "%s leads out of the folders that belong to this app: move the chart into them, or put it into charts/, both in Git", few.Quote(l.Repository))
 	}
 	chart, err := readChart(p.root, at)
 	if err != nil {
 		return missingDependency{}, err
 	}
 	if chart.Name != l.Name {
-		return missingDependency{}, failure.New(failure.ErrInvalid, "the chart in %s has the name %q", at, failure.Printable(chart.Name))
+		return missingDependency{}, failure.New(failure.ErrInvalid, "the chart in %s has the name %q", at, few.Quote(chart.Name))
 	}
 	if _, err := index.Choose(l.Name, l.Version, []index.Version{{Name: chart.Version}}); err != nil {
 		return missingDependency{}, fmt.Errorf("%s: %w", at, err)

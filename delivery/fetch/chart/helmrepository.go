@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/lru"
 )
 
@@ -105,18 +106,18 @@ func (i *helmRepository) choose(w requestedVersion, limits limits) (index.Versio
 // chartURL returns the URL of a version; it is relative to the repository unless the index has an absolute one.
 func chartURL(base *url.URL, chart string, v index.Version) (*url.URL, error) {
 	if len(v.URLs) == 0 {
-		return nil, failure.New(failure.ErrInvalid, "the index lists no URL for version %s of chart %s", failure.Printable(v.Name), chart)
+		return nil, failure.New(failure.ErrInvalid, "the index lists no URL for version %s of chart %s", few.Quote(v.Name), chart)
 	}
 	at, err := url.Parse(v.URLs[0])
 	if err != nil {
-		return nil, failure.New(failure.ErrInvalid, "the index lists a URL that cannot be read for version %s of chart %s", failure.Printable(v.Name), chart)
+		return nil, failure.New(failure.ErrInvalid, "the index lists a URL that cannot be read for version %s of chart %s", few.Quote(v.Name), chart)
 	}
 	root := *base
 	root.Path = strings.TrimSuffix(root.Path, "/") + "/"
 	root.RawPath, root.RawQuery = "", ""
 	at = root.ResolveReference(at)
 	if (at.Scheme != "https" && at.Scheme != "http") || at.Host == "" {
-		return nil, failure.New(failure.ErrInvalid, "the index lists a URL that is not http or https for version %s of chart %s", failure.Printable(v.Name), chart)
+		return nil, failure.New(failure.ErrInvalid, "the index lists a URL that is not http or https for version %s of chart %s", few.Quote(v.Name), chart)
 	}
 	at.User = nil
 	return at, nil

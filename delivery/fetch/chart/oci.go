@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // chartMediaType is the media type of the layer with the chart (Helm HIP 6).
@@ -51,7 +52,7 @@ func (s *Store) fromRegistry(ctx context.Context, r request) (Archive, error) {
 	case at.layer.Size > s.limits.chart:
 		return Archive{}, chartTooLarge(s.limits.chart)
 	case r.Digest == at.manifest && r.Digest != at.Digest:
-		return Archive{}, failure.New(failure.ErrDigest, "version %s: %s is the digest of its manifest: write in Git that of its archive, %s", failure.Printable(at.Name), at.manifest, failure.Printable(at.Digest))
+		return Archive{}, failure.New(failure.ErrDigest, "version %s: %s is the digest of its manifest: write in Git that of its archive, %s", few.Quote(at.Name), at.manifest, few.Quote(at.Digest))
 	}
 	archive, err := s.archive(ctx, r, at.Version, func(ctx context.Context) (io.ReadCloser, error) {
 		body, err := chart.Blob(ctx, at.layer)
@@ -108,7 +109,7 @@ func (c *ociChart) versions(ctx context.Context) ([]index.Version, error) {
 // manifest reads the manifest that a version's tag names, and finds its chart.
 func (c *ociChart) manifest(ctx context.Context, name string) (found, error) {
 	about, body, err := c.FetchReference(ctx, versionTag(name))
-	if err := c.Failed(err, "version "+failure.Printable(name)+" of the chart"); err != nil {
+	if err := c.Failed(err, "version "+few.Quote(name)+" of the chart"); err != nil {
 		return found{}, err
 	}
 	defer body.Close()
@@ -121,7 +122,7 @@ func (c *ociChart) manifest(ctx context.Context, name string) (found, error) {
 	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(raw, &manifest); err != nil {
-		return found{}, failure.New(failure.ErrInvalid, "the manifest of %s is not JSON", failure.Printable(name))
+		return found{}, failure.New(failure.ErrInvalid, "the manifest of %s is not JSON", few.Quote(name))
 	}
 	for _, layer := range manifest.Layers {
 		if layer.MediaType == chartMediaType {
@@ -129,7 +130,7 @@ func (c *ociChart) manifest(ctx context.Context, name string) (found, error) {
 			return found{Version: archive, manifest: about.Digest.String(), layer: layer}, nil
 		}
 	}
-	return found{}, failure.New(failure.ErrInvalid, "%s is not a Helm chart: it has no layer of type %s", failure.Printable(name), chartMediaType)
+	return found{}, failure.New(failure.ErrInvalid, "%s is not a Helm chart: it has no layer of type %s", few.Quote(name), chartMediaType)
 }
 
 // A tag cannot contain the "+" of build metadata; Helm writes "_" instead.

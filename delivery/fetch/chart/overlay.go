@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Overlaid is a chart's folder with additional dependencies in charts/ that are not in Git. It implements fs.FS, fs.ReadDirFS,
@@ -78,7 +79,7 @@ func Overlay(root *folder.Folder, at string, needs []Dependency) (*Overlaid, err
 func inside(written string) (string, error) {
 	at := path.Clean(written)
 	if !fs.ValidPath(at) {
-		return "", failure.New(failure.ErrInvalid, "the path %q leads out of the folder it is in", failure.Printable(written))
+		return "", failure.New(failure.ErrInvalid, "the path %q leads out of the folder it is in", few.Quote(written))
 	}
 	return at, nil
 }

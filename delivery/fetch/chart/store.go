@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Source is a Helm chart in a repository, with credentials.
@@ -96,7 +97,7 @@ func (s *Store) Fetch(ctx context.Context, src Source) (Archive, error) {
 	if err == nil {
 		return archive, nil
 	}
-	return Archive{}, fmt.Errorf("fetching chart %s of %s: %w", failure.Printable(src.Name), transport.SafeURL(src.Repository), src.Auth.NameSecret(err))
+	return Archive{}, fmt.Errorf("fetching chart %s of %s: %w", few.Quote(src.Name), transport.SafeURL(src.Repository), src.Auth.NameSecret(err))
 }
 
 // request is a chart that is being fetched.
@@ -126,9 +127,9 @@ func (c Source) check() (*url.URL, error) {
 	u, err := url.Parse(c.Repository)
 	switch {
 	case !index.IsName(c.Name):
-		return nil, failure.New(failure.ErrInvalid, "%q is not the name of a chart: letters, digits, dots, dashes and underscores", failure.Printable(c.Name))
+		return nil, failure.New(failure.ErrInvalid, "%q is not the name of a chart: letters, digits, dots, dashes and underscores", few.Quote(c.Name))
 	case c.Digest != "" && !disk.IsSHA256(strings.TrimPrefix(c.Digest, "sha256:")):
-		return nil, failure.New(failure.ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(c.Digest))
+		return nil, failure.New(failure.ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", few.Quote(c.Digest))
 	case err != nil || u.Host == "":
 		return nil, failure.New(failure.ErrInvalid, "the repository is not of the form https://host/path or oci://host/path")
 	case u.User != nil:

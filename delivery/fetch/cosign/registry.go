@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Whoever may push to a repository decides what is found there as signatures. maxSignatures of each layout are read, one after the other. A signature
@@ -185,7 +186,7 @@ func layerOf(raw []byte) (layer ocispec.Descriptor, err error) {
 		return layer, failure.TooLarge("what "+itsManifest+" says of one", maxSignature)
 	}
 	if err := json.Unmarshal(raw, &layer); err != nil {
-		return layer, failure.New(failure.ErrSignature, "%s describes one as nobody does: %s", itsManifest, failure.Printable(err.Error()))
+		return layer, failure.New(failure.ErrSignature, "%s describes one as nobody does: %s", itsManifest, few.Quote(err.Error()))
 	}
 	return layer, nil
 }

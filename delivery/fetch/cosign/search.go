@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // search looks for signatures that satisfy rules. It keeps no signature: each is checked when it is read.
@@ -73,5 +74,5 @@ func (s *search) verdict() error {
 	case s.unread != nil:
 		why = fmt.Errorf("%w; another one cannot be read: %w", why, s.unread)
 	}
-	return failure.New(failure.ErrSignature, "none of its %d signatures is %s: %s", s.tried, s.left[0].wanted, failure.Printable(why.Error()))
+	return failure.New(failure.ErrSignature, "none of its %d signatures is %s: %s", s.tried, s.left[0].wanted, few.Quote(why.Error()))
 }

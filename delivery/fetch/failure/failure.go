@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 )
 
 // The kinds of errors by which callers decide; compare with errors.Is. Any other error is transient: retry later.
@@ -60,7 +59,7 @@ func (f *Error) Unwrap() []error {
 	return []error{f.kind, f.cause}
 }
 
-// New returns an *Error of a kind, with a message in the format of fmt.Sprintf. Use Printable for text from a server or a tenant.
+// New returns an *Error of a kind, with a message in the format of fmt.Sprintf. Quote text from a server or a tenant with few.Quote.
 func New(kind error, format string, args ...any) error {
 	return &Error{kind: kind, why: fmt.Sprintf(format, args...)}
 }
@@ -68,21 +67,6 @@ func New(kind error, format string, args ...any) error {
 // Because is New for an *Error that also wraps its cause.
 func Because(kind, cause error, format string, args ...any) error {
 	return &Error{kind: kind, cause: cause, why: fmt.Sprintf(format, args...)}
-}
-
-// Printable makes text from a server fit for a status: one line, no control characters, at most 200 characters.
-func Printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
-			return ' '
-		}
-		return r
-	}, text)
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
-	if runes := []rune(text); len(runes) > 200 {
-		text = string(runes[:200]) + "…"
-	}
-	return text
 }
 
 // ErrNotReady means that there is nothing to fetch yet: another controller has to create it first.

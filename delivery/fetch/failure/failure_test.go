@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 )
 
 func TestWhichKindsAreKindsOfOthers(t *testing.T) {
@@ -60,27 +58,6 @@ func TestOnlyErrorsAboutSizeHaveAnOversizedPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if path, is := OversizedPath(tc.err); path != tc.path || is != tc.is {
 				t.Errorf("got %q, %v", path, is)
-			}
-		})
-	}
-}
-
-func TestPrintableIsOneShortLineOfText(t *testing.T) {
-	for name, tc := range map[string]struct{ text, want string }{
-		"text":               {"a tag of größe 1", "a tag of größe 1"},
-		"lines":              {" a\r\n\tb \n", "a b"},
-		"an escape sequence": {"a\x1b[31mb", "a [31mb"},
-		"delete":             {"a\x7fb", "a b"},
-		"C1 controls":        {"a\u0080b\u009fc\u00a0d", "a b c d"},
-		"a zero byte":        {"a\x00b", "a b"},
-		"no UTF-8":           {"a\xffb", "a\ufffdb"},
-		"at the limit":       {strings.Repeat("ö", 200), strings.Repeat("ö", 200)},
-		"over the limit":     {strings.Repeat("ö", 201), strings.Repeat("ö", 200) + "…"},
-		"nothing":            {"\n", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := Printable(tc.text); got != tc.want || !utf8.ValidString(got) {
-				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 const (
@@ -74,7 +75,7 @@ func ignoreRule(line string) (rule, error) {
 	}
 	var err error
 	if r.match, err = regexp.Compile(begin + expressionOf(strings.TrimPrefix(pattern, "/")) + "$"); err != nil {
-		return r, failure.New(failure.ErrInvalid, "the pattern %q of ignore cannot be read: write it in Git as in a .gitignore", failure.Printable(line))
+		return r, failure.New(failure.ErrInvalid, "the pattern %q of ignore cannot be read: write it in Git as in a .gitignore", few.Quote(line))
 	}
 	return r, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Ancestry is how a commit relates to an earlier one, see Source.After.
@@ -41,7 +42,7 @@ func (c Commit) Earlier(revision string) (Commit, error) {
 			return found, nil
 		}
 	}
-	return Commit{}, failure.New(failure.ErrNotFound, "commit %s is not in the store", failure.Printable(revision))
+	return Commit{}, failure.New(failure.ErrNotFound, "commit %s is not in the store", few.Quote(revision))
 }
 
 // examine finds out what src requests about the commit: whether it is signed, and whether it descends from src.After. If it may
@@ -54,7 +55,7 @@ func examine(ctx context.Context, from *remote, src Source, commit Commit) (Comm
 		return commit, nil
 	}
 	if !fullHash.MatchString(src.After) {
-		return Commit{}, failure.New(failure.ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", failure.Printable(src.After))
+		return Commit{}, failure.New(failure.ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", few.Quote(src.After))
 	}
 	var err error
 	if commit.Ancestry, err = commit.findAncestry(ctx, from, src); err != nil {

@@ -112,7 +112,7 @@ func TestFetchFromAServerWithoutGit(t *testing.T) {
 		"web page":     {200, "text/html", "<html>", failure.ErrInvalid, "does not answer as a Git server"},
 		"unavailable":  {503, "text/plain", "", failure.ErrServer, "answered 503"},
 		"forbidden":    {403, "text/plain", "", failure.ErrAuthentication, "denies access"},
-		"error line":   {200, "application/x-git-upload-pack-advertisement", pack("ERR no\x1b[2J bot:" + secret + "\n"), failure.ErrNotFound, "the server says: no [2J bot:***"},
+		"error line":   {200, "application/x-git-upload-pack-advertisement", pack("ERR no\x1b[2J bot:" + secret + "\n"), failure.ErrNotFound, "the server says: no\ufffd[2J bot:***"},
 		"half a line":  {200, "application/x-git-upload-pack-advertisement", "00ff# service", nil, "listing the refs"},
 		"endless refs": {200, "application/x-git-upload-pack-advertisement", pack("# service=git-upload-pack\n") + "0000" + pack(strings.Repeat("a", 40)+" refs/heads/a\x00ofs-delta\n") + strings.Repeat(pack(strings.Repeat("a", 40)+" refs/heads/x\n"), 4000), failure.ErrTooLarge, "limit of 64 KiB"},
 	}

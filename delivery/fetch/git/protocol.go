@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // The transports are our own, with go-git's protocol messages. go-git's SSH reads ~/.ssh/config, uses an agent and cannot be interrupted
@@ -26,7 +27,7 @@ func (r *remote) decodeRefs(from io.Reader) (*packp.AdvRefs, error) {
 	var refused *pktline.ErrorLine
 	switch {
 	case errors.As(err, &refused):
-		return nil, failure.New(failure.ErrNotFound, "the server says: %s", failure.Printable(r.auth.Redact(refused.Text)))
+		return nil, failure.New(failure.ErrNotFound, "the server says: %s", few.Quote(r.auth.Redact(refused.Text)))
 	case errors.Is(err, packp.ErrEmptyAdvRefs):
 		return packp.NewAdvRefs(), nil
 	case err != nil:
@@ -97,7 +98,7 @@ func (r *remote) packOf(answer io.ReadCloser, request *packp.UploadPackRequest) 
 		_ = answer.Close()
 		var refused *pktline.ErrorLine
 		if errors.As(err, &refused) {
-			return nil, failure.New(errRefused, "the server says: %s", failure.Printable(r.auth.Redact(refused.Text)))
+			return nil, failure.New(errRefused, "the server says: %s", few.Quote(r.auth.Redact(refused.Text)))
 		}
 		return nil, fmt.Errorf("reading the server's answer: %w", err)
 	}

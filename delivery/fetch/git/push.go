@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // ErrMoved means that the branch is not at the commit on which the pushed one is based: fetch, and push again.
@@ -146,10 +147,10 @@ func (r *remote) readReport(answer io.Reader, muxed bool) error {
 			why = status.Status
 		}
 	}
-	if words := failure.Printable(r.auth.Redact(string(said.Bytes()))); words != "" {
+	if words := few.Quote(r.auth.Redact(string(said.Bytes()))); words != "" {
 		why += ": " + words
 	}
-	return failure.New(ErrRefused, "the server refused the push: %s", failure.Printable(r.auth.Redact(why)))
+	return failure.New(ErrRefused, "the server refused the push: %s", few.Quote(r.auth.Redact(why)))
 }
 
 // moved returns ErrMoved in place of a refusal if the branch got another commit meanwhile: servers say that in many ways.

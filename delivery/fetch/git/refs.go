@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 const (
@@ -44,7 +45,7 @@ func (t target) revision() string {
 	if t.label == "" {
 		return "sha1:" + t.commit.String()
 	}
-	return failure.Printable(t.label) + "@sha1:" + t.commit.String()
+	return few.Quote(t.label) + "@sha1:" + t.commit.String()
 }
 
 // resolve finds the commit that a ref points to. The order is Flux's: commit, name, semver, tag, branch. Unlike Flux, which falls back to
@@ -75,7 +76,7 @@ var fullHash = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 func resolveCommit(refs *packp.AdvRefs, commit, branch string) (target, error) {
 	if !fullHash.MatchString(commit) {
-		return target{}, failure.New(failure.ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", failure.Printable(commit))
+		return target{}, failure.New(failure.ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", few.Quote(commit))
 	}
 	t := target{commit: plumbing.NewHash(commit), unlisted: true}
 	t.want = t.commit
@@ -100,7 +101,7 @@ func resolveCommit(refs *packp.AdvRefs, commit, branch string) (target, error) {
 func resolveName(refs *packp.AdvRefs, name string) (target, error) {
 	t, ok := lookup(refs, name)
 	if !ok {
-		return target{}, failure.New(failure.ErrNotFound, "the repository has no ref %q: write it in full in Git, such as refs/heads/main", failure.Printable(name))
+		return target{}, failure.New(failure.ErrNotFound, "the repository has no ref %q: write it in full in Git, such as refs/heads/main", few.Quote(name))
 	}
 	t.label = name
 	return t, nil
@@ -109,7 +110,7 @@ func resolveName(refs *packp.AdvRefs, name string) (target, error) {
 func resolveIn(refs *packp.AdvRefs, prefix, kind, name string) (target, error) {
 	t, ok := lookup(refs, prefix+name)
 	if !ok {
-		return target{}, failure.New(failure.ErrNotFound, "the repository has no %s %q: check ref in Git", kind, failure.Printable(name))
+		return target{}, failure.New(failure.ErrNotFound, "the repository has no %s %q: check ref in Git", kind, few.Quote(name))
 	}
 	t.label = name
 	if prefix == tagRefs {
@@ -145,7 +146,7 @@ func lookup(refs *packp.AdvRefs, name string) (target, bool) {
 func resolveSemver(refs *packp.AdvRefs, expression string) (target, error) {
 	wanted, err := semver.NewConstraint(expression)
 	if err != nil {
-		return target{}, failure.New(failure.ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(expression))
+		return target{}, failure.New(failure.ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", few.Quote(expression))
 	}
 	var names []string
 	for name := range refs.References {
@@ -167,7 +168,7 @@ func resolveSemver(refs *packp.AdvRefs, expression string) (target, error) {
 		}
 	}
 	if best == nil {
-		return target{}, failure.New(failure.ErrNotFound, "none of the repository's %d tags matches semver %q", len(names), failure.Printable(expression))
+		return target{}, failure.New(failure.ErrNotFound, "none of the repository's %d tags matches semver %q", len(names), few.Quote(expression))
 	}
 	return resolveIn(refs, tagRefs, "tag", tag)
 }

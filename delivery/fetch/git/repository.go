@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // repository is what was fetched from one URL with one set of credentials. On disk it is a series of numbered folders, of which the highest
@@ -146,8 +147,7 @@ const maxAuthor = 100
 
 // authorOf returns the name of a commit's author or, without one, the address. Anyone who may push can write any name there.
 func authorOf(commit *object.Commit) string {
-	name := []rune(failure.Printable(cmp.Or(strings.TrimSpace(commit.Author.Name), commit.Author.Email)))
-	return string(name[:min(len(name), maxAuthor)])
+	return few.Line(cmp.Or(strings.TrimSpace(commit.Author.Name), commit.Author.Email), maxAuthor)
 }
 
 // read returns an object of a commit in the store.
@@ -166,7 +166,7 @@ func (r *repository) read(kind plumbing.ObjectType, hash plumbing.Hash) ([]byte,
 // folder reads a tree from the stores.
 func (r *repository) folder(treeHash string) (*folder.Folder, error) {
 	if !fullHash.MatchString(treeHash) {
-		return nil, failure.New(failure.ErrInvalid, "tree %q is not a hash of 40 lower-case hexadecimal digits", failure.Printable(treeHash))
+		return nil, failure.New(failure.ErrInvalid, "tree %q is not a hash of 40 lower-case hexadecimal digits", few.Quote(treeHash))
 	}
 	hash := plumbing.NewHash(treeHash)
 	for _, g := range r.generations() {

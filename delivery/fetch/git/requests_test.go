@@ -173,7 +173,7 @@ func TestAnswersToAPush(t *testing.T) {
 	}{
 		"accepted":           {lines(t, "unpack ok", "ok refs/heads/main"), "all is well\n", nil, ""},
 		"refused":            {lines(t, "unpack ok", "ng refs/heads/main protected hunter22"), "", ErrRefused, "the server refused the push: protected ***"},
-		"refused with words": {lines(t, "unpack ok", "ng refs/heads/main protected"), "ask hunter22\x1b[2J\n", ErrRefused, "the server refused the push: protected: ask *** [2J"},
+		"refused with words": {lines(t, "unpack ok", "ng refs/heads/main protected"), "ask hunter22\x1b[2J\n", ErrRefused, "the server refused the push: protected: ask ***\ufffd[2J"},
 		"not unpacked":       {lines(t, "unpack index-pack failed", "ok refs/heads/main"), "", ErrRefused, "the server refused the push: "},
 		"no report":          {lines(t, "hello"), "", nil, "reading the answer to the push: "},
 	} {
@@ -361,7 +361,7 @@ func TestCommitsOfAStoreOnDisk(t *testing.T) {
 func TestNamesOfAuthors(t *testing.T) {
 	for name, tc := range map[string]struct{ name, email, want string }{
 		"a name": {"Ann", "a@example.com", "Ann"}, "none": {"  ", "a@example.com", "a@example.com"}, "two lines": {"A\nB", "", "A B"},
-		"a long one": {strings.Repeat("ä", maxAuthor+1), "", strings.Repeat("ä", maxAuthor)}, "the longest": {strings.Repeat("ä", maxAuthor), "", strings.Repeat("ä", maxAuthor)},
+		"a long one": {strings.Repeat("ä", maxAuthor+1), "", strings.Repeat("ä", maxAuthor-1) + "…"}, "the longest": {strings.Repeat("ä", maxAuthor), "", strings.Repeat("ä", maxAuthor)},
 	} {
 		if got := authorOf(&object.Commit{Author: object.Signature{Name: tc.name, Email: tc.email}}); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

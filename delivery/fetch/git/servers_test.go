@@ -87,7 +87,7 @@ func TestAnSSHServerThatListsNoRefs(t *testing.T) {
 		kind error
 		says string
 	}{
-		"with a reason":  {1, false, failure.ErrNotFound, "the server does not serve this repository to the key of the Secret; it says: no access for you [2J"},
+		"with a reason":  {1, false, failure.ErrNotFound, "the server does not serve this repository to the key of the Secret; it says: no access for you\ufffd[2J"},
 		"without an end": {0, true, failure.ErrSlow, "the server gave no answer within"},
 		"without error":  {0, false, nil, ""},
 	} {

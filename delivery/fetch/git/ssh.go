@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 type sshSession struct {
@@ -127,7 +128,7 @@ func (s *sshSession) start() (err error) {
 	var exit *ssh.ExitError
 	if errors.As(s.run.Wait(), &exit) {
 		return failure.New(failure.ErrNotFound, "the server does not serve this repository to the key of the Secret; it says: %s",
-			failure.Printable(s.auth.Redact(string(stderr.Bytes()))))
+			few.Quote(s.auth.Redact(string(stderr.Bytes()))))
 	}
 	return err
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Source is a Git repository at a ref, with credentials.
@@ -80,7 +81,7 @@ type fetchedTag struct {
 // Folder is Store.Folder for the source of the commit: a folder of any commit of that source.
 func (c Commit) Folder(treeHash string) (*folder.Folder, error) {
 	if c.from == nil {
-		return nil, failure.New(failure.ErrNotFound, "tree %s is not in the store: fetch first", failure.Printable(treeHash))
+		return nil, failure.New(failure.ErrNotFound, "tree %s is not in the store: fetch first", few.Quote(treeHash))
 	}
 	return c.from.folder(treeHash)
 }

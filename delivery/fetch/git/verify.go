@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Verify compares the signatures of the commit, and of the tag by which it was fetched, with the keys. It makes no request. Errors:
@@ -35,7 +36,7 @@ func (c Commit) verifyTag(signers signature.Signers) error {
 	case c.ref.name == "":
 		return failure.New(failure.ErrInvalid, "verify.mode requires a signed tag, and ref names none: set ref.tag or ref.semver in Git")
 	case c.ref.tag.IsZero():
-		return failure.New(failure.ErrSignature, "tag %s is a lightweight tag, which cannot be signed: make it with \"git tag --sign\", and push it", failure.Printable(c.ref.name))
+		return failure.New(failure.ErrSignature, "tag %s is a lightweight tag, which cannot be signed: make it with \"git tag --sign\", and push it", few.Quote(c.ref.name))
 	}
 	content, err := c.from.read(plumbing.TagObject, c.ref.tag)
 	if err != nil {

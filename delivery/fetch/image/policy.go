@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // maxPatternCost bounds the cost of a filter's pattern for each letter of a tag, in steps of its program.
@@ -53,9 +54,9 @@ func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
 	case p.SemVer != "":
 		wanted, err := semver.NewConstraint(p.SemVer)
 		if err != nil {
-			return nil, failure.New(failure.ErrInvalid, "policy.semver %q is not a range of versions, such as \"^1.2\" or \">=1.2.0 <2.0.0\"", failure.Printable(p.SemVer))
+			return nil, failure.New(failure.ErrInvalid, "policy.semver %q is not a range of versions, such as \"^1.2\" or \">=1.2.0 <2.0.0\"", few.Quote(p.SemVer))
 		}
-		c.wants = "semver " + failure.Printable(p.SemVer)
+		c.wants = "semver " + few.Quote(p.SemVer)
 		c.parse = func(text string) (tagRank, bool) { return versionIn(wanted, text) }
 	case p.Numerical != "":
 		c.wants, c.parse, c.lowest = "numbers", number, p.Numerical == v1alpha1.TagsDescending
@@ -72,7 +73,7 @@ func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
 	}
 	c.filter, c.steps, c.extract = filter, steps, p.FilterTags.Extract
 	c.policy += fmt.Sprintf(" %q %q", p.FilterTags.Pattern, p.FilterTags.Extract)
-	c.wants = fmt.Sprintf("tags that match %s, of them %s", failure.Printable(p.FilterTags.Pattern), c.wants)
+	c.wants = fmt.Sprintf("tags that match %s, of them %s", few.Quote(p.FilterTags.Pattern), c.wants)
 	return c, nil
 }
 
@@ -80,7 +81,7 @@ func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
 func compilePattern(pattern string) (filter *regexp.Regexp, steps int, err error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil, 0, failure.New(failure.ErrInvalid, "policy.filterTags.pattern is not a regular expression (RE2): %s", failure.Printable(err.Error()))
+		return nil, 0, failure.New(failure.ErrInvalid, "policy.filterTags.pattern is not a regular expression (RE2): %s", few.Quote(err.Error()))
 	}
 	if steps = cost(parsed); steps > maxPatternCost {
 		return nil, 0, failure.New(failure.ErrInvalid, "policy.filterTags.pattern stands for more than the limit of %d steps, its repetitions written out", maxPatternCost)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // imageRepository is a repository of images in a registry.
@@ -88,7 +89,7 @@ func (r *imageRepository) tags(ctx context.Context) ([]string, int, error) {
 	if errors.Is(err, errdef.ErrTooManyPages) {
 		err = failure.TooMany("the number of pages in which the registry lists the repository's tags", maxTagPages)
 	}
-	return all, size, r.explain(err, "repository "+failure.Printable(r.Reference.Repository))
+	return all, size, r.explain(err, "repository "+few.Quote(r.Reference.Repository))
 }
 
 // explain describes an error for the owner of the pull secrets.

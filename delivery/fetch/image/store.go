@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 const (
@@ -288,7 +289,7 @@ func (s *Store) digest(ctx context.Context, ask *tagRequest, list *tagList, tag 
 		defer r.Close()
 		about, err := r.Resolve(ctx, tag)
 		if err != nil {
-			return "", r.explain(err, "tag "+failure.Printable(tag)+", which it lists")
+			return "", r.explain(err, "tag "+few.Quote(tag)+", which it lists")
 		}
 		list.mu.Lock()
 		defer list.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // maxNamed is the size in bytes up to which the name of a too large file is searched, because its content has to be read for that.
@@ -41,7 +42,7 @@ func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile
 	if name == "" {
 		return unnamed
 	}
-	return failure.New(failure.ErrTooLarge, "the file %s has %s, and the limit is %s: take it out of Git, or deliver from a repository that does not have it", failure.Printable(name), failure.Size(big.Length), failure.Size(max))
+	return failure.New(failure.ErrTooLarge, "the file %s has %s, and the limit is %s: take it out of Git, or deliver from a repository that does not have it", few.Quote(name), failure.Size(big.Length), failure.Size(max))
 }
 
 // maxNamedDepth is how many parent folders of the file are searched.

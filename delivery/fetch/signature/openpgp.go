@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 const openpgpKeyBegins = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
@@ -63,7 +64,7 @@ func (k *publicKeys) verifyOpenPGP(s signed) error {
 	case signature == nil:
 		return badSignature(id)
 	}
-	return failure.New(failure.ErrSignature, "has a signature by key %s that does not count: %s", id, failure.Printable(err.Error()))
+	return failure.New(failure.ErrSignature, "has a signature by key %s that does not count: %s", id, few.Quote(err.Error()))
 }
 
 // issuer returns the ID of the key that a signature names.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // writeKeys says who may write keys into the Secret, and how; "" if it is not known.
@@ -17,7 +18,7 @@ func writeKeys(secret string) string {
 }
 
 func (k *publicKeys) unreadableKey(name string) error {
-	return failure.New(failure.ErrInvalid, "%s of the Secret of verify cannot be read: *.asc are keys as \"gpg --armor --export\" prints them, *.pub lines as in authorized_keys without options%s", failure.Printable(name), writeKeys(k.secret))
+	return failure.New(failure.ErrInvalid, "%s of the Secret of verify cannot be read: *.asc are keys as \"gpg --armor --export\" prints them, *.pub lines as in authorized_keys without options%s", few.Quote(name), writeKeys(k.secret))
 }
 
 func (k *publicKeys) unknownKey(id string) error {

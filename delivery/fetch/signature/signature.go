@@ -10,6 +10,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Verification says what must be signed, and by whom.
@@ -55,7 +56,7 @@ func (s Signers) Commit(hash string, content []byte) error {
 // Tag returns an ErrSignature, which names the tag and the key, unless one of the signers signed the tag with this name for this commit.
 // content is that of the tag object.
 func (s Signers) Tag(name, hash, commit string, content []byte) error {
-	what := fmt.Sprintf("tag %s (%s)", failure.Printable(name), hash)
+	what := fmt.Sprintf("tag %s (%s)", few.Quote(name), hash)
 	// The signature covers these lines. If they were not checked, a signed tag could be served under the name of any other.
 	head := fmt.Sprintf("object %s\ntype commit\ntag %s\n", commit, name)
 	if !bytes.HasPrefix(content, []byte(head)) {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // sshNamespace is Git's namespace: signatures that the key made for another purpose do not count.
@@ -46,7 +47,7 @@ func (k *publicKeys) verifySSH(s signed) error {
 	case !trusted:
 		return k.unknownKey(id)
 	case signature.Namespace != sshNamespace:
-		return failure.New(failure.ErrSignature, "has a signature by key %s that was made for %q and not for Git", id, failure.Printable(signature.Namespace))
+		return failure.New(failure.ErrSignature, "has a signature by key %s that was made for %q and not for Git", id, few.Quote(signature.Namespace))
 	case signature.Signature.Format == "ssh-dss": // The library would verify DSA.
 		return failure.New(failure.ErrSignature, "has a signature by key %s with SHA-1, which can be forged: sign it with a newer OpenSSH, and push it", id)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // dockerEntry is an entry in a .dockerconfigjson.
@@ -34,7 +35,7 @@ func parseDockerConfig(text []byte) (map[string]dockerEntry, error) {
 		if entry.Auth != "" {
 			user, password, ok := decodeBasic(entry.Auth)
 			if !ok {
-				return nil, failure.New(failure.ErrInvalid, ".dockerconfigjson of the Secret: auth of %q is not base64 of user:password", failure.Printable(key))
+				return nil, failure.New(failure.ErrInvalid, ".dockerconfigjson of the Secret: auth of %q is not base64 of user:password", few.Quote(key))
 			}
 			entry.Username, entry.Password = user, password
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/lru"
 	"github.com/kubeop/kubeop/delivery/reserved"
 )
@@ -105,7 +106,7 @@ func (n *Network) check(ctx context.Context, asked, address string) error {
 	}
 	leads := ip.String() + " is "
 	if host != ip.String() {
-		leads = failure.Printable(host) + " leads to " + ip.String() + ", "
+		leads = few.Quote(host) + " leads to " + ip.String() + ", "
 	}
 	return failure.New(failure.ErrInvalid, "%s%s, which no source may reach: use another address, or ask %s to list the address in %s", leads, what, command.Administrator, command.OfChart("allowedAddresses"))
 }

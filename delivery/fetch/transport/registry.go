@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // single is a client of one repository of an OCI registry, with credentials.
@@ -35,7 +36,7 @@ func openSingle(network *Network, at string, by Access) (*single, error) {
 	as, insecure := by.Auth, by.Insecure
 	repo, err := ociremote.NewRepository(at)
 	if err != nil {
-		return nil, failure.New(failure.ErrInvalid, "%s is not the name of a repository in an OCI registry: it is lower-case letters, digits, dots, dashes and slashes", failure.Printable(at))
+		return nil, failure.New(failure.ErrInvalid, "%s is not the name of a repository in an OCI registry: it is lower-case letters, digits, dots, dashes and slashes", few.Quote(at))
 	}
 	repo.PlainHTTP = insecure
 	repo.TagListMaxPages = 100
@@ -97,7 +98,7 @@ func (r *single) Failed(err error, what string) error {
 		for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 			err = cause
 		}
-		return failure.New(failure.ErrServer, "%s answers what cannot be used: %s", r.Reference.Host(), failure.Printable(r.auth.Redact(err.Error())))
+		return failure.New(failure.ErrServer, "%s answers what cannot be used: %s", r.Reference.Host(), few.Quote(r.auth.Redact(err.Error())))
 	}
 	return RequestError(err, r.Reference.Host())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // TokenService is the host from which a registry lets its callers get tokens. A registry may name any host, so a host other than the
@@ -100,5 +101,5 @@ func (t *TokenService) Refusal(status int) error {
 // refused is called with the lock held.
 func (t *TokenService) refused() error {
 	return failure.New(failure.ErrAuthentication, "%s has its callers get tokens from %s, another host, which is not sent the credentials of the Secret: if it is the registry's, ask %s to add %s: %s to %s",
-		t.registry, failure.Printable(t.realm.Host), command.Administrator, t.registry, failure.Printable(t.realm.Host), command.OfChart("tokenServices"))
+		t.registry, few.Quote(t.realm.Host), command.Administrator, t.registry, few.Quote(t.realm.Host), command.OfChart("tokenServices"))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -409,7 +410,14 @@ func TestAWatcherFollowsChanges(t *testing.T) {
 }
 
 func TestLongTextsAreCut(t *testing.T) {
-	if got := short(strings.Repeat("é", maxText)); len(got) > maxText+len("…") || !strings.HasSuffix(got, "é…") {
-		t.Errorf("%d bytes", len(got))
+	whole := strings.Repeat("é", maxText)
+	for text, want := range map[string]string{"": "", whole: whole, whole + "b": strings.Repeat("é", maxText-1) + "…", "a\xffb": "a\uFFFDb"} {
+		if got := short(text); got != want {
+			t.Errorf("%.20q has %d characters: %.20q", text, utf8.RuneCountInString(got), got)
+		}
+	}
+	longest := short(strings.Repeat("\x01", 2*maxText))
+	if _, _, err := eventtype.Encode(eventtype.AppFailed, time.Now(), data{URL: longest, Revision: longest, Message: longest}); err != nil {
+		t.Error(err)
 	}
 }

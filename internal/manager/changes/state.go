@@ -176,12 +176,16 @@ func (d data) at(revision string) data {
 	return d
 }
 
-// maxText bounds each text in a message whose length is not bounded elsewhere, in bytes: so that, encoded, no message is larger than eventtype.MaxBody.
-const maxText = 2 << 10
+// maxText limits each text in a message whose length nothing else limits, in characters. A message has three of them, and JSON writes
+// a character in at most six bytes, so no message is larger than eventtype.MaxBody.
+const maxText = 1500
 
+// short returns a text of at most maxText characters: the whole text, or its beginning and "…". Invalid UTF-8 becomes U+FFFD.
 func short(text string) string {
-	if len(text) <= maxText {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	characters := []rune(text)
+	if len(characters) <= maxText {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxText], "") + "…"
+	return string(characters[:maxText-1]) + "…"
 }

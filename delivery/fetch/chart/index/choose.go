@@ -8,6 +8,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Version is one version of a chart.
@@ -30,7 +31,7 @@ func Choose(chart, requested string, versions []Version) (Version, error) {
 	}
 	wanted, err := semver.NewConstraint(requested)
 	if err != nil {
-		return Version{}, failure.New(failure.ErrInvalid, "%q is neither a version nor a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(requested))
+		return Version{}, failure.New(failure.ErrInvalid, "%q is neither a version nor a range of versions, such as \">=1.2.0 <2.0.0\"", few.Quote(requested))
 	}
 	sorted := NewestFirst(versions)
 	for _, v := range sorted {
@@ -43,9 +44,9 @@ func Choose(chart, requested string, versions []Version) (Version, error) {
 	}
 	var newest []string
 	for _, v := range sorted[:min(5, len(sorted))] {
-		newest = append(newest, failure.Printable(v.Name))
+		newest = append(newest, few.Quote(v.Name))
 	}
-	return Version{}, failure.New(failure.ErrNotFound, "chart %s has no version %q; the newest are %s", chart, failure.Printable(requested), strings.Join(newest, ", "))
+	return Version{}, failure.New(failure.ErrNotFound, "chart %s has no version %q; the newest are %s", chart, few.Quote(requested), strings.Join(newest, ", "))
 }
 
 // Parsed is a parsed version.
