@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"os"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,6 +12,20 @@ import (
 	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/delivery/budget"
 )
+
+// withScratch makes a plan with a client of the cluster and an empty folder, and removes the folder.
+func (p *command) withScratch(makePlan func(c client.Client, scratch string) (*plan.Plan, error)) (*plan.Plan, error) {
+	scratch, err := os.MkdirTemp("", "kubeop-plan-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }() // What is left is below the folder for temporary files.
+	c, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	return makePlan(c, scratch)
+}
 
 // planner returns a Planner with the rights of the person. scratch is an empty folder.
 func (p *command) planner(c client.Client, scratch string) *plan.Planner {

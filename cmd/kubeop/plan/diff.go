@@ -3,10 +3,10 @@ package plan
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
@@ -68,30 +68,23 @@ func (p *command) diff(ctx context.Context, name, at string) error {
 
 // between compares what two commits render the App to.
 func (p *command) between(ctx context.Context, from, to string) (*plan.Plan, error) {
-	scratch, err := os.MkdirTemp("", "kubeop-plan-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(scratch) }() // What is left is below the folder for temporary files.
-	c, err := p.Client()
-	if err != nil {
-		return nil, err
-	}
-	var sides [2]plan.Commit
-	var repository *v1alpha1.Repository
-	for i, ref := range []string{from, to} {
-		commit, err := ofCommit(ctx, ref)
+	return p.withScratch(func(c client.Client, scratch string) (*plan.Plan, error) {
+		var sides [2]plan.Commit
+		var repository *v1alpha1.Repository
+		for i, ref := range []string{from, to} {
+			commit, err := ofCommit(ctx, ref)
+			if err != nil {
+				return nil, err
+			}
+			if repository, err = p.find(ctx, c, commit); err != nil {
+				return nil, fmt.Errorf("%s: %w", ref, err)
+			}
+			sides[i] = commit.Commit
+		}
+		app, err := p.planner(c, scratch).Between(ctx, repository, sides[0], sides[1], p.only)
 		if err != nil {
 			return nil, err
 		}
-		if repository, err = p.find(ctx, c, commit); err != nil {
-			return nil, fmt.Errorf("%s: %w", ref, err)
-		}
-		sides[i] = commit.Commit
-	}
-	app, err := p.planner(c, scratch).Between(ctx, repository, sides[0], sides[1], p.only)
-	if err != nil {
-		return nil, err
-	}
-	return &plan.Plan{Repository: p.repository, Revision: from + ".." + to, Apps: []plan.App{app}}, nil
+		return &plan.Plan{Repository: p.repository, Revision: from + ".." + to, Apps: []plan.App{app}}, nil
+	})
 }

@@ -3,9 +3,9 @@ package plan
 
 import (
 	"context"
-	"os"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
@@ -124,26 +124,19 @@ func (p *command) print(made *plan.Plan) error {
 
 // make makes the plan of a folder or commit.
 func (p *command) make(ctx context.Context, arg string) (*plan.Plan, error) {
-	scratch, err := os.MkdirTemp("", "kubeop-plan-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(scratch) }() // What is left is below the folder for temporary files.
-	c, err := p.Client()
-	if err != nil {
-		return nil, err
-	}
-	commit, err := take(ctx, arg, scratch)
-	if err != nil {
-		return nil, err
-	}
-	p.root = commit.root
-	repository, err := p.find(ctx, c, commit)
-	if err != nil {
-		return nil, err
-	}
-	if p.preview != "" {
-		return p.planner(c, scratch).PlanPreview(ctx, repository, commit.Commit, p.preview)
-	}
-	return p.planner(c, scratch).Plan(ctx, repository, commit.Commit, p.only)
+	return p.withScratch(func(c client.Client, scratch string) (*plan.Plan, error) {
+		commit, err := take(ctx, arg, scratch)
+		if err != nil {
+			return nil, err
+		}
+		p.root = commit.root
+		repository, err := p.find(ctx, c, commit)
+		if err != nil {
+			return nil, err
+		}
+		if p.preview != "" {
+			return p.planner(c, scratch).PlanPreview(ctx, repository, commit.Commit, p.preview)
+		}
+		return p.planner(c, scratch).Plan(ctx, repository, commit.Commit, p.only)
+	})
 }
