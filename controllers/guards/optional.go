@@ -1,10 +1,14 @@
 package guards
 
 import (
+	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // OptionalKind knows whether the API server serves a kind without which kubeop works, too. It makes no watch of it, so nothing fails without the kind. Safe for
@@ -38,6 +42,16 @@ func (k *OptionalKind) OnChange(f func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.wake = append(k.wake, f)
+}
+
+// Source is a source of events for a controller: it calls wake in a goroutine of its own when the API server begins or ends to serve the kind.
+func (k *OptionalKind) Source(wake func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request])) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		k.OnChange(func() {
+			go wake(ctx, queue)
+		})
+		return nil
+	})
 }
 
 // Look calls the functions of OnChange if the API server began or ended to serve the kind since the last call. Call it when it may serve other kinds than

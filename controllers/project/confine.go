@@ -8,9 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -98,14 +95,4 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 		return nil
 	}
 	return err
-}
-
-// onTier wakes all projects when the API server begins or ends to serve ClusterNetworkPolicies.
-func (r *Reconciler) onTier() source.Source {
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		r.Tier.OnChange(func() {
-			go r.wakeAll(ctx, queue)
-		})
-		return nil
-	})
 }

@@ -474,7 +474,7 @@ func TestAPolicyAndARegistryWakeTheProjectsOfTheirTenants(t *testing.T) {
 		}
 	}
 	queue := newWoken()
-	if err := b.onTier().Start(t.Context(), queue); err != nil {
+	if err := b.Tier.Source(b.wakeAll).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)

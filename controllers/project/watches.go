@@ -45,7 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(predicate.Or(rollup.Changed, delivered.Changed))).
 		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
 		WatchesRawSource(r.onNetworks()).
-		WatchesRawSource(r.onTier()).
+		WatchesRawSource(r.Tier.Source(r.wakeAll)).
 		WatchesRawSource(r.onStore()).
 		WatchesRawSource(r.onGrants()).
 		WatchesRawSource(r.onLooks()).

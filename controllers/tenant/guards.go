@@ -53,16 +53,6 @@ func (r *Reconciler) withGuards(ctx context.Context, changed client.Object) []re
 	return r.tenants(ctx, changed, func(*v1alpha1.Tenant) bool { return true })
 }
 
-// onTier wakes all tenants when the API server begins or ends to serve ClusterNetworkPolicies.
-func (r *Reconciler) onTier() source.Source {
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		r.Tier.OnChange(func() {
-			go r.wakeAll(ctx, queue)
-		})
-		return nil
-	})
-}
-
 // onMutating wakes all tenants when a MutatingAdmissionPolicy of the chart, or its binding, appears or goes. It begins to watch them once the API server serves them.
 func (r *Reconciler) onMutating(of cache.Cache) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

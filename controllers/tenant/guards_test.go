@@ -124,7 +124,7 @@ func TestAPolicyWakesTheTenantsThatAreUnderIt(t *testing.T) {
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	if err := b.onTier().Start(t.Context(), queue); err != nil {
+	if err := b.Tier.Source(b.wakeAll).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
