@@ -2,6 +2,7 @@
 package page
 
 import (
+	"context"
 	"encoding/base64"
 
 	"github.com/kubeop/kubeop/internal/manager/problem"
@@ -32,6 +33,24 @@ func (q Query) Key() (string, error) {
 		return "", problem.New(problem.BadRequest, "The cursor is not one that this API answered.", problem.Fault{Location: "query.cursor", Message: "is no cursor"})
 	}
 	return string(key), nil
+}
+
+// Read returns the page that a query asks for. read returns at most that many items after the one whose key it gets, "" for the first; show makes
+// of one what the API answers.
+func Read[S, T any](ctx context.Context, q Query, read func(after string, most int) ([]S, error), show func(S) T, key func(T) string) (List[T], error) {
+	after, err := q.Key()
+	if err != nil {
+		return List[T]{}, err
+	}
+	found, err := read(after, q.Limit+1)
+	if err != nil {
+		return List[T]{}, problem.FromStore(ctx, err)
+	}
+	all := make([]T, 0, len(found))
+	for _, item := range found {
+		all = append(all, show(item))
+	}
+	return Of(q, all, key), nil
 }
 
 // Of returns a page of what was read with one item more than the limit, which tells whether there is a next page.

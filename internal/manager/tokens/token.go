@@ -17,14 +17,14 @@ const (
 
 // Token is what is told of a token.
 type Token struct {
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	Scopes    []string   `json:"scopes" nullable:"false"`
-	Created   time.Time  `json:"created"`
-	CreatedBy string     `json:"createdBy" doc:"The id of the caller who created it, or setup; empty for a JWT."`
-	Expires   time.Time  `json:"expires"`
-	LastUsed  *time.Time `json:"lastUsed,omitempty" doc:"When it was last used, to the minute."`
-	Revoked   *time.Time `json:"revoked,omitempty" doc:"When it was revoked. It is not valid any more."`
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Scopes    []string  `json:"scopes" nullable:"false"`
+	Created   time.Time `json:"created"`
+	CreatedBy string    `json:"createdBy" doc:"The id of the caller who created it, or setup; empty for a JWT."`
+	Expires   time.Time `json:"expires"`
+	LastUsed  time.Time `json:"lastUsed,omitzero" doc:"When it was last used, to the minute."`
+	Revoked   time.Time `json:"revoked,omitzero" doc:"When it was revoked. It is not valid any more."`
 }
 
 // Created is the answer with the token itself.
@@ -62,13 +62,6 @@ func expiry(now time.Time, wanted *time.Time) (time.Time, error) {
 
 func told(t store.Token) Token {
 	return Token{
-		ID: t.ID, Name: t.Name, Scopes: t.Scopes, Created: t.Created, CreatedBy: t.CreatedBy, Expires: t.Expires, LastUsed: orNil(t.LastUsed), Revoked: orNil(t.Revoked),
+		ID: t.ID, Name: t.Name, Scopes: t.Scopes, Created: t.Created, CreatedBy: t.CreatedBy, Expires: t.Expires, LastUsed: t.LastUsed, Revoked: t.Revoked,
 	}
-}
-
-func orNil(at time.Time) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	return &at
 }

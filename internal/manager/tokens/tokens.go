@@ -38,19 +38,14 @@ func (o *Operations) list(ctx context.Context, q *page.OfTenant) (*answer[page.L
 	if refused != nil {
 		return nil, refused
 	}
-	after, err := q.Key()
+	read := func(after string, most int) ([]store.Token, error) {
+		return o.Store.ListTokens(ctx, tenant, after, most)
+	}
+	list, err := page.Read(ctx, q.Query, read, told, func(t Token) string { return t.ID })
 	if err != nil {
 		return nil, err
 	}
-	found, err := o.Store.ListTokens(ctx, tenant, after, q.Limit+1)
-	if err != nil {
-		return nil, problem.FromStore(ctx, err)
-	}
-	all := make([]Token, 0, len(found))
-	for _, t := range found {
-		all = append(all, told(t))
-	}
-	return &answer[page.List[Token]]{page.Of(q.Query, all, func(t Token) string { return t.ID })}, nil
+	return &answer[page.List[Token]]{list}, nil
 }
 
 func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Created], error) {

@@ -36,19 +36,15 @@ func (o *Operations) list(ctx context.Context, q *page.OfTenant) (*answer[page.L
 	if refused != nil {
 		return nil, refused
 	}
-	after, err := q.Key()
+	read := func(after string, most int) ([]store.Webhook, error) {
+		return o.Store.ListWebhooks(ctx, tenant, after, most)
+	}
+	show := func(w store.Webhook) Webhook { return answerOf(w, o.now()) }
+	list, err := page.Read(ctx, q.Query, read, show, func(w Webhook) string { return w.ID })
 	if err != nil {
 		return nil, err
 	}
-	found, err := o.Store.ListWebhooks(ctx, tenant, after, q.Limit+1)
-	if err != nil {
-		return nil, problem.FromStore(ctx, err)
-	}
-	all := make([]Webhook, 0, len(found))
-	for _, w := range found {
-		all = append(all, answerOf(w, o.now()))
-	}
-	return &answer[page.List[Webhook]]{page.Of(q.Query, all, func(w Webhook) string { return w.ID })}, nil
+	return &answer[page.List[Webhook]]{list}, nil
 }
 
 func (o *Operations) get(ctx context.Context, in *OneInput) (*answer[Webhook], error) {
